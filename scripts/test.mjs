@@ -1,0 +1,13 @@
+// npm test [-- --only PATTERN]: set-up, npm run check, then every test with the project's own Node.
+import { join } from "node:path";
+import { projectNode, root, run, setup } from "./setup.mjs";
+
+setup();
+const only = process.argv[2] === "--only" ? process.argv.slice(3) : null;
+if (!only) {
+  const checked = await run(projectNode(), [join(root, "scripts", "check.mjs")]);
+  if (checked !== 0) process.exit(checked);
+}
+const patterns = only ?? ["src/**/*.test.ts", "test/**/*.test.ts"];
+const env = { ...process.env, HERMES_FROM_SOURCE: "1", NO_COLOR: "1" };
+process.exitCode = await run(projectNode(), ["--test", "--test-timeout=120000", ...patterns], { env });

@@ -1,0 +1,127 @@
+// What every door renders: the whole vocabulary of a turn, and of what happens beside it.
+
+import type { CostStatus, Task } from "../llm/gate.ts";
+import type { ContentPart, HistoryMessage } from "../llm/messages.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { AnswerTo, Question } from "../safety/questions.ts";
+
+/** What starts a turn. Only a person's turns count for nudges and titles. */
+export interface UserInput {
+  readonly text: string;
+  readonly parts?: readonly ContentPart[];
+  readonly from?: "person" | "synthetic";
+  /** What is stored and shown instead of `text`, when a door put its own notes in front. */
+  readonly persistText?: string;
+}
+
+export interface ToolCallView {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  /** One line for a progress display. */
+  readonly preview: string;
+}
+
+/** A question that waits for this door. Exactly one answer counts; later ones are ignored. */
+export interface AskRequest<Q extends Question = Question> {
+  readonly id: string;
+  readonly question: Q;
+  readonly signal: AbortSignal;
+  answer(answer: AnswerTo<Q>): void;
+}
+
+export interface SessionTotals {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+  readonly apiCalls: number;
+  /** Known costs only; `costStatus` is `unknown` as soon as one call's cost is. */
+  readonly costUsd: number | null;
+  readonly costStatus: CostStatus;
+}
+
+type EventBody =
+  | { readonly type: "turn_start"; readonly input: UserInput }
+  | {
+      readonly type: "step";
+      readonly iteration: number;
+      readonly max: number;
+      readonly previousTools: readonly string[];
+    }
+  | { readonly type: "text"; readonly delta: string }
+  | { readonly type: "text_end"; readonly text: string; readonly kind: "interim" | "final"; readonly streamed: boolean }
+  | { readonly type: "thinking"; readonly delta: string }
+  | { readonly type: "tool_pending"; readonly name: string }
+  | { readonly type: "tool_start"; readonly call: ToolCallView }
+  | { readonly type: "tool_progress"; readonly call: ToolCallView; readonly seconds: number; readonly text?: string }
+  | {
+      readonly type: "tool_end";
+      readonly call: ToolCallView;
+      readonly result: string;
+      readonly ms: number;
+      readonly failed: boolean;
+    }
+  | {
+      readonly type: "subagent";
+      readonly phase: string;
+      readonly id: string;
+      readonly goal: string;
+      readonly model: string;
+    }
+  | { readonly type: "ask"; readonly request: AskRequest }
+  | { readonly type: "status"; readonly kind: "lifecycle" | "warn" | "waiting" | "heartbeat"; readonly message: string }
+  | {
+      readonly type: "usage";
+      readonly usage: Usage;
+      readonly task: Task;
+      readonly totals: SessionTotals;
+      readonly contextUsed: number | null;
+      readonly contextLength: number;
+    }
+  | {
+      readonly type: "compressed";
+      readonly kind: "summary" | "prune";
+      readonly before: number;
+      readonly after: number;
+      readonly ms: number;
+      readonly missing: readonly string[];
+    }
+  | {
+      readonly type: "session";
+      readonly id: string;
+      readonly title: string | null;
+      readonly model: string;
+      readonly provider: string;
+      readonly reason: "compressed" | "switched" | "titled" | "undone" | "started";
+    }
+  | { readonly type: "notice"; readonly kind: "review" | "memory" | "background" | "process"; readonly text: string }
+  | { readonly type: "done"; readonly outcome: TurnOutcome };
+
+export type AgentEvent = EventBody & { readonly sessionId: string; readonly turn: number; readonly seq: number };
+export type AgentEventBody = EventBody;
+
+/** How a turn ended. `finalText` is null only after an interrupt; every failing exit carries a sentence for a person. */
+export interface TurnOutcome {
+  readonly finalText: string | null;
+  readonly messages: readonly HistoryMessage[];
+  readonly apiCalls: number;
+  readonly completed: boolean;
+  readonly failed: boolean;
+  readonly partial: boolean;
+  readonly interrupted: boolean;
+  /** One of the values of the exit table, e.g. `text_response(finish_reason=stop)`. */
+  readonly exitReason: string;
+  readonly lastReasoning: string | null;
+  readonly model: string;
+  readonly provider: string;
+  readonly baseUrl: string;
+  readonly sessionId: string;
+  readonly totals: SessionTotals;
+  readonly lastPromptTokens: number | null;
+  readonly error?: string;
+  /** Steering text that found no tool result to ride on; the door sends it as the next message. */
+  readonly pendingSteer?: string;
+  readonly interruptMessage?: string;
+}

@@ -1,0 +1,68 @@
+// Every model call of the program passes here: caps are checked, the call is metered, one ledger row is written.
+import type { ModelEvent, ModelRequest } from "./wire.ts";
+
+export type Task =
+  | "main"
+  | "subagent"
+  | "background_review"
+  | "flush_memories"
+  | "compression"
+  | "title_generation"
+  | "vision"
+  | "web_extract"
+  | "approval"
+  | "mcp"
+  | "curator"
+  | "skills_hub"
+  | "plugin";
+
+/** Who pays for a call, and for what. */
+export interface CallPurpose {
+  readonly task: Task;
+  readonly sessionId: string | null;
+  readonly turn?: number;
+  readonly jobId?: string;
+}
+
+export type CostStatus = "actual" | "estimated" | "included" | "unknown";
+
+/** One row of the ledger (`model_calls`). `null` tokens = not reported, `null` cost = unknown; neither is ever 0 by default. */
+export interface CallRecord extends CallPurpose {
+  readonly model: string;
+  readonly provider: string;
+  readonly baseUrl: string;
+  readonly apiMode: string;
+  /** Unix seconds. */
+  readonly startedAt: number;
+  readonly ms: number;
+  readonly outcome: "ok" | "error" | "aborted" | "refused";
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly cacheReadTokens: number | null;
+  readonly cacheWriteTokens: number | null;
+  readonly reasoningTokens: number | null;
+  readonly costUsd: number | null;
+  readonly costStatus: CostStatus;
+  readonly costSource: string | null;
+}
+
+export type CapScope = "call" | "session" | "job" | "day";
+export type Caps = Readonly<Record<CapScope, { readonly usd: number | null; readonly tokens: number | null }>>;
+
+/** The port to whoever keeps the books. The session store satisfies it. */
+export interface Ledger {
+  recordCall(call: CallRecord): Promise<void>;
+  /** What was spent in a scope so far: `session` covers the whole lineage, `day` the local calendar day of this home. */
+  spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
+}
+
+/**
+ * The one gate.
+ *
+ * - Caps are checked before anything leaves; a refusal yields `failed` with code `budget_exceeded` and no traffic.
+ * - Exactly one ledger row per call, whatever its end; a ledger that fails is reported through `onDefect`, never thrown at the turn.
+ * - Events pass through untouched and without delay.
+ */
+export interface ModelGate {
+  stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}

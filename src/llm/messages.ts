@@ -1,0 +1,79 @@
+// The lingua franca: OpenAI-style messages. This is what is stored, and what every wire converts from and to.
+// Field names are snake_case because they are a format: they stand in the database and in exported files.
+
+export type TextPart = { readonly type: "text"; readonly text: string };
+export type ImagePart = {
+  readonly type: "image_url";
+  readonly image_url: { readonly url: string; readonly detail?: string };
+};
+export type ContentPart = TextPart | ImagePart;
+
+export type FinishReason = "stop" | "tool_calls" | "length" | "incomplete" | "content_filter";
+
+export interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: {
+    readonly name: string /** JSON text, exactly as it will be sent again. */;
+    readonly arguments: string;
+  };
+  /** Responses wire: the call id when it differs from `id`, and the id of the item that carried the call. */
+  readonly call_id?: string;
+  readonly response_item_id?: string;
+  /** Gemini-compatible hosts: opaque state (thought signature) that must return unchanged. */
+  readonly extra_content?: unknown;
+}
+
+export interface SystemMessage {
+  readonly role: "system";
+  readonly content: string | readonly ContentPart[];
+}
+
+export interface UserMessage {
+  readonly role: "user";
+  readonly content: string | readonly ContentPart[];
+  /** The exact text that was sent when it differs from `content`; replayed verbatim. */
+  readonly api_content?: string;
+}
+
+export interface AssistantMessage {
+  readonly role: "assistant";
+  readonly content: string | null;
+  readonly tool_calls?: readonly ToolCall[];
+  /** Text for display. */
+  readonly reasoning?: string;
+  /** Text that some providers demand back, even when empty. */
+  readonly reasoning_content?: string;
+  /** Structured thinking blocks, signatures included. */
+  readonly reasoning_details?: readonly unknown[];
+  /** The verbatim block order of an Anthropic answer in which signed thinking and tool use alternate. */
+  readonly anthropic_content_blocks?: readonly unknown[];
+  /** Replay state of the Responses wire; each item carries `_issuer_kind`. */
+  readonly codex_reasoning_items?: readonly unknown[];
+  readonly codex_message_items?: readonly unknown[];
+  readonly finish_reason?: FinishReason;
+}
+
+/** Where the text of a tool result came from; approval may later depend on it. */
+export type TextOrigin = "local" | "web" | "mcp" | "file" | "chat";
+
+export interface ToolMessage {
+  readonly role: "tool";
+  readonly content: string | readonly ContentPart[];
+  readonly tool_call_id: string;
+  readonly name?: string;
+  readonly tool_name?: string;
+  readonly api_content?: string;
+  readonly text_origin?: TextOrigin;
+}
+
+/** What a conversation is made of. The system prompt is not part of it; it is put in front of each request. */
+export type HistoryMessage = UserMessage | AssistantMessage | ToolMessage;
+export type Message = SystemMessage | HistoryMessage;
+
+/** The text of a message's content: parts joined by newlines, images left out. */
+export function textOf(content: string | readonly ContentPart[] | null): string {
+  if (content === null) return "";
+  if (typeof content === "string") return content;
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}

@@ -1,0 +1,96 @@
+import type { AssistantMessage, FinishReason, Message, ToolCall } from "./messages.ts";
+import type { Usage } from "./usage.ts";
+
+export const API_MODES = ["chat_completions", "codex_responses", "anthropic_messages"] as const;
+export type ApiMode = (typeof API_MODES)[number];
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface ToolDefinition {
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly description: string; readonly parameters: JsonSchema };
+}
+
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+
+/** Everything about the place a request goes to. Resolved once; swapped as a whole on a model switch or a fallback. */
+export interface Target {
+  readonly provider: string;
+  readonly model: string;
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly apiMode: ApiMode;
+  readonly contextLength: number;
+  /** How this host differs from the plain protocol. */
+  readonly profile: ProviderProfile;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+}
+
+/** The differences of one provider or host, as data. A new OpenAI-compatible provider is one such record. */
+export interface ProviderProfile {
+  readonly maxTokensField: "max_tokens" | "max_completion_tokens";
+  readonly defaultMaxTokens?: number;
+  readonly developerRole: boolean;
+  readonly reasoningStyle: "none" | "openrouter" | "kimi" | "deepseek" | "ollama" | "openai";
+  /** The server wants `reasoning_content` on every assistant message (a single blank when there is none). */
+  readonly echoReasoning: boolean;
+  readonly streamUsage: boolean;
+  readonly images: boolean;
+  readonly cacheLayout: "none" | "envelope" | "native";
+  /** Anthropic wire: what happens to thinking blocks that are sent back. */
+  readonly thinkingReplay: "native" | "strip" | "keep" | "unsigned-only";
+}
+
+export interface ModelRequest {
+  readonly target: Target;
+  /** The API copy: a system message first, then the history, already sanitised. */
+  readonly messages: readonly Message[];
+  readonly tools: readonly ToolDefinition[];
+  readonly toolChoice?: "auto" | "none" | "required";
+  readonly maxTokens?: number;
+  readonly temperature?: number;
+  readonly reasoning?: { readonly enabled: boolean; readonly effort?: ReasoningEffort };
+  /** Default true; false only for servers that cannot stream. */
+  readonly stream?: boolean;
+  readonly sessionId?: string;
+  /** Merged last into the body. */
+  readonly overrides?: Readonly<Record<string, unknown>>;
+}
+
+export type ModelEvent =
+  | { readonly type: "text"; readonly delta: string }
+  | { readonly type: "thinking"; readonly delta: string }
+  | { readonly type: "tool_pending"; readonly name: string }
+  | { readonly type: "tool_call"; readonly call: ToolCall }
+  | { readonly type: "usage"; readonly usage: Usage }
+  | { readonly type: "done"; readonly finishReason: FinishReason; readonly message: AssistantMessage }
+  | { readonly type: "failed"; readonly error: ModelError };
+
+/** What went wrong on the way to or inside the model. A value, not an exception: it travels in the stream. */
+export interface ModelError {
+  readonly message: string;
+  readonly status?: number;
+  /** A machine word: the provider's code, a socket code (`ECONNREFUSED`), or one of ours (`budget_exceeded`, `stale_stream`, `aborted`). */
+  readonly code?: string;
+  readonly name?: string;
+  /** The response body, parsed if it was JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The stream broke off after it had begun: what had arrived by then. Half a tool call is only a name. */
+  readonly partial?: { readonly text: string; readonly pendingTools: readonly string[] };
+}
+
+/**
+ * One way of talking to a model.
+ *
+ * - `stream` never throws for what the network or the model did: it yields `{ type: "failed", error }` and ends.
+ * - The last event is always exactly one of `done` and `failed`; `usage`, if the provider gave any, comes before it.
+ * - After `signal` aborts it ends within 100 ms with `failed` (code `aborted`) and closes the socket.
+ * - Tool calls are yielded whole, never in halves; `tool_pending` announces a name as soon as it is seen.
+ * - `text` is the model's raw visible text; think tags are scrubbed by the loop, not here.
+ * - It never retries and keeps no state between calls.
+ */
+export interface Wire {
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}

@@ -1,0 +1,63 @@
+// Where commands run. One contract, several implementations (local first), one conformance suite.
+
+export interface ExecuteOptions {
+  /** Absolute path inside the environment; default the environment's current directory. */
+  readonly cwd?: string;
+  readonly timeoutMs: number;
+  readonly stdin?: string;
+  readonly signal: AbortSignal;
+  /** Called with each decoded piece of output as it arrives. */
+  readonly onOutput?: (text: string) => void;
+  /** Do not move the environment's current directory afterwards. */
+  readonly keepCwd?: boolean;
+}
+
+export interface ExecuteResult {
+  /** stdout and stderr as they came, bounded: beyond the limit the middle is dropped and `omittedChars` counts it. */
+  readonly output: string;
+  readonly omittedChars: number;
+  /** 124 after a timeout, 130 after an interrupt, 126 when the directory vanished. */
+  readonly exitCode: number;
+  readonly timedOut: boolean;
+  readonly interrupted: boolean;
+  /** The current directory after the command. */
+  readonly cwd: string;
+  /** Something the model should know, e.g. that the wished directory does not exist. */
+  readonly note?: string;
+}
+
+/**
+ * A place where shell commands run with a lasting state (exported variables, functions, aliases, current directory).
+ *
+ * - One fresh shell per call; state travels in a snapshot. Two calls may run at once.
+ * - Timeout or abort ends the whole process group: SIGTERM, one second, SIGKILL. `execute` settles within two seconds of either.
+ * - It never rejects for what the command did.
+ * - It does not decide whether a command may run; whoever calls it has decided.
+ */
+export interface Environment {
+  readonly kind: string;
+  readonly cwd: string;
+  readonly tempDir: string;
+  readonly home: string;
+  /** Container-like: the host cannot be harmed from inside. */
+  readonly isolated: boolean;
+  execute(command: string, options: ExecuteOptions): Promise<ExecuteResult>;
+  setCwd(path: string): void;
+  /** Starts a long-lived child in the environment. */
+  spawn(command: string, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild>;
+  cleanup(): Promise<void>;
+}
+
+/** A child that outlives the call that started it. */
+export interface BackgroundChild {
+  readonly pid: number;
+  /** Something the model should know, e.g. that no pseudo-terminal was available. */
+  readonly note?: string;
+  onOutput(listener: (text: string) => void): void;
+  /** Resolves with the exit code (negative signal number when killed). */
+  readonly exited: Promise<number>;
+  write(data: string): Promise<number>;
+  closeInput(): void;
+  /** The whole tree: SIGTERM, two seconds, SIGKILL. */
+  kill(): Promise<void>;
+}

@@ -1,0 +1,319 @@
+// The contract of the session store. `sqlite-store.ts` is its first implementation; nobody outside this room writes SQL.
+import type { HistoryMessage } from "../llm/messages.ts";
+
+/** Why a session ended. The first reason wins. */
+export type EndReason =
+  | "cli_close"
+  | "new_session"
+  | "branched"
+  | "compression"
+  | "resumed_other"
+  | "session_reset"
+  | "session_switch"
+  | "orphaned_compression";
+
+export interface NewSession {
+  readonly id: string;
+  readonly source?: string;
+  readonly model?: string | null;
+  readonly modelConfig?: Readonly<Record<string, unknown>> | null;
+  readonly systemPrompt?: string | null;
+  readonly parentSessionId?: string | null;
+  readonly userId?: string | null;
+  readonly cwd?: string | null;
+  readonly gitBranch?: string | null;
+  readonly gitRepoRoot?: string | null;
+  /** Unix seconds; default now. */
+  readonly startedAt?: number;
+}
+
+/** One row of `sessions`. Times are Unix seconds. A cost is only meaningful together with its status. */
+export interface Session {
+  readonly id: string;
+  readonly source: string;
+  readonly userId: string | null;
+  readonly model: string | null;
+  readonly modelConfig: Readonly<Record<string, unknown>> | null;
+  readonly parentSessionId: string | null;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  readonly endReason: string | null;
+  readonly messageCount: number;
+  readonly toolCallCount: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+  readonly apiCallCount: number;
+  readonly billingProvider: string | null;
+  readonly billingBaseUrl: string | null;
+  readonly billingMode: string | null;
+  readonly estimatedCostUsd: number | null;
+  readonly actualCostUsd: number | null;
+  readonly costStatus: string | null;
+  readonly costSource: string | null;
+  readonly title: string | null;
+  readonly cwd: string | null;
+  readonly gitBranch: string | null;
+  readonly gitRepoRoot: string | null;
+  readonly lastActivityAt: number | null;
+  readonly archived: boolean;
+  readonly pinned: boolean;
+  readonly rewindCount: number;
+}
+
+/** A line of a session list: the session (a compression chain is shown as its tip) with what a person wants to see of it. */
+export interface SessionListItem extends Session {
+  /** First user message on one line, 60 code points, `...` if cut. */
+  readonly preview: string;
+  readonly lastActive: number;
+  /** The first session of the compression chain this line stands for. */
+  readonly lineageRootId: string;
+}
+
+export interface ListOptions {
+  readonly source?: string;
+  readonly sources?: readonly string[];
+  readonly excludeSources?: readonly string[];
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly includeChildren?: boolean;
+  readonly projectTips?: boolean;
+  readonly orderByLastActive?: boolean;
+  readonly includeArchived?: boolean;
+  readonly minMessageCount?: number;
+  readonly search?: string;
+}
+
+/** A message with what only the store knows about it. */
+export type StoredMessage = HistoryMessage & { readonly id: number; readonly timestamp: number };
+
+export interface SearchOptions {
+  readonly sourceFilter?: readonly string[];
+  readonly excludeSources?: readonly string[];
+  readonly roleFilter?: readonly string[];
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly sort?: "newest" | "oldest" | null;
+  readonly includeInactive?: boolean;
+}
+
+export interface SearchHit {
+  readonly id: number;
+  readonly sessionId: string;
+  readonly role: string;
+  /** Hits stand between `>>>` and `<<<`, cuts are `...`. */
+  readonly snippet: string;
+  readonly timestamp: number;
+  readonly toolName: string | null;
+  readonly source: string;
+  readonly model: string | null;
+  readonly sessionStarted: number;
+  readonly context: readonly { readonly role: string; readonly content: string }[];
+}
+
+export interface SearchResult {
+  readonly hits: readonly SearchHit[];
+  /** Present while the index does not cover all rows yet. */
+  readonly indexRebuild?: { readonly percent: number; readonly note: string };
+  /** Present when this SQLite build or file cannot search. */
+  readonly unavailable?: string;
+}
+
+/** A row as `messagesAround` and `anchoredView` show it. */
+export interface MessageView {
+  readonly id: number;
+  readonly role: string;
+  readonly content: string;
+  readonly timestamp: number;
+  readonly toolName?: string;
+  readonly toolCalls?: readonly unknown[];
+  readonly toolCallId?: string;
+}
+
+export interface PromptRecord {
+  readonly prompt: string;
+  readonly stableChars: number | null;
+  readonly fingerprint: unknown;
+}
+
+/** Same shape as the gate's ledger row; declared here too because rooms of one line do not import each other. */
+export interface ModelCallRow {
+  readonly task: string;
+  readonly sessionId: string | null;
+  readonly turn?: number;
+  readonly jobId?: string;
+  readonly model: string;
+  readonly provider: string;
+  readonly baseUrl: string;
+  readonly apiMode: string;
+  readonly startedAt: number;
+  readonly ms: number;
+  readonly outcome: string;
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly cacheReadTokens: number | null;
+  readonly cacheWriteTokens: number | null;
+  readonly reasoningTokens: number | null;
+  readonly costUsd: number | null;
+  readonly costStatus: string;
+  readonly costSource: string | null;
+}
+
+/** Tokens and money of some set of calls. `costUsd` counts known costs only; `unknownCostCalls` says how many are missing from it. */
+export interface UsageTotals {
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+  readonly costUsd: number;
+  readonly unknownCostCalls: number;
+}
+
+export interface UsageQuery {
+  readonly sessionId?: string;
+  readonly sinceSeconds?: number;
+  readonly by: "purpose" | "model" | "day";
+}
+
+export interface PruneFilter {
+  readonly olderThanDays?: number;
+  readonly newerThanDays?: number;
+  readonly before?: number;
+  readonly after?: number;
+  readonly source?: string;
+  readonly title?: string;
+  readonly endReason?: string;
+  readonly cwd?: string;
+  readonly minMessages?: number;
+  readonly maxMessages?: number;
+  readonly model?: string;
+  readonly provider?: string;
+}
+
+export interface ImportReport {
+  readonly imported: readonly string[];
+  readonly skipped: readonly string[];
+  readonly renamed: readonly { readonly id: string; readonly from: string; readonly to: string }[];
+  readonly detached: readonly string[];
+}
+
+export interface StoreStats {
+  readonly sessions: number;
+  readonly messages: number;
+  readonly bySource: Readonly<Record<string, number>>;
+  readonly sizeBytes: number;
+}
+
+/**
+ * Everything the agent said and heard.
+ *
+ * - Async on purpose: every write of a process passes one queue in order; waiting for another process never blocks the event loop.
+ * - A promise that resolved means the row is committed; a crash right after it loses nothing.
+ * - Only `StoreError` is thrown, with a sentence a user can act on. Nothing is ever deleted to repair a damaged file.
+ * - `append` to a session that was closed by compression rejects with `SessionCompressedError`, which carries the tip's id.
+ */
+export interface SessionStore {
+  create(session: NewSession): Promise<void>;
+  /** Creates the row if it is missing. */
+  ensure(session: NewSession): Promise<void>;
+  get(id: string): Promise<Session | null>;
+  end(id: string, reason: EndReason): Promise<void>;
+  reopen(id: string): Promise<void>;
+  update(
+    id: string,
+    change: {
+      model?: string;
+      cwd?: string | null;
+      modelConfig?: Readonly<Record<string, unknown>>;
+      archived?: boolean;
+      pinned?: boolean;
+    },
+  ): Promise<void>;
+  delete(id: string): Promise<boolean>;
+  list(options?: ListOptions): Promise<readonly SessionListItem[]>;
+
+  resolveId(idOrPrefix: string): Promise<string | null>;
+  resolveTitle(title: string): Promise<string | null>;
+  /** False when the session is unknown; throws `StoreError` on a conflict or a title that is too long. */
+  setTitle(id: string, title: string | null): Promise<boolean>;
+  nextTitle(base: string): Promise<string>;
+
+  tip(id: string): Promise<string>;
+  resumeTarget(id: string): Promise<string>;
+  /** Root first, then down to `id`. */
+  lineage(id: string): Promise<readonly string[]>;
+  continueAfterCompression(oldId: string, messages: readonly HistoryMessage[]): Promise<string>;
+  undoCompression(childId: string): Promise<string | null>;
+  /** Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one `branched`. */
+  branch(id: string, newId: string, title?: string): Promise<void>;
+
+  /** Appends in order, counters in the same transaction; returns the row ids. */
+  append(sessionId: string, messages: readonly HistoryMessage[]): Promise<readonly number[]>;
+  load(sessionId: string, options?: { withAncestors?: boolean }): Promise<readonly StoredMessage[]>;
+  replace(sessionId: string, messages: readonly HistoryMessage[]): Promise<void>;
+  /** Rows from `messageId` on are hidden (kept on disk); returns how many. */
+  rewind(sessionId: string, messageId: number): Promise<number>;
+  setApiContent(messageId: number, text: string | null): Promise<void>;
+
+  getPrompt(sessionId: string): Promise<PromptRecord | null>;
+  setPrompt(sessionId: string, record: PromptRecord): Promise<void>;
+  putToolList(tools: unknown): Promise<string>;
+  getToolList(hash: string): Promise<unknown>;
+  getValue(sessionId: string, key: string): Promise<unknown>;
+  setValue(sessionId: string, key: string, value: unknown): Promise<void>;
+
+  recordCall(call: ModelCallRow): Promise<void>;
+  spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
+  usage(query: UsageQuery): Promise<ReadonlyMap<string, UsageTotals>>;
+
+  search(query: string, options?: SearchOptions): Promise<SearchResult>;
+  messagesAround(
+    sessionId: string,
+    messageId: number,
+    window: number,
+  ): Promise<{ window: readonly MessageView[]; messagesBefore: number; messagesAfter: number }>;
+  anchoredView(
+    sessionId: string,
+    messageId: number,
+    options?: { window?: number; bookend?: number },
+  ): Promise<{
+    window: readonly MessageView[];
+    messagesBefore: number;
+    messagesAfter: number;
+    bookendStart: readonly MessageView[];
+    bookendEnd: readonly MessageView[];
+  }>;
+
+  /** One object per session: every session column, and `messages` with every message column. */
+  export(filter?: { sessionId?: string; source?: string }): AsyncIterable<Readonly<Record<string, unknown>>>;
+  import(lines: AsyncIterable<string>): Promise<ImportReport>;
+  prune(filter: PruneFilter, options?: { dryRun?: boolean; archiveOnly?: boolean }): Promise<readonly string[]>;
+  stats(): Promise<StoreStats>;
+  /** Facts for `hermes doctor`; never throws. */
+  health(): Promise<readonly { readonly ok: boolean; readonly text: string; readonly fix?: string }[]>;
+  close(): Promise<void>;
+}
+
+/** A failure of the store, in words for the user: what, where, what to do. */
+export class StoreError extends Error {
+  override name = "StoreError";
+  readonly code: "busy" | "damaged" | "read_only" | "full" | "conflict" | "invalid" | "unavailable" | "moved";
+  constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The session went on elsewhere: write to `tipId` instead. */
+export class SessionCompressedError extends StoreError {
+  override name = "SessionCompressedError";
+  readonly tipId: string;
+  constructor(sessionId: string, tipId: string) {
+    super("conflict", `session ${sessionId} was compressed; it goes on as ${tipId}`);
+    this.tipId = tipId;
+  }
+}

@@ -1,0 +1,87 @@
+// What a tool is handed beside its arguments: the run it belongs to, and ports to what it may use.
+
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import type { HomePaths } from "../home/paths.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { TextOrigin } from "../llm/messages.ts";
+import type { CommandGuard } from "../safety/decision.ts";
+import type { Ask } from "../safety/questions.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import type { SessionStore } from "../sessions/store.ts";
+
+export type RunOrigin = "foreground" | "background_review" | "flush" | "curator" | "cron" | "subagent" | "background";
+
+/** One read-only object per turn, made by the loop. No field can be set by tool arguments. */
+export interface RunContext {
+  readonly home: HomePaths;
+  readonly config: Config;
+  readonly profile: string;
+  readonly sessionId: string;
+  readonly sessionKey?: string;
+  /** n-th user turn of the session. */
+  readonly turn: number;
+  readonly taskId: string;
+  readonly platform: string;
+  readonly source: string;
+  readonly chat?: {
+    readonly chatId: string;
+    readonly chatName?: string;
+    readonly threadId?: string;
+    readonly userId?: string;
+    readonly userName?: string;
+  };
+  readonly origin: RunOrigin;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The ports. A tool whose port is absent answers with an error, it never guesses. */
+export interface ToolContext extends RunContext {
+  readonly callId: string;
+  readonly environment: Environment;
+  readonly guard: CommandGuard;
+  readonly ask: Ask;
+  readonly sessions: SessionStore | null;
+  /** State that lives as long as the agent: todo list, read tracker, process table. A tool family keeps its own under its own key. */
+  readonly state: ToolState;
+  /** The model's window, for limits that scale with it. */
+  readonly contextLength: number;
+  readonly toolNames: ReadonlySet<string>;
+  /** Masks secrets; the one redactor. */
+  redact(text: string): string;
+  /** A sign of life of a long call, with an optional line for the screen. */
+  progress(text?: string): void;
+  /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
+  notify?(text: string): void;
+  memory?: MemoryPort;
+}
+
+/** Per-agent state of tool families, made on first use. */
+export interface ToolState {
+  of<T>(key: StateKey<T>): T;
+}
+
+export interface StateKey<T> {
+  readonly name: string;
+  create(): T;
+  dispose?(value: T): void | Promise<void>;
+}
+
+export interface MemoryPort {
+  apply(request: {
+    readonly target: "memory" | "user";
+    readonly operations: readonly MemoryOperation[];
+  }): Promise<Readonly<Record<string, unknown>>>;
+}
+
+export interface MemoryOperation {
+  readonly action: "add" | "replace" | "remove";
+  readonly content?: string;
+  readonly oldText?: string;
+}
+
+export type { TextOrigin };
