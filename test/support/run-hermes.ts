@@ -1,0 +1,73 @@
+// Runs the program as its user does: through bin/hermes.mjs, in a process of its own.
+import { type ChildProcess, spawn } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { TempHome } from "./temp-home.ts";
+
+export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const launcher = join(repository, "bin", "hermes.mjs");
+
+export interface RunOptions {
+  readonly home: TempHome;
+  /** Written to stdin, which is then closed; without it stdin is empty. */
+  readonly stdin?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly timeoutMs?: number;
+}
+
+export interface RunResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export function environmentFor(options: RunOptions): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? "",
+    HOME: options.home.osHome,
+    LANG: "C.UTF-8",
+    TZ: "UTC",
+    HERMES_HOME: options.home.dir,
+    HERMES_FROM_SOURCE: "1",
+    ...options.env,
+  };
+}
+
+/** The running program, for tests that interrupt or kill it. */
+export function startHermes(
+  args: readonly string[],
+  options: RunOptions,
+): ChildProcess & { readonly result: Promise<RunResult> } {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    cwd: options.cwd ?? options.home.project,
+    env: environmentFor(options),
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    stderr += text;
+  });
+  child.stdin.on("error", () => {
+    // the program may end before it has read its input; that is its right
+  });
+  child.stdin.end(options.stdin ?? "");
+  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 30_000);
+  const result = new Promise<RunResult>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, stdout, stderr });
+    });
+  });
+  return Object.assign(child, { result });
+}
+
+export function runHermes(args: readonly string[], options: RunOptions): Promise<RunResult> {
+  return startHermes(args, options).result;
+}

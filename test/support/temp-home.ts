@@ -1,0 +1,44 @@
+// A user's world in a temporary folder: an operating-system home, a Hermes home below it, a project folder.
+import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface TempHome extends AsyncDisposable {
+  readonly osHome: string;
+  /** HERMES_HOME. */
+  readonly dir: string;
+  /** Where commands are typed. */
+  readonly project: string;
+  at(...parts: string[]): string;
+  write(name: string, text: string): Promise<void>;
+}
+
+export async function tempHome(files: Readonly<Record<string, string>> = {}): Promise<TempHome> {
+  const osHome = await realpath(await mkdtemp(join(tmpdir(), "hermes-test-")));
+  const dir = join(osHome, ".hermes");
+  const project = join(osHome, "project");
+  await mkdir(dir, { mode: 0o700 });
+  await mkdir(project);
+  const home: TempHome = {
+    osHome,
+    dir,
+    project,
+    at: (...parts) => join(dir, ...parts),
+    async write(name, text) {
+      await mkdir(join(dir, name, ".."), { recursive: true });
+      await writeFile(join(dir, name), text);
+    },
+    [Symbol.asyncDispose]: () => rm(osHome, { recursive: true, force: true, maxRetries: 3 }),
+  };
+  for (const [name, text] of Object.entries(files)) await home.write(name, text);
+  return home;
+}
+
+/** The config that points a home at the fake model server. */
+export function modelConfig(
+  server: { url: string; origin: string },
+  mode: "chat_completions" | "codex_responses" | "anthropic_messages" = "chat_completions",
+): string {
+  const baseUrl = mode === "anthropic_messages" ? server.origin : server.url;
+  return `model:\n  default: fake-model\n  provider: custom\n  base_url: ${baseUrl}\n  api_key: test-key-1234567890\n  api_mode: ${mode}\n  context_length: 128000\n`;
+}
