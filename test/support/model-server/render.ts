@@ -191,10 +191,17 @@ function renderResponses(model: string, answer: Answer, usage: ScriptedUsage | n
     add(
       { type: "reasoning", id, summary, encrypted_content: `enc-${serial}` },
       { type: "reasoning", id, summary: [] },
-      (output_index) =>
-        pieces(answer.thinking ?? "", size).map((delta) =>
-          event("response.reasoning_summary_text.delta", { item_id: id, output_index, summary_index: 0, delta }),
-        ),
+      (output_index) => {
+        const place = { item_id: id, output_index, summary_index: 0 };
+        return [
+          event("response.reasoning_summary_part.added", { ...place, part: { type: "summary_text", text: "" } }),
+          ...pieces(answer.thinking ?? "", size).map((delta) =>
+            event("response.reasoning_summary_text.delta", { ...place, delta }),
+          ),
+          event("response.reasoning_summary_text.done", { ...place, text: answer.thinking }),
+          event("response.reasoning_summary_part.done", { ...place, part: summary[0] }),
+        ];
+      },
     );
   }
   if (answer.text) {
@@ -203,10 +210,15 @@ function renderResponses(model: string, answer: Answer, usage: ScriptedUsage | n
     add(
       { type: "message", id, role: "assistant", status: "completed", content },
       { type: "message", id, role: "assistant", status: "in_progress", content: [] },
-      (output_index) =>
-        pieces(answer.text ?? "", size).map((delta) =>
-          event("response.output_text.delta", { item_id: id, output_index, content_index: 0, delta }),
-        ),
+      (output_index) => {
+        const place = { item_id: id, output_index, content_index: 0 };
+        return [
+          event("response.content_part.added", { ...place, part: { type: "output_text", text: "", annotations: [] } }),
+          ...pieces(answer.text ?? "", size).map((delta) => event("response.output_text.delta", { ...place, delta })),
+          event("response.output_text.done", { ...place, text: answer.text }),
+          event("response.content_part.done", { ...place, part: content[0] }),
+        ];
+      },
     );
   }
   (answer.toolCalls ?? []).forEach((call, index) => {
@@ -219,11 +231,17 @@ function renderResponses(model: string, answer: Answer, usage: ScriptedUsage | n
       arguments: argumentsOf(call),
       status: "completed",
     };
-    add(item, { ...item, arguments: "", status: "in_progress" }, (output_index) =>
-      pieces(item.arguments, 12).map((delta) =>
+    add(item, { ...item, arguments: "", status: "in_progress" }, (output_index) => [
+      ...pieces(item.arguments, 12).map((delta) =>
         event("response.function_call_arguments.delta", { item_id: id, output_index, delta }),
       ),
-    );
+      event("response.function_call_arguments.done", {
+        item_id: id,
+        output_index,
+        name: call.name,
+        arguments: item.arguments,
+      }),
+    ]);
   });
   const finish = finishOf(answer);
   const incomplete = finish === "length" ? "max_output_tokens" : finish === "content_filter" ? "content_filter" : null;
