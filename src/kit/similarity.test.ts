@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { similarity, similarityAbove } from "./similarity.ts";
+import { matchingBlocks, reachesSimilarity, similarity, similarityTo } from "./similarity.ts";
 
 const cases: [string, string, number][] = [
   ["", "", 1],
@@ -60,13 +60,34 @@ test("it equals the definition for every pair of texts", () => {
   );
 });
 
-test("a floor only ever turns ratios that do not exceed it into 0", () => {
-  const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 12 });
+test("a floor only ever turns ratios below it into 0, and says exactly which reach it", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "b", "😀"), maxLength: 12 });
   fc.assert(
-    fc.property(text, text, fc.double({ min: 0, max: 1, noNaN: true }), (a, b, floor) => {
+    fc.property(text, text, fc.constantFrom(0.3, 0.5, 2 / 3, 0.7, 0.75, 0.8, 1), (a, b, floor) => {
       const ratio = similarity(a, b);
-      const bounded = similarityAbove(a, b, floor);
+      const bounded = similarityTo(b)(a, floor);
       assert.ok(bounded === ratio || (bounded === 0 && ratio < floor));
+      assert.equal(reachesSimilarity(b, floor)(a), ratio >= floor);
+    }),
+  );
+});
+
+test("blocks come in order and hold equal elements on both sides", () => {
+  assert.deepEqual(matchingBlocks("abxcd", "abcd"), [
+    { left: 0, right: 0, size: 2 },
+    { left: 3, right: 2, size: 2 },
+  ]);
+  const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "😀"), maxLength: 20 });
+  fc.assert(
+    fc.property(text, text, (a, b) => {
+      let left = 0;
+      let right = 0;
+      for (const block of matchingBlocks(a, b)) {
+        assert.ok(block.left >= left && block.right >= right && block.size > 0);
+        left = block.left + block.size;
+        right = block.right + block.size;
+        assert.deepEqual([...a].slice(block.left, left), [...b].slice(block.right, right));
+      }
     }),
   );
 });

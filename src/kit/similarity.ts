@@ -1,102 +1,202 @@
 // Ratcliff–Obershelp: how much of two sequences is covered by common blocks, longest first.
 
+export type Sequence = string | readonly unknown[];
+
+/** A run of `size` equal elements; positions count code points (strings) or elements (arrays). */
+export interface Block {
+  readonly left: number;
+  readonly right: number;
+  readonly size: number;
+}
+
 /** 2·M/T over code points (strings) or elements compared by identity (arrays); 1 for two empty sequences. */
-export function similarity(a: string | readonly unknown[], b: string | readonly unknown[]): number {
-  return similarityAbove(a, b, 0);
+export function similarity(a: Sequence, b: Sequence): number {
+  return similarityTo(b)(a, 0);
 }
 
-/** The same ratio, or 0 as soon as it is certain not to exceed `floor`: for scans over many candidates. */
-export function similarityAbove(a: string | readonly unknown[], b: string | readonly unknown[], floor: number): number {
-  if (a === b) return 1;
-  const left = typeof a === "string" ? codePoints(a) : a;
-  const right = typeof b === "string" ? codePoints(b) : b;
-  const total = left.length + right.length;
-  if (total === 0) return 1;
-  if ((2 * Math.min(left.length, right.length)) / total < floor) return 0;
-  const positions = positionsOf(right);
-  if (floor > 0 && (2 * sharedAtMost(left, positions)) / total < floor) return 0;
-  return (2 * countMatched(left, right.length, positions)) / total;
+/** The ratio against one fixed sequence, or 0 as soon as it is certain to stay below `floor`: for scans over many candidates. */
+export function similarityTo(b: Sequence): (a: Sequence, floor: number) => number {
+  const index = indexOf(b);
+  return (a, floor) => {
+    if (a === b) return 1;
+    // Code points are between half of and all of the UTF-16 units.
+    if (floor > 0 && typeof a === "string" && atMost(a.length, (a.length + 1) >> 1, index.length) < floor) return 0;
+    const left = index.translate(a);
+    const total = left.length + index.length;
+    if (total === 0) return 1;
+    if (floor > 0 && (2 * sharedAtMost(left, index)) / total < floor) return 0;
+    const matched = findBlocks(left, index, { needed: neededFor(floor, total) });
+    return (2 * matched) / total;
+  };
 }
 
-type Positions = ReadonlyMap<unknown, readonly number[]>;
+/** Whether the ratio against one fixed sequence reaches `floor`; cheaper than the ratio itself. */
+export function reachesSimilarity(b: Sequence, floor: number): (a: Sequence) => boolean {
+  const index = indexOf(b);
+  return (a) => {
+    if (a === b) return true;
+    if (typeof a === "string" && atMost(a.length, (a.length + 1) >> 1, index.length) < floor) return false;
+    const left = index.translate(a);
+    const needed = neededFor(floor, left.length + index.length);
+    if (sharedAtMost(left, index) < needed) return false;
+    return findBlocks(left, index, { needed, enough: needed }) >= needed;
+  };
+}
 
-function codePoints(text: string): number[] {
-  const points: number[] = [];
-  for (let index = 0; index < text.length; index++) {
-    const point = text.codePointAt(index) ?? 0;
-    points.push(point);
-    if (point > 0xffff) index++;
+/** The common blocks in order. */
+export function matchingBlocks(a: Sequence, b: Sequence): Block[] {
+  const index = indexOf(b);
+  const blocks: Block[] = [];
+  findBlocks(index.translate(a), index, { onBlock: (left, right, size) => blocks.push({ left, right, size }) });
+  return blocks.sort((one, other) => one.left - other.left);
+}
+
+/** One sequence prepared for comparison: its elements numbered, and where each number stands. */
+interface Index {
+  readonly length: number;
+  /** Ascending positions of each number. */
+  readonly positions: readonly (readonly number[])[];
+  /** Another sequence in the same numbers; -1 for what does not occur here. */
+  translate(sequence: Sequence): number[];
+  readonly numbers: readonly number[];
+  /** How often each number occurs. */
+  readonly counts: readonly number[];
+  /** Scratch space of `sharedAtMost`, kept because a scan calls it for every candidate. */
+  readonly left: number[];
+}
+
+function indexOf(sequence: Sequence): Index {
+  const numbers = new Map<unknown, number>();
+  const positions: number[][] = [];
+  const own = encode(sequence, (element) => {
+    let number = numbers.get(element);
+    if (number === undefined) {
+      number = positions.push([]) - 1;
+      numbers.set(element, number);
+    }
+    return number;
+  });
+  for (const [position, number] of own.entries()) positions[number]?.push(position);
+  const known = (element: unknown) => numbers.get(element) ?? -1;
+  // Nearly every character of nearly every line is ASCII: a table spares the map.
+  const ascii = typeof sequence === "string" ? Array.from({ length: 128 }, (_, code) => known(code)) : undefined;
+  return {
+    length: own.length,
+    positions,
+    numbers: own,
+    counts: positions.map((places) => places.length),
+    left: positions.map(() => 0),
+    translate: (other) => encode(other, known, ascii),
+  };
+}
+
+function encode(sequence: Sequence, numberOf: (element: unknown) => number, ascii?: readonly number[]): number[] {
+  const numbers: number[] = [];
+  if (typeof sequence !== "string") {
+    for (let at = 0; at < sequence.length; at++) numbers.push(numberOf(sequence[at]));
+    return numbers;
   }
-  return points;
+  for (let at = 0; at < sequence.length; at++) {
+    const unit = sequence.charCodeAt(at);
+    if (unit < 128 && ascii) {
+      numbers.push(ascii[unit] ?? -1);
+      continue;
+    }
+    const point = sequence.codePointAt(at) ?? 0;
+    if (point > 0xffff) at++;
+    numbers.push(numberOf(point));
+  }
+  return numbers;
 }
 
-function positionsOf(items: readonly unknown[]): Positions {
-  const positions = new Map<unknown, number[]>();
-  for (let index = 0; index < items.length; index++) {
-    const known = positions.get(items[index]);
-    if (known) known.push(index);
-    else positions.set(items[index], [index]);
-  }
-  return positions;
+/** The best ratio that lengths alone allow, when one length is only known to lie between two bounds. */
+function atMost(longest: number, shortest: number, other: number): number {
+  const length = Math.min(Math.max(other, shortest), longest);
+  return length + other === 0 ? 1 : (2 * Math.min(length, other)) / (length + other);
 }
 
 /** Size of the common multiset: no block structure can match more. */
-function sharedAtMost(left: readonly unknown[], positions: Positions): number {
-  const used = new Map<unknown, number>();
+function sharedAtMost(numbers: readonly number[], { counts, left }: Index): number {
+  for (let number = 0; number < counts.length; number++) left[number] = counts[number] ?? 0;
   let shared = 0;
-  for (const item of left) {
-    const available = positions.get(item)?.length ?? 0;
-    const taken = used.get(item) ?? 0;
-    if (taken >= available) continue;
-    used.set(item, taken + 1);
+  for (const number of numbers) {
+    const remaining = number < 0 ? 0 : (left[number] ?? 0);
+    if (remaining === 0) continue;
+    left[number] = remaining - 1;
     shared++;
   }
   return shared;
 }
 
-function countMatched(left: readonly unknown[], rightLength: number, positions: Positions): number {
-  // runs[j] = length of the common run ending at j, valid only while stamps[j] names the row that wrote it.
-  const runs = new Int32Array(rightLength + 1);
-  const stamps = new Float64Array(rightLength + 1).fill(-1);
-  let stamp = 0;
+/** The smallest M with 2·M/T ≥ floor; the subtraction undoes rounding upwards. */
+function neededFor(floor: number, total: number): number {
+  return Math.ceil((floor * total) / 2 - 1e-9);
+}
+
+interface Search {
+  /** 0 is answered once it is certain that this cannot be reached. */
+  readonly needed?: number;
+  /** The search stops once this is reached. */
+  readonly enough?: number;
+  readonly onBlock?: (left: number, right: number, size: number) => void;
+}
+
+/** Reports the blocks, longest first within each stretch, and counts what they cover. */
+function findBlocks(left: readonly number[], index: Index, { needed = 0, enough = Infinity, onBlock }: Search): number {
+  const { positions, numbers: right } = index;
+  const pending = [0, left.length, 0, right.length];
+  let possible = Math.min(left.length, right.length);
   let matched = 0;
-  const pending: [number, number, number, number][] = [[0, left.length, 0, rightLength]];
-  for (let range = pending.pop(); range !== undefined; range = pending.pop()) {
-    const [leftStart, leftEnd, rightStart, rightEnd] = range;
+  while (pending.length > 0) {
+    const rightEnd = pending.pop() ?? 0;
+    const rightStart = pending.pop() ?? 0;
+    const leftEnd = pending.pop() ?? 0;
+    const leftStart = pending.pop() ?? 0;
     let size = 0;
     let bestLeft = leftStart;
     let bestRight = rightStart;
-    stamp++;
-    for (let i = leftStart; i < leftEnd; i++) {
-      stamp++;
-      const candidates = positions.get(left[i]);
-      if (!candidates) continue;
-      // Backwards, so that the run ending at j - 1 is still the one of the row before.
-      for (let c = firstAtLeast(candidates, rightEnd) - 1; c >= 0; c--) {
+    // Earliest on ties: only a longer run wins. A run that could not become longer than the best is not followed.
+    for (let i = leftStart; i + size < leftEnd; i++) {
+      const number = left[i] as number; // i is inside the array
+      if (number < 0) continue;
+      const candidates = positions[number] ?? [];
+      for (let c = firstAtLeast(candidates, rightStart); c < candidates.length; c++) {
         const j = candidates[c] as number; // c is inside the array
-        if (j < rightStart) break;
-        const run = j > rightStart && stamps[j - 1] === stamp - 1 ? (runs[j - 1] ?? 0) + 1 : 1;
-        runs[j] = run;
-        stamps[j] = stamp;
-        const start = i - run + 1;
-        if (run > size || (run === size && start === bestLeft && j - run + 1 < bestRight)) {
-          size = run;
-          bestLeft = start;
-          bestRight = j - run + 1;
-        }
+        if (j + size >= rightEnd) break;
+        if (size > 0 && left[i + size] !== right[j + size]) continue;
+        // Inside a run that began earlier: already followed from there.
+        if (i > leftStart && j > rightStart && left[i - 1] === right[j - 1]) continue;
+        let run = 1;
+        while (i + run < leftEnd && j + run < rightEnd && left[i + run] === right[j + run]) run++;
+        if (run <= size) continue;
+        size = run;
+        bestLeft = i;
+        bestRight = j;
       }
     }
-    if (size === 0) continue;
-    matched += size;
-    if (bestLeft > leftStart && bestRight > rightStart) pending.push([leftStart, bestLeft, rightStart, bestRight]);
-    if (bestLeft + size < leftEnd && bestRight + size < rightEnd)
-      pending.push([bestLeft + size, leftEnd, bestRight + size, rightEnd]);
+    possible -= Math.min(leftEnd - leftStart, rightEnd - rightStart);
+    if (size > 0) {
+      matched += size;
+      onBlock?.(bestLeft, bestRight, size);
+      possible += size;
+      if (bestLeft > leftStart && bestRight > rightStart) {
+        pending.push(leftStart, bestLeft, rightStart, bestRight);
+        possible += Math.min(bestLeft - leftStart, bestRight - rightStart);
+      }
+      if (bestLeft + size < leftEnd && bestRight + size < rightEnd) {
+        pending.push(bestLeft + size, leftEnd, bestRight + size, rightEnd);
+        possible += Math.min(leftEnd - bestLeft - size, rightEnd - bestRight - size);
+      }
+    }
+    if (possible < needed) return 0;
+    if (matched >= enough) return matched;
   }
   return matched;
 }
 
 /** First index whose value is at least `bound`; the values ascend. */
 function firstAtLeast(values: readonly number[], bound: number): number {
+  if ((values[0] ?? 0) >= bound) return 0;
   let low = 0;
   let high = values.length;
   while (low < high) {
