@@ -19,6 +19,8 @@ export interface Target {
   readonly model: string;
   readonly baseUrl: string;
   readonly apiKey: string;
+  /** The hosts (and their subdomains) this key was issued for; the gate refuses to send it anywhere else. */
+  readonly keyHosts?: readonly string[];
   readonly apiMode: ApiMode;
   readonly contextLength: number;
   /** How this host differs from the plain protocol. */

@@ -1,0 +1,63 @@
+// How large the model's window is. First hit wins; the order goes from what the user said to what can only be guessed.
+
+import { familyWindow, fixedWindow, UNKNOWN_WINDOW } from "./context-table.ts";
+import { modelFacts, modelFactsAnywhere } from "./facts.ts";
+
+/** Windows learned from servers' refusals, kept by endpoint and model. */
+export interface LearnedLimits {
+  get(baseUrl: string, model: string): Promise<number | null>;
+  set(baseUrl: string, model: string, tokens: number): Promise<void>;
+}
+
+export interface WindowQuestion {
+  readonly provider: string;
+  readonly model: string;
+  readonly baseUrl: string;
+  /** `model.context_length` of the configuration. */
+  readonly configured?: number | undefined;
+  /** `providers.<name>.models.<model>.context_length`. */
+  readonly customModel?: number | undefined;
+  readonly learned?: LearnedLimits | undefined;
+  /** Asks the endpoint itself (`/models`, `/api/show`); may answer null, must not throw. */
+  readonly probe?: (() => Promise<number | null>) | undefined;
+}
+
+export type WindowSource =
+  | "config"
+  | "custom_provider"
+  | "learned"
+  | "endpoint"
+  | "provider"
+  | "catalogue"
+  | "family"
+  | "default";
+
+export interface Window {
+  readonly tokens: number;
+  readonly source: WindowSource;
+}
+
+export async function contextLengthOf(question: WindowQuestion): Promise<Window> {
+  const { provider, model, baseUrl } = question;
+  if (question.configured) return { tokens: question.configured, source: "config" };
+  if (question.customModel) return { tokens: question.customModel, source: "custom_provider" };
+  // LM Studio reloads a model with another window at any time; what was learned yesterday says nothing.
+  const learned = provider === "lmstudio" ? null : await question.learned?.get(baseUrl, model);
+  if (learned) return { tokens: learned, source: "learned" };
+  const probed = await question.probe?.();
+  if (probed) return { tokens: probed, source: "endpoint" };
+  const special = windowOfProvider(provider, model);
+  if (special) return { tokens: special, source: "provider" };
+  const fixed = fixedWindow(model);
+  if (fixed) return { tokens: fixed, source: "family" };
+  const published = (await modelFacts(provider, model, baseUrl)) ?? (await modelFactsAnywhere(model));
+  if (published?.contextLength) return { tokens: published.contextLength, source: "catalogue" };
+  const family = familyWindow(model);
+  return family ? { tokens: family, source: "family" } : { tokens: UNKNOWN_WINDOW, source: "default" };
+}
+
+function windowOfProvider(provider: string, model: string): number | null {
+  if (provider === "demo") return 128_000;
+  if (provider !== "openai-codex") return null;
+  return model.toLowerCase().includes("spark") ? 128_000 : 272_000;
+}

@@ -1,0 +1,125 @@
+// The provider part of config.yaml, read once into typed values. Takes raw mappings too: what has the wrong type counts as absent.
+import type { ProviderProfile } from "../wire.ts";
+import { readCompat } from "./compat.ts";
+
+export interface ProviderConfig {
+  readonly model?: unknown;
+  readonly providers?: unknown;
+  readonly custom_providers?: unknown;
+  readonly provider_routing?: unknown;
+  readonly openrouter?: unknown;
+}
+
+export interface ModelSettings {
+  readonly default?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly apiKey?: string | undefined;
+  readonly apiMode?: string | undefined;
+  readonly contextLength?: number | undefined;
+  readonly maxTokens?: number | undefined;
+  readonly ollamaNumCtx?: number | undefined;
+  readonly supportsVision?: boolean | undefined;
+}
+
+/** One entry of `providers:` (or of the older list `custom_providers:`). */
+export interface CustomProvider {
+  readonly name: string;
+  readonly slug: string;
+  readonly baseUrl?: string | undefined;
+  readonly apiKey?: string | undefined;
+  readonly keyEnv?: string | undefined;
+  readonly defaultModel?: string | undefined;
+  readonly apiMode?: string | undefined;
+  readonly extraBody?: Readonly<Record<string, unknown>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly models: Readonly<
+    Record<string, { readonly contextLength?: number | undefined; readonly timeoutSeconds?: number | undefined }>
+  >;
+  readonly requestTimeoutSeconds?: number | undefined;
+  readonly compat: Partial<ProviderProfile>;
+  readonly warnings: readonly string[];
+}
+
+export function modelSettings(config: ProviderConfig): ModelSettings {
+  if (typeof config.model === "string") return { default: text(config.model) };
+  const model = mapping(config.model);
+  return {
+    default: text(model.default) ?? text(model.model) ?? text(model.name),
+    provider: text(model.provider),
+    baseUrl: text(model.base_url) ?? text(model.api_base),
+    apiKey: text(model.api_key),
+    apiMode: text(model.api_mode),
+    contextLength: positive(model.context_length),
+    maxTokens: positive(model.max_tokens),
+    ollamaNumCtx: positive(model.ollama_num_ctx),
+    supportsVision: typeof model.supports_vision === "boolean" ? model.supports_vision : undefined,
+  };
+}
+
+export function customProviders(config: ProviderConfig): readonly CustomProvider[] {
+  const older = Array.isArray(config.custom_providers) ? config.custom_providers.map(mapping) : [];
+  return [
+    ...Object.entries(mapping(config.providers)).map(([name, entry]) => readEntry(name, mapping(entry))),
+    ...older.flatMap((entry) => (text(entry.name) ? [readEntry(String(entry.name), entry)] : [])),
+  ];
+}
+
+export function slugOf(name: string): string {
+  return name
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}.]+/gu, "-")
+    .replace(/^-+|-+$/g, "");
+}
+
+function readEntry(name: string, entry: Readonly<Record<string, unknown>>): CustomProvider {
+  const { compat, warnings } = readCompat(name, entry.compat);
+  return {
+    name,
+    slug: slugOf(name),
+    baseUrl: text(entry.base_url) ?? text(entry.api) ?? text(entry.url),
+    apiKey: text(entry.api_key),
+    keyEnv: text(entry.key_env) ?? text(entry.api_key_env),
+    defaultModel: text(entry.default_model) ?? text(entry.model),
+    apiMode: text(entry.api_mode) ?? text(entry.transport),
+    extraBody: present(entry.extra_body),
+    headers: stringRecord(entry.headers),
+    models: readModels(entry.models),
+    requestTimeoutSeconds: positive(entry.request_timeout_seconds),
+    compat,
+    warnings,
+  };
+}
+
+function readModels(value: unknown): CustomProvider["models"] {
+  const facts = Object.entries(mapping(value)).map(([model, entry]) => {
+    const { context_length, timeout_seconds } = mapping(entry);
+    return [model, { contextLength: positive(context_length), timeoutSeconds: positive(timeout_seconds) }] as const;
+  });
+  return Object.fromEntries(facts);
+}
+
+export function mapping(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}; // checked just before
+}
+
+export function text(value: unknown): string | undefined {
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}
+
+function positive(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : undefined;
+}
+
+function present(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const record = mapping(value);
+  return Object.keys(record).length > 0 ? record : undefined;
+}
+
+function stringRecord(value: unknown): Readonly<Record<string, string>> | undefined {
+  const entries = Object.entries(mapping(value)).flatMap(([key, item]) =>
+    typeof item === "string" || typeof item === "number" ? [[key, String(item)] as const] : [],
+  );
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}

@@ -1,0 +1,88 @@
+// Joins a resolved runtime with model, profile and window into the one record a request needs.
+import { contextLengthOf, type LearnedLimits } from "../catalogue/context-length.ts";
+import { modelFacts } from "../catalogue/facts.ts";
+import type { Target } from "../wire.ts";
+import { hostBelongs, hostOf } from "./hosts.ts";
+import { openRouterBody, openRouterHeaders } from "./openrouter.ts";
+import { profileFor } from "./profiles.ts";
+import { ProviderError } from "./provider-error.ts";
+import type { RuntimeProvider } from "./resolve.ts";
+import { modelSettings, type ProviderConfig } from "./settings.ts";
+
+export interface TargetOptions {
+  readonly config: ProviderConfig;
+  /** Default: the runtime's own. */
+  readonly model?: string | undefined;
+  /** Fallbacks and side calls do not inherit the main model's `model.context_length`. */
+  readonly ignoreConfiguredWindow?: boolean;
+  readonly learned?: LearnedLimits | undefined;
+  /** Asks the endpoint for its window and, for Ollama, for the size it really loads the model with. */
+  readonly probe?: ((runtime: RuntimeProvider, model: string) => Promise<ProbedModel | null>) | undefined;
+}
+
+export interface ProbedModel {
+  readonly contextLength: number | null;
+  /** To be sent as `options.num_ctx`. */
+  readonly numCtx?: number | undefined;
+}
+
+/** Throws `ProviderError` (`no_model_configured`) when nobody said which model. */
+export async function targetFor(runtime: RuntimeProvider, options: TargetOptions): Promise<Target> {
+  const model = options.model?.trim() || runtime.model;
+  if (!model) {
+    throw new ProviderError(
+      "no_model_configured",
+      `Provider ${runtime.provider} is configured, but no model. Choose one with \`hermes model\`, set \`model.default\` in config.yaml, or pass \`-m MODEL\`.`,
+    );
+  }
+  const { provider, baseUrl, apiMode, custom } = runtime;
+  const settings = modelSettings(options.config);
+  const configured = options.ignoreConfiguredWindow ? undefined : settings.contextLength;
+  let probed: ProbedModel | null = null;
+  const window = await contextLengthOf({
+    provider,
+    model,
+    baseUrl,
+    configured,
+    customModel: custom?.models[model]?.contextLength,
+    learned: options.learned,
+    probe: async () => {
+      probed = (await options.probe?.(runtime, model)) ?? null;
+      return probed?.contextLength ?? null;
+    },
+  });
+  const facts = provider === "demo" ? null : await modelFacts(provider, model, baseUrl);
+  const profile = profileFor({ provider, model, baseUrl, apiMode }, custom?.compat);
+  const images = settings.supportsVision ?? facts?.images ?? profile.images;
+  const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(model) : {}), ...custom?.headers };
+  const body = {
+    ...(onOpenRouter(baseUrl) ? openRouterBody(options.config, model) : {}),
+    ...ollamaBody(runtime, settings.ollamaNumCtx ?? numCtxOf(probed)),
+    ...custom?.extraBody,
+  };
+  return {
+    provider,
+    model,
+    baseUrl,
+    apiKey: runtime.apiKey,
+    keyHosts: runtime.keyHosts,
+    apiMode,
+    contextLength: window.tokens,
+    profile: { ...profile, images: custom?.compat.images ?? (provider === "demo" ? false : images) },
+    ...(Object.keys(headers).length > 0 ? { headers } : {}),
+    ...(Object.keys(body).length > 0 ? { extraBody: body } : {}),
+  };
+}
+
+function onOpenRouter(baseUrl: string): boolean {
+  return hostBelongs(hostOf(baseUrl), "openrouter.ai");
+}
+
+// Ollama loads a model with a small window of its own choosing unless the request says otherwise.
+function ollamaBody(runtime: RuntimeProvider, numCtx: number | undefined): Readonly<Record<string, unknown>> {
+  return numCtx && runtime.apiMode === "chat_completions" ? { options: { num_ctx: numCtx } } : {};
+}
+
+function numCtxOf(probed: ProbedModel | null): number | undefined {
+  return probed?.numCtx;
+}
