@@ -160,7 +160,7 @@ function admit(
   { env }: Facts,
 ): { apiKey: string; keyHosts: readonly string[]; source: string; warnings: readonly string[] } {
   const host = hostOf(baseUrl);
-  if (bound && bound.hosts.some((domain) => hostBelongs(host, domain))) {
+  if (bound?.hosts.some((domain) => hostBelongs(host, domain))) {
     return { apiKey: bound.key, keyHosts: bound.hosts, source: bound.source, warnings: [] };
   }
   const without = { apiKey: row.id === "lmstudio" ? LMSTUDIO_KEY : NO_KEY, keyHosts: [], source: "none", warnings: [] };

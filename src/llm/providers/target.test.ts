@@ -222,14 +222,18 @@ for (const [provider, model, tokens] of windows) {
 
 test("the window: configuration, custom model, learned, endpoint, then what is published", async () => {
   const asked: string[] = [];
+  const note = (who: string, tokens: number) => {
+    asked.push(who);
+    return tokens;
+  };
   const question = {
     provider: "anthropic",
     model: "claude-opus-5",
     baseUrl: "https://api.anthropic.com",
     configured: 1,
     customModel: 2,
-    learned: { get: async () => (asked.push("learned"), 3), set: async () => undefined },
-    probe: async () => (asked.push("probe"), 4),
+    learned: { get: async () => note("learned", 3), set: async () => undefined },
+    probe: async () => note("probe", 4),
   };
   const of = async (change: object) => (await contextLengthOf({ ...question, ...change })).tokens;
   assert.equal(await of({}), 1);
