@@ -1,0 +1,244 @@
+// Turns a command line into the programs it would run, wherever they hide: behind sudo, in substitutions, in `-c` texts.
+import type { Command, Group, Redirection, Script, SimpleCommand, Word, WordPart } from "../shell/ast.ts";
+import { parseCommandLine } from "../shell/parse.ts";
+import { type Field, resolveText, resolveWord } from "../shell/resolve.ts";
+import { createScope, type Scope } from "../shell/scope.ts";
+import { isForkBomb } from "./fork-bomb.ts";
+import {
+  type Analysis,
+  type Arg,
+  type Invocation,
+  programName,
+  type Redirect,
+  type Stage,
+  type Substitution,
+  type Wrapper,
+} from "./invocation.ts";
+import { splitNaively } from "./naive.ts";
+import { inputTexts, type Payload, payloadsOf } from "./payloads.ts";
+import { matchWatchedProgram } from "./program-glob.ts";
+import { readsCommandsFromInput } from "./shells.ts";
+import { unwrap } from "./wrappers.ts";
+
+/** Texts inside texts; an honest command needs two or three. */
+const MAX_PAYLOAD_DEPTH = 10;
+
+export function analyseCommand(command: string): Analysis {
+  const found = new Finder();
+  found.readText(command, { remote: false, depth: 0, via: [] });
+  return found;
+}
+
+interface Context {
+  readonly remote: boolean;
+  readonly depth: number;
+  readonly via: readonly Wrapper[];
+}
+
+/** What an invocation inherits from the command it is part of. */
+interface Frame extends Context {
+  readonly background: boolean;
+  readonly assignments: readonly { readonly name: string; readonly value: string }[];
+  readonly redirects: readonly Redirect[];
+}
+
+class Finder implements Analysis {
+  readonly invocations: Invocation[] = [];
+  readonly pipelines: (readonly Stage[])[] = [];
+  readonly sequences: (readonly Invocation[])[] = [];
+  readonly texts: string[] = [];
+  forkBomb = false;
+  ok = true;
+  tooDeep = false;
+  private readonly scope: Scope = createScope();
+  private cwd: string | null = null;
+
+  readText(text: string, context: Context): readonly Invocation[] {
+    if (context.depth > MAX_PAYLOAD_DEPTH) {
+      this.tooDeep = true;
+      return [];
+    }
+    this.texts.push(text);
+    const parsed = parseCommandLine(text);
+    if (parsed.tooDeep) this.tooDeep = true;
+    const found = this.readScript(parsed.script, context);
+    if (parsed.ok) return found;
+    this.ok = false;
+    return [...found, ...this.readNaively(text, context)];
+  }
+
+  private readScript(script: Script, context: Context): readonly Invocation[] {
+    const sequence: Invocation[] = [];
+    for (const pipeline of script.pipelines) {
+      const background = pipeline.joiner === "&";
+      const stages = pipeline.commands.map((command) => this.readCommand(command, context, background));
+      this.pipelines.push(stages);
+      sequence.push(...stages.flat(), ...this.readPipedTexts(stages, context));
+    }
+    this.sequences.push(sequence);
+    return sequence;
+  }
+
+  private readCommand(command: Command, context: Context, background: boolean): Stage {
+    return command.type === "simple"
+      ? this.readSimple(command, context, background)
+      : this.readGroup(command, context, background);
+  }
+
+  private readGroup(group: Group, context: Context, background: boolean): Stage {
+    if (isForkBomb(group)) this.forkBomb = true;
+    for (const word of group.words) this.readWord(word, context);
+    const inside = group.bodies.flatMap((body) => this.readScript(body, context));
+    const redirects = this.readRedirects(group.redirections, context);
+    if (redirects.length === 0) return inside;
+    // The group's own redirections stand for themselves, as those of a command without a name.
+    const own = this.add([], { ...context, background, assignments: [], redirects });
+    return [...inside, ...own];
+  }
+
+  private readSimple(command: SimpleCommand, context: Context, background: boolean): Stage {
+    const assignments = command.assignments.map(({ name, value }) => {
+      this.readWord(value, context);
+      const text = resolveText(value, this.scope);
+      this.scope.set(name, [text]);
+      return { name, value: text };
+    });
+    const redirects = this.readRedirects(command.redirections, context);
+    const args = command.words.flatMap((word, index) => this.readArgs(word, context, index === 0));
+    this.readLoopVariable(args);
+    return this.add(args, { ...context, background, assignments, redirects });
+  }
+
+  private readArgs(word: Word, context: Context, isFirst: boolean): readonly Arg[] {
+    const substitutions = this.readWord(word, context);
+    const fields: readonly Field[] = resolveWord(word, this.scope, isFirst ? "command" : "argument");
+    return fields.map(({ text }) => ({ text, substitutions }));
+  }
+
+  /** `for x in a b`: x may be either. */
+  private readLoopVariable(args: readonly Arg[]): void {
+    const [head, name, word, ...values] = args.map(({ text }) => text);
+    if ((head === "for" || head === "select") && name !== undefined && word === "in") this.scope.set(name, values);
+    if (head === "export" || head === "declare" || head === "local" || head === "readonly" || head === "typeset") {
+      for (const { text } of args.slice(1)) {
+        const match = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/.exec(text);
+        if (match) this.scope.set(match[1] ?? "", [match[2] ?? ""]);
+      }
+    }
+  }
+
+  /** Everything that runs inside a word. */
+  private readWord(word: Word, context: Context): readonly Substitution[] {
+    return this.readParts(word.parts, context);
+  }
+
+  private readParts(parts: readonly WordPart[], context: Context): readonly Substitution[] {
+    return parts.flatMap((part): readonly Substitution[] => {
+      if (part.type === "literal") return [];
+      if (part.type === "arithmetic") return this.readParts(part.parts, context);
+      if (part.type === "substitution") {
+        return [{ form: part.form, invocations: this.readScript(part.script, context) }];
+      }
+      const inside = this.readParts(part.operand, context);
+      if (part.operator === ":=" || part.operator === "=") {
+        this.scope.set(part.name, [resolveText({ parts: part.operand, start: 0, end: 0 }, this.scope)]);
+      }
+      return inside;
+    });
+  }
+
+  private readRedirects(redirections: readonly Redirection[], context: Context): readonly Redirect[] {
+    return redirections.map(({ operator, fd, target, heredoc }) => {
+      const substitutions = [...this.readWord(target, context), ...this.readParts(heredoc?.parts ?? [], context)];
+      if (heredoc?.doubtful) this.readText(heredoc.body, { ...context, depth: context.depth + 1 });
+      return { operator, fd, target: resolveText(target, this.scope), heredoc, substitutions };
+    });
+  }
+
+  /** Adds what the words run, and what that runs in turn. */
+  private add(words: readonly Arg[], frame: Frame): readonly Invocation[] {
+    const via = [...frame.via];
+    const assignments = [...frame.assignments];
+    let rest = words;
+    for (;;) {
+      const program = programName(rest[0]?.text ?? "");
+      const args = rest.slice(1);
+      const inner = unwrap(
+        program,
+        args.map(({ text }) => text),
+      );
+      if (!inner) break;
+      via.push({ program, args: args.slice(0, inner.commandAt).map(({ text }) => text) });
+      assignments.push(...inner.assignments);
+      rest = args.slice(inner.commandAt);
+    }
+    const path = rest[0]?.text ?? "";
+    if (rest.length === 0 && frame.redirects.length === 0 && assignments.length === 0) return [];
+    const dynamic = path.startsWith("-") && via.length === 0;
+    const invocation: Invocation = {
+      program: dynamic ? "" : (matchWatchedProgram(path) ?? programName(path)),
+      path,
+      args: dynamic ? rest : rest.slice(1),
+      via,
+      assignments,
+      redirects: frame.redirects,
+      remote: frame.remote,
+      background: frame.background,
+      cwd: this.cwd,
+      dynamic,
+    };
+    this.invocations.push(invocation);
+    this.texts.push(rest.map(({ text }) => text).join(" "));
+    if (invocation.program === "cd" || invocation.program === "pushd") {
+      this.cwd = invocation.args.find(({ text }) => !text.startsWith("-"))?.text ?? "~";
+    }
+    return [invocation, ...payloadsOf(invocation).flatMap((payload) => this.readPayload(payload, invocation, frame))];
+  }
+
+  private readPayload(payload: Payload, owner: Invocation, frame: Frame): readonly Invocation[] {
+    const remote = frame.remote || payload.remote;
+    const depth = frame.depth + 1;
+    if (payload.type === "text") return this.readText(payload.text, { remote, depth, via: [] });
+    if (depth > MAX_PAYLOAD_DEPTH) {
+      this.tooDeep = true;
+      return [];
+    }
+    const via = [...owner.via, { program: owner.program, args: [] }];
+    return this.add(payload.words, {
+      remote,
+      depth,
+      via,
+      background: frame.background,
+      assignments: [],
+      redirects: [],
+    });
+  }
+
+  /** `echo "..." | sh` and `cat <<E | sh`: the text is a script. */
+  private readPipedTexts(stages: readonly Stage[], context: Context): readonly Invocation[] {
+    return stages.slice(1).flatMap((stage, index) => {
+      if (!stage.some(readsCommandsFromInput)) return [];
+      const texts = (stages[index] ?? []).flatMap((source) => {
+        const heredocs = inputTexts(source).map((payload) => (payload.type === "text" ? payload.text : ""));
+        if (source.program !== "echo" && source.program !== "printf") return heredocs;
+        const words = source.args.map(({ text }) => text).filter((text) => !/^-[neE]+$/.test(text));
+        return [...heredocs, words.join(" ").replaceAll("\\n", "\n")];
+      });
+      return texts.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
+    });
+  }
+
+  private readNaively(text: string, context: Context): readonly Invocation[] {
+    return splitNaively(text).flatMap(({ words, targets }) =>
+      this.add(
+        words.map((word) => ({ text: word, substitutions: [] })),
+        {
+          ...context,
+          background: false,
+          assignments: [],
+          redirects: targets.map((target) => ({ operator: ">", fd: "", target, heredoc: null, substitutions: [] })),
+        },
+      ),
+    );
+  }
+}

@@ -1,0 +1,186 @@
+// Commands that travel inside the arguments of another: `bash -c '...'`, `find -exec`, `ssh host ...`.
+import { type Arg, argTexts, type Invocation } from "./invocation.ts";
+import { readOptions } from "./options.ts";
+import { isShell, readsCommandsFromInput, shellPayload } from "./shells.ts";
+
+export type Payload =
+  /** A text some shell will parse. */
+  | { readonly type: "text"; readonly text: string; readonly remote: boolean }
+  /** Words that are run as they are. */
+  | { readonly type: "words"; readonly words: readonly Arg[]; readonly remote: boolean };
+
+export function payloadsOf(invocation: Invocation): readonly Payload[] {
+  const { program } = invocation;
+  if (isShell(program)) return shellTexts(invocation);
+  const read = Object.hasOwn(READERS, program) ? READERS[program] : undefined;
+  return read ? read(invocation) : [];
+}
+
+const text = (value: string, remote = false): Payload => ({ type: "text", text: value, remote });
+
+function shellTexts(invocation: Invocation): readonly Payload[] {
+  const payload = shellPayload(invocation);
+  const found = payload === null ? [] : [text(payload)];
+  return readsCommandsFromInput(invocation) ? [...found, ...inputTexts(invocation)] : found;
+}
+
+/** What a heredoc or here-string feeds in. */
+export function inputTexts(invocation: Invocation): readonly Payload[] {
+  return invocation.redirects.flatMap((redirect) => {
+    if (redirect.heredoc) return [text(redirect.heredoc.body)];
+    return redirect.operator === "<<<" ? [text(redirect.target)] : [];
+  });
+}
+
+const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payload[]>> = {
+  eval: (invocation) => [text(argTexts(invocation).join(" "))],
+  trap: (invocation) => firstOperand(invocation),
+  su: (invocation) => optionTexts(invocation, "c", ["command", "session-command"]),
+  runuser: (invocation) => optionTexts(invocation, "c", ["command"]),
+  script: (invocation) => optionTexts(invocation, "c", ["command"]),
+  watch: (invocation) =>
+    joined(readOptions(argTexts(invocation), { short: "n", long: ["interval"], stopAtOperand: true }).operands),
+  parallel: (invocation) =>
+    joined(
+      readOptions(argTexts(invocation), { short: "jaISnNLd", long: ["jobs", "arg-file"], stopAtOperand: true })
+        .operands,
+    ),
+  "-c": (invocation) => (invocation.via.at(-1)?.program === "flock" ? joined(argTexts(invocation)) : []),
+  env: splitString,
+  at: inputTexts,
+  batch: inputTexts,
+  alias: (invocation) => argTexts(invocation).map((arg) => text(arg.slice(arg.indexOf("=") + 1))),
+  git: gitAliases,
+  xargs: xargsWords,
+  find: findWords,
+  fd: fdWords,
+  fdfind: fdWords,
+  ssh: sshText,
+  docker: containerWords,
+  podman: containerWords,
+  "docker-compose": (invocation) => composeWords(invocation, 0),
+  kubectl: afterDashes,
+  oc: afterDashes,
+};
+
+const joined = (words: readonly string[], remote = false) => (words.length > 0 ? [text(words.join(" "), remote)] : []);
+
+function firstOperand(invocation: Invocation): readonly Payload[] {
+  const [first] = readOptions(argTexts(invocation)).operands;
+  return first === undefined || first === "-" ? [] : [text(first)];
+}
+
+function optionTexts(invocation: Invocation, short: string, long: readonly string[]): readonly Payload[] {
+  const { values } = readOptions(argTexts(invocation), { short: `${short}gGsw`, long: [...long, "shell", "group"] });
+  return values.filter(({ name }) => name === short || long.includes(name)).map(({ value }) => text(value));
+}
+
+function splitString(invocation: Invocation): readonly Payload[] {
+  const args = argTexts(invocation);
+  const at = args.findIndex((arg) => /^(?:-[a-zA-Z0]*S|--split-string(?:=|$))/.test(arg));
+  if (at < 0) return [];
+  const own = (args[at] ?? "").replace(/^(?:-[a-zA-Z0]*?S|--split-string=?)/, "");
+  return joined([own, ...args.slice(at + 1)]);
+}
+
+function gitAliases(invocation: Invocation): readonly Payload[] {
+  const args = argTexts(invocation);
+  return args.flatMap((arg, index) => {
+    const shell = /^alias\.[^=]*=!([\s\S]*)$/.exec(arg)?.[1];
+    return shell !== undefined && args[index - 1] === "-c" ? [text(shell)] : [];
+  });
+}
+
+function xargsWords(invocation: Invocation): readonly Payload[] {
+  const options = readOptions(argTexts(invocation), {
+    short: "aIdELnPs",
+    long: ["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
+    stopAtOperand: true,
+  });
+  return wordsFrom(invocation.args.slice(options.firstOperand), false);
+}
+
+const wordsFrom = (words: readonly Arg[], remote: boolean): readonly Payload[] =>
+  words.length > 0 ? [{ type: "words", words, remote }] : [];
+
+const FIND_RUNS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
+
+function findWords(invocation: Invocation): readonly Payload[] {
+  const found: Payload[] = [];
+  invocation.args.forEach((arg, index) => {
+    if (!FIND_RUNS.has(arg.text)) return;
+    const rest = invocation.args.slice(index + 1);
+    const end = rest.findIndex(({ text: word }) => word === ";" || word === "+");
+    found.push(...wordsFrom(end < 0 ? rest : rest.slice(0, end), false));
+  });
+  return found;
+}
+
+function fdWords(invocation: Invocation): readonly Payload[] {
+  const at = invocation.args.findIndex(({ text: arg }) => /^(?:-[xX]|--exec(?:-batch)?)$/.test(arg));
+  return at < 0 ? [] : wordsFrom(invocation.args.slice(at + 1), false);
+}
+
+function sshText(invocation: Invocation): readonly Payload[] {
+  const { operands } = readOptions(argTexts(invocation), { short: "BbcDEeFIiJLlmOopQRSWw", stopAtOperand: true });
+  return joined(operands.slice(1), true);
+}
+
+function afterDashes(invocation: Invocation): readonly Payload[] {
+  const at = invocation.args.findIndex(({ text: arg }) => arg === "--");
+  const runs = invocation.args.slice(0, at).some(({ text: arg }) => arg === "exec" || arg === "run" || arg === "debug");
+  return at < 0 || !runs ? [] : wordsFrom(invocation.args.slice(at + 1), true);
+}
+
+const RUN_FLAGS = [
+  "detach",
+  "init",
+  "interactive",
+  "no-healthcheck",
+  "oom-kill-disable",
+  "privileged",
+  "publish-all",
+  "quiet",
+  "read-only",
+  "rm",
+  "sig-proxy",
+  "tty",
+  "no-TTY",
+  "no-deps",
+  "service-ports",
+  "build",
+  "help",
+];
+
+function containerWords(invocation: Invocation): readonly Payload[] {
+  const args = argTexts(invocation);
+  const global = readOptions(args, {
+    short: "Hcl",
+    long: ["host", "context", "config", "log-level", "tlscacert", "tlscert", "tlskey", "url", "connection", "identity"],
+    stopAtOperand: true,
+  });
+  let at = global.firstOperand;
+  if (args[at] === "compose") return composeWords(invocation, at + 1);
+  if (args[at] === "container") at++;
+  return runWords(invocation, at);
+}
+
+function composeWords(invocation: Invocation, from: number): readonly Payload[] {
+  const rest = readOptions(argTexts(invocation).slice(from), {
+    short: "fp",
+    long: ["file", "project-name", "project-directory", "profile", "env-file", "ansi", "progress", "parallel"],
+    stopAtOperand: true,
+  });
+  return runWords(invocation, from + rest.firstOperand);
+}
+
+/** `exec CONTAINER cmd` and `run IMAGE cmd`; `at` points at the verb. */
+function runWords(invocation: Invocation, at: number): readonly Payload[] {
+  const args = argTexts(invocation);
+  const verb = args[at];
+  if (verb !== "exec" && verb !== "run") return [];
+  const options = readOptions(args.slice(at + 1), { short: "aceghlmpuvw", longFlags: RUN_FLAGS, stopAtOperand: true });
+  const entry = options.values.find(({ name }) => name === "entrypoint")?.value;
+  const words = invocation.args.slice(at + 1 + options.firstOperand + 1);
+  return wordsFrom(entry ? [{ text: entry, substitutions: [] }, ...words] : words, true);
+}

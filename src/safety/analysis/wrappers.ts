@@ -1,0 +1,98 @@
+// Programs that run the command written behind their own options.
+import { type OptionSpec, readOptions } from "./options.ts";
+
+interface WrapperSpec extends OptionSpec {
+  /** Words of its own in front of the command: `timeout 5 cmd`. */
+  readonly operands?: number;
+  /** `NAME=value` words in front of the command. */
+  readonly assignments?: boolean;
+  /** With one of these letters it runs nothing. */
+  readonly idle?: string;
+}
+
+const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
+  sudo: {
+    short: "ugpCrtTUDR",
+    long: [
+      "user",
+      "group",
+      "prompt",
+      "close-from",
+      "role",
+      "type",
+      "command-timeout",
+      "other-user",
+      "chdir",
+      "chroot",
+      "host",
+    ],
+    assignments: true,
+  },
+  doas: { short: "uC" },
+  env: { short: "uC", long: ["unset", "chdir"], assignments: true },
+  exec: { short: "a" },
+  command: { idle: "vV" },
+  builtin: {},
+  nohup: {},
+  setsid: {},
+  time: { short: "fo", long: ["format", "output"] },
+  nice: { short: "n", long: ["adjustment"] },
+  ionice: { short: "cn", long: ["class", "classdata"], idle: "pP" },
+  timeout: { short: "ks", long: ["kill-after", "signal"], operands: 1 },
+  stdbuf: { short: "ioe", long: ["input", "output", "error"] },
+  unbuffer: {},
+  chroot: { long: ["userspec", "groups"], operands: 1 },
+  unshare: { short: "SGR", long: ["setuid", "setgid", "root", "wd"] },
+  nsenter: { short: "tSG", long: ["target", "setuid", "setgid"] },
+  setpriv: { long: ["reuid", "regid", "groups", "inh-caps", "bounding-set", "ambient-caps"] },
+  runuser: { short: "ug", long: ["user", "group"] },
+  pkexec: { long: ["user"] },
+  strace: { short: "eopPasuEI" },
+  ltrace: { short: "eopalsuFn" },
+  busybox: {},
+  toybox: {},
+  taskset: { operands: 1 },
+  chrt: { operands: 1 },
+  caffeinate: { short: "tw" },
+  flock: { short: "wE", long: ["timeout", "wait", "conflict-exit-code"], operands: 1 },
+  "systemd-run": { short: "pEuMHtG", long: ["property", "setenv", "unit", "slice", "uid", "gid", "working-directory"] },
+  "systemd-inhibit": { long: ["what", "who", "why", "mode"] },
+  fakeroot: {},
+  eatmydata: {},
+  rlwrap: {},
+  "xvfb-run": { short: "ens" },
+  "dbus-run-session": {},
+  torsocks: {},
+  proxychains: { short: "f" },
+  proxychains4: { short: "f" },
+  noglob: {},
+  nocorrect: {},
+};
+
+export interface Unwrapped {
+  /** Index in `args` where the command behind the wrapper begins. */
+  readonly commandAt: number;
+  readonly assignments: readonly { readonly name: string; readonly value: string }[];
+}
+
+const NAME_VALUE = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/;
+
+/** Null when the program is no wrapper, or runs nothing this time. */
+export function unwrap(program: string, args: readonly string[]): Unwrapped | null {
+  const spec = Object.hasOwn(WRAPPERS, program) ? WRAPPERS[program] : undefined;
+  if (!spec) return null;
+  const options = readOptions(args, { ...spec, stopAtOperand: true });
+  if (spec.idle && options.letters.some((letter) => spec.idle?.includes(letter))) return null;
+  let at = options.firstOperand;
+  if (program === "env" && args[at] === "-") at++;
+  const assignments: { name: string; value: string }[] = [];
+  while (spec.assignments && at < args.length) {
+    const match = NAME_VALUE.exec(args[at] ?? "");
+    if (!match) break;
+    assignments.push({ name: match[1] ?? "", value: match[2] ?? "" });
+    at++;
+  }
+  at += spec.operands ?? 0;
+  if (at >= args.length) return null;
+  return { commandAt: at, assignments };
+}

@@ -1,0 +1,98 @@
+// What the parser makes of one command line. Offsets point into the text the node was read from.
+
+export type Quoting = "none" | "escaped" | "single" | "double";
+
+export type WordPart =
+  | { readonly type: "literal"; readonly text: string; readonly quoting: Quoting }
+  | {
+      readonly type: "variable";
+      readonly name: string;
+      /** What follows the name in `${name...}`: `:-`, `#`, `/` and so on; empty for a plain expansion. */
+      readonly operator: string;
+      readonly operand: readonly WordPart[];
+      readonly source: string;
+      readonly quoted: boolean;
+    }
+  | {
+      readonly type: "substitution";
+      readonly form: "$(" | "`" | "<(" | ">(";
+      readonly script: Script;
+      readonly source: string;
+      readonly quoted: boolean;
+    }
+  | { readonly type: "arithmetic"; readonly parts: readonly WordPart[]; readonly source: string };
+
+export interface Word {
+  readonly parts: readonly WordPart[];
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Assignment {
+  readonly name: string;
+  readonly value: Word;
+}
+
+export interface Heredoc {
+  readonly body: string;
+  /** What the body expands to when its delimiter is unquoted; one literal otherwise. */
+  readonly parts: readonly WordPart[];
+  /** No end line was found, or the delimiter is of a form shells disagree on: the body may be commands. */
+  readonly doubtful: boolean;
+}
+
+export interface Redirection {
+  /** `>`, `>>`, `>|`, `<`, `<>`, `>&`, `<&`, `&>`, `&>>`, `<<`, `<<-`, `<<<`. */
+  readonly operator: string;
+  readonly fd: string;
+  readonly target: Word;
+  readonly heredoc: Heredoc | null;
+}
+
+export interface SimpleCommand {
+  readonly type: "simple";
+  /** `if`, `then`, `do`, `!` and the like that stood in front. */
+  readonly keywords: readonly string[];
+  readonly assignments: readonly Assignment[];
+  readonly words: readonly Word[];
+  readonly redirections: readonly Redirection[];
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Group {
+  readonly type: "group";
+  readonly kind: "subshell" | "braces" | "case" | "function";
+  readonly name: string;
+  readonly bodies: readonly Script[];
+  readonly words: readonly Word[];
+  readonly redirections: readonly Redirection[];
+  readonly start: number;
+  readonly end: number;
+}
+
+export type Command = SimpleCommand | Group;
+
+/** What stands behind a pipeline. */
+export type Joiner = "&&" | "||" | ";" | "&" | "\n" | "";
+
+export interface Pipeline {
+  readonly commands: readonly Command[];
+  readonly joiner: Joiner;
+  /** Offset of the joiner; the end of the text when there is none. */
+  readonly joinerStart: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Script {
+  readonly pipelines: readonly Pipeline[];
+}
+
+export interface ParsedLine {
+  readonly script: Script;
+  /** False when something did not parse: callers then assume the worst. */
+  readonly ok: boolean;
+  /** Nested deeper than any honest command. */
+  readonly tooDeep: boolean;
+}

@@ -1,0 +1,112 @@
+// What a word amounts to when the shell is done with it, as far as the command line alone tells.
+import type { Script, Word, WordPart } from "./ast.ts";
+import { expandBraces } from "./braces.ts";
+import type { Scope } from "./scope.ts";
+
+export interface Field {
+  readonly text: string;
+  readonly word: Word;
+}
+
+/** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
+export type Position = "command" | "argument";
+
+const SPLIT = "\0";
+const MAX_ALTERNATIVES = 8;
+
+export function resolveWord(word: Word, scope: Scope, position: Position): readonly Field[] {
+  let texts = [""];
+  let quoted = false;
+  let braces = false;
+  for (const part of word.parts) {
+    if (part.type === "literal") {
+      if (part.quoting !== "none") quoted = true;
+      else if (part.text.includes("{")) braces = true;
+      texts = texts.map((text) => text + part.text);
+    } else {
+      if (part.type !== "arithmetic" && part.quoted) quoted = true;
+      const values = partValues(part, scope, position);
+      texts = texts.flatMap((text) => values.map((value) => text + value)).slice(0, MAX_ALTERNATIVES);
+    }
+  }
+  const whole = braces ? texts.flatMap(expandBraces) : texts;
+  return whole
+    .flatMap((text) => (text.includes(SPLIT) ? text.split(SPLIT).filter((piece) => piece !== "") : [text]))
+    .filter((text) => text !== "" || quoted)
+    .map((text) => ({ text: text.replace(CONTROL, ""), word }));
+}
+
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/g;
+
+/** The word as one text, not split. */
+export function resolveText(word: Word, scope: Scope): string {
+  return textOf(word.parts, scope);
+}
+
+function textOf(parts: readonly WordPart[], scope: Scope): string {
+  return parts
+    .map((part) => (part.type === "literal" ? part.text : (partValues(part, scope, "argument")[0] ?? "")))
+    .join("")
+    .replaceAll(SPLIT, " ");
+}
+
+function partValues(part: Exclude<WordPart, { type: "literal" }>, scope: Scope, position: Position): readonly string[] {
+  if (part.type === "arithmetic") return [position === "command" ? "" : part.source];
+  if (part.type === "substitution") {
+    const output = part.form === "$(" || part.form === "`" ? literalOutput(part.script, scope) : null;
+    if (output !== null) return [splitUnless(part.quoted, output)];
+    return [position === "command" ? "" : part.source];
+  }
+  return variableValues(part, scope, position).map((value) => splitUnless(part.quoted, value));
+}
+
+const splitUnless = (quoted: boolean, text: string) => (quoted ? text : text.replace(/[ \t\n]+/g, SPLIT));
+
+type Variable = Extract<WordPart, { type: "variable" }>;
+
+function variableValues(part: Variable, scope: Scope, position: Position): readonly string[] {
+  const { name, operator } = part;
+  const known = scope.get(name);
+  const unknown = unknownValue(part, position);
+  if (operator === "" || operator === "?" || operator === ":?") return known ?? [unknown];
+  if (operator === "+" || operator === ":+") return [textOf(part.operand, scope)];
+  if (operator === "-" || operator === ":-" || operator === "=" || operator === ":=") {
+    if (known) return known;
+    return name === "HOME" ? [unknown] : [textOf(part.operand, scope)];
+  }
+  if (!known) return [unknown];
+  if (operator === ":") return known.map((value) => substring(value, textOf(part.operand, scope)));
+  if (operator === "^^" || operator === ",,") {
+    return known.map((value) => (operator === "^^" ? value.toUpperCase() : value.toLowerCase()));
+  }
+  return known;
+}
+
+function unknownValue(part: Variable, position: Position): string {
+  if (part.name === "HOME") return "$HOME";
+  if (part.name === "SHELL" || part.name === "BASH" || part.name === "0") return "sh";
+  if (/^(?:[1-9][0-9]*|[@*])$/.test(part.name)) return "";
+  return position === "command" ? "" : part.source;
+}
+
+function substring(value: string, range: string): string {
+  const [offset, length] = range.split(":").map((text) => Number.parseInt(text.trim(), 10));
+  if (offset === undefined || Number.isNaN(offset)) return value;
+  const tail = value.slice(offset);
+  return length === undefined || Number.isNaN(length) ? tail : tail.slice(0, length);
+}
+
+/** What `$(echo rm)` or `$(which rm)` prints; null when only running it would tell. */
+function literalOutput(script: Script, scope: Scope): string | null {
+  const [pipeline] = script.pipelines;
+  if (script.pipelines.length === 0) return "";
+  const [command] = pipeline?.commands ?? [];
+  if (script.pipelines.length !== 1 || pipeline?.commands.length !== 1 || command?.type !== "simple") return null;
+  const [program, ...args] = command.words.map((word) => resolveText(word, scope));
+  if (program === "echo") return args.filter((arg) => !/^-[neE]+$/.test(arg)).join(" ");
+  if (program === "printf") return (args.length > 1 && /^%[sb]?/.test(args[0] ?? "") ? args.slice(1) : args).join("");
+  if (program === "which" || program === "type" || (program === "command" && /^-[vV]$/.test(args[0] ?? ""))) {
+    return args.filter((arg) => !arg.startsWith("-")).join(" ");
+  }
+  return null;
+}
