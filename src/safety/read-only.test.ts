@@ -56,7 +56,7 @@ const notReadOnly = [
   "echo `rm x`",
   "cat <(rm x)",
   "ls >(tee x)",
-  "echo ${x:=y}",
+  "echo $" + "{x:=y}",
   "echo $((i++))",
   "date -s 2020-01-01",
   "node script.js",
