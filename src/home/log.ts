@@ -1,3 +1,8 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../kit/clock.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
+
 export type LogLevel = "DEBUG" | "INFO" | "WARNING" | "ERROR";
 
 /** Writes to the log files of the home. Never throws, never blocks, always redacted. */
@@ -8,4 +13,137 @@ export interface Logger {
   error(message: string, error?: unknown): void;
   /** A logger with a dotted name below this one, e.g. `agent.loop`. */
   child(name: string): Logger;
+}
+
+/** The top logger of a home. Lines are written in the background, in order. */
+export interface RootLogger extends Logger {
+  /** Resolves when everything logged so far is on disk or given up; never rejects. */
+  flush(): Promise<void>;
+  setLevel(level: LogLevel): void;
+  /** Shows every line, DEBUG and up, as it is logged; null stops it. */
+  mirror(write: ((line: string) => void) | null): void;
+}
+
+export interface LoggerOptions {
+  /** The `logs` directory; made on the first line. */
+  readonly dir: string;
+  readonly level?: LogLevel;
+  readonly maxBytes?: number;
+  readonly backups?: number;
+  /** Masks secrets in every line. */
+  readonly redact?: (text: string) => string;
+  /** Told once when lines are lost (disk full, no permission). */
+  readonly onTrouble?: (note: string) => void;
+  readonly clock?: Clock;
+}
+
+const MB = 1024 * 1024;
+const rank: Readonly<Record<LogLevel, number>> = { DEBUG: 10, INFO: 20, WARNING: 30, ERROR: 40 };
+
+/** `agent.log` from `level` up, `errors.log` from WARNING up, `gateway.log` for the loggers below `gateway`. */
+export function createLogger(options: LoggerOptions): RootLogger {
+  const { dir, maxBytes = 5 * MB, backups = 3, redact = (text) => text, clock = systemClock } = options;
+  let level = options.level ?? "INFO";
+  let show: ((line: string) => void) | null = null;
+  let troubled = false;
+  const onTrouble = (note: string) => {
+    if (troubled) return;
+    troubled = true;
+    options.onTrouble?.(note);
+  };
+  const file = (name: string, limits: { maxBytes: number; backups: number }) =>
+    openLogFile({ path: join(dir, name), ...limits, onTrouble, clock });
+  const agent = file("agent.log", { maxBytes, backups });
+  const errors = file("errors.log", { maxBytes: 2 * MB, backups: 2 });
+  const gateway = file("gateway.log", { maxBytes, backups });
+
+  const write = (lineLevel: LogLevel, name: string, message: string, error: unknown) => {
+    const targets: LogFile[] = [];
+    if (rank[lineLevel] >= rank[level]) {
+      targets.push(agent);
+      if (name === "gateway" || name.startsWith("gateway.")) targets.push(gateway);
+    }
+    if (rank[lineLevel] >= rank.WARNING) targets.push(errors);
+    if (targets.length === 0 && !show) return;
+    const line = formatLine(clock.now(), lineLevel, name, safely(redact, message, error));
+    for (const target of targets) target.append(line);
+    show?.(line);
+  };
+  const named = (name: string): Logger => ({
+    debug: (message, error) => write("DEBUG", name, message, error),
+    info: (message, error) => write("INFO", name, message, error),
+    warn: (message, error) => write("WARNING", name, message, error),
+    error: (message, error) => write("ERROR", name, message, error),
+    child: (below) => named(name === ROOT ? below : `${name}.${below}`),
+  });
+
+  return {
+    ...named(ROOT),
+    flush: async () => {
+      await Promise.all([agent.flush(), errors.flush(), gateway.flush()]);
+    },
+    setLevel: (next) => {
+      level = next;
+    },
+    mirror: (target) => {
+      show = target;
+    },
+  };
+}
+
+/** A logger for places without a home. */
+export const silentLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLogger,
+};
+
+const sessionTag = new AsyncLocalStorage<string>();
+
+/** Everything logged inside `fn`, however deep and however late, carries `[id]`. */
+export function runWithSessionTag<T>(id: string, fn: () => T): T {
+  return sessionTag.run(id, fn);
+}
+
+export function currentSessionTag(): string | undefined {
+  return sessionTag.getStore();
+}
+
+const ROOT = "hermes";
+
+function formatLine(now: number, level: LogLevel, name: string, body: string): string {
+  const session = currentSessionTag();
+  return `${timestamp(new Date(now))} ${level} ${session === undefined ? "" : `[${session}] `}${name}: ${body}\n`;
+}
+
+function timestamp(date: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return `${day} ${time},${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+function safely(redact: (text: string) => string, message: string, error: unknown): string {
+  try {
+    const trace = error === undefined ? "" : `\n${describe(error)}`;
+    return onOneEntry(redact(message + trace));
+  } catch {
+    return "(a message that could not be redacted was left out)";
+  }
+}
+
+/** The message and the trace of an error and of its causes. */
+function describe(error: unknown, depth = 0): string {
+  if (!(error instanceof Error)) return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
+  const own = error.stack ?? `${error.name}: ${error.message}`;
+  return error.cause === undefined || depth > 5 ? own : `${own}\nCaused by: ${describe(error.cause, depth + 1)}`;
+}
+
+/** Further lines are indented, so that no text can pass for an entry of its own; control characters are shown, not sent. */
+function onOneEntry(text: string): string {
+  return text
+    .replace(/\r?\n/g, "\n    ")
+    .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

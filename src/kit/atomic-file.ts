@@ -1,0 +1,123 @@
+import { chmod, chown, type FileHandle, open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+
+export interface AtomicWriteOptions {
+  /** Mode of the file from now on. Without it an existing file keeps its mode and a new one gets 0666 minus the umask. */
+  readonly mode?: number;
+}
+
+/** A write that did not happen; the old file is as it was. `code` is the system's (ENOSPC, EACCES, ...). */
+export class FileWriteError extends Error {
+  override name = "FileWriteError";
+  readonly path: string;
+  readonly code: string | undefined;
+  constructor(path: string, cause: unknown) {
+    super(`Cannot write ${path}: ${reasonOf(cause, path)}`, { cause });
+    this.path = path;
+    this.code = codeOf(cause);
+  }
+}
+
+/**
+ * Replaces a file in one step: readers see the old bytes or the new ones, also after a power cut.
+ *
+ * - A symlink stays a symlink: its target is replaced.
+ * - On failure the old file is untouched and the temporary one is gone.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: AtomicWriteOptions = {},
+): Promise<void> {
+  let temporary: string | undefined;
+  try {
+    const target = await throughLinks(path);
+    const old = await statOrNull(target);
+    const mode = options.mode ?? (old ? old.mode & 0o7777 : undefined);
+    const opened = await openTemporary(target, mode ?? 0o666);
+    temporary = opened.path;
+    try {
+      await opened.file.writeFile(data);
+      await opened.file.sync();
+    } finally {
+      await opened.file.close();
+    }
+    if (mode !== undefined) await chmod(temporary, mode); // the umask may have taken bits away
+    if (old && (old.uid !== process.getuid?.() || old.gid !== process.getgid?.())) {
+      await chown(temporary, old.uid, old.gid).catch(() => undefined); // only root may give files away
+    }
+    await rename(temporary, target);
+    temporary = undefined;
+    await syncDirectory(dirname(target));
+  } catch (error) {
+    if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined);
+    throw new FileWriteError(path, error);
+  }
+}
+
+/** Where the bytes really live. A dangling link is followed too, so that writing creates its target. */
+async function throughLinks(path: string): Promise<string> {
+  let target = resolve(path);
+  for (let hops = 0; hops < 40; hops++) {
+    try {
+      return await realpath(target);
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") throw error;
+    }
+    const next = await readlink(target).catch(() => null);
+    if (next === null) return target;
+    target = resolve(dirname(target), next);
+  }
+  throw new Error("too many symbolic links");
+}
+
+let serial = 0;
+
+async function openTemporary(target: string, mode: number): Promise<{ path: string; file: FileHandle }> {
+  for (;;) {
+    const path = join(dirname(target), `.${basename(target)}.${process.pid}.${serial++}.tmp`);
+    try {
+      return { path, file: await open(path, "wx", mode) };
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error; // left over by a killed process that had our number
+    }
+  }
+}
+
+/** Makes the rename itself durable. Windows and some network file systems cannot open a directory. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, "r").catch(() => null);
+  if (!directory) return;
+  await directory.sync().catch(() => undefined);
+  await directory.close();
+}
+
+async function statOrNull(path: string) {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "operation not permitted",
+  EROFS: "the file system is read-only",
+  ENOSPC: "no space left on the disk",
+  EDQUOT: "disk quota used up",
+  ENOTDIR: "a part of its path is not a directory",
+  EISDIR: "it is a directory",
+};
+
+function reasonOf(cause: unknown, path: string): string {
+  const code = codeOf(cause);
+  if (code === "ENOENT") return `the directory ${dirname(resolve(path))} does not exist`;
+  if (code !== undefined) return reasons[code] ?? code;
+  return cause instanceof Error ? cause.message : String(cause);
+}
