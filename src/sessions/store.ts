@@ -1,4 +1,4 @@
-// The contract of the session store. `sqlite-store.ts` is its first implementation; nobody outside this room writes SQL.
+// The contract of the session store. `open.ts` opens its first implementation (SQLite); nobody outside this room writes SQL.
 import type { HistoryMessage } from "../llm/messages.ts";
 
 /** Why a session ended. The first reason wins. */
@@ -89,6 +89,26 @@ export interface ListOptions {
 /** A message with what only the store knows about it. */
 export type StoredMessage = HistoryMessage & { readonly id: number; readonly timestamp: number };
 
+/** A message on its way in. Without a time it happened now; one that was loaded keeps its own. */
+export type TimedMessage = HistoryMessage & { readonly timestamp?: number };
+
+export interface SessionChange {
+  readonly model?: string;
+  readonly cwd?: string | null;
+  readonly gitBranch?: string | null;
+  readonly gitRepoRoot?: string | null;
+  readonly modelConfig?: Readonly<Record<string, unknown>>;
+  readonly archived?: boolean;
+  readonly pinned?: boolean;
+}
+
+/** Held while a session is being compressed, so that two processes do not pay for the same summary. */
+export interface CompressionLease {
+  release(): Promise<void>;
+}
+
+export type HandoffState = "pending" | "running" | "completed" | "failed";
+
 export interface SearchOptions {
   readonly sourceFilter?: readonly string[];
   readonly excludeSources?: readonly string[];
@@ -110,6 +130,8 @@ export interface SearchHit {
   readonly source: string;
   readonly model: string | null;
   readonly sessionStarted: number;
+  /** The row was compacted in place: it is searchable but no longer part of the conversation. */
+  readonly compacted: boolean;
   readonly context: readonly { readonly role: string; readonly content: string }[];
 }
 
@@ -159,6 +181,12 @@ export interface ModelCallRow {
   readonly costUsd: number | null;
   readonly costStatus: string;
   readonly costSource: string | null;
+  /** How much of the request was the same as the one before, and who broke it where. */
+  readonly bytes?: number;
+  readonly commonBytes?: number;
+  readonly brokeOwner?: string;
+  readonly brokeOffset?: number;
+  readonly cause?: string;
 }
 
 /** Tokens and money of some set of calls. `costUsd` counts known costs only; `unknownCostCalls` says how many are missing from it. */
@@ -223,16 +251,19 @@ export interface SessionStore {
   get(id: string): Promise<Session | null>;
   end(id: string, reason: EndReason): Promise<void>;
   reopen(id: string): Promise<void>;
-  update(
+  update(id: string, change: SessionChange): Promise<void>;
+  /** A sign of life (`last_activity_at`); left out when the database is busy. */
+  touch(id: string): Promise<void>;
+  /** Moves the hand-over to another platform one step on; false when it is not in the state `from`. */
+  setHandoff(
     id: string,
-    change: {
-      model?: string;
-      cwd?: string | null;
-      modelConfig?: Readonly<Record<string, unknown>>;
-      archived?: boolean;
-      pinned?: boolean;
+    step: {
+      readonly from: HandoffState | null;
+      readonly to: HandoffState;
+      readonly platform?: string;
+      readonly error?: string;
     },
-  ): Promise<void>;
+  ): Promise<boolean>;
   delete(id: string): Promise<boolean>;
   list(options?: ListOptions): Promise<readonly SessionListItem[]>;
 
@@ -246,15 +277,23 @@ export interface SessionStore {
   resumeTarget(id: string): Promise<string>;
   /** Root first, then down to `id`. */
   lineage(id: string): Promise<readonly string[]>;
-  continueAfterCompression(oldId: string, messages: readonly HistoryMessage[]): Promise<string>;
+  /** Null while another process compresses this session. Expires by itself when its holder dies. */
+  leaseCompression(id: string, options?: { readonly seconds?: number }): Promise<CompressionLease | null>;
+  /**
+   * Ends the session with reason `compression` and goes on in a child that holds `messages`, all or nothing; returns the child's id.
+   * A session that somebody else compressed meanwhile is left as it is: the result is the winner's tip, and `messages` are not stored.
+   */
+  continueAfterCompression(oldId: string, messages: readonly TimedMessage[]): Promise<string>;
+  /** Takes the compression back while the child holds nothing but its rows; returns the parent's id, else null. */
   undoCompression(childId: string): Promise<string | null>;
   /** Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one `branched`. */
   branch(id: string, newId: string, title?: string): Promise<void>;
 
   /** Appends in order, counters in the same transaction; returns the row ids. */
-  append(sessionId: string, messages: readonly HistoryMessage[]): Promise<readonly number[]>;
+  append(sessionId: string, messages: readonly TimedMessage[]): Promise<readonly number[]>;
+  /** Active rows in order; with ancestors, those of the whole conversation across its compressions. */
   load(sessionId: string, options?: { withAncestors?: boolean }): Promise<readonly StoredMessage[]>;
-  replace(sessionId: string, messages: readonly HistoryMessage[]): Promise<void>;
+  replace(sessionId: string, messages: readonly TimedMessage[]): Promise<void>;
   /** Rows from `messageId` on are hidden (kept on disk); returns how many. */
   rewind(sessionId: string, messageId: number): Promise<number>;
   setApiContent(messageId: number, text: string | null): Promise<void>;
@@ -291,8 +330,21 @@ export interface SessionStore {
   /** One object per session: every session column, and `messages` with every message column. */
   export(filter?: { sessionId?: string; source?: string }): AsyncIterable<Readonly<Record<string, unknown>>>;
   import(lines: AsyncIterable<string>): Promise<ImportReport>;
-  prune(filter: PruneFilter, options?: { dryRun?: boolean; archiveOnly?: boolean }): Promise<readonly string[]>;
+  prune(
+    filter: PruneFilter,
+    options?: { readonly dryRun?: boolean; readonly archiveOnly?: boolean; readonly vacuum?: boolean },
+  ): Promise<readonly string[]>;
+  /** Prunes and removes empty left-overs, at most once per interval over all processes; null when it was not due. */
+  autoPrune(options: {
+    readonly retentionDays: number;
+    readonly minIntervalHours: number;
+    readonly vacuum: boolean;
+  }): Promise<readonly string[] | null>;
   stats(): Promise<StoreStats>;
+  /** Tidies the search index and gives free pages back to the disk; refuses without room for the copy it needs. */
+  optimize(onProgress?: (text: string) => void): Promise<{ readonly bytesBefore: number; readonly bytesAfter: number }>;
+  /** A consistent copy while others write. The target must not exist. */
+  backup(path: string): Promise<void>;
   /** Facts for `hermes doctor`; never throws. */
   health(): Promise<readonly { readonly ok: boolean; readonly text: string; readonly fix?: string }[]>;
   close(): Promise<void>;

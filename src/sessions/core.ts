@@ -1,0 +1,147 @@
+// What every operation of the store stands on: the connection, the shape of the file, reading and writing with patience.
+import type { Logger } from "../home/log.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { Connection } from "./connection.ts";
+import { mergeIndex } from "./fts.ts";
+import { type FileShape, readShape } from "./shape.ts";
+import { isIndexDamage } from "./sqlite-errors.ts";
+import { StoreError } from "./store.ts";
+import { planUpgrade, rebuildSearch } from "./upgrade.ts";
+import { transaction, type WriteKind, WriteQueue, waitWhileBusy } from "./write-queue.ts";
+
+const CHECKPOINT_EVERY = 50;
+const MERGE_EVERY = 1000;
+const READ_PATIENCE_MS = 20_000;
+
+export interface CoreOptions {
+  readonly db: Connection;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onBusy?: () => void;
+}
+
+export class StoreCore {
+  readonly db: Connection;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly #onBusy: (() => void) | undefined;
+  readonly #queue: WriteQueue;
+  #shape: FileShape;
+  #cookie: number;
+  #indexRebuilt = false;
+  #closed = false;
+
+  constructor(options: CoreOptions) {
+    this.db = options.db;
+    this.clock = options.clock;
+    this.log = options.log;
+    this.#onBusy = options.onBusy;
+    this.#cookie = this.db.schemaCookie();
+    this.#shape = readShape(this.db);
+    this.#queue = new WriteQueue({
+      db: this.db,
+      clock: this.clock,
+      ...(options.onBusy ? { onBusy: options.onBusy } : {}),
+      onBegin: () => this.#followSchema("write"),
+      onCommit: (writes) => this.#tidy(writes),
+    });
+  }
+
+  get shape(): FileShape {
+    return this.#shape;
+  }
+
+  /** Unix seconds. */
+  now(): number {
+    return this.clock.now() / 1000;
+  }
+
+  read<T>(work: () => T): Promise<T> {
+    const patience = { db: this.db, clock: this.clock, patienceMs: READ_PATIENCE_MS, onBusy: this.#onBusy };
+    return waitWhileBusy(patience, () => {
+      this.#assertOpen();
+      this.#followSchema("read");
+      return work();
+    });
+  }
+
+  async write<T>(work: () => T, kind: WriteKind = "ordinary"): Promise<T> {
+    this.#assertWritable();
+    try {
+      return await this.#queue.run(kind, work);
+    } catch (error) {
+      if (this.#indexRebuilt || !(error instanceof StoreError) || !isIndexDamage(error.cause)) throw error;
+      await this.#rebuildIndex(error);
+      return await this.#queue.run(kind, work);
+    }
+  }
+
+  /** Runs between two writes without a transaction (VACUUM, backup). */
+  between<T>(work: () => T | Promise<T>): Promise<T> {
+    this.#assertOpen();
+    return this.#queue.between(work);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#queue.drain();
+    if (!this.db.readOnly) this.#checkpoint();
+    this.db.close();
+  }
+
+  /** Once per store: a damaged search index is made anew from the messages. Any other damage is left alone. */
+  async #rebuildIndex(reason: Error): Promise<void> {
+    this.#indexRebuilt = true;
+    this.log.warn("the search index is damaged and is being rebuilt from the messages", reason);
+    await this.#queue.run("ordinary", () => rebuildSearch(this.db));
+  }
+
+  /** Another program (the original at a newer version, say) may change tables while we are connected. */
+  #followSchema(purpose: "read" | "write"): void {
+    const cookie = this.db.schemaCookie();
+    if (cookie === this.#cookie) return;
+    this.#shape = readShape(this.db);
+    this.#cookie = cookie;
+    if (purpose === "read") return;
+    const steps = planUpgrade(this.db, this.log, this.#shape);
+    if (steps.length === 0) return;
+    for (const step of steps) step();
+    this.#shape = readShape(this.db);
+    this.#cookie = this.db.schemaCookie();
+  }
+
+  #tidy(writes: number): void {
+    if (writes % CHECKPOINT_EVERY === 0) this.#checkpoint();
+    if (writes % MERGE_EVERY === 0) this.#merge();
+  }
+
+  #checkpoint(): void {
+    try {
+      this.db.get("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (error) {
+      this.log.debug("checkpoint put off", error);
+    }
+  }
+
+  #merge(): void {
+    try {
+      transaction(this.db, () => {
+        const { main, trigram } = this.#shape;
+        if (main !== "none") mergeIndex(this.db, "messages_fts", { pages: 500, rounds: 4 });
+        if (trigram !== "none") mergeIndex(this.db, "messages_fts_trigram", { pages: 500, rounds: 4 });
+      });
+    } catch (error) {
+      this.log.debug("tidying the search index put off", error);
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError("unavailable", `${this.db.path} is closed already`);
+  }
+
+  #assertWritable(): void {
+    this.#assertOpen();
+    if (this.db.readOnly) throw new StoreError("read_only", `${this.db.path} was opened for reading only`);
+  }
+}

@@ -1,0 +1,159 @@
+// What every model call used and cost. One row per call; the session's own counters and the per-model table of the newer original are
+// added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
+import type { StoreCore } from "./core.ts";
+import { parseConfig } from "./session-rows.ts";
+import { sessionExists } from "./sessions.ts";
+import type { ModelCallRow, UsageQuery, UsageTotals } from "./store.ts";
+
+export function recordModelCall(core: StoreCore, call: ModelCallRow): void {
+  core.db.run(
+    `INSERT INTO model_calls (session_id, turn, task, model, provider, base_url, api_mode, started_at, ms, outcome, input_tokens,
+       output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd, cost_status, cost_source, job_id,
+       bytes, common_bytes, broke_owner, broke_offset, cause)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...[call.sessionId, call.turn ?? null, call.task, call.model, call.provider, call.baseUrl, call.apiMode],
+    ...[call.startedAt, call.ms, call.outcome, call.inputTokens, call.outputTokens, call.cacheReadTokens],
+    ...[
+      call.cacheWriteTokens,
+      call.reasoningTokens,
+      call.costUsd,
+      call.costStatus,
+      call.costSource,
+      call.jobId ?? null,
+    ],
+    ...[
+      call.bytes ?? null,
+      call.commonBytes ?? null,
+      call.brokeOwner ?? null,
+      call.brokeOffset ?? null,
+      call.cause ?? null,
+    ],
+  );
+  // A refused call never left: it counts nowhere else.
+  if (call.sessionId === null || call.outcome === "refused" || !sessionExists(core, call.sessionId)) return;
+  addToSession(core, call.sessionId, call);
+  addToModelUsage(core, call.sessionId, call);
+}
+
+function addToSession(core: StoreCore, sessionId: string, call: ModelCallRow): void {
+  const { estimated, actual } = costs(call);
+  core.db.run(
+    `UPDATE sessions SET
+       input_tokens = COALESCE(input_tokens, 0) + ?, output_tokens = COALESCE(output_tokens, 0) + ?,
+       cache_read_tokens = COALESCE(cache_read_tokens, 0) + ?, cache_write_tokens = COALESCE(cache_write_tokens, 0) + ?,
+       reasoning_tokens = COALESCE(reasoning_tokens, 0) + ?, api_call_count = COALESCE(api_call_count, 0) + 1,
+       estimated_cost_usd = CASE WHEN ?6 IS NULL THEN estimated_cost_usd ELSE COALESCE(estimated_cost_usd, 0) + ?6 END,
+       actual_cost_usd = CASE WHEN ?7 IS NULL THEN actual_cost_usd ELSE COALESCE(actual_cost_usd, 0) + ?7 END,
+       billing_provider = COALESCE(billing_provider, ?8), billing_base_url = COALESCE(billing_base_url, ?9),
+       billing_mode = COALESCE(billing_mode, ?10),
+       cost_status = CASE WHEN cost_status = 'unknown' THEN cost_status ELSE ?11 END,
+       cost_source = COALESCE(?12, cost_source)
+     WHERE id = ?13`,
+    ...tokens(call),
+    ...[estimated, actual, call.provider, call.baseUrl, call.apiMode, call.costStatus, call.costSource, sessionId],
+  );
+}
+
+function addToModelUsage(core: StoreCore, sessionId: string, call: ModelCallRow): void {
+  const { estimated, actual } = costs(call);
+  core.db.run(
+    `INSERT INTO session_model_usage (session_id, model, billing_provider, billing_base_url, billing_mode, task, api_call_count,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated_cost_usd, actual_cost_usd,
+       cost_status, cost_source, first_seen, last_seen)
+     VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT(session_id, model, billing_provider, billing_base_url, billing_mode, task) DO UPDATE SET
+       api_call_count = api_call_count + 1,
+       input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+       cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+       cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+       reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+       estimated_cost_usd = estimated_cost_usd + excluded.estimated_cost_usd,
+       actual_cost_usd = actual_cost_usd + excluded.actual_cost_usd,
+       cost_status = CASE WHEN cost_status = 'unknown' THEN cost_status ELSE excluded.cost_status END,
+       cost_source = COALESCE(excluded.cost_source, cost_source), last_seen = excluded.last_seen`,
+    ...[sessionId, call.model, call.provider, call.baseUrl, call.apiMode, call.task],
+    ...tokens(call),
+    ...[estimated ?? 0, actual ?? 0, call.costStatus, call.costSource, call.startedAt, call.startedAt],
+  );
+}
+
+function tokens(call: ModelCallRow): number[] {
+  return [call.inputTokens, call.outputTokens, call.cacheReadTokens, call.cacheWriteTokens, call.reasoningTokens].map(
+    (count) => count ?? 0,
+  );
+}
+
+function costs(call: ModelCallRow): { estimated: number | null; actual: number | null } {
+  return call.costStatus === "actual"
+    ? { estimated: null, actual: call.costUsd }
+    : { estimated: call.costUsd, actual: null };
+}
+
+const SPENT = `COALESCE(SUM(cost_usd), 0) AS usd,
+  COALESCE(SUM(COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0) + COALESCE(cache_read_tokens, 0) + COALESCE(cache_write_tokens, 0)), 0) AS tokens`;
+
+export function spentIn(
+  core: StoreCore,
+  scope: { session: string } | { job: string } | { day: Date },
+): { usd: number; tokens: number } {
+  const sum = (where: string, ...values: (string | number)[]) =>
+    core.db.get<{ usd: number; tokens: number }>(`SELECT ${SPENT} FROM model_calls WHERE ${where}`, ...values);
+  const row =
+    "session" in scope
+      ? sum("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(household(core, scope.session)))
+      : "job" in scope
+        ? sum("job_id = ?", scope.job)
+        : sum("started_at >= ? AND started_at < ?", ...dayBounds(scope.day));
+  return { usd: row?.usd ?? 0, tokens: row?.tokens ?? 0 };
+}
+
+export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string, UsageTotals> {
+  const key = { purpose: "task", model: "model", day: "date(started_at, 'unixepoch', 'localtime')" }[query.by];
+  const members = query.sessionId === undefined ? null : JSON.stringify(household(core, query.sessionId));
+  const rows = core.db.all<{ key: string } & UsageTotals>(
+    `SELECT ${key} AS key, COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS inputTokens,
+       COALESCE(SUM(output_tokens), 0) AS outputTokens, COALESCE(SUM(cache_read_tokens), 0) AS cacheReadTokens,
+       COALESCE(SUM(cache_write_tokens), 0) AS cacheWriteTokens, COALESCE(SUM(reasoning_tokens), 0) AS reasoningTokens,
+       COALESCE(SUM(cost_usd), 0) AS costUsd, SUM(cost_usd IS NULL) AS unknownCostCalls
+     FROM model_calls
+     WHERE outcome <> 'refused' AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))
+     GROUP BY 1 ORDER BY 1`,
+    query.sinceSeconds ?? 0,
+    members,
+  );
+  return new Map(rows.map(({ key: name, ...totals }) => [name, totals]));
+}
+
+/** One conversation with its subagents and side sessions; a branch keeps its own house. */
+function household(core: StoreCore, id: string): readonly string[] {
+  const members = [id];
+  for (let current = id; ; ) {
+    const row = core.db.get<{ parent: string | null; model_config: string | null }>(
+      "SELECT parent_session_id AS parent, model_config FROM sessions WHERE id = ?",
+      current,
+    );
+    if (!row?.parent || members.includes(row.parent) || parseConfig(row.model_config)?._branched_from) break;
+    current = row.parent;
+    members.push(current);
+  }
+  const open = [...members];
+  for (let parent = open.pop(); parent !== undefined; parent = open.pop()) {
+    const children = core.db.all<{ id: string; model_config: string | null }>(
+      "SELECT id, model_config FROM sessions WHERE parent_session_id = ?",
+      parent,
+    );
+    for (const child of children) {
+      if (members.includes(child.id) || parseConfig(child.model_config)?._branched_from) continue;
+      members.push(child.id);
+      open.push(child.id);
+    }
+  }
+  return members;
+}
+
+/** Midnight to midnight, local time, in Unix seconds. */
+function dayBounds(day: Date): [number, number] {
+  const start = new Date(day.getFullYear(), day.getMonth(), day.getDate());
+  const end = new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1);
+  return [start.getTime() / 1000, end.getTime() / 1000];
+}

@@ -1,0 +1,70 @@
+// Opens the session store of a home.
+import { mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Logger } from "../home/log.ts";
+import type { Clock } from "../kit/clock.ts";
+import { connect, type JournalMode, settleJournal } from "./connection.ts";
+import { StoreCore } from "./core.ts";
+import { storeError } from "./sqlite-errors.ts";
+import { SqliteStore } from "./sqlite-store.ts";
+import { type SessionStore, StoreError } from "./store.ts";
+import { planUpgrade, upgrade } from "./upgrade.ts";
+import { transaction, waitWhileBusy } from "./write-queue.ts";
+
+export interface OpenStoreOptions {
+  readonly path: string;
+  /** `database.journal_mode` of the settings. */
+  readonly journalMode: JournalMode;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** For files of other profiles: nothing is written, created or changed. */
+  readonly readOnly?: boolean;
+  /** Where transcripts and dumps of single sessions lie; they go with their session. */
+  readonly sessionsDir?: string;
+  /** Searches slower than this are logged. */
+  readonly slowSearchMs?: number;
+  /** Told when a write has been waiting for another process for three seconds. */
+  readonly onBusy?: () => void;
+}
+
+const OPEN_PATIENCE_MS = 20_000;
+const SLOW_SEARCH_MS = 500;
+
+export async function openSessionStore(options: OpenStoreOptions): Promise<SessionStore> {
+  const { path, log, clock, readOnly = false } = options;
+  if (readOnly && !statSync(path, { throwIfNoEntry: false })) {
+    throw new StoreError("unavailable", `there is no session database at ${path}`);
+  }
+  if (!readOnly) makeFolder(path);
+  const db = connect({ path, readOnly });
+  try {
+    if (!readOnly) {
+      const patience = {
+        db,
+        clock,
+        patienceMs: OPEN_PATIENCE_MS,
+        ...(options.onBusy ? { onBusy: options.onBusy } : {}),
+      };
+      await waitWhileBusy(patience, () => settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log));
+      await waitWhileBusy(patience, () => {
+        if (planUpgrade(db, log).length > 0) transaction(db, () => upgrade(db, log));
+      });
+    }
+    const core = new StoreCore({ db, clock, log, ...(options.onBusy ? { onBusy: options.onBusy } : {}) });
+    return new SqliteStore(core, {
+      sessionsDir: options.sessionsDir ?? null,
+      slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,
+    });
+  } catch (error) {
+    db.close();
+    throw storeError(error, path);
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StoreError("unavailable", `the folder of ${path} cannot be created; check its rights`, { cause: error });
+  }
+}

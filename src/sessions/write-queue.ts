@@ -1,0 +1,110 @@
+// Every write of this process goes through one queue, in order, each in a transaction of its own. While another process holds
+// the database we wait asynchronously: SQLite itself would stop the event loop.
+import type { Clock } from "../kit/clock.ts";
+import type { Connection } from "./connection.ts";
+import { isBusy, storeError } from "./sqlite-errors.ts";
+
+/** What is at stake decides how long a write waits: a transcript long, a sign of life hardly. */
+export type WriteKind = "transcript" | "ordinary" | "heartbeat";
+
+const PATIENCE_MS: Readonly<Record<WriteKind, number>> = { transcript: 60_000, ordinary: 20_000, heartbeat: 500 };
+const TELL_AFTER_MS = 3_000;
+
+export interface WriteQueueOptions {
+  readonly db: Connection;
+  readonly clock: Clock;
+  /** Told once per wait, when a write has been held up for three seconds. */
+  readonly onBusy?: () => void;
+  /** Runs inside the transaction, before the work. */
+  readonly onBegin: () => void;
+  /** Runs after a commit, outside of any transaction. */
+  readonly onCommit: (writes: number) => void;
+}
+
+export class WriteQueue {
+  readonly #options: WriteQueueOptions;
+  #last: Promise<unknown> = Promise.resolve();
+  #writes = 0;
+
+  constructor(options: WriteQueueOptions) {
+    this.#options = options;
+  }
+
+  /** `work` is synchronous and may run more than once; only its last run counts. */
+  run<T>(kind: WriteKind, work: () => T): Promise<T> {
+    const result = this.#last.then(() => this.#transact(kind, work));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Runs between two writes, outside of a transaction. */
+  between<T>(work: () => T | Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async drain(): Promise<void> {
+    await this.#last;
+  }
+
+  async #transact<T>(kind: WriteKind, work: () => T): Promise<T> {
+    const { db, clock, onBusy, onBegin, onCommit } = this.#options;
+    const result = await waitWhileBusy({ db, clock, patienceMs: PATIENCE_MS[kind], onBusy }, () => {
+      db.assertSameFile();
+      return transaction(db, () => {
+        onBegin();
+        return work();
+      });
+    });
+    this.#writes++;
+    onCommit(this.#writes);
+    return result;
+  }
+}
+
+/** One `BEGIN IMMEDIATE … COMMIT`; any error rolls back. */
+export function transaction<T>(db: Connection, work: () => T): T {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
+    db.exec("COMMIT");
+    return result;
+  } catch (error) {
+    // A full disk or a lost file may have rolled back already.
+    if (db.database.isOpen && db.database.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+export interface Patience {
+  readonly db: Connection;
+  readonly clock: Clock;
+  readonly patienceMs: number;
+  readonly onBusy?: () => void;
+}
+
+/** Tries again while another process holds the file; every other failure is final. Throws `StoreError`. */
+export async function waitWhileBusy<T>(patience: Patience, attempt: () => T): Promise<T> {
+  const { clock, patienceMs, onBusy } = patience;
+  const started = clock.now();
+  let told = false;
+  for (;;) {
+    try {
+      return attempt();
+    } catch (error) {
+      const waited = clock.now() - started;
+      if (!isBusy(error) || waited >= patienceMs) throw storeError(error, patience.db.path);
+      if (waited >= TELL_AFTER_MS && !told) {
+        told = true;
+        onBusy?.();
+      }
+      await clock.sleep(Math.min(pause(waited, clock.random()), Math.max(1, patienceMs - waited)));
+    }
+  }
+}
+
+/** 20–150 ms at first, 250–1000 ms once somebody evidently needs the file for long. */
+function pause(waitedMs: number, chance: number): number {
+  return waitedMs < 2_000 ? 20 + chance * 130 : 250 + chance * 750;
+}
