@@ -1,0 +1,195 @@
+// The one gate: caps, key check, wire, metering, ledger. Events pass through untouched.
+import type { Clock } from "../../kit/clock.ts";
+import { type Cost, costOf } from "../catalogue/cost.ts";
+import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
+import type { Price } from "../catalogue/prices.ts";
+import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate } from "../gate.ts";
+import { assertKeyBelongs } from "../providers/keys.ts";
+import { ProviderError } from "../providers/provider-error.ts";
+import type { Usage } from "../usage.ts";
+import type { ModelError, ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
+import { anyCap, anyMoneyCap, CapKeeper } from "./caps.ts";
+
+export interface GateOptions {
+  readonly ledger: Ledger;
+  /** Read anew for every call. */
+  readonly caps: () => Caps;
+  readonly priceOf: (target: Target) => Price | Promise<Price>;
+  readonly wireFor: (target: Target) => Wire;
+  readonly clock: Clock;
+  /** Something of ours failed (ledger, wire); the call goes on or ends as a failure. */
+  readonly onDefect: (what: string, error: unknown) => void;
+  /** Once per session: money caps cannot stop this model. */
+  readonly onUnknownPrice?: (message: string, purpose: CallPurpose) => void;
+}
+
+const NOTHING_LEFT: Cost = { usd: 0, status: "actual", source: "not_sent" };
+
+export function createGate(options: GateOptions): ModelGate {
+  const { clock, onDefect } = options;
+  const keeper = new CapKeeper(options.ledger);
+  const told = new Set<string>();
+
+  async function* stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const { target } = request;
+    const meter = new Meter(clock.now());
+    let booked: Promise<void> | null = null;
+    let release = () => {};
+    const book = (outcome: CallRecord["outcome"], cost: Cost) => {
+      booked ??= record(request, purpose, meter, outcome, cost);
+      return booked;
+    };
+    let price: Price = { type: "unknown" };
+    try {
+      price = await options.priceOf(target);
+      const stop = await check(request, purpose, price);
+      if ("error" in stop) {
+        book("refused", NOTHING_LEFT);
+        yield { type: "failed", error: stop.error };
+        return;
+      }
+      release = stop.release;
+      for await (const event of options.wireFor(target).stream(request, signal)) {
+        meter.see(event);
+        // The row is under way before the last event is handed out: a reader that stops there must not lose it.
+        if (event.type === "done") book("ok", meter.cost(request, price, "ok"));
+        if (event.type === "failed") {
+          const outcome = event.error.code === "aborted" ? "aborted" : "error";
+          book(outcome, meter.cost(request, price, outcome, event.error));
+        }
+        yield event;
+      }
+      if (!booked) throw new Error(`the ${target.apiMode} wire ended without an answer or a failure`);
+    } catch (error) {
+      onDefect("a model call broke inside the program", error);
+      if (booked) return;
+      book("error", meter.cost(request, price, "error"));
+      const message = error instanceof Error ? error.message : String(error);
+      yield { type: "failed", error: { message, code: "internal" } };
+    } finally {
+      // Still open only when the reader left early.
+      await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
+      release();
+    }
+  }
+
+  async function check(
+    request: ModelRequest,
+    purpose: CallPurpose,
+    price: Price,
+  ): Promise<{ error: ModelError } | { release(): void }> {
+    try {
+      assertKeyBelongs(request.target);
+    } catch (error) {
+      if (error instanceof ProviderError) return { error: { message: error.message, code: error.code } };
+      throw error;
+    }
+    const caps = options.caps();
+    if (!anyCap(caps)) return { release: () => {} };
+    if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(request.target, purpose);
+    try {
+      const decision = await keeper.admit(purpose, estimateOf(request, price), caps, new Date(clock.now()));
+      if ("release" in decision) return decision;
+      return { error: { message: decision.refusal, code: "budget_exceeded" } };
+    } catch (error) {
+      onDefect("the ledger could not be read", error);
+      const message =
+        "Nothing was sent: what was spent so far could not be read, so the caps under `budget` in config.yaml cannot be kept. Run `hermes doctor`, or remove the caps.";
+      return { error: { message, code: "budget_exceeded" } };
+    }
+  }
+
+  function tellOnce(target: Target, purpose: CallPurpose): void {
+    const key = purpose.sessionId ?? "";
+    if (told.has(key)) return;
+    told.add(key);
+    options.onUnknownPrice?.(
+      `The price of ${target.model} at ${target.provider} is unknown: caps in dollars cannot stop it, only caps in tokens (budget.*.tokens).`,
+      purpose,
+    );
+  }
+
+  async function record(
+    request: ModelRequest,
+    purpose: CallPurpose,
+    meter: Meter,
+    outcome: CallRecord["outcome"],
+    cost: Cost,
+  ): Promise<void> {
+    const { target } = request;
+    const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
+    try {
+      await options.ledger.recordCall({
+        ...purpose,
+        model: target.model,
+        provider: target.provider,
+        baseUrl: target.baseUrl,
+        apiMode: target.apiMode,
+        startedAt: meter.startedAt / 1000,
+        ms: clock.now() - meter.startedAt,
+        outcome,
+        inputTokens: usage?.inputTokens ?? null,
+        outputTokens: usage?.outputTokens ?? null,
+        cacheReadTokens: usage?.cacheReadTokens ?? null,
+        cacheWriteTokens: usage?.cacheWriteTokens ?? null,
+        reasoningTokens: usage?.reasoningTokens ?? null,
+        costUsd: cost.usd,
+        costStatus: cost.status,
+        costSource: cost.source,
+      });
+    } catch (error) {
+      onDefect("a model call could not be written to the ledger", error);
+    }
+  }
+
+  return { stream };
+}
+
+const NO_TOKENS = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+} as const;
+
+/** Watches one call. */
+class Meter {
+  readonly startedAt: number;
+  usage: Usage | null = null;
+  #chars = "";
+  #began = false;
+
+  constructor(startedAt: number) {
+    this.startedAt = startedAt;
+  }
+
+  see(event: ModelEvent): void {
+    if (event.type === "usage") this.usage = event.usage;
+    if (event.type === "text" || event.type === "thinking") this.#chars += event.delta;
+    if (event.type === "tool_call") this.#chars += event.call.function.arguments;
+    if (event.type !== "failed") this.#began = true;
+  }
+
+  cost(request: ModelRequest, price: Price, outcome: "ok" | "error" | "aborted", error?: ModelError): Cost {
+    if (this.usage || price.type !== "per_token" || outcome === "ok") return costOf(this.usage, price);
+    // Refused by the server or never reached: providers do not bill that.
+    if (!this.#began && outcome === "error" && !error?.partial)
+      return { usd: 0, status: "estimated", source: "failed" };
+    const tokens = {
+      inputTokens: estimateRequest(request.messages, request.tools),
+      outputTokens: estimateTokens(this.#chars),
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
+    return { ...costOf(tokens, price), source: "rough_estimate" };
+  }
+}
+
+/** Input estimate plus the output cap that is sent with the request, at the known price. */
+function estimateOf({ target, messages, tools, maxTokens }: ModelRequest, price: Price) {
+  const inputTokens = estimateRequest(messages, tools);
+  const outputTokens = maxTokens ?? target.profile.defaultMaxTokens ?? 0;
+  const tokens = { inputTokens, outputTokens, cacheReadTokens: null, cacheWriteTokens: null };
+  return { usd: costOf(tokens, price).usd, tokens: inputTokens + outputTokens };
+}

@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Price } from "../catalogue/prices.ts";
+import type { CallPurpose, CallRecord, CapScope, Caps, Ledger } from "../gate.ts";
+import { profileFor } from "../providers/profiles.ts";
+import type { Usage } from "../usage.ts";
+import type { ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
+import { createGate } from "./create-gate.ts";
+
+const NONE: Caps = {
+  call: { usd: null, tokens: null },
+  session: { usd: null, tokens: null },
+  job: { usd: null, tokens: null },
+  day: { usd: null, tokens: null },
+};
+const DOLLAR: Price = {
+  type: "per_token",
+  rates: { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 1.25 },
+  tiers: [],
+  source: "catalogue",
+};
+const target: Target = {
+  provider: "custom",
+  model: "m",
+  baseUrl: "https://host.example/v1",
+  apiKey: "host-key",
+  keyHosts: ["host.example"],
+  apiMode: "chat_completions",
+  contextLength: 1000,
+  profile: profileFor({
+    provider: "custom",
+    model: "m",
+    baseUrl: "https://host.example/v1",
+    apiMode: "chat_completions",
+  }),
+};
+const request: ModelRequest = { target, messages: [{ role: "user", content: "x".repeat(4000) }], tools: [] };
+const purpose: CallPurpose = { task: "main", sessionId: "s1", jobId: "j1" };
+const usage: Usage = {
+  inputTokens: 1000,
+  outputTokens: 500,
+  cacheReadTokens: 10,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+  promptTokens: 1010,
+  totalTokens: 1510,
+};
+const done: ModelEvent = { type: "done", finishReason: "stop", message: { role: "assistant", content: "hi" } };
+const failed = (code: string): ModelEvent => ({ type: "failed", error: { message: code, code } });
+
+/** Books in memory, summed as the store sums them. */
+function books() {
+  const rows: CallRecord[] = [];
+  const sum = (chosen: readonly CallRecord[]) => ({
+    usd: chosen.reduce((total, row) => total + (row.costUsd ?? 0), 0),
+    tokens: chosen.reduce((total, row) => total + (row.inputTokens ?? 0) + (row.outputTokens ?? 0), 0),
+  });
+  const ledger: Ledger = {
+    recordCall: async (row) => void rows.push(row),
+    spent: async (scope) => {
+      if ("session" in scope) return sum(rows.filter((row) => row.sessionId === scope.session));
+      return "job" in scope ? sum(rows.filter((row) => row.jobId === scope.job)) : sum(rows);
+    },
+  };
+  return { rows, ledger };
+}
+
+function gateWith(script: readonly ModelEvent[] | Error, change: { caps?: Caps; price?: Price; ledger?: Ledger } = {}) {
+  const { rows, ledger } = books();
+  const defects: string[] = [];
+  const notices: string[] = [];
+  let sent = 0;
+  let now = 1000;
+  const wire: Wire = {
+    async *stream() {
+      sent++;
+      if (script instanceof Error) throw script;
+      for (const event of script) yield event;
+    },
+  };
+  const gate = createGate({
+    ledger: change.ledger ?? ledger,
+    caps: () => change.caps ?? NONE,
+    priceOf: () => change.price ?? DOLLAR,
+    wireFor: () => wire,
+    clock: { now: () => (now += 5), random: () => 0, sleep: async () => undefined },
+    onDefect: (what) => defects.push(what),
+    onUnknownPrice: (message) => notices.push(message),
+  });
+  return { gate, rows, defects, notices, sent: () => sent };
+}
+
+async function drain(events: AsyncIterable<ModelEvent>): Promise<readonly ModelEvent[]> {
+  const seen: ModelEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+const never = new AbortController().signal;
+const cap = (scope: CapScope, limit: { usd?: number; tokens?: number }): Caps => ({
+  ...NONE,
+  [scope]: { usd: limit.usd ?? null, tokens: limit.tokens ?? null },
+});
+
+test("events pass untouched and the row holds tokens, cost and purpose", async () => {
+  const script: readonly ModelEvent[] = [{ type: "text", delta: "hi" }, { type: "usage", usage }, done];
+  const { gate, rows } = gateWith(script);
+  assert.deepEqual(await drain(gate.stream(request, { ...purpose, turn: 3 }, never)), script);
+  assert.equal(rows.length, 1);
+  const [row] = rows;
+  assert.deepEqual(
+    [row?.outcome, row?.task, row?.turn, row?.inputTokens, row?.cacheWriteTokens, row?.costStatus, row?.costSource],
+    ["ok", "main", 3, 1000, null, "estimated", "catalogue"],
+  );
+  assert.equal(row?.costUsd, 0.002001);
+});
+
+const costs: readonly [string, Usage | null, Price, number | null, string][] = [
+  ["what the provider reports is actual", { ...usage, reportedCostUsd: 0.5 }, DOLLAR, 0.5, "actual"],
+  ["a plan is included", usage, { type: "included", source: "subscription" }, 0, "included"],
+  ["an unknown price stays unknown", usage, { type: "unknown" }, null, "unknown"],
+  ["unreported tokens leave the cost unknown", null, DOLLAR, null, "unknown"],
+];
+for (const [name, reported, price, usd, status] of costs) {
+  test(`cost: ${name}`, async () => {
+    const { gate, rows } = gateWith(reported ? [{ type: "usage", usage: reported }, done] : [done], { price });
+    await drain(gate.stream(request, purpose, never));
+    assert.deepEqual([rows[0]?.costUsd, rows[0]?.costStatus], [usd, status]);
+  });
+}
+
+const ends: readonly [string, readonly ModelEvent[] | Error, string][] = [
+  ["a failure", [failed("ECONNREFUSED")], "error"],
+  ["an abort", [{ type: "text", delta: "hal" }, failed("aborted")], "aborted"],
+  ["a wire that throws", new Error("bug"), "error"],
+  ["a wire that just stops", [{ type: "text", delta: "hal" }], "error"],
+];
+for (const [name, script, outcome] of ends) {
+  test(`${name} ends with one failed event and one row`, async () => {
+    const { gate, rows } = gateWith(script);
+    const events = await drain(gate.stream(request, purpose, never));
+    assert.equal(events.filter((event) => event.type === "failed").length, 1);
+    assert.equal(events.at(-1)?.type, "failed");
+    assert.deepEqual(
+      rows.map((row) => row.outcome),
+      [outcome],
+    );
+  });
+}
+
+test("a call that failed before it began costs nothing; one broken off is estimated, never 0", async () => {
+  const refused = gateWith([failed("ECONNREFUSED")]);
+  await drain(refused.gate.stream(request, purpose, never));
+  assert.equal(refused.rows[0]?.costUsd, 0);
+  const broken = gateWith([{ type: "text", delta: "hal" }, failed("aborted")]);
+  await drain(broken.gate.stream(request, purpose, never));
+  assert.deepEqual([broken.rows[0]?.costUsd, broken.rows[0]?.inputTokens], [0.001002, null]);
+});
+
+test("a reader that leaves early still leaves one row", async () => {
+  for (const script of [[{ type: "text", delta: "a" }, { type: "text", delta: "b" }, done], [done]] as const) {
+    const { gate, rows } = gateWith(script);
+    for await (const _ of gate.stream(request, purpose, never)) break;
+    assert.equal(rows.length, 1);
+  }
+});
+
+test("a ledger that cannot write is reported and does not disturb the answer", async () => {
+  const ledger: Ledger = {
+    recordCall: () => Promise.reject(new Error("disk full")),
+    spent: async () => ({ usd: 0, tokens: 0 }),
+  };
+  const { gate, defects } = gateWith([done], { ledger });
+  assert.deepEqual(await drain(gate.stream(request, purpose, never)), [done]);
+  assert.equal(defects.length, 1);
+});
+
+test("caps that cannot be checked let nothing leave", async () => {
+  const ledger: Ledger = { recordCall: async () => undefined, spent: () => Promise.reject(new Error("locked")) };
+  const { gate, sent } = gateWith([done], { ledger, caps: cap("day", { usd: 1 }) });
+  const [event] = await drain(gate.stream(request, purpose, never));
+  assert.equal(event?.type === "failed" && event.error.code, "budget_exceeded");
+  assert.equal(sent(), 0);
+});
+
+// scope, cap, calls that fit (each call: 1,000 input tokens estimated, 1,500 used, $0.002)
+const capped: readonly [CapScope, { usd?: number; tokens?: number }, number, RegExp][] = [
+  ["call", { usd: 0.0009 }, 0, /one model call.*\$0\.001000.*budget\.call\.usd/],
+  ["call", { tokens: 1000 }, 3, /^$/],
+  ["call", { tokens: 999 }, 0, /budget\.call\.tokens/],
+  ["session", { usd: 0.0031 }, 2, /this conversation.*Spent \$0\.004002.*cap is \$0\.003100.*budget\.session\.usd/],
+  ["session", { tokens: 2500 }, 2, /Spent 3,000 tokens.*cap is 2,500 tokens/],
+  ["job", { tokens: 1500 }, 1, /this job.*budget\.job\.tokens/],
+  ["day", { usd: 0.002 }, 1, /today.*budget\.day\.usd/],
+];
+for (const [scope, limit, fits, wording] of capped) {
+  test(`a ${scope} cap of ${JSON.stringify(limit)} lets ${fits} calls leave`, async () => {
+    const { gate, sent, rows } = gateWith([{ type: "usage", usage }, done], { caps: cap(scope, limit) });
+    let refusal = "";
+    for (let call = 0; call < 3; call++) {
+      const last = (await drain(gate.stream(request, purpose, never))).at(-1);
+      if (last?.type === "failed") refusal = last.error.message;
+    }
+    assert.equal(sent(), fits);
+    assert.match(refusal, wording);
+    assert.equal(rows.length, 3);
+    assert.deepEqual(
+      [...new Set(rows.slice(fits).map((row) => `${row.outcome} ${row.costUsd}`))],
+      fits < 3 ? ["refused 0"] : [],
+    );
+  });
+}
+
+test("the output cap of a request counts towards the estimate", async () => {
+  const { gate, sent } = gateWith([done], { caps: cap("call", { tokens: 5000 }) });
+  await drain(gate.stream({ ...request, maxTokens: 4001 }, purpose, never));
+  assert.equal(sent(), 0);
+});
+
+test("parallel calls cannot pass one cap together", async () => {
+  const { gate, sent } = gateWith([{ type: "usage", usage }, done], { caps: cap("day", { tokens: 2500 }) });
+  await Promise.all([1, 2, 3, 4].map(() => drain(gate.stream(request, purpose, never))));
+  assert.equal(sent(), 2);
+});
+
+test("an unknown price is told once per session, and token caps still hold", async () => {
+  const caps = { ...cap("session", { usd: 0.000001, tokens: 2500 }) };
+  const { gate, notices, sent } = gateWith([{ type: "usage", usage }, done], { caps, price: { type: "unknown" } });
+  for (let call = 0; call < 3; call++) await drain(gate.stream(request, purpose, never));
+  assert.equal(sent(), 2);
+  assert.equal(notices.length, 1);
+  await drain(gate.stream(request, { ...purpose, sessionId: "s2" }, never));
+  assert.equal(notices.length, 2);
+});
+
+test("a key bound to another host never leaves", async () => {
+  const { gate, sent, rows } = gateWith([done]);
+  const wrong = { ...request, target: { ...target, baseUrl: "https://elsewhere.example/v1" } };
+  const [event] = await drain(gate.stream(wrong, purpose, never));
+  assert.equal(event?.type === "failed" && event.error.code, "key_host_mismatch");
+  assert.equal(sent(), 0);
+  assert.equal(rows[0]?.outcome, "refused");
+});
+
+const anyScript = fc.oneof(
+  fc.constant<readonly ModelEvent[]>([done]),
+  fc.constant<readonly ModelEvent[]>([{ type: "usage", usage }, done]),
+  fc.constant<readonly ModelEvent[]>([failed("aborted")]),
+  fc.constant<readonly ModelEvent[]>([{ type: "text", delta: "x" }]),
+  fc.constant(new Error("bug")),
+);
+const anyPrice = fc.constantFrom<Price>(DOLLAR, { type: "unknown" }, { type: "included", source: "local" });
+
+test("for every end, price and cap: as many rows as calls", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ early: fc.boolean() }), { maxLength: 5 }),
+      anyScript,
+      anyPrice,
+      fc.option(fc.constantFrom<CapScope>("call", "session", "job", "day"), { nil: null }),
+      fc.nat({ max: 4000 }),
+      async (calls, script, price, scope, tokens) => {
+        const { gate, rows } = gateWith(script, { price, caps: scope ? cap(scope, { tokens }) : NONE });
+        for (const { early } of calls) {
+          for await (const _ of gate.stream(request, purpose, never)) if (early) break;
+        }
+        assert.equal(rows.length, calls.length);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("a cap of 0 in any scope lets nothing leave, whatever the price", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom<CapScope>("call", "session", "job", "day"),
+      fc.boolean(),
+      anyPrice,
+      anyScript,
+      async (scope, money, price, script) => {
+        const { gate, sent } = gateWith(script, { price, caps: cap(scope, money ? { usd: 0 } : { tokens: 0 }) });
+        const [event] = await drain(gate.stream(request, purpose, never));
+        assert.equal(event?.type === "failed" && event.error.code, "budget_exceeded");
+        assert.equal(sent(), 0);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
