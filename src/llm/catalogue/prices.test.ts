@@ -108,7 +108,12 @@ test("every line of the snapshot is sound", async () => {
 
 test("a learned window is kept by endpoint and model, and a broken file counts as empty", async () => {
   let file: string | null = null;
-  const limits = learnedLimits({ read: async () => file, write: async (text) => void (file = text) });
+  const limits = learnedLimits({
+    read: async () => file,
+    write: async (text) => {
+      file = text;
+    },
+  });
   assert.equal(await limits.get("https://a.example/v1", "m"), null);
   await limits.set("https://a.example/v1/", "m", 32_768);
   assert.equal(await limits.get("https://a.example/v1", "m"), 32_768);

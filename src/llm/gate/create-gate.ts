@@ -34,7 +34,7 @@ export function createGate(options: GateOptions): ModelGate {
     const { target } = request;
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;
-    let release = () => {};
+    let release: (() => void) | null = null;
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
       booked ??= record(request, purpose, meter, outcome, cost);
       return booked;
@@ -69,7 +69,7 @@ export function createGate(options: GateOptions): ModelGate {
     } finally {
       // Still open only when the reader left early.
       await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
-      release();
+      release?.();
     }
   }
 
@@ -77,7 +77,7 @@ export function createGate(options: GateOptions): ModelGate {
     request: ModelRequest,
     purpose: CallPurpose,
     price: Price,
-  ): Promise<{ error: ModelError } | { release(): void }> {
+  ): Promise<{ error: ModelError } | { release: (() => void) | null }> {
     try {
       assertKeyBelongs(request.target);
     } catch (error) {
@@ -85,7 +85,7 @@ export function createGate(options: GateOptions): ModelGate {
       throw error;
     }
     const caps = options.caps();
-    if (!anyCap(caps)) return { release: () => {} };
+    if (!anyCap(caps)) return { release: null };
     if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(request.target, purpose);
     try {
       const decision = await keeper.admit(purpose, estimateOf(request, price), caps, new Date(clock.now()));

@@ -84,7 +84,7 @@ function gateWith(script: readonly ModelEvent[] | Error, change: { caps?: Caps; 
     caps: () => change.caps ?? NONE,
     priceOf: () => change.price ?? DOLLAR,
     wireFor: () => wire,
-    clock: { now: () => (now += 5), random: () => 0, sleep: async () => undefined },
+    clock: { now: () => now++, random: () => 0, sleep: async () => undefined },
     onDefect: (what) => defects.push(what),
     onUnknownPrice: (message) => notices.push(message),
   });
