@@ -1,3 +1,7 @@
+// What a call cost in tokens, and how much of the provider's allowance is left.
+import type { ApiMode } from "./wire.ts";
+import { asRecord } from "./wires/json.ts";
+
 /**
  * Tokens of one model call, in disjoint buckets. `null` = the provider did not say; unknown is never 0.
  * promptTokens = input + cacheRead + cacheWrite; totalTokens = prompt + output.
@@ -12,4 +16,97 @@ export interface Usage {
   readonly totalTokens: number | null;
   /** Present when the provider itself reported what the call cost. */
   readonly reportedCostUsd?: number;
+}
+
+/** The usage object of any of the three wires, in our buckets. */
+export function normalizeUsage(raw: unknown, { apiMode }: { provider?: string; apiMode: ApiMode }): Usage {
+  const usage = asRecord(raw);
+  const input = asRecord(usage.prompt_tokens_details ?? usage.input_tokens_details);
+  const output = asRecord(usage.completion_tokens_details ?? usage.output_tokens_details);
+  const cacheRead = count(input.cached_tokens) ?? count(usage.cache_read_input_tokens);
+  const cacheWrite =
+    count(input.cache_write_tokens) ?? count(input.cache_creation_tokens) ?? count(usage.cache_creation_input_tokens);
+  const reported = count(usage.prompt_tokens) ?? count(usage.input_tokens);
+  // Anthropic counts its buckets apart; the other two report a total that includes what was cached.
+  const cached = apiMode === "anthropic_messages" ? 0 : (cacheRead ?? 0) + (cacheWrite ?? 0);
+  const inputTokens = reported === null ? null : Math.max(0, reported - cached);
+  const outputTokens = count(usage.completion_tokens) ?? count(usage.output_tokens);
+  const promptTokens = inputTokens === null ? null : inputTokens + (cacheRead ?? 0) + (cacheWrite ?? 0);
+  const cost = usage.cost;
+  return {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens: cacheRead,
+    cacheWriteTokens: cacheWrite,
+    reasoningTokens: count(output.reasoning_tokens) ?? count(output.thinking_tokens),
+    promptTokens,
+    totalTokens: promptTokens === null || outputTokens === null ? null : promptTokens + outputTokens,
+    ...(typeof cost === "number" && Number.isFinite(cost) && cost >= 0 ? { reportedCostUsd: cost } : {}),
+  };
+}
+
+export interface RateLimit {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly used: number;
+  /** 0 to 100. */
+  readonly usagePct: number;
+  readonly resetSeconds: number | null;
+}
+
+/** `null` = the provider said nothing about that window. */
+export interface RateLimits {
+  readonly provider: string;
+  readonly requestsMin: RateLimit | null;
+  readonly requestsHour: RateLimit | null;
+  readonly tokensMin: RateLimit | null;
+  readonly tokensHour: RateLimit | null;
+}
+
+/** The `x-ratelimit-*` headers of an answer; null when there are none. */
+export function parseRateLimitHeaders(
+  headers: Headers | Readonly<Record<string, string>>,
+  provider = "",
+): RateLimits | null {
+  const entries = headers instanceof Headers ? [...headers] : Object.entries(headers);
+  const values = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]));
+  const window = (suffix: string): RateLimit | null => {
+    const limit = quantity(values.get(`x-ratelimit-limit-${suffix}`));
+    const remaining = quantity(values.get(`x-ratelimit-remaining-${suffix}`));
+    if (limit === null || remaining === null) return null;
+    const used = Math.max(0, limit - remaining);
+    const resetSeconds = parseDuration(values.get(`x-ratelimit-reset-${suffix}`));
+    return { limit, remaining, used, usagePct: limit > 0 ? (used / limit) * 100 : 0, resetSeconds };
+  };
+  const limits = {
+    provider,
+    requestsMin: window("requests"),
+    requestsHour: window("requests-1h"),
+    tokensMin: window("tokens"),
+    tokensHour: window("tokens-1h"),
+  };
+  return limits.requestsMin || limits.requestsHour || limits.tokensMin || limits.tokensHour ? limits : null;
+}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86400 };
+
+/** `12`, `1.5`, `120ms`, `6m0s`, `1h2m` → seconds. */
+function parseDuration(text: string | undefined): number | null {
+  const value = text?.trim().toLowerCase() ?? "";
+  if (/^\d+(\.\d+)?$/.test(value)) return Number(value);
+  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(value)) return null;
+  let seconds = 0;
+  for (const [, amount, unit = "s"] of value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
+    seconds += Number(amount) * (UNIT_SECONDS[unit] ?? 1);
+  }
+  return seconds;
+}
+
+function quantity(text: string | undefined): number | null {
+  const value = Number(text?.trim() || Number.NaN);
+  return Number.isFinite(value) && value >= 0 ? value : null;
+}
+
+function count(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : null;
 }

@@ -1,5 +1,5 @@
 import type { AssistantMessage, FinishReason, Message, ToolCall } from "./messages.ts";
-import type { Usage } from "./usage.ts";
+import type { RateLimits, Usage } from "./usage.ts";
 
 export const API_MODES = ["chat_completions", "codex_responses", "anthropic_messages"] as const;
 export type ApiMode = (typeof API_MODES)[number];
@@ -56,8 +56,33 @@ export interface ModelRequest {
   /** Default true; false only for servers that cannot stream. */
   readonly stream?: boolean;
   readonly sessionId?: string;
-  /** Merged last into the body. */
+  /** How long to wait for what; nothing = for ever. */
+  readonly limits?: RequestLimits;
+  /** Cache markers for hosts whose profile wants them. Default `5m`. */
+  readonly cacheTtl?: "5m" | "1h" | "off";
+  /** What of the history's provider state is sent back. Default: all of it, so that a session never rewrites what it sent. */
+  readonly replay?: ReplayPolicy;
+  /** Merged last into the body; a field that is `undefined` here is left out of it. */
   readonly overrides?: Readonly<Record<string, unknown>>;
+}
+
+/** In milliseconds. The time to open a connection is a matter of the `fetch` handed to the wire. */
+export interface RequestLimits {
+  /** From sending until the response begins; default `staleMs`. */
+  readonly firstByteMs?: number;
+  /** Without a single byte. A breach is `failed` with code `stale_stream`. */
+  readonly staleMs?: number;
+  /** The whole call. A breach is `failed` with code `request_timeout`. */
+  readonly totalMs?: number;
+}
+
+export interface ReplayPolicy {
+  /** Anthropic wire: `latest` for a history met for the first time. Default `all`. */
+  readonly keepThinking?: "all" | "latest";
+  /** Anthropic wire: images of the newest N image-bearing tool results. Default all. */
+  readonly keepImages?: number;
+  /** Responses wire: `false` after the server refused the encrypted items. Default true. */
+  readonly codexItems?: boolean;
 }
 
 export type ModelEvent =
@@ -66,14 +91,19 @@ export type ModelEvent =
   | { readonly type: "tool_pending"; readonly name: string }
   | { readonly type: "tool_call"; readonly call: ToolCall }
   | { readonly type: "usage"; readonly usage: Usage }
-  | { readonly type: "done"; readonly finishReason: FinishReason; readonly message: AssistantMessage }
+  | {
+      readonly type: "done";
+      readonly finishReason: FinishReason;
+      readonly message: AssistantMessage;
+      readonly rateLimits?: RateLimits;
+    }
   | { readonly type: "failed"; readonly error: ModelError };
 
 /** What went wrong on the way to or inside the model. A value, not an exception: it travels in the stream. */
 export interface ModelError {
   readonly message: string;
   readonly status?: number;
-  /** A machine word: the provider's code, a socket code (`ECONNREFUSED`), or one of ours (`budget_exceeded`, `stale_stream`, `aborted`). */
+  /** A machine word: the provider's code, a socket code (`ECONNREFUSED`), or one of ours (`budget_exceeded`, `stale_stream`, `stream_cut`, `aborted`). */
   readonly code?: string;
   readonly name?: string;
   /** The response body, parsed if it was JSON. */
@@ -95,4 +125,11 @@ export interface ModelError {
  */
 export interface Wire {
   stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}
+
+/** What goes out for a request: the same request always gives the same three. */
+export interface RenderedRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Readonly<Record<string, unknown>>;
 }

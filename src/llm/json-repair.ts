@@ -1,0 +1,90 @@
+// Models write almost-JSON. What can be mended without guessing is mended; what was cut off is not.
+
+export interface RepairOptions {
+  /** The answer ended at its length limit: missing brackets are missing content, so none are added. */
+  readonly truncated?: boolean;
+}
+
+export interface RepairedArguments {
+  /** Valid, compact JSON text. */
+  readonly json: string;
+  readonly outcome: "valid" | "repaired" | "lost";
+}
+
+const MOST_SURPLUS_CLOSERS = 50;
+
+/** Valid JSON text for whatever a model sent as arguments; `{}` when nothing can be saved. */
+export function repairToolCallArguments(raw: unknown, options: RepairOptions = {}): string {
+  return repairArguments(raw, options).json;
+}
+
+/** Like `repairToolCallArguments`, and says whether anything was mended or lost. */
+export function repairArguments(raw: unknown, options: RepairOptions = {}): RepairedArguments {
+  if (raw === null || raw === undefined) return { json: "{}", outcome: "valid" };
+  if (typeof raw === "object") return { json: JSON.stringify(raw), outcome: "valid" };
+  const text = String(raw).trim();
+  if (text === "" || text === "None") return { json: "{}", outcome: "valid" };
+  const strict = compact(text);
+  if (strict !== null) return { json: strict, outcome: "valid" };
+  const mended = mend(text, options.truncated === true);
+  const json = mended === null ? null : compact(mended);
+  return json === null ? { json: "{}", outcome: "lost" } : { json, outcome: "repaired" };
+}
+
+function compact(text: string): string | null {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+/** One walk over the text: control characters escaped, trailing commas and surplus closers gone, open brackets closed in nesting order. */
+function mend(text: string, truncated: boolean): string | null {
+  const open: string[] = [];
+  let out = "";
+  let inString = false;
+  let surplus = 0;
+  for (let index = 0; index < text.length; index++) {
+    const char = text.charAt(index);
+    if (inString) {
+      if (char === "\\" && index + 1 < text.length) {
+        out += char + text.charAt(++index);
+        continue;
+      }
+      if (char === '"') inString = false;
+      out += char < " " ? escapeControl(char) : char;
+      continue;
+    }
+    if (char === '"') inString = true;
+    if (char === "{") open.push("}");
+    if (char === "[") open.push("]");
+    if (char !== "}" && char !== "]") {
+      out += char;
+      continue;
+    }
+    out = dropTrailingComma(out);
+    const level = open.lastIndexOf(char);
+    if (level < 0) {
+      // A closer nobody opened is surplus only at the very end; elsewhere the text is beyond repair.
+      if (open.length > 0 || ++surplus > MOST_SURPLUS_CLOSERS) return null;
+      continue;
+    }
+    if (surplus > 0) return null;
+    if (level < open.length - 1 && truncated) return null;
+    while (open.length > level) out += open.pop();
+  }
+  if (inString) return null;
+  if (open.length === 0) return out;
+  if (truncated) return null;
+  return dropTrailingComma(out) + open.reverse().join("");
+}
+
+function escapeControl(char: string): string {
+  return JSON.stringify(char).slice(1, -1);
+}
+
+function dropTrailingComma(text: string): string {
+  const trimmed = text.trimEnd();
+  return trimmed.endsWith(",") ? trimmed.slice(0, -1) : text;
+}

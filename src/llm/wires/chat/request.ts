@@ -1,0 +1,122 @@
+// chat_completions: what goes out. Most of the world speaks this; the differences are in the target's profile.
+import { contentToSend, type OutgoingMessage } from "../../cache-control.ts";
+import { CallIdsOnWire } from "../../call-ids.ts";
+import type { AssistantMessage, ToolCall } from "../../messages.ts";
+import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
+import { isHost, joinUrl } from "../hosts.ts";
+import { asText, isRecord, type Json } from "../json.ts";
+import { partsOf, prepareMessages } from "../outgoing.ts";
+import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
+import { needsReasoningEcho, reasoningFields } from "./reasoning.ts";
+
+export function renderChatRequest(request: ModelRequest): RenderedRequest {
+  const { target, tools, toolChoice, temperature } = request;
+  const { profile } = target;
+  const maxTokens = request.maxTokens ?? profile.defaultMaxTokens;
+  const stream = request.stream !== false;
+  const body = withCacheKey(
+    {
+      model: target.model,
+      messages: renderChatMessages(prepareMessages(request), target),
+      ...(tools.length > 0 && { tools, ...(toolChoice && { tool_choice: toolChoice }) }),
+      ...(maxTokens !== undefined && { [profile.maxTokensField]: maxTokens }),
+      ...(temperature !== undefined && profile.reasoningStyle !== "kimi" && { temperature }),
+      ...reasoningFields(request),
+      stream,
+      ...(stream && profile.streamUsage && { stream_options: { include_usage: true } }),
+      ...target.extraBody,
+      ...request.overrides,
+    },
+    request,
+  );
+  return { url: joinUrl(target.baseUrl, "/chat/completions"), headers: chatHeaders(target, stream), body };
+}
+
+function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Json {
+  const given = asText(body.prompt_cache_key);
+  if (given !== "") return { ...body, prompt_cache_key: boundedCacheKey(given) };
+  if ("prompt_cache_key" in body || !isHost(target.baseUrl, "api.openai.com")) return body;
+  return { ...body, prompt_cache_key: promptCacheKey(messages, tools) };
+}
+
+export function renderChatMessages(messages: readonly OutgoingMessage[], target: Target): readonly Json[] {
+  const ids = new CallIdsOnWire();
+  return messages.map((message) => renderMessage(message, target, ids));
+}
+
+function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnWire): Json {
+  const content = renderContent(message);
+  switch (message.role) {
+    case "system": {
+      const developer = target.profile.developerRole && /gpt-5|codex/i.test(target.model);
+      return { role: developer ? "developer" : "system", content };
+    }
+    case "user":
+      return { role: "user", content };
+    case "tool":
+      return {
+        role: "tool",
+        tool_call_id: ids.answered(message.tool_call_id) ?? message.tool_call_id,
+        ...(message.name && { name: message.name }),
+        content,
+      };
+    case "assistant": {
+      const calls = (message.tool_calls ?? []).map((call, index) => renderCall(call, ids.open(call, index)));
+      return {
+        role: "assistant",
+        content: content || (calls.length > 0 ? null : ""),
+        ...(echoesReasoning(target) && { reasoning_content: message.reasoning_content || " " }),
+        ...(target.profile.reasoningStyle === "openrouter" && routedDetails(message)),
+        ...(calls.length > 0 && { tool_calls: calls }),
+      };
+    }
+  }
+}
+
+function echoesReasoning({ profile, provider, model, baseUrl }: Target): boolean {
+  return profile.echoReasoning || needsReasoningEcho(provider, model, baseUrl);
+}
+
+function renderContent(message: OutgoingMessage): string | readonly Json[] {
+  const content = contentToSend(message);
+  if (typeof content === "string" || content === null) return content ?? "";
+  const parts = partsOf(message);
+  // Many servers take a list from nobody but the user; a list of plain text says nothing that a string does not.
+  const plain = parts.every((part) => part.type === "text" && !part.cache_control);
+  if (plain && message.role !== "user") return parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  return parts.length > 0 ? parts : "";
+}
+
+function renderCall(call: ToolCall, id: string): Json {
+  return {
+    id,
+    type: "function",
+    function: { name: call.function.name, arguments: call.function.arguments },
+    ...(call.extra_content !== undefined && { extra_content: call.extra_content }),
+  };
+}
+
+/** OpenRouter's own thinking records go back to it; signed blocks of other wires are none of its business. */
+function routedDetails(message: Pick<AssistantMessage, "reasoning_details">): Json {
+  const own = (message.reasoning_details ?? []).filter(
+    (detail) => isRecord(detail) && asText(detail.type).startsWith("reasoning."),
+  );
+  return own.length > 0 ? { reasoning_details: own } : {};
+}
+
+function chatHeaders(target: Target, stream: boolean): Record<string, string> {
+  const routed = isHost(target.baseUrl, "openrouter.ai");
+  return {
+    "content-type": "application/json",
+    accept: stream ? "text/event-stream" : "application/json",
+    ...(target.apiKey !== "" && target.apiKey !== "no-key-required" && { authorization: `Bearer ${target.apiKey}` }),
+    ...(routed && { "http-referer": "https://www.npmjs.com/package/hermes-ts", "x-title": "Hermes" }),
+    ...(routed && /claude/i.test(target.model) && { "x-anthropic-beta": "fine-grained-tool-streaming-2025-05-14" }),
+    ...lowerCased(target.headers),
+  };
+}
+
+/** Header names in one case, so that a target's own header replaces ours instead of standing beside it. */
+export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

@@ -1,0 +1,29 @@
+// The steps every wire takes before it renders: images a host cannot see become text, cache markers are laid.
+import { applyCacheControl, contentToSend, type OutgoingMessage, type OutgoingPart } from "../cache-control.ts";
+import type { Message } from "../messages.ts";
+import type { ModelRequest } from "../wire.ts";
+
+const IMAGE_REMOVED = "[image content removed — server does not support images]";
+
+export function prepareMessages({ target, messages, cacheTtl = "5m" }: ModelRequest): readonly OutgoingMessage[] {
+  const { images, cacheLayout } = target.profile;
+  const seen = images ? messages : messages.map(withoutImages);
+  return cacheLayout === "none" ? seen : applyCacheControl(seen, { ttl: cacheTtl, layout: cacheLayout });
+}
+
+/** The content as parts, blank texts left out. */
+export function partsOf(message: OutgoingMessage): readonly OutgoingPart[] {
+  const content = contentToSend(message);
+  const parts: readonly OutgoingPart[] =
+    typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
+  return parts.filter((part) => part.type !== "text" || part.text.trim() !== "");
+}
+
+function withoutImages(message: Message): Message {
+  if (message.role === "assistant" || typeof message.content === "string") return message;
+  if (!message.content.some((part) => part.type === "image_url")) return message;
+  const content = message.content.map((part) =>
+    part.type === "image_url" ? ({ type: "text", text: IMAGE_REMOVED } as const) : part,
+  );
+  return { ...message, content };
+}

@@ -1,0 +1,194 @@
+// The thin part that touches the network: one POST, its answer as JSON events or as one JSON value, every failure as a WireFailure.
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import type { Clock } from "../../kit/clock.ts";
+import { stringifyWellFormed } from "../surrogates.ts";
+import type { RenderedRequest, RequestLimits } from "../wire.ts";
+import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
+import { hostOf } from "./hosts.ts";
+import { parseJson } from "./json.ts";
+import { Watch } from "./watch.ts";
+
+export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface WirePorts {
+  readonly fetch: FetchLike;
+  readonly clock: Clock;
+}
+
+export interface Exchange {
+  readonly rendered: RenderedRequest;
+  readonly ports: WirePorts;
+  readonly limits: RequestLimits;
+  readonly signal: AbortSignal;
+  /** The request asked for a stream. */
+  readonly stream: boolean;
+  /** Masked wherever the server repeats it. */
+  readonly secret: string;
+}
+
+export interface ServerEvent {
+  readonly event?: string | undefined;
+  readonly data: unknown;
+}
+
+export interface Answer {
+  readonly headers: Readonly<Record<string, string>>;
+  /** True: read `events()`. False: the server sent one JSON value, read `whole()`. */
+  readonly streamed: boolean;
+  /** Ends at `[DONE]` or where the body ends. */
+  events(): AsyncGenerator<ServerEvent>;
+  whole(): Promise<unknown>;
+  /** Must be called, whatever happened. Closes the socket unless the answer was read to its end. */
+  close(options: { complete: boolean }): void;
+}
+
+const MOST_ERROR_BYTES = 64 * 1024;
+const MOST_EVENT_CHARS = 64 * 1024 * 1024;
+const LINGER_MS = 1000;
+
+export async function post(exchange: Exchange): Promise<Answer> {
+  const { rendered, ports, signal } = exchange;
+  const watch = new Watch(signal, exchange.limits, ports.clock);
+  try {
+    const response = await watch.race(
+      ports.fetch(rendered.url, {
+        method: "POST",
+        headers: { ...rendered.headers },
+        body: stringifyWellFormed(rendered.body),
+        signal: watch.signal,
+        // Following a redirect would carry the key to another host.
+        redirect: "manual",
+      }),
+    );
+    watch.begin();
+    const headers = headersOf(response);
+    if (!response.ok) throw await refusal(response, headers, exchange, watch);
+    return openAnswer(response, headers, exchange, watch);
+  } catch (thrown) {
+    watch.end({ closeSocket: true });
+    throw failureFromThrown(thrown, `No answer from ${hostOf(rendered.url) || rendered.url}`);
+  }
+}
+
+function openAnswer(response: Response, headers: Record<string, string>, exchange: Exchange, watch: Watch): Answer {
+  const type = headers["content-type"] ?? "";
+  const reader = (response.body ?? new Blob([]).stream()).getReader();
+  const host = hostOf(exchange.rendered.url);
+  if (type.includes("text/html")) {
+    throw new WireFailure({
+      message: `${host} answered with a web page instead of a model's answer; check the base URL ${exchange.rendered.url}`,
+      code: "not_an_api",
+      headers,
+    });
+  }
+  const read = async () => {
+    try {
+      const chunk = await watch.race(reader.read());
+      watch.touch();
+      return chunk;
+    } catch (thrown) {
+      throw failureFromThrown(thrown, `The connection to ${host} broke off`);
+    }
+  };
+  return {
+    headers,
+    streamed: type.includes("text/event-stream") || (exchange.stream && !type.includes("json")),
+    events: () => readEvents(read),
+    async whole() {
+      const text = await readText(read, Infinity);
+      const value = parseJson(text);
+      if (value !== undefined) return value;
+      throw new WireFailure({
+        message: `${host} answered with something that is not JSON: ${text.slice(0, 200)}`,
+        code: "bad_answer",
+        headers,
+      });
+    },
+    close({ complete }) {
+      watch.end({ closeSocket: !complete });
+      if (complete) void drain(reader);
+    },
+  };
+}
+
+type Read = ReadableStreamDefaultReader<Uint8Array>["read"];
+
+async function* readEvents(read: Read): AsyncGenerator<ServerEvent> {
+  const queue: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => queue.push(event), maxBufferSize: MOST_EVENT_CHARS });
+  const decoder = new TextDecoder();
+  let ended = false;
+  while (!ended) {
+    const chunk = await read();
+    ended = chunk.done;
+    // A last event without its blank line counts if it is whole, and not if it was cut off.
+    parser.feed(chunk.done ? `${decoder.decode()}\n\n` : decoder.decode(chunk.value, { stream: true }));
+    for (const { event, data } of queue.splice(0)) {
+      if (data.trim() === "[DONE]") return;
+      if (data.trim() === "") continue;
+      const value = parseJson(data);
+      if (value !== undefined) yield { event, data: value };
+      else if (!ended)
+        throw new WireFailure({
+          message: `The server sent an event that is not JSON: ${data.slice(0, 200)}`,
+          code: "bad_stream",
+        });
+    }
+  }
+}
+
+async function readText(read: Read, most: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  while (bytes < most) {
+    const { done, value } = await read();
+    if (done) break;
+    bytes += value.byteLength;
+    text += decoder.decode(value, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+async function refusal(
+  response: Response,
+  headers: Record<string, string>,
+  exchange: Exchange,
+  watch: Watch,
+): Promise<WireFailure> {
+  const { status } = response;
+  const reader = response.body?.getReader();
+  const read: Read = async () => {
+    const chunk = reader ? await watch.race(reader.read()) : { done: true as const, value: undefined };
+    watch.touch();
+    return chunk;
+  };
+  const raw = await readText(read, MOST_ERROR_BYTES);
+  const text = exchange.secret.length >= 8 ? raw.replaceAll(exchange.secret, "***") : raw;
+  const plain = `HTTP ${status}${response.statusText ? ` ${response.statusText}` : ""} from ${hostOf(exchange.rendered.url)}`;
+  if (status >= 300 && status < 400) {
+    const fallback = `${plain}: the server redirects to ${headers.location ?? "nowhere"}; set the base URL to where it should go`;
+    return failureFrom(undefined, { status, headers, code: "redirected", fallback });
+  }
+  const isPage = /^\s*<(!doctype|html)/i.test(text);
+  const fallback = text.trim() === "" || isPage ? plain : `${plain}: ${text.trim().slice(0, 500)}`;
+  return failureFrom(parseJson(text) ?? text, { status, headers, fallback });
+}
+
+/** Reads on for a moment after the last event, so that the connection can be used again. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const late = AbortSignal.timeout(LINGER_MS);
+  const stop = () => void reader.cancel().catch(() => undefined);
+  late.addEventListener("abort", stop, { once: true });
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is complete; how the connection ends no longer matters.
+  } finally {
+    late.removeEventListener("abort", stop);
+  }
+}
+
+function headersOf(response: Response): Record<string, string> {
+  return Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"));
+}
