@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { sanitizeSurrogates, stringifyWellFormed } from "./surrogates.ts";
+
+test("a lone surrogate becomes the replacement character, a pair stays", () => {
+  assert.equal(sanitizeSurrogates("a\ud83db"), "a\ufffdb");
+  assert.equal(sanitizeSurrogates("\udc00"), "\ufffd");
+  assert.equal(sanitizeSurrogates("😀"), "😀");
+});
+
+test("a request body never holds a lone surrogate, and a literal backslash survives", () => {
+  assert.equal(stringifyWellFormed({ a: ["\ud83d"], "\udc00": 1 }), '{"a":["\ufffd"],"\ufffd":1}');
+  assert.equal(stringifyWellFormed({ a: "\\ud83d" }), '{"a":"\\\\ud83d"}');
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.string({ unit: "binary" })), (value) => {
+      const json = stringifyWellFormed(value);
+      assert.equal(Buffer.from(json, "utf8").toString("utf8"), json);
+      assert.ok(JSON.stringify(JSON.parse(json)).isWellFormed());
+    }),
+  );
+});
