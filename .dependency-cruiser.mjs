@@ -64,6 +64,7 @@ export default {
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
     enhancedResolveOptions: {
+      exportsFields: ["exports"],
       extensions: [".ts", ".mjs", ".js", ".json"],
       conditionNames: ["import", "node", "default", "types"],
     },
