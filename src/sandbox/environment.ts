@@ -10,12 +10,16 @@ export interface ExecuteOptions {
   readonly onOutput?: (text: string) => void;
   /** Do not move the environment's current directory afterwards. */
   readonly keepCwd?: boolean;
+  /** For our own errands: no aliases and functions of the user, and no state carried on. */
+  readonly stateless?: boolean;
 }
 
 export interface ExecuteResult {
   /** stdout and stderr as they came, bounded: beyond the limit the middle is dropped and `omittedChars` counts it. */
   readonly output: string;
   readonly omittedChars: number;
+  /** Where in `output` the dropped middle was; its length when nothing was dropped. */
+  readonly headChars: number;
   /** 124 after a timeout, 130 after an interrupt, 126 when the directory vanished. */
   readonly exitCode: number;
   readonly timedOut: boolean;

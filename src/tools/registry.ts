@@ -1,8 +1,10 @@
 // A tool is one file that registers itself when it is imported. There is no central list anywhere.
 import type { z } from "zod";
+import type { Logger } from "../home/log.ts";
 import type { ContentPart } from "../llm/messages.ts";
 import type { JsonSchema } from "../llm/wire.ts";
 import type { TextOrigin, ToolContext } from "./context.ts";
+import { isZodSchema, jsonSchemaOf } from "./schema.ts";
 
 /** What a handler gives back: text for the model, or parts with a text that stands in for them. */
 export type ToolOutput = string | MultimodalOutput;
@@ -20,12 +22,23 @@ export interface MultimodalOutput {
  * - `description` never names a tool of another toolset.
  * - `available` is asked at most every 30 s; without it the tool is always offered.
  */
-export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
+export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> extends ToolTraits {
+  readonly parameters: Schema;
+  handler(args: z.infer<Schema>, ctx: ToolContext): Promise<ToolOutput> | ToolOutput;
+}
+
+/** A tool whose schema comes from elsewhere (an MCP server, a plugin). Its arguments are coerced but only checked for presence. */
+export interface ForeignToolSpec extends ToolTraits {
+  readonly parameters: JsonSchema;
+  handler(args: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<ToolOutput> | ToolOutput;
+}
+
+interface ToolTraits {
   readonly name: string;
   readonly toolset: string;
   readonly description: string;
-  readonly parameters: Schema;
   readonly available?: (facts: AvailabilityFacts) => boolean | Promise<boolean>;
+  /** Shown in set-up; not a gate by itself. */
   readonly requiresEnv?: readonly string[];
   readonly emoji?: string;
   /** Characters of one result before it is moved to a file; `Infinity` = the tool limits itself. */
@@ -36,7 +49,8 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly textOrigin?: TextOrigin;
   /** Merged over the schema each time the list is made. */
   readonly dynamicSchema?: () => Partial<{ description: string; parameters: JsonSchema }>;
-  handler(args: z.infer<Schema>, ctx: ToolContext): Promise<ToolOutput> | ToolOutput;
+  /** The result when the arguments do not pass, for tools whose results have a shape of their own. */
+  readonly onInvalid?: (problem: string) => ToolOutput;
 }
 
 export interface AvailabilityFacts {
@@ -48,6 +62,149 @@ export interface AvailabilityFacts {
 export interface ToolEntry {
   readonly name: string;
   readonly toolset: string;
-  readonly spec: ToolSpec;
+  readonly spec: ToolSpec | ForeignToolSpec;
   readonly parameters: JsonSchema;
+}
+
+/** Who registers. Core and bundled plugins may replace a tool of another toolset; a user's plugin only with the user's leave. */
+export interface Registrant {
+  readonly plugin: string;
+  readonly bundled: boolean;
+  /** `plugins.entries.<plugin>.allow_tool_override` */
+  readonly mayOverride: boolean;
+}
+
+export interface RegisterOptions {
+  readonly override?: boolean;
+  readonly by?: Registrant;
+}
+
+/** A plugin tried to replace or remove a tool that is not its own. */
+export class ToolPermissionError extends Error {
+  override name = "ToolPermissionError";
+}
+
+export const DEFAULT_EMOJI = "⚡";
+
+/**
+ * All tools of a process.
+ *
+ * - `generation` rises with every change; whoever remembers something derived from the registry remembers the generation with it.
+ * - A refused registration is logged, not thrown: one bad tool never takes the others down.
+ */
+export class ToolRegistry {
+  #entries = new Map<string, ToolEntry>();
+  #aliases = new Map<string, string>();
+  #generation = 0;
+  #log: Logger | null = null;
+  #unsaid: ((log: Logger) => void)[] = [];
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  register<Schema extends z.ZodObject>(spec: ToolSpec<Schema>, options?: RegisterOptions): boolean;
+  register(spec: ForeignToolSpec, options?: RegisterOptions): boolean;
+  register(spec: ToolSpec | ForeignToolSpec, options: RegisterOptions = {}): boolean {
+    const present = this.#entries.get(spec.name);
+    if (present && present.toolset !== spec.toolset && !this.#mayReplace(present, spec.toolset, options)) return false;
+    this.#entries.set(spec.name, makeEntry(spec));
+    this.#generation++;
+    return true;
+  }
+
+  deregister(name: string, by?: Registrant): boolean {
+    const entry = this.#entries.get(name);
+    if (!entry) return false;
+    if (by && !entry.toolset.startsWith("mcp-")) requireOverride(by, `remove the tool "${name}"`);
+    this.#entries.delete(name);
+    if (!this.toolsets().includes(entry.toolset)) {
+      for (const [alias, target] of this.#aliases) if (target === entry.toolset) this.#aliases.delete(alias);
+    }
+    this.#generation++;
+    return true;
+  }
+
+  /** Gives a toolset a second name, e.g. the server name `github` for `mcp-github`. */
+  alias(alias: string, toolset: string): void {
+    this.#aliases.set(alias, toolset);
+    this.#generation++;
+  }
+
+  get(name: string): ToolEntry | undefined {
+    return this.#entries.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  names(): string[] {
+    return [...this.#entries.keys()].sort();
+  }
+
+  toolsets(): string[] {
+    return [...new Set([...this.#entries.values()].map((entry) => entry.toolset))].sort();
+  }
+
+  /** The tools that registered under this toolset or under the toolset this alias stands for. */
+  toolsOf(toolset: string): string[] {
+    const wanted = this.#aliases.get(toolset) ?? toolset;
+    return this.names().filter((name) => this.#entries.get(name)?.toolset === wanted);
+  }
+
+  aliasTarget(alias: string): string | undefined {
+    return this.#aliases.get(alias);
+  }
+
+  /** Tools register before any log is open; what they had to say is written as soon as one is. */
+  useLog(log: Logger): void {
+    this.#log = log;
+    for (const say of this.#unsaid.splice(0)) say(log);
+  }
+
+  #mayReplace(present: ToolEntry, toolset: string, options: RegisterOptions): boolean {
+    const what = `tool "${present.name}" of toolset "${present.toolset}"`;
+    if (!options.override) {
+      this.#say((log) => log.error(`${what} stays: toolset "${toolset}" tried to register the same name`));
+      return false;
+    }
+    if (options.by) requireOverride(options.by, `replace the ${what}`);
+    this.#say((log) => log.info(`${what} is replaced by toolset "${toolset}"`));
+    return true;
+  }
+
+  #say(say: (log: Logger) => void): void {
+    if (this.#log) say(this.#log);
+    else this.#unsaid.push(say);
+  }
+}
+
+/** The registry of this process. Tool files reach it through `register`. */
+export const registry = new ToolRegistry();
+
+/** Registers a tool of the core. Called at the top level of a tool file, once per tool. */
+export function register<Schema extends z.ZodObject>(spec: ToolSpec<Schema>): void {
+  registry.register(spec);
+}
+
+function requireOverride(by: Registrant, what: string): void {
+  if (by.bundled || by.mayOverride) return;
+  throw new ToolPermissionError(
+    `plugin "${by.plugin}" may not ${what}; to allow it set plugins.entries.${by.plugin}.allow_tool_override: true in config.yaml`,
+  );
+}
+
+function makeEntry(spec: ToolSpec | ForeignToolSpec): ToolEntry {
+  let parameters: JsonSchema | null = null;
+  return {
+    name: spec.name,
+    toolset: spec.toolset,
+    spec,
+    // Made on first use: most runs of the program never look at most schemas.
+    get parameters() {
+      parameters ??= isZodSchema(spec.parameters) ? jsonSchemaOf(spec.parameters) : spec.parameters;
+      return parameters;
+    },
+  };
 }

@@ -1,0 +1,68 @@
+// What a command may see of our environment: everything except the secrets this product holds.
+
+const PROVIDERS =
+  "OPENROUTER ANTHROPIC GOOGLE GEMINI DEEPSEEK GROQ MISTRAL XAI TOGETHER FIREWORKS NVIDIA GLM ZAI Z_AI KIMI KIMI_CN MOONSHOT MINIMAX " +
+  "MINIMAX_CN DASHSCOPE ALIBABA QWEN HUGGINGFACE AI_GATEWAY OPENCODE_ZEN OPENCODE_GO KILOCODE NOUS COHERE PERPLEXITY CEREBRAS OLLAMA LM " +
+  "AZURE_OPENAI AZURE_FOUNDRY ARCEE XIAOMI STEPFUN GMI TOKENHUB VOLCENGINE SILICONFLOW NOVITA HERMES";
+const TOOL_SERVICES =
+  "FIRECRAWL TAVILY EXA PARALLEL FAL BROWSERBASE BROWSER_USE BRAVE SERPER SEARXNG ELEVENLABS HONCHO MEM0 SUPERMEMORY LANGFUSE TINKER WANDB " +
+  "COMPOSIO CAMOFOX";
+
+/** Names a child never inherits; `*` stands for any rest. */
+export const SECRET_NAMES: readonly string[] = [
+  ...[...PROVIDERS.split(" "), ...TOOL_SERVICES.split(" ")].flatMap((name) => [
+    `${name}_API_KEY`,
+    `${name}_KEY`,
+    `${name}_TOKEN`,
+    `${name}_BASE_URL`,
+  ]),
+  ..."OPENAI_* ANTHROPIC_* AUXILIARY_*_API_KEY AUXILIARY_*_BASE_URL".split(" "),
+  ..."GATEWAY_RELAY_*_SECRET GATEWAY_RELAY_*_KEY GATEWAY_RELAY_*_TOKEN".split(" "),
+  ..."CLAUDE_CODE_OAUTH_TOKEN GH_TOKEN GITHUB_TOKEN COPILOT_GITHUB_TOKEN HF_TOKEN AWS_BEARER_TOKEN_BEDROCK".split(" "),
+  ..."GOOGLE_APPLICATION_CREDENTIALS MODAL_* DAYTONA_API_KEY BROWSERBASE_PROJECT_ID SUDO_PASSWORD".split(" "),
+  ..."TELEGRAM_* DISCORD_* SLACK_* EMAIL_* HASS_* MATRIX_* SIGNAL_* WHATSAPP_* MATTERMOST_* TWILIO_*".split(" "),
+  ..."DINGTALK_* FEISHU_* WECOM_* WEIXIN_* QQBOT_* QQ_* YUANBAO_* BLUEBUBBLES_*".split(" "),
+  ..."API_SERVER_KEY WEBHOOK_SECRET HERMES_DASHBOARD_TOKEN HERMES_DASHBOARD_SESSION_TOKEN HERMES_SESSION_TOKEN".split(
+    " ",
+  ),
+];
+
+const SECRET = new RegExp(`^(${SECRET_NAMES.map((name) => name.replaceAll("*", ".*")).join("|")})$`);
+const FORCE = "_HERMES_FORCE_";
+
+// Left behind by `npm start`; they would steer the user's own npm.
+const LAUNCHER = /^(npm_(config|package|lifecycle|command|execpath|node_execpath).*|INIT_CWD)$/;
+
+const USUAL_PATH = "/opt/homebrew/bin /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin".split(" ");
+
+export function isSecretName(name: string): boolean {
+  return SECRET.test(name);
+}
+
+/** The environment of a command. `_HERMES_FORCE_NAME=value` gives a child NAME on purpose. */
+export function childEnvironment(
+  parent: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const entries = Object.entries(parent).filter(
+    ([name]) => !isSecretName(name) && !LAUNCHER.test(name) && !name.startsWith(FORCE),
+  );
+  const forced = Object.entries(parent)
+    .filter(([name]) => name.startsWith(FORCE) && name.length > FORCE.length)
+    .map(([name, value]) => [name.slice(FORCE.length), value]);
+  const child: Record<string, string> = { ...Object.fromEntries([...entries, ...forced]), ...own };
+  return { ...child, PATH: completePath(child.PATH) };
+}
+
+/** Names that were forced on purpose and so survive every later filter. */
+export function forcedNames(parent: Readonly<Record<string, string>>): string[] {
+  return Object.keys(parent)
+    .filter((name) => name.startsWith(FORCE))
+    .map((name) => name.slice(FORCE.length));
+}
+
+function completePath(path: string | undefined): string {
+  if (process.platform === "win32") return path ?? "";
+  const present = (path ?? "").split(":").filter(Boolean);
+  return [...present, ...USUAL_PATH.filter((directory) => !present.includes(directory))].join(":");
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { environmentConformance } from "../../test/support/environment-conformance.ts";
+import { type LocalOptions, openLocalEnvironment } from "./local.ts";
+
+async function open(options: Partial<LocalOptions> = {}) {
+  const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-local-")));
+  const directory = join(root, "work");
+  await mkdir(directory);
+  const { PATH = "" } = process.env;
+  const environment = await openLocalEnvironment({
+    cwd: directory,
+    ...options,
+    environment: { PATH, HOME: root, TMPDIR: root, ...options.environment },
+  });
+  const release = async () => {
+    await environment.cleanup();
+    await rm(root, { recursive: true, force: true, maxRetries: 3 });
+  };
+  const run = (command: string) =>
+    environment.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal });
+  return { environment, directory, root, release, run };
+}
+
+environmentConformance("local", open);
+
+test("commands see no secret of ours, except one that was forced", async (t) => {
+  const { run, release, root } = await open({
+    environment: {
+      OPENAI_API_KEY: "k1",
+      TELEGRAM_BOT_TOKEN: "k2",
+      AUXILIARY_VISION_API_KEY: "k3",
+      SUDO_PASSWORD: "k4",
+      GROQ_API_KEY: "k5",
+      _HERMES_FORCE_GROQ_API_KEY: "on purpose",
+      EDITOR: "vi",
+    },
+  });
+  t.after(release);
+  // A start file that exports one of them again changes nothing.
+  await writeFile(join(root, ".bashrc"), "export ANTHROPIC_API_KEY=k6 FROM_RC=1\n");
+  assert.equal(
+    (await run("env | grep -E '_API_KEY|TOKEN|SUDO|EDITOR|FROM_RC' | sort")).output,
+    "EDITOR=vi\nFROM_RC=1\nGROQ_API_KEY=on purpose\n",
+  );
+});
+
+test("commands know the session, also when it changes, and never carry the old one on", async (t) => {
+  let sessionId = "one";
+  const { run, release } = await open({ sessionId: () => sessionId });
+  t.after(release);
+  assert.equal((await run("echo $HERMES_SESSION_ID; export OTHER=1")).output, "one\n");
+  sessionId = "two";
+  assert.equal((await run("echo $HERMES_SESSION_ID")).output, "two\n");
+});
+
+test("a home of the profile's own is HOME if it exists", async (t) => {
+  const { run, release, root } = await open({ privateHome: "/does/not/exist" });
+  t.after(release);
+  assert.equal((await run("echo ~")).output, `${root}\n`);
+  const second = await open({ privateHome: join(root, "work") });
+  t.after(second.release);
+  assert.equal((await second.run("echo ~")).output, `${join(root, "work")}\n`);
+});
+
+test("start files that end their shell or fail do not take the state away", async (t) => {
+  const { run, release, root } = await open();
+  t.after(release);
+  await writeFile(join(root, ".bashrc"), "export EARLY=1\nexit 4\n");
+  assert.equal((await run("echo $EARLY")).output, "1\n");
+});
+
+test("the directories of our own PATH come first, those of start files after them", async (t) => {
+  const { run, release, root } = await open({ initFiles: ["~/init.sh"] });
+  t.after(release);
+  await writeFile(join(root, "init.sh"), "PATH=/from/start/file:/usr/bin\n");
+  const path = (await run('echo "$PATH"')).output.trim().split(":");
+  assert.equal(path.at(-1), "/from/start/file");
+  assert.equal(path.filter((directory) => directory === "/usr/bin").length, 1);
+});
+
+test("without persistence each command starts from the login state", async (t) => {
+  const { run, release } = await open({ persistent: false });
+  t.after(release);
+  await run("export GONE=1; cd /");
+  assert.equal((await run('echo "${GONE-unset}"; pwd')).output, "unset\n/\n");
+});
+
+test("what lies in the temp directory is ours alone, and goes away", async () => {
+  const { environment, run, release, root } = await open();
+  await run("true");
+  assert.equal((await stat(environment.tempDir)).mode & 0o777, 0o700);
+  const [state] = await readdir(environment.tempDir);
+  const snapshot = join(environment.tempDir, state ?? "", "snapshot.sh");
+  assert.equal((await stat(snapshot)).mode & 0o777, 0o600);
+  await environment.cleanup();
+  assert.deepEqual(await readdir(environment.tempDir), []);
+  assert.ok(environment.tempDir.startsWith(root));
+  await release();
+});
+
+test("cleanup ends what still runs", async () => {
+  const { environment, run, release } = await open();
+  const child = await environment.spawn("sleep 300", {});
+  const running = run("sleep 300");
+  await environment.cleanup();
+  assert.equal(await child.exited, -15);
+  assert.equal((await running).interrupted, true);
+  await release();
+});
+
+test("a pseudo-terminal is one, 120 by 30; where none can be had, a note says so", async (t) => {
+  const { environment, release } = await open();
+  t.after(release);
+  const child = await environment.spawn("test -t 1 && stty size; read -r x; echo got $x", { pty: true });
+  let output = "";
+  child.onOutput((text) => {
+    output += text;
+  });
+  await child.write("hello\n");
+  assert.equal(await child.exited, 0);
+  if (child.note) assert.match(child.note, /no pseudo-terminal/);
+  else assert.match(output, /30 120\r\n/);
+  assert.match(output, /got hello/);
+});
+
+test("output far larger than memory should bear raises it by less than 32 MB", async (t) => {
+  const { environment, release } = await open();
+  t.after(release);
+  const before = process.memoryUsage().rss;
+  let peak = before;
+  await environment.execute("head -c 200000000 /dev/zero | tr '\\0' a", {
+    timeoutMs: 60_000,
+    signal: new AbortController().signal,
+    onOutput: () => {
+      peak = Math.max(peak, process.memoryUsage.rss());
+    },
+  });
+  assert.ok(peak - before < 32 * 1024 * 1024, `rose by ${Math.round((peak - before) / 1024 / 1024)} MB`);
+});

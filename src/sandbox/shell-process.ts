@@ -1,0 +1,131 @@
+// One shell, from start to the last byte of its output.
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeWriteEnd, type OutputPipe } from "./output-pipe.ts";
+import { signalTree } from "./process-tree.ts";
+
+/** A grandchild may hold the pipe long after the shell is gone; what has not come by then is not waited for. */
+const DRAIN_MS = 300;
+
+export interface ShellStart {
+  readonly shell: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: string | "open" | "none";
+  readonly pipe: OutputPipe | null;
+  /** The array is reused: read it before returning. */
+  onBytes(bytes: Uint8Array): void;
+}
+
+export interface ShellProcess {
+  readonly pid: number;
+  readonly stdin: ChildProcess["stdin"];
+  /** The shell itself ended: its exit code, or the negative number of the signal that killed it. */
+  readonly exited: Promise<number>;
+  /** As `exited`, and its output was read to the end or given up. */
+  readonly finished: Promise<number>;
+  signal(signal: NodeJS.Signals): void;
+  /** Stops reading. */
+  release(): void;
+}
+
+export async function startShell(start: ShellStart): Promise<ShellProcess> {
+  const output = start.pipe?.writeEnd ?? "pipe";
+  const child = spawn(start.shell, start.args, {
+    cwd: process.platform === "win32" ? undefined : "/",
+    env: start.env,
+    stdio: [start.stdin === "none" ? "ignore" : "pipe", output, output],
+    // A group and session of its own: it can be ended as a whole, and cannot grab our terminal.
+    detached: process.platform !== "win32",
+  });
+  const exited = new Promise<number>((resolve) => {
+    child.on("exit", (code, signal) => resolve(signal ? -signalNumber(signal) : (code ?? 1)));
+  });
+  const started = new Promise<void>((resolve, reject) => {
+    child.on("spawn", resolve);
+    child.on("error", (error) => reject(new Error(`${start.shell} could not be started: ${error.message}`)));
+  });
+  const reader = readOutput(child, start);
+  try {
+    await started;
+  } catch (error) {
+    reader.destroy();
+    throw error;
+  } finally {
+    await closeWriteEnd(start.pipe);
+  }
+  // A command that does not read its input closes the pipe early; that is its right.
+  child.stdin?.on("error", () => undefined);
+  if (start.stdin !== "open") child.stdin?.end(start.stdin === "none" ? undefined : start.stdin);
+  const pid = child.pid as number; // set, since "spawn" was emitted
+  return {
+    pid,
+    stdin: child.stdin,
+    exited,
+    finished: exited.then(async (code) => {
+      await reader.endedWithin(DRAIN_MS);
+      reader.destroy();
+      return code;
+    }),
+    signal: (signal) => signalTree(pid, [], signal),
+    release: () => reader.destroy(),
+  };
+}
+
+function readOutput(child: ChildProcess, { pipe, onBytes }: ShellStart) {
+  let open = true;
+  const whileOpen = (bytes: Uint8Array) => {
+    if (open) onBytes(bytes);
+  };
+  const source = pipe ? pipe.read(whileOpen) : readStreams(child, whileOpen);
+  return {
+    endedWithin: (ms: number) => settledWithin(source.ended, ms),
+    destroy() {
+      open = false;
+      source.destroy();
+    },
+  };
+}
+
+function readStreams(child: ChildProcess, onBytes: (bytes: Uint8Array) => void) {
+  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
+  const ended = Promise.all(
+    streams.map(
+      (stream) =>
+        new Promise<void>((resolve) => {
+          stream.on("data", onBytes);
+          stream.on("close", () => resolve());
+        }),
+    ),
+  );
+  return {
+    ended: ended.then(() => undefined),
+    destroy: () => {
+      for (const stream of streams) stream.destroy();
+    },
+  };
+}
+
+/** True when the promise settled in time. Leaves no timer behind. */
+export function settledWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    const done = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    promise.then(done, done);
+  });
+}
+
+const SIGNALS: Readonly<Record<string, number>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGQUIT: 3,
+  SIGABRT: 6,
+  SIGKILL: 9,
+  SIGSEGV: 11,
+};
+
+export function signalNumber(signal: NodeJS.Signals): number {
+  return SIGNALS[signal] ?? 15;
+}

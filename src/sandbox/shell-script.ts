@@ -1,0 +1,157 @@
+// The scripts that give each fresh shell the state the last one left, and hand on its own.
+import { SECRET_NAMES } from "./child-env.ts";
+import { quote } from "./quote.ts";
+
+/** Variables that belong to one call or one shell and never travel in a snapshot. */
+const NOT_CARRIED = "HERMES_SESSION_ID PWD SHLVL _";
+
+export interface SnapshotInit {
+  readonly snapshot: string;
+  readonly sources: readonly string[];
+  readonly path: string;
+  /** Names that may stay although they are on the secret list. */
+  readonly forced: readonly string[];
+}
+
+/** Run once by a login shell: writes what its start files set up. */
+export function initScript({ snapshot, sources, path, forced }: SnapshotInit): string {
+  // What the user's start files export counts like what we were started with: the product's secrets stay out.
+  const secrets = SECRET_NAMES.join("|");
+  const kept = forced.length > 0 ? `${forced.join("|")}) ;; ` : "";
+  return `exec </dev/null >/dev/null 2>&1
+${saveFunction(snapshot)}
+__hermes_end() {
+  set +eu
+  local IFS=: d n
+  # The directories we were started with come first, as in the user's own shell; start files may add to them.
+  local merged=${quote(path)}
+  for d in $PATH; do case ":$merged:" in *":$d:"*) ;; *) merged="$merged:$d" ;; esac; done
+  export PATH=$merged
+  IFS=$'\\n'
+  for n in $(compgen -e); do case $n in ${kept}${secrets}) unset "$n" ;; esac; done
+  __hermes_save
+}
+trap __hermes_end EXIT
+${sources.map((file) => `[ -r ${quote(file)} ] && . ${quote(file)}`).join("\n")}
+true`;
+}
+
+export interface CommandScript {
+  readonly command: string;
+  /** The command stands in this file instead; for commands too long for an argument. */
+  readonly commandFile?: string;
+  readonly cwd: string;
+  readonly snapshot: string | null;
+  /** Write the state back and say where the shell ended up. */
+  readonly carry: { readonly save: boolean; readonly marker: string } | null;
+}
+
+export function commandScript({ command, commandFile, cwd, snapshot, carry }: CommandScript): string {
+  const run = commandFile ? `eval "$(<${quote(commandFile)})"` : `eval ${quote(command)}`;
+  const lines = ["exec 2>&1", `builtin cd -- ${quote(cwd)} || exit 126`];
+  if (snapshot) lines.push(`[ -r ${quote(snapshot)} ] && . ${quote(snapshot)} >/dev/null 2>&1`);
+  if (!carry) return [...lines, run].join("\n");
+  return [
+    ...lines,
+    carry.save && snapshot ? saveFunction(snapshot) : "__hermes_save() { :; }",
+    `__hermes_end() {
+  [ -n "\${__hermes_done-}" ] && return
+  __hermes_done=1
+  set +eu
+  __hermes_save
+  builtin printf '\\n%s%s%s\\n' ${carry.marker} "$PWD" ${carry.marker}
+}`,
+    // Also reached through \`exit\` inside the command.
+    "trap __hermes_end EXIT",
+    run,
+    "__hermes_code=$?",
+    "__hermes_end",
+    "exit $__hermes_code",
+  ].join("\n");
+}
+
+/** For machines without bash: nothing is carried but the directory. */
+export function posixScript({ command, cwd, marker }: { command: string; cwd: string; marker: string | null }): string {
+  const lines = ["exec 2>&1", `cd -- ${quote(cwd)} || exit 126`, `eval ${quote(command)}`];
+  if (!marker) return lines.join("\n");
+  return [...lines, "__hermes_code=$?", `printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}`, "exit $__hermes_code"].join(
+    "\n",
+  );
+}
+
+function saveFunction(snapshot: string): string {
+  const temporary = `${quote(snapshot)}.$$`;
+  return `__hermes_save() {
+  (
+    IFS=$' \\t\\n'
+    umask 077
+    unset ${NOT_CARRIED} 2>/dev/null
+    names=()
+    for n in $(compgen -A function); do
+      case $n in __hermes_*) ;; __*) names+=("$n") ;; _*) ;; *) names+=("$n") ;; esac
+    done
+    {
+      export -p
+      [ \${#names[@]} -gt 0 ] && declare -f "\${names[@]}"
+      alias -p
+      echo 'shopt -s expand_aliases'
+      echo 'set +e'
+      echo 'set +u'
+    } >${temporary} && command mv -f -- ${temporary} ${quote(snapshot)}
+  ) 2>/dev/null
+}`;
+}
+
+/** Takes the line that names the directory out of a text. */
+export function takeMarker(text: string, marker: string): { start: number; end: number; cwd: string } | null {
+  const start = text.lastIndexOf(`\n${marker}`, text.lastIndexOf(`${marker}\n`) - marker.length);
+  if (start < 0) return null;
+  const from = start + 1 + marker.length;
+  const end = text.indexOf(`${marker}\n`, from);
+  return end < 0 ? null : { start, end: end + marker.length + 1, cwd: text.slice(from, end) };
+}
+
+/** The same for a stream of output, however it is cut into pieces. */
+export class MarkerFilter {
+  readonly #start: string;
+  readonly #marker: string;
+  #held = "";
+
+  constructor(marker: string) {
+    this.#marker = marker;
+    this.#start = `\n${marker}`;
+  }
+
+  push(text: string): string {
+    const all = this.#held + text;
+    this.#held = "";
+    const start = all.indexOf(this.#start);
+    if (start < 0) {
+      const keep = overlap(all, this.#start);
+      this.#held = all.slice(all.length - keep);
+      return all.slice(0, all.length - keep);
+    }
+    const from = start + this.#start.length;
+    const end = all.indexOf(`${this.#marker}\n`, from);
+    if (end < 0) {
+      this.#held = all.slice(start);
+      return all.slice(0, start);
+    }
+    return all.slice(0, start) + all.slice(end + this.#marker.length + 1);
+  }
+
+  /** What was held back and turned out to be output after all. */
+  end(): string {
+    const rest = this.#held;
+    this.#held = "";
+    return rest;
+  }
+}
+
+/** Length of the longest end of `text` that is a beginning of `wanted`. */
+function overlap(text: string, wanted: string): number {
+  const newline = text.lastIndexOf("\n", text.length - 1);
+  if (newline < 0) return 0;
+  const end = text.slice(newline);
+  return end.length < wanted.length && wanted.startsWith(end) ? end.length : 0;
+}

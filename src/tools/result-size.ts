@@ -1,0 +1,101 @@
+// Keeps tool results from filling the model's window: what is too long moves to a file and leaves a preview behind.
+import { createHash } from "node:crypto";
+import type { ToolEntry } from "./registry.ts";
+
+const PREVIEW_CHARS = 1500;
+const CHARS_PER_TOKEN = 4;
+const PER_RESULT = { share: 0.15, floor: 8_000, cap: 100_000 };
+const PER_TURN = { share: 0.3, floor: 16_000, cap: 200_000 };
+
+/** Saves a text where the tools of this session can read it, and says where. The environment's own writer satisfies it. */
+export interface ResultStore {
+  /** Resolves to the path; rejects when the text could not be written whole. */
+  save(fileName: string, text: string): Promise<string>;
+}
+
+export interface SizeLimits {
+  readonly perResult: number;
+  readonly perTurn: number;
+}
+
+/** Limits for a model's window; an unknown window gets the caps. */
+export function sizeLimits(contextLength: number): SizeLimits {
+  return { perResult: scale(contextLength, PER_RESULT), perTurn: scale(contextLength, PER_TURN) };
+}
+
+/** How long one result of this tool may be: what the tool itself says is final when it limits itself, else the smaller of both. */
+export function resultLimit(entry: ToolEntry | undefined, limits: SizeLimits): number {
+  const own = entry?.spec.maxResultChars;
+  if (own === Number.POSITIVE_INFINITY) return own;
+  return Math.min(own ?? limits.perResult, limits.perResult);
+}
+
+/** One result within its limit: itself, or the block that stands in for it. */
+export async function limitResult(callId: string, text: string, limit: number, store: ResultStore): Promise<string> {
+  return text.length <= limit ? text : persistResult(callId, text, store);
+}
+
+/** All results of a turn within the turn's limit: the longest move out first. Order and length of the list stay. */
+export async function limitTurn<Result extends { readonly callId: string; readonly text: string }>(
+  results: readonly Result[],
+  limit: number,
+  store: ResultStore,
+): Promise<Result[]> {
+  const limited = [...results];
+  const byLength = limited.map((result, index) => ({ index, length: result.text.length }));
+  byLength.sort((a, b) => b.length - a.length);
+  let total = byLength.reduce((sum, { length }) => sum + length, 0);
+  for (const { index } of byLength) {
+    const result = limited[index];
+    // A block that is already a preview would only grow.
+    if (total <= limit || !result || result.text.length <= 2 * PREVIEW_CHARS) break;
+    if (result.text.startsWith("<persisted-output>")) continue;
+    const text = await persistResult(result.callId, result.text, store);
+    total += text.length - result.text.length;
+    limited[index] = { ...result, text };
+  }
+  return limited;
+}
+
+/** The beginning of a text, cut at a line's end if that keeps more than half; and whether something was cut. */
+export function generatePreview(text: string, max: number = PREVIEW_CHARS): [preview: string, hasMore: boolean] {
+  if (text.length <= max) return [text, false];
+  const newline = text.lastIndexOf("\n", max - 1);
+  const end = newline > max / 2 ? newline + 1 : max;
+  // Never cut a character of two code units in half.
+  return [text.slice(0, /[\uD800-\uDBFF]$/.test(text.slice(0, end)) ? end - 1 : end), true];
+}
+
+/** A file name for a call id: safe on every file system, and different for different ids. */
+export function resultFileName(callId: string): string {
+  const safe = callId.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 120);
+  if (/^\.*$/.test(safe)) return "tool_result.txt";
+  if (safe === callId) return `${safe}.txt`;
+  return `${safe}_${createHash("sha256").update(callId).digest("hex").slice(0, 12)}.txt`;
+}
+
+async function persistResult(callId: string, text: string, store: ResultStore): Promise<string> {
+  const [preview, hasMore] = generatePreview(text);
+  const size = `${text.length.toLocaleString("en-US")} characters`;
+  try {
+    const path = await store.save(resultFileName(callId), text);
+    return [
+      "<persisted-output>",
+      `This result was too long (${size}).`,
+      `Full output saved to: ${path}`,
+      "Read it in parts with read_file (offset and limit).",
+      "",
+      `Preview (first ${preview.length} characters):`,
+      `${preview}${hasMore ? "\n..." : ""}`,
+      "</persisted-output>",
+    ].join("\n");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return `${preview}\n\n[Truncated: the result had ${size} and could not be saved (${reason})]`;
+  }
+}
+
+function scale(contextLength: number, { share, floor, cap }: { share: number; floor: number; cap: number }): number {
+  if (!Number.isFinite(contextLength) || contextLength <= 0) return cap;
+  return Math.min(cap, Math.max(floor, Math.floor(contextLength * CHARS_PER_TOKEN * share)));
+}

@@ -1,0 +1,162 @@
+// Which tools a platform gets: from the run's own list, the configuration, or the platform's bundle.
+import type { Config } from "../home/config/schema.ts";
+import type { ToolRegistry } from "./registry.ts";
+import {
+  BUNDLES,
+  bundleName,
+  COMPOSITE,
+  CONFIGURABLE,
+  CORE_TOOLS,
+  DEFAULT_OFF,
+  LEGACY_NAMES,
+  type Toolset,
+} from "./toolset-table.ts";
+
+/** The tools of a toolset, an alias, a bundle, or of everything (`all`, `*`): sorted, each once. Unknown names have none. */
+export function resolveToolset(name: string, registry: ToolRegistry): string[] {
+  if (name === "all" || name === "*") {
+    return unique([...Object.keys(staticToolsets()), ...registry.toolsets()].flatMap((set) => collect(set, registry)));
+  }
+  return unique(collect(name, registry));
+}
+
+export function isToolset(name: string, registry: ToolRegistry): boolean {
+  return name === "all" || name === "*" || canonical(name) in staticToolsets() || registry.toolsOf(name).length > 0;
+}
+
+/** Toolsets that came at run time and are neither ours nor an MCP server's. */
+export function pluginToolsets(registry: ToolRegistry): string[] {
+  return registry.toolsets().filter((name) => !(name in CONFIGURABLE) && !name.startsWith("mcp-"));
+}
+
+export interface ToolsetQuestion {
+  readonly platform: string;
+  readonly config: Config;
+  /** `--toolsets` of this run. */
+  readonly toolsets?: readonly string[];
+  /** A run that a parent agent started; it is handed its toolsets and gains none on its own. */
+  readonly delegated?: boolean;
+  env(name: string): string | undefined;
+}
+
+export interface ToolsetAnswer {
+  /** Toolsets in force, sorted. */
+  readonly toolsets: readonly string[];
+  /** Registered tools in force, sorted. Availability is not asked here. */
+  readonly tools: readonly string[];
+  /** Names nobody knows; worth a warning. */
+  readonly unknown: readonly string[];
+}
+
+/** The one answer to "which tools": what `hermes tools list` shows and what a session is started with. */
+export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry): ToolsetAnswer {
+  const listed = listedNames(question).map(canonical);
+  const named = new Set(listed);
+  const everything = named.has("all") || named.has("*");
+  const chosen = new Set<string>();
+  for (const name of everything ? Object.keys(CONFIGURABLE) : ownToolsets(listed, question)) chosen.add(name);
+  for (const name of pluginToolsets(registry)) if (everything || pluginIsOn(name, named, question)) chosen.add(name);
+  for (const name of mcpToolsets(named, registry, everything)) chosen.add(name);
+  if (question.platform !== "discord") for (const name of ["discord", "discord_admin"]) chosen.delete(name);
+  if (question.env("HERMES_KANBAN_TASK") && !question.delegated) chosen.add("kanban");
+
+  const disabled = question.config.agent.disabled_toolsets.map(canonical);
+  for (const name of disabled) chosen.delete(name);
+  const tools = new Set([...chosen].flatMap((name) => resolveToolset(name, registry)));
+  // The browser set brings web search along for runs that name it; whoever switched "web" off meant it.
+  if (!question.toolsets && !["web", "search"].some((name) => chosen.has(name))) tools.delete("web_search");
+  for (const name of disabled) for (const tool of subtracted(name, registry)) tools.delete(tool);
+  for (const tool of question.config.tools.disabled_functions) tools.delete(tool);
+  return {
+    toolsets: [...chosen].sort(),
+    tools: [...tools].filter((tool) => registry.has(tool)).sort(),
+    unknown: [...listed, ...disabled].filter((name) => name !== "no_mcp" && !isKnown(name, question, registry)),
+  };
+}
+
+/** The names a run starts from: its own, the platform's, on the command line the general ones, else the platform's bundle. */
+export function listedNames({ platform, config, toolsets }: Omit<ToolsetQuestion, "env">): string[] {
+  if (toolsets && toolsets.length > 0) return [...toolsets];
+  const configured = config.platform_toolsets[platform];
+  if (Array.isArray(configured)) return configured.map(String);
+  if (platform === "cli" && config.toolsets.length > 0) return [...config.toolsets];
+  return [bundleName(platform)];
+}
+
+function ownToolsets(listed: readonly string[], question: ToolsetQuestion): string[] {
+  const bundles = listed.filter((name) => name.startsWith("hermes-"));
+  const single = listed.filter((name) => name in CONFIGURABLE || name in COMPOSITE);
+  return [...single, ...bundles.flatMap((name) => expandBundle(name, question))];
+}
+
+/** The configurable toolsets that lie wholly inside a bundle, without those that wait to be asked for. */
+function expandBundle(bundle: string, question: ToolsetQuestion): string[] {
+  const tools = new Set(bundleTools(bundle));
+  return Object.entries(CONFIGURABLE)
+    .filter(([name, set]) => set.tools?.every((tool) => tools.has(tool)) && isOnByDefault(name, question))
+    .map(([name]) => name);
+}
+
+function bundleTools(name: string): readonly string[] {
+  const bundle = BUNDLES[name];
+  // A platform that a plugin brought has no entry: it gets the core.
+  if (!bundle) return CORE_TOOLS;
+  return [...(bundle.tools ?? []), ...(bundle.includes ?? []).flatMap((inner) => BUNDLES[inner]?.tools ?? [])];
+}
+
+function isOnByDefault(name: string, { env }: ToolsetQuestion): boolean {
+  if (name === "homeassistant") return Boolean(env("HASS_TOKEN"));
+  if (name === "x_search") return Boolean(env("XAI_API_KEY"));
+  return !DEFAULT_OFF.has(name);
+}
+
+function pluginIsOn(name: string, named: ReadonlySet<string>, { platform, config }: ToolsetQuestion): boolean {
+  const known = config.known_plugin_toolsets[platform];
+  return named.has(name) || !(Array.isArray(known) && known.includes(name));
+}
+
+/** All servers, or only those that are named; `no_mcp` means none. */
+function mcpToolsets(named: ReadonlySet<string>, registry: ToolRegistry, everything: boolean): string[] {
+  if (named.has("no_mcp")) return [];
+  const all = registry.toolsets().filter((name) => name.startsWith("mcp-"));
+  const wanted = all.filter((name) => named.has(name) || named.has(name.slice("mcp-".length)));
+  return everything || wanted.length === 0 ? all : wanted;
+}
+
+/** Disabling a platform's bundle takes away only what that platform has beyond the core. */
+function subtracted(name: string, registry: ToolRegistry): string[] {
+  const tools = resolveToolset(name, registry);
+  return name.startsWith("hermes-") ? tools.filter((tool) => !CORE_TOOLS.includes(tool)) : tools;
+}
+
+function isKnown(name: string, { platform, config }: ToolsetQuestion, registry: ToolRegistry): boolean {
+  if (isToolset(name, registry) || name === bundleName(platform)) return true;
+  // Servers connect after the list is made; a configured one is not a typing mistake.
+  return name.replace(/^mcp-/, "") in config.mcp_servers;
+}
+
+function collect(name: string, registry: ToolRegistry, seen = new Set<string>()): string[] {
+  const key = canonical(name);
+  if (seen.has(key)) return [];
+  seen.add(key);
+  const set = staticToolsets()[key];
+  return [
+    ...(set?.tools ?? []),
+    ...registry.toolsOf(key),
+    ...(set?.includes ?? []).flatMap((inner) => collect(inner, registry, seen)),
+  ];
+}
+
+let table: Readonly<Record<string, Toolset>> | null = null;
+function staticToolsets(): Readonly<Record<string, Toolset>> {
+  table ??= { ...CONFIGURABLE, ...COMPOSITE, ...BUNDLES };
+  return table;
+}
+
+function canonical(name: string): string {
+  return LEGACY_NAMES[name] ?? name;
+}
+
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)].sort();
+}
