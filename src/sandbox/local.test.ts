@@ -86,7 +86,7 @@ test("without persistence each command starts from the login state", async (t) =
   const { run, release } = await open({ persistent: false });
   t.after(release);
   await run("export GONE=1; cd /");
-  assert.equal((await run('echo "${GONE-unset}"; pwd')).output, "unset\n/\n");
+  assert.equal((await run('echo "[$GONE]"; pwd')).output, "[]\n/\n");
 });
 
 test("what lies in the temp directory is ours alone, and goes away", async () => {
