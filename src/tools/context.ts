@@ -53,6 +53,8 @@ export interface ToolContext extends RunContext {
   readonly toolNames: ReadonlySet<string>;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
+  /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */
+  redactFile?(text: string, path: string): string;
   /** A sign of life of a long call, with an optional line for the screen. */
   progress(text?: string): void;
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
