@@ -121,7 +121,7 @@ const untouched: [string, string][] = [
     '{"token_type": "Bearer-ish", "tokenizer": "cl100k_base", "secret_name": "db", "key": "value"}',
   ],
   ["names that only contain the letters", "AUTHOR=Bob KEYBOARD=us MONKEY=banana"],
-  ["a reference to a variable", 'API_KEY=$OPENAI_API_KEY A_TOKEN="${TOKEN}" B_TOKEN="$(cat ~/.token)"'],
+  ["a reference to a variable", `API_KEY=$OPENAI_API_KEY A_TOKEN="\${TOKEN}" B_TOKEN="$(cat ~/.token)"`],
   ["a placeholder", "API_KEY=<your-key>"],
   ["query of an ordinary URL", "https://x.com/cb?code=ABC&state=XYZ&token=abc"],
   ["a Discord mention", "<@123456789012345678>"],

@@ -48,11 +48,11 @@ const ambiguousPrefixes = [
 
 const TOKEN = new RegExp(
   [
-    String.raw`${START}(${prefixes.join("|")})[A-Za-z0-9_-]{10,}`,
-    String.raw`${START}(${ambiguousPrefixes.join("|")})[A-Za-z0-9_-]{10,}`,
-    String.raw`${START}(AIza|xai-)[A-Za-z0-9_-]{30,}`,
-    String.raw`${START}(gAAAA)[A-Za-z0-9_-]{20,}={0,2}`,
-    String.raw`${START}(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9_-])`,
+    `${START}(${prefixes.join("|")})[A-Za-z0-9_-]{10,}`,
+    `${START}(${ambiguousPrefixes.join("|")})[A-Za-z0-9_-]{10,}`,
+    `${START}(AIza|xai-)[A-Za-z0-9_-]{30,}`,
+    `${START}(gAAAA)[A-Za-z0-9_-]{20,}={0,2}`,
+    `${START}(AKIA)[A-Z0-9]{16}(?![A-Za-z0-9_-])`,
     String.raw`${START}(SG\.)[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{1,100})?`,
   ].join("|"),
   "g",
