@@ -1,4 +1,23 @@
-import type { AgentEvent, TurnOutcome, UserInput } from "./events.ts";
+// One conversation, as every door sees it.
+import { EventChannel } from "../kit/event-channel.ts";
+import { IterationBudget } from "./budget.ts";
+import { Conversation } from "./conversation.ts";
+import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
+import type { AgentOptions, ModelChoice } from "./options.ts";
+import { playTurn } from "./turn.ts";
+
+export interface RunOptions {
+  readonly signal?: AbortSignal;
+  /** Overrides the agent's own limit for this turn. */
+  readonly maxIterations?: number;
+}
+
+interface RunningTurn {
+  readonly controller: AbortController;
+  readonly budget: IterationBudget;
+  readonly finished: Promise<void>;
+  interruptMessage?: string;
+}
 
 /**
  * One conversation.
@@ -8,22 +27,194 @@ import type { AgentEvent, TurnOutcome, UserInput } from "./events.ts";
  * - Events nobody reads do not stop the turn; leaving the loop early (`break`) interrupts it.
  * - What the user said is stored before it is acted on; calls and results are stored before the next model call.
  */
-export interface AgentFace {
-  readonly sessionId: string;
-  chat(text: string): Promise<string>;
-  run(input: UserInput, options?: { signal?: AbortSignal; maxIterations?: number }): AsyncIterable<AgentEvent>;
-  interrupt(reason?: string): void;
-  /** False for blank text. */
-  steer(text: string): boolean;
-  readonly busy: boolean;
-  readonly notices: AsyncIterable<AgentEvent>;
-  readonly lastOutcome: TurnOutcome | null;
-  /** Ends children, background processes and environments. Idempotent. */
-  close(): Promise<void>;
+export class Agent {
+  readonly #conversation: Conversation;
+  readonly #notices = new EventChannel<AgentEvent>();
+  #running: RunningTurn | null = null;
+  #heldNotices: AgentEventBody[] = [];
+  #lastOutcome: TurnOutcome | null = null;
+  #lastEvent: { readonly event: AgentEvent; readonly at: number } | null = null;
+  #currentTool: string | null = null;
+  #seq = 0;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: AgentOptions) {
+    this.#conversation = new Conversation(options);
+  }
+
+  get sessionId(): string {
+    return this.#conversation.transcript.sessionId;
+  }
+
+  get busy(): boolean {
+    return this.#running !== null;
+  }
+
+  get lastOutcome(): TurnOutcome | null {
+    return this.#lastOutcome;
+  }
+
+  get model(): ModelChoice {
+    return this.#conversation.model;
+  }
+
+  /** Tokens and money of the session so far. */
+  get totals(): SessionTotals {
+    return this.#conversation.meter.totals;
+  }
+
+  /** What happens beside and after turns; never before the `done` it belongs to. For one reader. */
+  get notices(): AsyncIterable<AgentEvent> {
+    return this.#notices;
+  }
+
+  /** The simple call: the final text, empty when there is none. */
+  async chat(text: string): Promise<string> {
+    let final: string | null = null;
+    for await (const event of this.run({ text, from: "person" })) if (event.type === "done") final = event.outcome.finalText;
+    return final ?? "";
+  }
+
+  async *run(input: UserInput, options: RunOptions = {}): AsyncGenerator<AgentEvent, void, undefined> {
+    if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
+    if (this.#running) throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
+    const channel = new EventChannel<AgentEvent>({ join: joinDeltas });
+    const running = this.#start(input, options, channel);
+    try {
+      yield* channel;
+    } finally {
+      // Reached early when the reader left: nobody wants the rest.
+      running.controller.abort();
+      await running.finished;
+    }
+  }
+
+  /** Stops the running turn; without one it does nothing. `reason` comes back as the outcome's `interruptMessage`. */
+  interrupt(reason?: string): void {
+    if (!this.#running || this.#running.controller.signal.aborted) return;
+    if (reason !== undefined) this.#running.interruptMessage = reason;
+    this.#running.controller.abort();
+  }
+
+  /** Says something to the running turn without stopping it. False for blank text. */
+  steer(text: string): boolean {
+    return this.#conversation.steer.put(text);
+  }
+
+  /** One model call beyond the turn's limit; false when no turn runs or it had one. */
+  grantGraceCall(): boolean {
+    return this.#running?.budget.grantGrace() ?? false;
+  }
+
+  /** All or nothing: on any error the old model stays. Refused while a turn runs. */
+  async switchModel(model: ModelChoice): Promise<void> {
+    if (this.#running) throw new AgentBusyError("the model cannot be switched while a turn runs; interrupt it first");
+    await this.#conversation.switchModel(model);
+    const { target } = model;
+    this.publish({
+      type: "session",
+      id: this.sessionId,
+      title: null,
+      model: target.model,
+      provider: target.provider,
+      reason: "switched",
+    });
+  }
+
+  /** Sends something to `notices`; during a turn it waits for the turn's end. */
+  publish(event: AgentEventBody): void {
+    if (this.#running) this.#heldNotices.push(event);
+    else this.#notices.push(this.#seal(event));
+  }
+
+  /** For watchdogs: when the agent last showed life, and what it was doing. Derived from the newest event. */
+  activity(): Activity {
+    const now = this.#conversation.options.ports.clock.now();
+    const at = this.#lastEvent?.at ?? now;
+    const budget = this.#running?.budget;
+    return {
+      lastActivityTs: at,
+      lastActivityDesc: this.#lastEvent?.event.type ?? "idle",
+      secondsSinceActivity: (now - at) / 1000,
+      currentTool: this.#currentTool,
+      apiCallCount: budget?.used ?? 0,
+      maxIterations: budget?.max ?? this.#conversation.options.limits.maxIterations,
+    };
+  }
+
+  /** Ends the turn, tool state and environment. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  async #shutDown(): Promise<void> {
+    const { tools, ports } = this.#conversation.options;
+    this.interrupt();
+    await this.#running?.finished;
+    this.#notices.close();
+    await tools.state.dispose();
+    await ports.environment.cleanup();
+  }
+
+  #start(input: UserInput, options: RunOptions, channel: EventChannel<AgentEvent>): RunningTurn {
+    const controller = new AbortController();
+    const { limits } = this.#conversation.options;
+    const budget = new IterationBudget(options.maxIterations ?? limits.maxIterations);
+    const outer = () => controller.abort();
+    if (options.signal?.aborted) controller.abort();
+    options.signal?.addEventListener("abort", outer, { once: true });
+    const { promise: finished, resolve } = Promise.withResolvers<void>();
+    const running: RunningTurn = { controller, budget, finished };
+    this.#running = running;
+    const emit = (event: AgentEventBody) => channel.push(this.#seal(event));
+    const turn = playTurn(this.#conversation, input, {
+      signal: controller.signal,
+      budget,
+      emit,
+      notify: (text) => this.publish({ type: "notice", kind: "process", text }),
+      interruptMessage: () => running.interruptMessage,
+    });
+    void turn.then((outcome) => {
+      options.signal?.removeEventListener("abort", outer);
+      this.#lastOutcome = outcome;
+      this.#running = null;
+      emit({ type: "done", outcome });
+      channel.close();
+      for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
+      resolve();
+    });
+    return running;
+  }
+
+  #seal(event: AgentEventBody): AgentEvent {
+    const sealed = { ...event, sessionId: this.sessionId, turn: this.#conversation.turns, seq: ++this.#seq };
+    this.#lastEvent = { event: sealed, at: this.#conversation.options.ports.clock.now() };
+    if (event.type === "tool_start") this.#currentTool = event.call.name;
+    if (event.type === "tool_end" || event.type === "done") this.#currentTool = null;
+    return sealed;
+  }
 }
 
-export type Agent = AgentFace;
+export interface Activity {
+  /** Milliseconds since the epoch. */
+  readonly lastActivityTs: number;
+  readonly lastActivityDesc: string;
+  readonly secondsSinceActivity: number;
+  readonly currentTool: string | null;
+  readonly apiCallCount: number;
+  readonly maxIterations: number;
+}
 
 export class AgentBusyError extends Error {
   override name = "AgentBusyError";
+}
+
+/** Unread pieces of one text become one event; the reader misses nothing but the joints. */
+function joinDeltas(unread: AgentEvent, next: AgentEvent): AgentEvent | undefined {
+  if (unread.type === "text" && next.type === "text") return { ...next, delta: unread.delta + next.delta };
+  if (unread.type === "thinking" && next.type === "thinking") return { ...next, delta: unread.delta + next.delta };
+  if (unread.type === "tool_progress" && next.type === "tool_progress" && unread.call.id === next.call.id)
+    return { ...unread, ...next };
+  return undefined;
 }

@@ -1,0 +1,151 @@
+// A model call with patience: attempts, pauses, and the repairs that a refusal teaches.
+import type { CallPurpose } from "../llm/gate.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { ModelRequest } from "../llm/wire.ts";
+import type { Conversation } from "./conversation.ts";
+import type { AgentEventBody } from "./events.ts";
+import { type Failure, judgeFailure, retryDelayMs } from "./failure.ts";
+import { refusesImages } from "./hygiene/images.ts";
+import { listenToModel, type Reply } from "./model-call.ts";
+
+export interface Asking {
+  readonly conversation: Conversation;
+  readonly system: string;
+  readonly purpose: CallPurpose;
+  readonly signal: AbortSignal;
+  readonly emit: (event: AgentEventBody) => void;
+}
+
+export interface AskOptions {
+  readonly scaffold: readonly HistoryMessage[];
+  readonly outputCap?: number | undefined;
+  readonly toolChoice?: ModelRequest["toolChoice"];
+}
+
+/** The end of all attempts of one call. */
+export type Asked =
+  | Exclude<Reply, { type: "failed" } | { type: "interrupted" }>
+  | { readonly type: "failed"; readonly failure: Failure; readonly attempts: number }
+  | { readonly type: "interrupted"; readonly seconds: number };
+
+const HEARTBEAT_MS = 30_000;
+
+export async function askModel(asking: Asking, options: AskOptions): Promise<Asked> {
+  const { conversation, emit } = asking;
+  const { clock } = conversation.options.ports;
+  const attempts = Math.max(1, conversation.options.limits.apiMaxRetries);
+  const began = clock.now();
+  const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
+  for (let attempt = 1; ; attempt++) {
+    const reply = await attemptOnce(asking, options);
+    if (reply.type === "interrupted") return interrupted();
+    if (reply.type !== "failed") return reply;
+    if (repairOnce(conversation, reply, emit)) {
+      attempt--;
+      continue;
+    }
+    const failure = judgeFailure(reply.error, conversation);
+    if (!failure.retryable || attempt >= attempts) return { type: "failed", failure, attempts: attempt };
+    const delay = retryDelayMs(failure, attempt, clock);
+    const seconds = Math.round(delay / 100) / 10;
+    emit({
+      type: "status",
+      kind: "lifecycle",
+      message: `${failure.message} — trying again in ${seconds} s (attempt ${attempt + 1} of ${attempts})`,
+    });
+    if (!(await pause(asking, delay))) return interrupted();
+  }
+}
+
+/** Waits, with a sign of life every half minute. False when the turn was interrupted meanwhile. */
+export async function pause({ conversation, signal, emit }: Asking, ms: number): Promise<boolean> {
+  const { clock } = conversation.options.ports;
+  for (let left = ms; left > 0 && !signal.aborted; left -= HEARTBEAT_MS) {
+    try {
+      await clock.sleep(Math.min(left, HEARTBEAT_MS), signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    if (left > HEARTBEAT_MS) emit({ type: "status", kind: "heartbeat", message: "waiting to try again" });
+  }
+  return !signal.aborted;
+}
+
+async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> {
+  const { conversation, purpose, signal, emit } = asking;
+  const { gate } = conversation.options.ports;
+  if (signal.aborted) return { type: "interrupted" };
+  const request = buildRequest(asking, options);
+  emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
+  return listenToModel(gate.stream(request, purpose, signal), signal, {
+    emit,
+    usage: (usage) => meter(asking, usage),
+  });
+}
+
+function buildRequest({ conversation, system }: Asking, options: AskOptions): ModelRequest {
+  const { model, transcript, requests } = conversation;
+  const { prompt, tools } = conversation.options;
+  const ephemeral = prompt.ephemeral?.();
+  const messages = requests.build({
+    target: model.target,
+    system,
+    ...(ephemeral === undefined ? {} : { ephemeral }),
+    ...(prompt.prefill ? { prefill: prompt.prefill } : {}),
+    history: transcript.messages,
+    scaffold: options.scaffold,
+    withoutImages: conversation.withoutImages,
+  });
+  const maxTokens = options.outputCap ?? model.maxTokens;
+  return {
+    target: model.target,
+    messages,
+    tools: tools.definitions,
+    sessionId: transcript.sessionId,
+    ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(model.reasoning ? { reasoning: model.reasoning } : {}),
+    ...(model.overrides ? { overrides: model.overrides } : {}),
+  };
+}
+
+function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
+  const { target } = conversation.model;
+  const reported = usage.reportedCostUsd;
+  const price =
+    conversation.options.ports.priceOf?.(usage, target) ??
+    (reported === undefined
+      ? { usd: null, status: "unknown" as const }
+      : { usd: reported, status: "actual" as const });
+  conversation.meter.add(usage, price);
+  emit({
+    type: "usage",
+    usage,
+    task: purpose.task,
+    totals: conversation.meter.totals,
+    contextUsed: conversation.meter.lastPromptTokens,
+    contextLength: target.contextLength,
+  });
+}
+
+/** What a refusal teaches is changed at once and costs no attempt. Each lesson is learnt only once, so this ends. */
+function repairOnce(
+  conversation: Conversation,
+  { error }: Extract<Reply, { type: "failed" }>,
+  emit: Asking["emit"],
+): boolean {
+  const text = `${error.message} ${typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "")}`;
+  if (!conversation.withoutImages && hasImages(conversation) && refusesImages(error.status, text)) {
+    conversation.rememberImageRefusal();
+    emit({ type: "status", kind: "warn", message: "This model takes no pictures; they are left out from now on." });
+    return true;
+  }
+  return false;
+}
+
+function hasImages({ transcript }: Conversation): boolean {
+  return transcript.messages.some(
+    ({ content }) => Array.isArray(content) && content.some((part) => part.type === "image_url"),
+  );
+}

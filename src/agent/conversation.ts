@@ -1,0 +1,97 @@
+// What lives from turn to turn of one conversation.
+import type { Target } from "../llm/wire.ts";
+import type { AgentOptions, ModelChoice } from "./options.ts";
+import { RequestBuilder } from "./request.ts";
+import { SteerBox } from "./steer.ts";
+import { Transcript } from "./transcript.ts";
+import { UsageMeter } from "./usage-meter.ts";
+
+export class Conversation {
+  readonly options: AgentOptions;
+  readonly transcript: Transcript;
+  readonly meter = new UsageMeter();
+  readonly steer = new SteerBox();
+  readonly requests = new RequestBuilder();
+  #model: ModelChoice;
+  #prompt: { readonly sessionId: string; readonly target: Target; readonly text: string } | null = null;
+  #turns = 0;
+  #opened = false;
+  readonly #refusesImages = new Set<string>();
+
+  constructor(options: AgentOptions) {
+    this.options = options;
+    this.#model = options.model;
+    const { session } = options;
+    this.transcript = new Transcript({
+      sessionId: session.id,
+      store: session.store,
+      ...(session.history ? { history: session.history } : {}),
+      describe: () => ({ ...session.row, source: session.source, model: this.#model.target.model }),
+    });
+  }
+
+  get model(): ModelChoice {
+    return this.#model;
+  }
+
+  get turns(): number {
+    return this.#turns;
+  }
+
+  /** Loads what the store knows and counts the turn that begins. */
+  async beginTurn(): Promise<void> {
+    const { session, tools } = this.options;
+    const before = this.transcript.messages;
+    await this.transcript.open();
+    if (!this.#opened) {
+      const row = await session.store?.get(this.transcript.sessionId);
+      if (row) this.meter.resume(row);
+    }
+    if (!this.#opened || before !== this.transcript.messages) {
+      const history = this.transcript.messages;
+      this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
+      if (history.length > 0) tools.hydrate?.(history);
+    }
+    this.#opened = true;
+    this.#turns++;
+  }
+
+  /** The session's system prompt; asked for once per session and destination. */
+  async systemPrompt(): Promise<string> {
+    const { sessionId } = this.transcript;
+    const { target } = this.#model;
+    if (this.#prompt?.sessionId === sessionId && this.#prompt.target === target) return this.#prompt.text;
+    const text = await this.#askPrompt(target);
+    this.#prompt = { sessionId, target, text };
+    return text;
+  }
+
+  /** All or nothing: whatever fails leaves the old model in force. */
+  async switchModel(model: ModelChoice): Promise<void> {
+    const { sessionId } = this.transcript;
+    const text = await this.#askPrompt(model.target);
+    const { store } = this.options.session;
+    if (store && (await store.get(sessionId))) await store.update(sessionId, { model: model.target.model });
+    this.#model = model;
+    this.#prompt = { sessionId, target: model.target, text };
+  }
+
+  /** This model's server said that it takes no pictures. */
+  get withoutImages(): boolean {
+    return !this.#model.target.profile.images || this.#refusesImages.has(destination(this.#model.target));
+  }
+
+  rememberImageRefusal(): void {
+    this.#refusesImages.add(destination(this.#model.target));
+  }
+
+  #askPrompt(target: Target): Promise<string> {
+    const { sessionId, messages } = this.transcript;
+    // The user message of this turn is already there when the prompt is asked for.
+    return this.options.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
+  }
+}
+
+function destination(target: Target): string {
+  return `${target.provider}\n${target.baseUrl}\n${target.model}`;
+}

@@ -1,0 +1,42 @@
+// Images cost: some servers refuse them, and their bytes never enter the database.
+import type { ContentPart, HistoryMessage, Message } from "../../llm/messages.ts";
+
+const REMOVED = "[image content removed — server does not support images]";
+const REFUSAL =
+  /does not support (?:image|vision|multimodal)|do(?:es)? not (?:accept|allow) image|image input|only (?:supports? )?text|text[- ]only|multimodal[^.]*not supported|images? (?:is|are) not supported|unknown variant [`'"]?image_url|no endpoints found that support image/i;
+
+/** A server's 4xx text that means "no images here". */
+export function refusesImages(status: number | undefined, text: string): boolean {
+  return status !== undefined && status >= 400 && status < 500 && REFUSAL.test(text);
+}
+
+/** User parts lose their images, a user message left empty goes; a tool message left empty says what was taken. */
+export function stripImagesFromMessages(messages: readonly Message[]): {
+  readonly messages: readonly Message[];
+  readonly changed: boolean;
+} {
+  const stripped = messages.flatMap((message): readonly Message[] => {
+    if (message.role === "assistant" || typeof message.content === "string") return [message];
+    const texts = message.content.filter((part) => part.type === "text");
+    if (texts.length === message.content.length) return [message];
+    if (texts.length > 0) return [{ ...message, content: texts }];
+    return message.role === "tool" ? [{ ...message, content: REMOVED }] : [];
+  });
+  const changed = stripped.length !== messages.length || stripped.some((message, index) => message !== messages[index]);
+  return { messages: changed ? stripped : messages, changed };
+}
+
+/** What a row keeps of a message: picture bytes become a word, addresses and paths of pictures stay. */
+export function withoutImageBytes(message: HistoryMessage): HistoryMessage {
+  if (message.role === "assistant" || typeof message.content === "string") return message;
+  if (!message.content.some(hasBytes)) return message;
+  const parts = message.content.map((part): ContentPart =>
+    hasBytes(part) ? { type: "text", text: "[screenshot]" } : part,
+  );
+  if (parts.some((part) => part.type !== "text")) return { ...message, content: parts };
+  return { ...message, content: parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") };
+}
+
+function hasBytes(part: ContentPart): boolean {
+  return part.type === "image_url" && part.image_url.url.startsWith("data:");
+}

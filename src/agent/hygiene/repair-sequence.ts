@@ -1,0 +1,78 @@
+// A stored history may be broken: a process died between two rows, another program wrote it. Replay needs it in order.
+import type { HistoryMessage, ToolCall } from "../../llm/messages.ts";
+import { mergeAssistants, mergeUsers, staysApart } from "./merge.ts";
+
+export interface RepairedSequence {
+  readonly messages: readonly HistoryMessage[];
+  readonly repairs: number;
+}
+
+/** Neighbours of one role become one, results without a call of their run go. Calls without results are left for the API copy. */
+export function repairMessageSequence(messages: readonly HistoryMessage[]): RepairedSequence {
+  let repairs = 0;
+  const pass = (change: (list: readonly HistoryMessage[]) => readonly HistoryMessage[]) => {
+    const before = current.length;
+    current = change(current);
+    repairs += before - current.length;
+  };
+  let current = messages;
+  pass(joinAssistants);
+  pass(dropStrayResults);
+  // A dropped result may have stood between two assistants.
+  pass(joinAssistants);
+  pass(joinUsers);
+  return { messages: current, repairs };
+}
+
+function joinAssistants(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
+  return fold(messages, (last, next) =>
+    last.role === "assistant" && next.role === "assistant" && !staysApart(last) && !staysApart(next)
+      ? mergeAssistants(last, next)
+      : null,
+  );
+}
+
+export function joinUsers<M extends { readonly role: string }>(
+  messages: readonly (M | HistoryMessage)[],
+): readonly (M | HistoryMessage)[] {
+  return fold<M | HistoryMessage>(messages, (last, next) =>
+    isUser(last) && isUser(next) ? mergeUsers(last, next) : null,
+  );
+}
+
+function isUser(message: { readonly role: string }): message is Extract<HistoryMessage, { role: "user" }> {
+  return message.role === "user";
+}
+
+function fold<M>(messages: readonly M[], merge: (last: M, next: M) => M | null): readonly M[] {
+  const kept: M[] = [];
+  for (const message of messages) {
+    const last = kept.at(-1);
+    const merged = last === undefined ? null : merge(last, message);
+    if (merged === null) kept.push(message);
+    else kept[kept.length - 1] = merged;
+  }
+  return kept.length === messages.length ? messages : kept;
+}
+
+function dropStrayResults(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
+  const open: OpenRun = { calls: [] };
+  const kept = messages.filter((message) => {
+    if (message.role === "user") open.calls = [];
+    if (message.role === "assistant") open.calls = [...(message.tool_calls ?? [])];
+    return message.role !== "tool" || takeCall(open, message.tool_call_id);
+  });
+  return kept.length === messages.length ? messages : kept;
+}
+
+interface OpenRun {
+  calls: ToolCall[];
+}
+
+/** Finds the call a result answers, by `id` or `call_id`, and takes it out: each call is answered once. */
+function takeCall(open: OpenRun, id: string): boolean {
+  const index = open.calls.findIndex((call) => call.id === id || call.call_id === id);
+  if (index < 0) return false;
+  open.calls.splice(index, 1);
+  return true;
+}

@@ -1,0 +1,103 @@
+// One request, one stream: its events go to the door as they come, what it amounted to goes back to the loop.
+import type { AssistantMessage, FinishReason } from "../llm/messages.ts";
+import { ThinkScrubber } from "../llm/think-tags.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { ModelError, ModelEvent } from "../llm/wire.ts";
+import { orAbandon } from "./abandon.ts";
+import type { AgentEventBody } from "./events.ts";
+
+export type Reply =
+  | {
+      readonly type: "answer";
+      readonly message: AssistantMessage;
+      readonly finishReason: FinishReason;
+      /** The visible text that was already shown. */
+      readonly streamed: string;
+    }
+  /** The connection broke after the answer had begun. */
+  | { readonly type: "lost"; readonly text: string; readonly pendingTools: readonly string[]; readonly error: ModelError }
+  | { readonly type: "failed"; readonly error: ModelError }
+  | { readonly type: "interrupted" };
+
+/** A wire ends within a tenth of a second of its abort; one that does not is not waited for. */
+const GRACE_MS = 250;
+
+export interface Listener {
+  emit(event: AgentEventBody): void;
+  usage(usage: Usage): void;
+}
+
+export async function listenToModel(
+  stream: AsyncIterable<ModelEvent>,
+  signal: AbortSignal,
+  listener: Listener,
+): Promise<Reply> {
+  let deaf = false;
+  const heard = listen(stream, {
+    emit: (event) => deaf || listener.emit(event),
+    usage: (usage) => deaf || listener.usage(usage),
+  });
+  const settled = await orAbandon(heard, signal, GRACE_MS);
+  deaf = true;
+  if (signal.aborted || !settled.done) return { type: "interrupted" };
+  return settled.value;
+}
+
+async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Promise<Reply> {
+  const scrubber = new ThinkScrubber();
+  let streamed = "";
+  let thinkingShown = false;
+  let toolsBegun = false;
+  const show = (visible: string) => {
+    // Text behind the first tool call stays in the message, but the screen has moved on.
+    if (visible === "" || toolsBegun) return;
+    streamed += visible;
+    listener.emit({ type: "text", delta: visible });
+  };
+  try {
+    for await (const event of stream) {
+      switch (event.type) {
+        case "text":
+          show(scrubber.feed(event.delta));
+          break;
+        case "thinking":
+          thinkingShown = true;
+          listener.emit({ type: "thinking", delta: event.delta });
+          break;
+        case "tool_pending":
+          show(scrubber.flush());
+          toolsBegun = true;
+          listener.emit({ type: "tool_pending", name: event.name });
+          break;
+        case "tool_call":
+          break;
+        case "usage":
+          listener.usage(event.usage);
+          break;
+        case "done": {
+          show(scrubber.flush());
+          const { message, finishReason } = event;
+          if (!thinkingShown && message.reasoning) listener.emit({ type: "thinking", delta: message.reasoning });
+          return { type: "answer", message, finishReason, streamed };
+        }
+        case "failed":
+          show(scrubber.flush());
+          return brokenOff(event.error);
+      }
+    }
+  } catch (error) {
+    return { type: "failed", error: asModelError(error) };
+  }
+  return { type: "failed", error: { message: "the stream ended without an answer", code: "stream_ended" } };
+}
+
+function brokenOff(error: ModelError): Reply {
+  const { text = "", pendingTools = [] } = error.partial ?? {};
+  if (text.trim() === "" && pendingTools.length === 0) return { type: "failed", error };
+  return { type: "lost", text, pendingTools, error };
+}
+
+function asModelError(error: unknown): ModelError {
+  if (!(error instanceof Error)) return { message: String(error) };
+  return { message: error.message, name: error.name };
+}

@@ -1,0 +1,163 @@
+// What an agent is made of. Every value is resolved by whoever opens the agent; the loop reads no settings of its own.
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import type { HomePaths } from "../home/paths.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { CostStatus, ModelGate, Task } from "../llm/gate.ts";
+import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { CommandGuard } from "../safety/decision.ts";
+import type { Ask, Question } from "../safety/questions.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import type { NewSession, SessionStore } from "../sessions/store.ts";
+import type { MemoryPort, RunContext, RunOrigin, ToolContext, ToolState } from "../tools/context.ts";
+import type { ToolOutput } from "../tools/registry.ts";
+
+export interface AgentOptions {
+  readonly session: SessionOptions;
+  readonly model: ModelChoice;
+  readonly prompt: PromptSource;
+  readonly tools: ToolRunnerPort;
+  readonly limits: Limits;
+  readonly ports: AgentPorts;
+}
+
+/** Whose conversation this is and where it is kept. */
+export interface SessionOptions {
+  readonly id: string;
+  readonly source: string;
+  readonly platform: string;
+  readonly profile: string;
+  /** Null: nothing is kept. */
+  readonly store: SessionStore | null;
+  /** Taken as the conversation so far instead of what the store holds. Copied, never changed, not stored again. */
+  readonly history?: readonly HistoryMessage[];
+  /** More columns of the session's row, for when it has to be made. */
+  readonly row?: Pick<NewSession, "parentSessionId" | "userId" | "cwd" | "gitBranch" | "gitRepoRoot" | "modelConfig">;
+  readonly sessionKey?: string;
+  readonly chat?: RunContext["chat"];
+  readonly origin?: RunOrigin;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  /** Who pays for the model calls; default `main`. */
+  readonly task?: Task;
+  readonly jobId?: string;
+}
+
+export interface ModelChoice {
+  readonly target: Target;
+  readonly reasoning?: ModelRequest["reasoning"];
+  /** Output cap of one call. */
+  readonly maxTokens?: number;
+  /** Merged last into the request body. */
+  readonly overrides?: ModelRequest["overrides"];
+}
+
+export interface PromptSource {
+  /** The system prompt, byte for byte. Asked once per session and destination. */
+  system(about: {
+    readonly sessionId: string;
+    readonly target: Target;
+    readonly hasHistory: boolean;
+  }): Promise<string>;
+  /** Appended to the system text of every request, never stored. */
+  ephemeral?(): string | undefined;
+  /** Right behind the system message of every request, never stored. */
+  readonly prefill?: readonly HistoryMessage[];
+  /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
+  recall?(text: string, run: RunContext): Promise<readonly string[]>;
+}
+
+/**
+ * The tools of one session, as the loop needs them.
+ *
+ * - `definitions` is frozen for the session: same order, same bytes in every request.
+ * - `call` never rejects for what a tool did; a name that is not there answers with an error result.
+ */
+export interface ToolRunnerPort {
+  readonly definitions: readonly ToolDefinition[];
+  /** Every name that may be called, deferred tools included. */
+  readonly names: ReadonlySet<string>;
+  call(name: string, args: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<ToolOutput>;
+  /** Arguments with declared types put right, as displays and hooks see them. */
+  prepare?(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+  /** A text over its limit moves to a file; what comes back is what the model sees. */
+  limitResult?(result: SizedResult, ctx: ToolContext): Promise<string>;
+  /** The same for all results of one answer together, largest first; in the order given. */
+  limitBatch?(results: readonly SizedResult[], ctx: RunContext): Promise<readonly string[]>;
+  textOrigin?(name: string): TextOrigin | undefined;
+  /** Side by side with others, though the planner does not know it (MCP servers that say so). */
+  isParallelTool?(name: string): boolean;
+  /** The tool's own time limit for this call. The loop gives up half a minute later; without one it waits. */
+  timeoutMs?(name: string, args: Readonly<Record<string, unknown>>): number | undefined;
+  /** State that lives as long as the agent; the agent disposes of it. */
+  readonly state: ToolState & { dispose(): Promise<void> };
+  /** A resumed conversation: tool families read back what they keep in it. */
+  hydrate?(history: readonly HistoryMessage[]): void;
+}
+
+export interface SizedResult {
+  readonly callId: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+export interface Limits {
+  /** Model calls per turn. */
+  readonly maxIterations: number;
+  /** Attempts per model call, at least 1. */
+  readonly apiMaxRetries: number;
+  readonly maxConcurrentChildren?: number;
+  readonly toolTimes?: ToolTimes;
+}
+
+export interface ToolTimes {
+  /** How often a running tool shows a sign of life. */
+  readonly heartbeatMs: number;
+  /** How long an interrupted tool may still answer; then its result is not waited for. */
+  readonly graceMs: number;
+}
+
+export interface AgentPorts {
+  readonly gate: ModelGate;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly home: HomePaths;
+  config(): Config;
+  readonly environment: Environment;
+  /** The check in front of commands, for one run. `ask` reaches the person at the door. */
+  guardFor(run: RunContext, ask: Ask): CommandGuard;
+  /** How long a question waits for its answer; undefined = for ever. */
+  askTimeoutMs?(question: Question): number | undefined;
+  /** Masks secrets; the one redactor. */
+  redact(text: string): string;
+  isReadOnlyCommand?(command: string): boolean;
+  /** What a call cost; without it only what the provider itself reported is known. */
+  priceOf?(usage: Usage, target: Target): { readonly usd: number | null; readonly status: CostStatus };
+  readonly memory?: MemoryPort;
+  readonly hooks?: ToolHooks;
+}
+
+/** Where others look into a call. A hook that throws is logged and ignored. */
+export interface ToolHooks {
+  /** A returned text blocks the call; the model reads it as the error. */
+  before?(call: HookedCall, run: RunContext): Promise<string | null>;
+  after?(call: HookedCall, result: HookedResult, run: RunContext): Promise<void>;
+  /** A returned text takes the place of the result. */
+  transform?(call: HookedCall, result: HookedResult, run: RunContext): Promise<string | null>;
+  /** Appended behind the result, outside any fence (warnings, hints). */
+  appendix?(call: HookedCall, result: HookedResult, run: RunContext): Promise<string | null>;
+}
+
+export interface HookedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export interface HookedResult {
+  readonly text: string;
+  readonly status: "ok" | "failed" | "blocked";
+  readonly ms: number;
+}

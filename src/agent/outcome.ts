@@ -1,0 +1,72 @@
+import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
+import type { Conversation } from "./conversation.ts";
+import type { TurnOutcome } from "./events.ts";
+
+/** How a turn comes to its end, before it is written down. */
+export interface Ending {
+  readonly exitReason: string;
+  /** What the user reads; null only after an interrupt. */
+  readonly finalText: string | null;
+  readonly kind: "answered" | "partial" | "failed" | "interrupted";
+  /** The answer as it enters the history; absent when nothing of it is kept. */
+  readonly message?: AssistantMessage;
+  /** The final text was shown while it came. */
+  readonly streamed?: boolean;
+  /** For logs and machines. */
+  readonly error?: string;
+}
+
+/** An end without an answer of the model: the sentence says what happened and what to do. */
+export function failedEnding(exitReason: string, sentence: string, error: string = sentence): Ending {
+  return { exitReason, finalText: sentence, kind: "failed", error };
+}
+
+export function partialEnding(exitReason: string, sentence: string, message?: AssistantMessage): Ending {
+  return { exitReason, finalText: sentence, kind: "partial", error: sentence, ...(message ? { message } : {}) };
+}
+
+export function interruptedEnding(exitReason: string, sentence: string): Ending {
+  return { exitReason, finalText: sentence, kind: "interrupted" };
+}
+
+export interface TurnFacts {
+  readonly apiCalls: number;
+  /** The turn ended before its limit. */
+  readonly withinBudget: boolean;
+  readonly interruptMessage?: string | undefined;
+}
+
+/** What the door reads of a turn that is over. Steering that found no result to ride on comes back; an interrupt drops it. */
+export function makeOutcome(conversation: Conversation, ending: Ending, facts: TurnFacts): TurnOutcome {
+  const { transcript, meter, model, steer } = conversation;
+  const { target } = model;
+  const { kind, finalText, exitReason, error } = ending;
+  const waiting = steer.take();
+  const interrupted = kind === "interrupted";
+  return {
+    finalText,
+    messages: transcript.messages,
+    apiCalls: facts.apiCalls,
+    completed: !interrupted && kind !== "failed" && finalText !== null && facts.withinBudget,
+    failed: kind === "failed",
+    partial: kind === "partial",
+    interrupted,
+    exitReason,
+    lastReasoning: lastReasoning(transcript.messages),
+    model: target.model,
+    provider: target.provider,
+    baseUrl: target.baseUrl,
+    sessionId: transcript.sessionId,
+    totals: meter.totals,
+    lastPromptTokens: meter.lastPromptTokens,
+    ...(error === undefined ? {} : { error }),
+    ...(waiting === null || interrupted ? {} : { pendingSteer: waiting }),
+    ...(interrupted && facts.interruptMessage !== undefined ? { interruptMessage: facts.interruptMessage } : {}),
+  };
+}
+
+/** The reasoning of this turn's last answer; that of an earlier turn is not shown again. */
+function lastReasoning(messages: readonly HistoryMessage[]): string | null {
+  const last = messages.findLast((message) => message.role !== "tool");
+  return last?.role === "assistant" ? (last.reasoning ?? null) : null;
+}

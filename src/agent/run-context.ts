@@ -1,0 +1,58 @@
+// What tools, hooks and guards are told about the run they belong to. Made by the loop; no tool argument can change it.
+import { randomUUID } from "node:crypto";
+import type { Ask } from "../safety/questions.ts";
+import type { RunContext, ToolContext } from "../tools/context.ts";
+import type { AgentOptions } from "./options.ts";
+
+export interface RunFacts {
+  readonly sessionId: string;
+  readonly turn: number;
+  readonly signal: AbortSignal;
+}
+
+export function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunContext {
+  return {
+    ...facts,
+    home: ports.home,
+    config: ports.config(),
+    profile: session.profile,
+    ...(session.sessionKey === undefined ? {} : { sessionKey: session.sessionKey }),
+    taskId: randomUUID(),
+    platform: session.platform,
+    source: session.source,
+    ...(session.chat === undefined ? {} : { chat: session.chat }),
+    origin: session.origin ?? "foreground",
+    interactive: session.interactive,
+    clock: ports.clock,
+    log: ports.log,
+  };
+}
+
+export interface CallFacts {
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  readonly progress: (text?: string) => void;
+}
+
+/** Makes the contexts of one turn's calls. */
+export function toolContexts(
+  { session, ports, tools }: AgentOptions,
+  run: RunContext,
+  shared: { readonly ask: Ask; readonly contextLength: number; readonly notify: (text: string) => void },
+): (call: CallFacts) => ToolContext {
+  const guard = ports.guardFor(run, shared.ask);
+  return (call) => ({
+    ...run,
+    ...call,
+    environment: ports.environment,
+    guard,
+    ask: shared.ask,
+    sessions: session.store,
+    state: tools.state,
+    contextLength: shared.contextLength,
+    toolNames: tools.names,
+    redact: (text) => ports.redact(text),
+    notify: shared.notify,
+    ...(ports.memory ? { memory: ports.memory } : {}),
+  });
+}

@@ -1,0 +1,47 @@
+// Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
+import type { ToolMessage } from "../llm/messages.ts";
+
+export const STEER_OPEN =
+  "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]";
+export const STEER_CLOSE = "[/OUT-OF-BAND USER MESSAGE]";
+
+/** The block as it is appended to a tool result. */
+export function formatSteer(text: string): string {
+  return `\n\n${STEER_OPEN}\n${text}\n${STEER_CLOSE}`;
+}
+
+export function withSteer(message: ToolMessage, text: string): ToolMessage {
+  const block = formatSteer(text);
+  if (typeof message.content === "string") return { ...message, content: message.content + block };
+  return { ...message, content: [...message.content, { type: "text", text: block.trimStart() }] };
+}
+
+/** A copy of a marker inside tool output is no marker any more: its first bracket becomes a parenthesis. */
+export function neutralizeSteerMarkers(text: string): string {
+  return text
+    .replaceAll(STEER_OPEN, `(${STEER_OPEN.slice(1)}`)
+    .replaceAll(STEER_CLOSE, `(${STEER_CLOSE.slice(1)}`);
+}
+
+/** What the user said meanwhile, waiting for a tool result to ride on. */
+export class SteerBox {
+  #waiting: string[] = [];
+
+  /** False for blank text. */
+  put(text: string): boolean {
+    const said = text.trim();
+    if (said === "") return false;
+    this.#waiting.push(said);
+    return true;
+  }
+
+  /** Everything that waits, as one text; null when nothing does. */
+  take(): string | null {
+    if (this.#waiting.length === 0) return null;
+    return this.#waiting.splice(0).join("\n");
+  }
+
+  get empty(): boolean {
+    return this.#waiting.length === 0;
+  }
+}

@@ -1,0 +1,244 @@
+// The one path of every tool call: prepare, hooks, handler, redaction, size, fence, hints. Results come back in call order.
+import type { ContentPart, ToolCall, ToolMessage } from "../llm/messages.ts";
+import type { RunContext, ToolContext } from "../tools/context.ts";
+import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
+import { orAbandon } from "./abandon.ts";
+import { pathsOfBatch, planToolBatch } from "./batch-plan.ts";
+import type { AgentEventBody, ToolCallView } from "./events.ts";
+import { stubResult } from "./hygiene/unfinished.ts";
+import type { AgentPorts, HookedCall, HookedResult, ToolRunnerPort, ToolTimes } from "./options.ts";
+import { followLinks } from "./real-paths.ts";
+import { neutralizeSteerMarkers } from "./steer.ts";
+import { isFailedResult } from "./tool-failure.ts";
+import { previewCall } from "./tool-preview.ts";
+import type { Entry } from "./transcript.ts";
+import { wrapUntrusted } from "./untrusted.ts";
+
+const MOST_AT_ONCE = 8;
+const BEYOND_OWN_TIMEOUT_MS = 30_000;
+const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500 };
+
+export interface ToolRunnerOptions {
+  readonly tools: ToolRunnerPort;
+  readonly ports: AgentPorts;
+  readonly run: RunContext;
+  readonly times?: ToolTimes;
+  /** The model takes pictures. */
+  readonly images: boolean;
+  readonly emit: (event: AgentEventBody) => void;
+  readonly contextFor: (callId: string, signal: AbortSignal, progress: (text?: string) => void) => ToolContext;
+}
+
+/** A finished call before it becomes a message: the size of all results together is looked at first. */
+interface Finished {
+  readonly call: ToolCall;
+  readonly content: string | readonly ContentPart[];
+  readonly appendix: string;
+  readonly summary?: string;
+  /** Not run, or given up: a line of the runtime, not tool output. */
+  readonly stub?: true;
+}
+
+export class ToolRunner {
+  readonly #options: ToolRunnerOptions;
+  readonly #times: ToolTimes;
+
+  constructor(options: ToolRunnerOptions) {
+    this.#options = options;
+    this.#times = options.times ?? TIMES;
+  }
+
+  /** Runs the calls of one answer. Never rejects for what a tool did; after an interrupt it settles within the grace period. */
+  async runBatch(calls: readonly ToolCall[]): Promise<readonly Entry[]> {
+    const finished: Finished[] = new Array(calls.length);
+    for (const [kind, indexes] of await this.#plan(calls)) {
+      const run = async (index: number) => {
+        const call = calls[index] as ToolCall; // the plan names indexes of the batch
+        finished[index] = this.#options.run.signal.aborted ? notStarted(call, kind) : await this.#runCall(call);
+      };
+      if (kind === "sequential") for (const index of indexes) await run(index);
+      else await inPool(indexes, MOST_AT_ONCE, run);
+    }
+    return this.#entries(finished);
+  }
+
+  async #plan(calls: readonly ToolCall[]) {
+    const { ports, tools } = this.#options;
+    const { environment } = ports;
+    const planned = calls.map((call) => call.function);
+    const facts = {
+      home: environment.home,
+      ...(ports.isReadOnlyCommand ? { isReadOnlyCommand: ports.isReadOnlyCommand } : {}),
+      isParallelTool: (name: string) => tools.isParallelTool?.(name) === true,
+    };
+    if (calls.length < 2 || environment.kind !== "local") return planToolBatch(planned, environment.cwd, facts);
+    const real = await followLinks(pathsOfBatch(planned, environment.cwd, facts));
+    return planToolBatch(planned, environment.cwd, { ...facts, realPath: (path) => real.get(path) ?? path });
+  }
+
+  async #runCall(call: ToolCall): Promise<Finished> {
+    const { tools, run, emit } = this.#options;
+    const name = call.function.name;
+    const parsed = parseArguments(call.function.arguments);
+    const args = tools.prepare?.(name, parsed) ?? parsed;
+    const hooked: HookedCall = { id: call.id, name, args };
+    const view: ToolCallView = { id: call.id, name, args, preview: previewCall(name, args) };
+
+    const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
+    emit({ type: "tool_start", call: view });
+    const began = performance.now();
+    const outcome = blocked ? { type: "blocked" as const, text: errorResult(blocked) } : await this.#dispatch(hooked, view);
+    const ms = Math.round(performance.now() - began);
+
+    if (outcome.type === "abandoned") {
+      emit({ type: "tool_end", call: view, result: outcome.text, ms, failed: true });
+      return { call, content: outcome.text, appendix: "", stub: true };
+    }
+    const finished = await this.#finish(call, hooked, outcome, ms);
+    const shown = textOfParts(wrapUntrusted(name, finished.content));
+    emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed });
+    return finished;
+  }
+
+  async #dispatch(hooked: HookedCall, view: ToolCallView): Promise<Dispatched> {
+    const { tools, run, emit } = this.#options;
+    const own = tools.timeoutMs?.(hooked.name, hooked.args);
+    const overtime = new AbortController();
+    const signal = AbortSignal.any([run.signal, overtime.signal]);
+    const began = performance.now();
+    const seconds = () => Math.round((performance.now() - began) / 1000);
+    const progress = (text?: string) =>
+      emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
+
+    const heartbeat = setInterval(progress, this.#times.heartbeatMs).unref();
+    const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + BEYOND_OWN_TIMEOUT_MS).unref();
+    try {
+      const ctx = this.#options.contextFor(hooked.id, signal, progress);
+      const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
+      const settled = await orAbandon(work, signal, this.#times.graceMs);
+      if (settled.done) return { type: "output", output: settled.value };
+      if (run.signal.aborted) return { type: "abandoned", text: cancelled(hooked.name) };
+      return { type: "abandoned", text: errorResult(`${hooked.name} did not end within its time limit (${seconds()} s); its result is not waited for`) };
+    } catch (error) {
+      const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+      this.#options.ports.log.warn(`tool ${hooked.name} failed`, error);
+      return { type: "output", output: errorResult(`[TOOL_ERROR] Tool execution failed: ${what}`) };
+    } finally {
+      clearInterval(heartbeat);
+      clearTimeout(cap);
+    }
+  }
+
+  /** From what a handler gave to what the model may see. */
+  async #finish(
+    call: ToolCall,
+    hooked: HookedCall,
+    outcome: Exclude<Dispatched, { type: "abandoned" }>,
+    ms: number,
+  ): Promise<Finished & { readonly failed: boolean }> {
+    const { ports, run, tools } = this.#options;
+    const output = outcome.type === "blocked" ? outcome.text : outcome.output;
+    const plain = typeof output === "string" ? output : summaryOf(output);
+    const failed = outcome.type === "blocked" || isFailedResult(hooked.name, plain);
+    const result: HookedResult = { text: plain, ms, status: outcome.type === "blocked" ? "blocked" : failed ? "failed" : "ok" };
+    await this.#hook("post_tool_call", () => ports.hooks?.after?.(hooked, result, run));
+    const changed = await this.#hook("transform_tool_result", () => ports.hooks?.transform?.(hooked, result, run));
+    const appendix = (await this.#hook("appendix", () => ports.hooks?.appendix?.(hooked, result, run))) ?? "";
+
+    const mask = (text: string) => neutralizeSteerMarkers(ports.redact(text)).toWellFormed();
+    if (typeof output !== "string" && changed == null && this.#options.images) {
+      const content = output.content.map((part) => (part.type === "text" ? { ...part, text: mask(part.text) } : part));
+      return { call, content, appendix, summary: mask(plain), failed };
+    }
+    const text = mask(changed ?? plain);
+    const sized = { callId: call.id, name: hooked.name, text };
+    const limited = await tools.limitResult?.(sized, this.#options.contextFor(call.id, run.signal, () => {}));
+    return { call, content: limited ?? text, appendix, failed };
+  }
+
+  async #entries(finished: readonly Finished[]): Promise<readonly Entry[]> {
+    const { tools, run } = this.#options;
+    const sized = finished.flatMap((one) =>
+      typeof one.content === "string" ? [{ callId: one.call.id, name: one.call.function.name, text: one.content }] : [],
+    );
+    const texts = (await tools.limitBatch?.(sized, run)) ?? sized.map((one) => one.text);
+    let next = 0;
+    return finished.map((one): Entry => {
+      const content = typeof one.content === "string" ? (texts[next++] ?? one.content) : one.content;
+      if (one.stub) return { message: stubResult(one.call, textOfParts(content)) };
+      const message = toolMessage(one, wrapUntrusted(one.call.function.name, content), tools);
+      if (one.summary === undefined) return { message };
+      return { message, stored: toolMessage(one, wrapUntrusted(one.call.function.name, one.summary), tools) };
+    });
+  }
+
+  async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {
+    try {
+      return await call();
+    } catch (error) {
+      this.#options.ports.log.warn(`hook ${what} failed and is ignored`, error);
+      return undefined;
+    }
+  }
+}
+
+type Dispatched =
+  | { readonly type: "output"; readonly output: ToolOutput }
+  | { readonly type: "blocked"; readonly text: string }
+  | { readonly type: "abandoned"; readonly text: string };
+
+function toolMessage(one: Finished, content: string | readonly ContentPart[], tools: ToolRunnerPort): ToolMessage {
+  const name = one.call.function.name;
+  const origin = tools.textOrigin?.(name);
+  return {
+    role: "tool",
+    name,
+    tool_name: name,
+    content: one.appendix === "" ? content : append(content, one.appendix),
+    tool_call_id: one.call.id,
+    ...(origin === undefined ? {} : { text_origin: origin }),
+  };
+}
+
+function append(content: string | readonly ContentPart[], text: string): string | readonly ContentPart[] {
+  return typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }];
+}
+
+function notStarted(call: ToolCall, kind: "sequential" | "parallel"): Finished {
+  const name = call.function.name;
+  const text =
+    kind === "parallel"
+      ? cancelled(name)
+      : `[Tool execution skipped — ${name} was not started. User sent a new message]`;
+  return { call, content: text, appendix: "", stub: true };
+}
+
+function cancelled(name: string): string {
+  return `[Tool execution cancelled — ${name} was skipped due to user interrupt]`;
+}
+
+function errorResult(message: string): string {
+  return JSON.stringify({ error: message });
+}
+
+function summaryOf(output: MultimodalOutput): string {
+  return output.text_summary ?? (textOfParts(output.content) || "[screenshot]");
+}
+
+function textOfParts(content: string | readonly ContentPart[]): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+function parseArguments(text: string): Readonly<Record<string, unknown>> {
+  const value: unknown = JSON.parse(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}; // a parsed object
+}
+
+async function inPool(indexes: readonly number[], size: number, run: (index: number) => Promise<void>): Promise<void> {
+  const waiting = [...indexes];
+  const work = async () => {
+    for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) await run(index);
+  };
+  await Promise.all(Array.from({ length: Math.min(size, indexes.length) }, work));
+}

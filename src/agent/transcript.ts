@@ -1,0 +1,155 @@
+// The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
+import type { HistoryMessage, UserMessage } from "../llm/messages.ts";
+import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
+import { withoutImageBytes } from "./hygiene/images.ts";
+import { mergeUsers } from "./hygiene/merge.ts";
+import { repairCorruptArguments } from "./hygiene/repair-arguments.ts";
+import { repairMessageSequence } from "./hygiene/repair-sequence.ts";
+import { stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
+
+/** A message, and what its row says when that differs (a picture has only its description on disk). */
+export interface Entry {
+  readonly message: HistoryMessage;
+  readonly stored?: HistoryMessage;
+}
+
+/** The user message of the running turn: how to amend it or take it back. */
+export interface UserEntry {
+  readonly message: UserMessage;
+  /** Null without a store. */
+  readonly rowId: number | null;
+  readonly before: readonly HistoryMessage[];
+}
+
+const PROCESS_ENDED =
+  "[No result: the program ended while this call was running. It may or may not have taken effect; check before repeating it.]";
+
+/**
+ * - `append` resolves when the rows are committed. If the store fails, the messages stay in memory and their rows are written before any
+ *   later one: nothing is skipped, nothing is written twice.
+ * - A session that was compressed by another process goes on as its tip; `sessionId` changes and the next turn reloads.
+ */
+export class Transcript {
+  readonly #store: SessionStore | null;
+  readonly #describe: () => Omit<NewSession, "id">;
+  #sessionId: string;
+  #messages: readonly HistoryMessage[];
+  #unwritten: HistoryMessage[] = [];
+  #loaded: boolean;
+  #ensured = false;
+
+  constructor(options: {
+    readonly sessionId: string;
+    readonly store: SessionStore | null;
+    /** What the session's row says when it has to be made. */
+    readonly describe: () => Omit<NewSession, "id">;
+    /** Taken instead of a look into the store. */
+    readonly history?: readonly HistoryMessage[];
+  }) {
+    this.#sessionId = options.sessionId;
+    this.#store = options.store;
+    this.#describe = options.describe;
+    this.#messages = options.history ? legal(options.history) : [];
+    this.#loaded = options.history !== undefined || options.store === null;
+  }
+
+  get sessionId(): string {
+    return this.#sessionId;
+  }
+
+  /** Legal: roles alternate, results follow their calls. A new list after every change; the old ones stay as they were. */
+  get messages(): readonly HistoryMessage[] {
+    return this.#messages;
+  }
+
+  /** Makes sure that the row exists and memory holds what the rows say. */
+  async open(): Promise<void> {
+    if (!this.#store) return;
+    if (!this.#ensured) await this.#store.ensure({ ...this.#describe(), id: this.#sessionId });
+    this.#ensured = true;
+    if (this.#loaded) return;
+    if (this.#unwritten.length > 0) await this.#write([]);
+    this.#messages = legal((await this.#load()).map(withoutRow));
+  }
+
+  /** Answers calls that a crash left open, so that every later request shows the same history. */
+  async closeCrashedCalls(): Promise<void> {
+    const open = unansweredCalls(this.#messages);
+    if (open.length > 0) await this.append(open.map((call) => ({ message: stubResult(call, PROCESS_ENDED) })));
+  }
+
+  async append(entries: readonly Entry[]): Promise<readonly number[]> {
+    this.#messages = [...this.#messages, ...entries.map((entry) => entry.message)];
+    return this.#write(entries.map((entry) => withoutImageBytes(entry.stored ?? entry.message)));
+  }
+
+  /** A user message right behind an unanswered one is a row of its own, and one message with it in memory. */
+  async appendUser(message: UserMessage): Promise<UserEntry> {
+    const before = this.#messages;
+    this.#messages = joinUser(before, message);
+    const rowId = (await this.#write([withoutImageBytes(message)])).at(-1) ?? null;
+    if (this.#loaded) return { message, rowId, before };
+    // The session went on elsewhere: what stands before this message is the tip's history.
+    const rows = await this.#load();
+    const tip = legal(rows.filter((row) => row.id !== rowId).map(withoutRow));
+    this.#messages = joinUser(tip, message);
+    return { message, rowId, before: tip };
+  }
+
+  /** Says what was really sent for the user message of this turn. */
+  async amendUser(entry: UserEntry, apiContent: string): Promise<UserEntry> {
+    const message = { ...entry.message, api_content: apiContent };
+    this.#messages = joinUser(entry.before, message);
+    if (this.#store && entry.rowId !== null) await this.#store.setApiContent(entry.rowId, apiContent);
+    return { ...entry, message };
+  }
+
+  /** Takes the user message of this turn out of the history; its row is hidden, not deleted. */
+  async takeBackUser(entry: UserEntry): Promise<void> {
+    this.#messages = entry.before;
+    if (this.#store && entry.rowId !== null) await this.#store.rewind(this.#sessionId, entry.rowId);
+  }
+
+  /** Exchanges the newest message for one that also carries `api_content`. */
+  async amendLast(rowId: number | null, message: HistoryMessage & { readonly api_content: string }): Promise<void> {
+    this.#messages = [...this.#messages.slice(0, -1), message];
+    if (this.#store && rowId !== null) await this.#store.setApiContent(rowId, message.api_content);
+  }
+
+  async #load(): Promise<readonly StoredMessage[]> {
+    const rows = (await this.#store?.load(this.#sessionId)) ?? [];
+    this.#loaded = true;
+    return rows;
+  }
+
+  async #write(rows: readonly HistoryMessage[]): Promise<readonly number[]> {
+    if (!this.#store) return [];
+    this.#unwritten.push(...rows);
+    for (;;) {
+      const batch = [...this.#unwritten];
+      try {
+        const ids = await this.#store.append(this.#sessionId, batch);
+        this.#unwritten.splice(0, batch.length);
+        return ids.slice(-rows.length);
+      } catch (error) {
+        if (!(error instanceof SessionCompressedError) || error.tipId === this.#sessionId) throw error;
+        this.#sessionId = error.tipId;
+        this.#loaded = false;
+      }
+    }
+  }
+}
+
+function joinUser(before: readonly HistoryMessage[], message: UserMessage): readonly HistoryMessage[] {
+  const last = before.at(-1);
+  return last?.role === "user" ? [...before.slice(0, -1), mergeUsers(last, message)] : [...before, message];
+}
+
+function legal(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
+  return repairMessageSequence(repairCorruptArguments(messages).messages).messages;
+}
+
+function withoutRow(row: StoredMessage): HistoryMessage {
+  const { id: _, timestamp: __, ...message } = row;
+  return message;
+}

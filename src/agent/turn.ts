@@ -1,0 +1,315 @@
+// One turn, from the user's words to the model's answer.
+import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
+import { StoreError } from "../sessions/store.ts";
+import type { RunContext } from "../tools/context.ts";
+import { orAbandon } from "./abandon.ts";
+import { type Asked, type Asking, askModel, pause } from "./ask-model.ts";
+import { createAsk } from "./asking.ts";
+import type { IterationBudget } from "./budget.ts";
+import type { Conversation } from "./conversation.ts";
+import type { AgentEventBody, TurnOutcome, UserInput } from "./events.ts";
+import { backoffMs, failureEnding } from "./failure.ts";
+import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
+import { AnswerJudge, type Verdict } from "./judge.ts";
+import { answerAtLimit } from "./loop-notes.ts";
+import { type Ending, failedEnding, interruptedEnding, makeOutcome, partialEnding } from "./outcome.ts";
+import { recallFor, storeUserMessage } from "./prologue.ts";
+import { makeRunContext, toolContexts } from "./run-context.ts";
+import { formatSteer, withSteer } from "./steer.ts";
+import { ToolRunner } from "./tool-runner.ts";
+import type { Entry, UserEntry } from "./transcript.ts";
+
+export interface TurnOptions {
+  readonly signal: AbortSignal;
+  readonly budget: IterationBudget;
+  readonly emit: (event: AgentEventBody) => void;
+  readonly notify: (text: string) => void;
+  /** What the interrupt said, if there was one. */
+  readonly interruptMessage: () => string | undefined;
+}
+
+const MOST_DEFECTS = 3;
+const PREPARE_GRACE_MS = 250;
+
+/** Plays one turn to its end. Never rejects: a turn that cannot even begin ends as a failed one. */
+export async function playTurn(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
+  try {
+    await conversation.beginTurn();
+    options.emit({ type: "turn_start", input });
+    const user = await storeUserMessage(conversation, input);
+    return await new Turn(conversation, user, options).play(input);
+  } catch (error) {
+    return makeOutcome(conversation, brokenEnding(conversation, error), { apiCalls: 0, withinBudget: true });
+  }
+}
+
+function brokenEnding({ options }: Conversation, error: unknown): Ending {
+  options.ports.log.error("the turn could not go on", error);
+  return failedEnding("non_retryable_error", error instanceof Error ? error.message : String(error));
+}
+
+class Turn {
+  readonly #conversation: Conversation;
+  readonly #options: TurnOptions;
+  readonly #judge: AnswerJudge;
+  readonly #run: RunContext;
+  readonly #tools: ToolRunner;
+  #system = "";
+  #user: UserEntry;
+  #sessionId: string;
+  #apiCalls = 0;
+  #defects = 0;
+  #previousTools: readonly string[] = [];
+  /** The row of a tool message that no request has carried yet: steering may still ride on it. */
+  #freshTool: { readonly rowId: number | null } | null = null;
+
+  constructor(conversation: Conversation, user: UserEntry, options: TurnOptions) {
+    this.#conversation = conversation;
+    this.#user = user;
+    this.#options = options;
+    const { tools, ports, limits, session } = conversation.options;
+    const { target, maxTokens } = conversation.model;
+    const { signal, emit, notify } = options;
+    const { sessionId } = conversation.transcript;
+    this.#sessionId = sessionId;
+    this.#judge = new AnswerJudge({
+      names: tools.names,
+      requestedCap: maxTokens,
+      maxChildren: limits.maxConcurrentChildren ?? 3,
+      redact: (text) => ports.redact(text),
+    });
+    this.#run = makeRunContext(conversation.options, { sessionId, turn: conversation.turns, signal });
+    const ask = createAsk({
+      interactive: session.interactive,
+      signal,
+      clock: ports.clock,
+      timeoutMs: (question) => ports.askTimeoutMs?.(question),
+      emit,
+    });
+    const contextOf = toolContexts(conversation.options, this.#run, { ask, contextLength: target.contextLength, notify });
+    this.#tools = new ToolRunner({
+      tools,
+      ports,
+      run: this.#run,
+      ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
+      images: !conversation.withoutImages,
+      emit,
+      contextFor: (callId, callSignal, progress) => contextOf({ callId, signal: callSignal, progress }),
+    });
+  }
+
+  /** Never rejects. When it resolves, the turn's last row is stored. */
+  async play(input: UserInput): Promise<TurnOutcome> {
+    try {
+      const ready = await orAbandon(this.#prepare(input), this.#options.signal, PREPARE_GRACE_MS);
+      return await this.#close(ready.done ? await this.#loop() : this.#interrupted());
+    } catch (error) {
+      return this.#outcome(brokenEnding(this.#conversation, error));
+    }
+  }
+
+  async #prepare(input: UserInput): Promise<void> {
+    this.#user = await recallFor(this.#conversation, this.#user, input, this.#run);
+    this.#system = await this.#conversation.systemPrompt();
+  }
+
+  async #loop(): Promise<Ending> {
+    const { signal, budget, emit } = this.#options;
+    for (;;) {
+      if (signal.aborted) return this.#interrupted();
+      if (!budget.consume()) return this.#answerAtLimit();
+      this.#apiCalls++;
+      emit({ type: "step", iteration: this.#apiCalls, max: budget.max, previousTools: this.#previousTools });
+      try {
+        const ending = await this.#iterate();
+        if (ending) return ending;
+        this.#defects = 0;
+      } catch (error) {
+        if (error instanceof StoreError) throw error;
+        const ending = await this.#mend(error);
+        if (ending) return ending;
+      }
+    }
+  }
+
+  /** Ask, judge, act. An ending, or null to go on. */
+  async #iterate(): Promise<Ending | null> {
+    await this.#followSession();
+    await this.#deliverSteer();
+    const { scaffold, outputCap } = this.#judge;
+    this.#freshTool = null;
+    const asked = await askModel(this.#asking, { scaffold, outputCap });
+    if (asked.type === "interrupted") return waitingInterrupted(asked.seconds);
+    if (asked.type === "failed") return this.#failed(asked);
+    const verdict = asked.type === "lost" ? this.#judge.judgeLost(asked) : this.#judge.judge(asked, this.#messages);
+    return this.#act(verdict, asked);
+  }
+
+  /** Another process compressed the session: it goes on under the tip's id, with the tip's prompt. */
+  async #followSession(): Promise<void> {
+    const { transcript, model } = this.#conversation;
+    if (transcript.sessionId === this.#sessionId) return;
+    this.#sessionId = transcript.sessionId;
+    this.#system = await this.#conversation.systemPrompt();
+    const { model: name, provider } = model.target;
+    this.#options.emit({ type: "session", id: this.#sessionId, title: null, model: name, provider, reason: "compressed" });
+  }
+
+  async #act(verdict: Verdict, asked: Asked): Promise<Ending | null> {
+    const { emit } = this.#options;
+    switch (verdict.type) {
+      case "end":
+        return verdict.ending;
+      case "again":
+        if (verdict.why) emit({ type: "status", kind: "lifecycle", message: `${verdict.why}; asking again` });
+        if (verdict.pause !== undefined) await pause(this.#asking, this.#emptyPause(verdict.pause));
+        return null;
+      case "rejected":
+        this.#endText(verdict.message, asked, "interim");
+        await this.#append([{ message: verdict.message }, ...verdict.results.map((message) => ({ message }))]);
+        return null;
+      case "calls": {
+        for (const note of verdict.notes) emit({ type: "status", kind: "warn", message: note });
+        this.#endText(verdict.message, asked, "interim");
+        await this.#append([{ message: verdict.message }]);
+        this.#previousTools = verdict.calls.map((call) => call.function.name);
+        await this.#appendResults(await this.#tools.runBatch(verdict.calls));
+        if (this.#previousTools.every((name) => name === "execute_code")) this.#options.budget.refund();
+        return null;
+      }
+    }
+  }
+
+  async #appendResults(entries: readonly Entry[]): Promise<void> {
+    const steer = this.#options.signal.aborted ? null : this.#conversation.steer.take();
+    const rowIds = await this.#append(steer === null ? entries : steerLast(entries, steer));
+    this.#freshTool = { rowId: rowIds.at(-1) ?? null };
+  }
+
+  /** What the user said since the last result was written still reaches this request, if no request has carried that result. */
+  async #deliverSteer(): Promise<void> {
+    const last = this.#messages.at(-1);
+    if (!this.#freshTool || last?.role !== "tool" || typeof last.content !== "string") return;
+    const steer = this.#conversation.steer.take();
+    if (steer === null) return;
+    const sent = (last.api_content ?? last.content) + formatSteer(steer);
+    await this.#conversation.transcript.amendLast(this.#freshTool.rowId, { ...last, api_content: sent });
+  }
+
+  // --- ends
+
+  /** The budget is used up: one last call without tools, asked once more if nothing comes. */
+  async #answerAtLimit(): Promise<Ending> {
+    const { budget } = this.#options;
+    const exitReason = `max_iterations_reached(${this.#apiCalls}/${budget.max})`;
+    const scaffold = [...this.#judge.scaffold, answerAtLimit(budget.max)];
+    for (let attempt = 1; attempt <= 2; attempt++) {
+      const asked = await askModel(this.#asking, { scaffold, toolChoice: "none" });
+      if (asked.type === "interrupted") return waitingInterrupted(asked.seconds);
+      if (asked.type !== "answer") break;
+      const { tool_calls: _, ...message } = asked.message;
+      const verdict = this.#judge.judge({ ...asked, message, finishReason: "stop" }, []);
+      if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
+    }
+    return partialEnding(
+      exitReason,
+      `I reached the limit of ${budget.max} model calls for one turn before I could finish. Say "continue" to go on, or raise agent.max_turns.`,
+    );
+  }
+
+  #failed({ failure, attempts }: Extract<Asked, { type: "failed" }>): Promise<Ending> | Ending {
+    const ending = failureEnding(failure, attempts);
+    if (ending.exitReason === "budget_cap") this.#options.budget.refund();
+    if (failure.retryable || failure.status !== 400) return ending;
+    return this.#takeBackUser(ending);
+  }
+
+  /** A request the server will never take must not grow the session with every try. */
+  async #takeBackUser(ending: Ending): Promise<Ending> {
+    const { transcript, meter } = this.#conversation;
+    const large = (meter.lastPromptTokens ?? 0) > 50_000 || transcript.messages.length > 80;
+    if (!large || this.#messages.at(-1)?.role !== "user") return ending;
+    await transcript.takeBackUser(this.#user);
+    return { ...ending, finalText: `${ending.finalText}\nYour message was taken back out of the conversation; send it again after /compress or /new.` };
+  }
+
+  #interrupted(): Ending {
+    const last = this.#messages.at(-1)?.role === "tool" ? this.#previousTools.join(", ") : "";
+    return interruptedEnding("interrupted_by_user", last === "" ? "Operation interrupted." : `Operation interrupted while running ${last}.`);
+  }
+
+  /** A defect of ours in the middle of an iteration: open calls are answered, the turn goes on unless it keeps happening. */
+  async #mend(error: unknown): Promise<Ending | null> {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#conversation.options.ports.log.error("unexpected error in the turn", error);
+    const open = unansweredCalls(this.#messages);
+    await this.#append(open.map((call) => ({ message: stubResult(call, `Error executing tool: ${message}`) })));
+    if (++this.#defects < MOST_DEFECTS && this.#options.budget.remaining > 1) return null;
+    return failedEnding(`error_near_max_iterations(${message})`, `Something went wrong inside Hermes: ${message}. See the log for details.`);
+  }
+
+  async #close(ending: Ending): Promise<TurnOutcome> {
+    if (ending.message) await this.#append([{ message: ending.message }]);
+    else if (ending.kind === "interrupted") {
+      const closed = closeInterruptedToolSequence(this.#messages, ending.finalText);
+      await this.#append(closed.slice(this.#messages.length).map((message) => ({ message })));
+    }
+    return this.#outcome(ending);
+  }
+
+  #outcome(ending: Ending): TurnOutcome {
+    const { budget, emit, interruptMessage } = this.#options;
+    const { kind, finalText, streamed = false } = ending;
+    if (finalText !== null && (kind === "answered" || kind === "partial"))
+      emit({ type: "text_end", text: finalText, kind: "final", streamed });
+    return makeOutcome(this.#conversation, ending, {
+      apiCalls: this.#apiCalls,
+      withinBudget: budget.used < budget.max,
+      interruptMessage: interruptMessage(),
+    });
+  }
+
+  // --- shared
+
+  get #messages(): readonly HistoryMessage[] {
+    return this.#conversation.transcript.messages;
+  }
+
+  get #asking(): Asking {
+    const { session } = this.#conversation.options;
+    const { turn } = this.#run;
+    const { sessionId } = this.#conversation.transcript;
+    const purpose = { task: session.task ?? "main", sessionId, turn, ...(session.jobId ? { jobId: session.jobId } : {}) };
+    const { signal, emit } = this.#options;
+    return { conversation: this.#conversation, system: this.#system, purpose, signal, emit };
+  }
+
+  async #append(entries: readonly Entry[]): Promise<readonly number[]> {
+    return entries.length === 0 ? [] : this.#conversation.transcript.append(entries);
+  }
+
+  #endText(message: AssistantMessage, asked: Asked, kind: "interim"): void {
+    if (!message.content) return;
+    const streamed = asked.type === "answer" && asked.streamed.trim() !== "";
+    this.#options.emit({ type: "text_end", text: message.content, kind, streamed });
+  }
+
+  #emptyPause(times: number): number {
+    return backoffMs(times, { base: 5, max: 120 }, this.#conversation.options.ports.clock);
+  }
+}
+
+function steerLast(entries: readonly Entry[], text: string): readonly Entry[] {
+  return entries.map((entry, index) => {
+    if (index !== entries.length - 1 || entry.message.role !== "tool") return entry;
+    const stored = entry.stored?.role === "tool" ? { stored: withSteer(entry.stored, text) } : {};
+    return { message: withSteer(entry.message, text), ...stored };
+  });
+}
+
+function waitingInterrupted(seconds: number): Ending {
+  return interruptedEnding(
+    "interrupted_during_api_call",
+    `Operation interrupted: waiting for model response (${seconds}s elapsed).`,
+  );
+}

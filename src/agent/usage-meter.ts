@@ -1,0 +1,71 @@
+import type { CostStatus } from "../llm/gate.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { Session } from "../sessions/store.ts";
+import type { SessionTotals } from "./events.ts";
+
+type Price = { readonly usd: number | null; readonly status: CostStatus };
+
+/** Tokens and money of a session, over all its turns. Unknown is never counted as 0: one unknown cost makes the sum's status unknown. */
+export class UsageMeter {
+  #totals: SessionTotals = {
+    inputTokens: 0,
+    outputTokens: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    apiCalls: 0,
+    costUsd: null,
+    costStatus: "unknown",
+  };
+  #lastPromptTokens: number | null = null;
+
+  get totals(): SessionTotals {
+    return this.#totals;
+  }
+
+  /** Tokens of the newest request, as the provider counted them. */
+  get lastPromptTokens(): number | null {
+    return this.#lastPromptTokens;
+  }
+
+  /** Goes on from what a resumed session has used. */
+  resume(session: Session): void {
+    if (session.apiCallCount === 0) return;
+    this.#totals = {
+      inputTokens: session.inputTokens,
+      outputTokens: session.outputTokens,
+      cacheReadTokens: session.cacheReadTokens,
+      cacheWriteTokens: session.cacheWriteTokens,
+      reasoningTokens: session.reasoningTokens,
+      apiCalls: session.apiCallCount,
+      costUsd: session.actualCostUsd ?? session.estimatedCostUsd,
+      costStatus: statusOf(session.costStatus),
+    };
+  }
+
+  add(usage: Usage, price: Price): void {
+    const before = this.#totals;
+    this.#lastPromptTokens = usage.promptTokens ?? this.#lastPromptTokens;
+    this.#totals = {
+      inputTokens: before.inputTokens + (usage.inputTokens ?? 0),
+      outputTokens: before.outputTokens + (usage.outputTokens ?? 0),
+      cacheReadTokens: before.cacheReadTokens + (usage.cacheReadTokens ?? 0),
+      cacheWriteTokens: before.cacheWriteTokens + (usage.cacheWriteTokens ?? 0),
+      reasoningTokens: before.reasoningTokens + (usage.reasoningTokens ?? 0),
+      apiCalls: before.apiCalls + 1,
+      costUsd: price.usd === null ? before.costUsd : (before.costUsd ?? 0) + price.usd,
+      costStatus: before.apiCalls === 0 ? price.status : worse(before.costStatus, price.status),
+    };
+  }
+}
+
+// From sure to unsure.
+const STATUSES: readonly CostStatus[] = ["included", "actual", "estimated", "unknown"];
+
+function worse(a: CostStatus, b: CostStatus): CostStatus {
+  return STATUSES.indexOf(a) >= STATUSES.indexOf(b) ? a : b;
+}
+
+function statusOf(text: string | null): CostStatus {
+  return STATUSES.find((status) => status === text) ?? "unknown";
+}
