@@ -71,13 +71,15 @@ export class Agent {
   /** The simple call: the final text, empty when there is none. */
   async chat(text: string): Promise<string> {
     let final: string | null = null;
-    for await (const event of this.run({ text, from: "person" })) if (event.type === "done") final = event.outcome.finalText;
+    for await (const event of this.run({ text, from: "person" }))
+      if (event.type === "done") final = event.outcome.finalText;
     return final ?? "";
   }
 
   async *run(input: UserInput, options: RunOptions = {}): AsyncGenerator<AgentEvent, void, undefined> {
     if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
-    if (this.#running) throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
+    if (this.#running)
+      throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
     const channel = new EventChannel<AgentEvent>({ join: joinDeltas });
     const running = this.#start(input, options, channel);
     try {

@@ -106,6 +106,8 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(model.reasoning ? { reasoning: model.reasoning } : {}),
+    ...(model.limits ? { limits: model.limits } : {}),
+    ...(model.cacheTtl ? { cacheTtl: model.cacheTtl } : {}),
     ...(model.overrides ? { overrides: model.overrides } : {}),
   };
 }
@@ -115,9 +117,7 @@ function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
   const reported = usage.reportedCostUsd;
   const price =
     conversation.options.ports.priceOf?.(usage, target) ??
-    (reported === undefined
-      ? { usd: null, status: "unknown" as const }
-      : { usd: reported, status: "actual" as const });
+    (reported === undefined ? { usd: null, status: "unknown" as const } : { usd: reported, status: "actual" as const });
   conversation.meter.add(usage, price);
   emit({
     type: "usage",

@@ -68,9 +68,7 @@ function redactStrings(value: unknown, redact: (text: string) => string): unknow
   if (typeof value === "string") return redact(value);
   if (Array.isArray(value)) return value.map((inner) => redactStrings(inner, redact));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, redactField(key, inner, redact)]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redactField(key, inner, redact)]));
 }
 
 /** `{"password": "x"}` is only recognisable together with its key. */

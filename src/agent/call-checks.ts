@@ -54,7 +54,8 @@ export interface Rejected {
 export function rejectNames(checked: readonly CheckedCall[], names: ReadonlySet<string>): Rejected {
   const list = [...names].sort().join(", ");
   return reject(checked, (one) => {
-    if (one.fault !== "name") return "Skipped: another call of this answer named a tool that does not exist. Send it again.";
+    if (one.fault !== "name")
+      return "Skipped: another call of this answer named a tool that does not exist. Send it again.";
     if (one.call.function.name.trim() === "") return "Error: the tool name was empty. Name the tool to call.";
     return `Error: there is no tool named "${one.call.function.name}". Available tools: ${list}`;
   });
@@ -77,7 +78,11 @@ function reject(checked: readonly CheckedCall[], say: (one: CheckedCall) => stri
 
 /** A call as servers take it back: a name of legal characters, arguments that parse. */
 function presentable(call: ToolCall): ToolCall {
-  const name = call.function.name.trim().replace(/[^A-Za-z0-9_-]+/g, "_").slice(0, 64) || "invalid_tool_call";
+  const name =
+    call.function.name
+      .trim()
+      .replace(/[^A-Za-z0-9_-]+/g, "_")
+      .slice(0, 64) || "invalid_tool_call";
   const { json, outcome } = repairArguments(call.function.arguments);
   return { ...call, function: { name, arguments: outcome === "lost" ? "{}" : json } };
 }
@@ -115,7 +120,8 @@ function freshIds(calls: readonly ToolCall[], history: readonly HistoryMessage[]
   const used = new Set<string>();
   for (const message of history) {
     if (message.role !== "assistant") continue;
-    for (const call of message.tool_calls ?? []) if (wanted.has(baseOf(call.id)) || wanted.has(call.id)) used.add(call.id);
+    for (const call of message.tool_calls ?? [])
+      if (wanted.has(baseOf(call.id)) || wanted.has(call.id)) used.add(call.id);
   }
   if (used.size === 0) return calls;
   return calls.map((call) => {

@@ -26,7 +26,11 @@ export function retryDelayMs(failure: Failure, attempt: number, clock: Clock): n
   return backoffMs(attempt, { base: 2, max: 60 }, clock);
 }
 
-export function backoffMs(attempt: number, range: { readonly base: number; readonly max: number }, clock: Clock): number {
+export function backoffMs(
+  attempt: number,
+  range: { readonly base: number; readonly max: number },
+  clock: Clock,
+): number {
   const delay = Math.min(range.base * 2 ** (attempt - 1), range.max);
   return (delay + (clock.random() * delay) / 2) * 1000;
 }
@@ -35,6 +39,10 @@ export function failureEnding(failure: Failure, attempts: number): Ending {
   const error = failure.status === undefined ? failure.message : `HTTP ${failure.status}: ${failure.message}`;
   if (failure.reason === "budget_exceeded") return failedEnding("budget_cap", failure.message, "budget_exceeded");
   if (failure.retryable)
-    return failedEnding("all_retries_exhausted_no_response", `API call failed after ${attempts} retries: ${error}`, error);
+    return failedEnding(
+      "all_retries_exhausted_no_response",
+      `API call failed after ${attempts} retries: ${error}`,
+      error,
+    );
   return failedEnding("non_retryable_error", `The model call failed: ${error}`, error);
 }

@@ -3,7 +3,14 @@ import { deterministicCallId } from "../llm/call-ids.ts";
 import type { AssistantMessage, FinishReason, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/think-tags.ts";
 import { hasInlineThinking, hasOpenScratchpad, takeIn, visibleText } from "./assistant-message.ts";
-import { acceptBatch, type CheckedCall, checkCall, type Rejected, rejectArguments, rejectNames } from "./call-checks.ts";
+import {
+  acceptBatch,
+  type CheckedCall,
+  checkCall,
+  type Rejected,
+  rejectArguments,
+  rejectNames,
+} from "./call-checks.ts";
 import { hasReasoning } from "./hygiene/sanitize-api.ts";
 import {
   answerFromResults,
@@ -109,7 +116,8 @@ export class AnswerJudge {
     const text = visibleText(message);
     if (finishReason === "length" && text.trim() !== "") return this.#goOn(text, answer);
     if (finishReason === "length" && thought(message)) return this.#thinkingAteTheAnswer(answer);
-    if (text.trim() === "" && this.#draft === "" && this.#interims.length === 0) return this.#judgeEmpty(answer, history);
+    if (text.trim() === "" && this.#draft === "" && this.#interims.length === 0)
+      return this.#judgeEmpty(answer, history);
     return this.#final(text, answer);
   }
 
@@ -157,7 +165,9 @@ export class AnswerJudge {
 
   #badName(answer: Answer, checked: readonly CheckedCall[]): Verdict {
     if (++this.#counts.strikes < MOST_STRIKES) return this.#reject(answer, rejectNames(checked, this.#names));
-    const wrong = checked.filter((one) => one.fault === "name").map((one) => one.call.function.name.trim() || "(no name)");
+    const wrong = checked
+      .filter((one) => one.fault === "name")
+      .map((one) => one.call.function.name.trim() || "(no name)");
     return {
       type: "end",
       ending: partialEnding(
@@ -190,7 +200,11 @@ export class AnswerJudge {
     const times = ++this.#counts.continuations;
     if (times > MOST_CONTINUATIONS) {
       const said = this.#draft.trim();
-      const source = answer ?? { message: { role: "assistant", content: text }, finishReason: "length", streamed: text };
+      const source = answer ?? {
+        message: { role: "assistant", content: text },
+        finishReason: "length",
+        streamed: text,
+      };
       const ending = partialEnding("truncated_response", said, this.#message("", source, []));
       return { type: "end", ending: { ...ending, streamed: true, error: "the answer was cut off" } };
     }
@@ -215,15 +229,17 @@ export class AnswerJudge {
     }
     if (++this.#counts.interims <= MOST_INTERIMS) return { type: "again", why: "the answer was incomplete" };
     const said = this.#joined("");
-    const sentence = said || "The model did not finish its answer. Say \"continue\" to go on.";
-    const message = said === "" ? undefined : this.#message("", { ...answer, message: { role: "assistant", content: "" } }, []);
+    const sentence = said || 'The model did not finish its answer. Say "continue" to go on.';
+    const message =
+      said === "" ? undefined : this.#message("", { ...answer, message: { role: "assistant", content: "" } }, []);
     return { type: "end", ending: partialEnding("truncated_response", sentence, message) };
   }
 
   #judgeScratchpad(answer: Answer): Verdict {
-    if (++this.#counts.scratchpads <= MOST_SCRATCHPADS) return { type: "again", why: "the answer ended inside its scratchpad" };
+    if (++this.#counts.scratchpads <= MOST_SCRATCHPADS)
+      return { type: "again", why: "the answer ended inside its scratchpad" };
     const text = visibleText(answer.message).trim();
-    const sentence = text || "The model's answer ended inside its own notes. Say \"continue\" to go on.";
+    const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to go on.';
     const message = text === "" ? undefined : this.#message(text, answer, []);
     return { type: "end", ending: partialEnding("truncated_response", sentence, message) };
   }
@@ -250,7 +266,10 @@ export class AnswerJudge {
     }
     if (thought(message) && this.#counts.thoughts < MOST_THOUGHTS) {
       this.#counts.thoughts++;
-      this.#scaffold = [...this.#scaffold.filter((one) => one.role === "user" || one.content), { ...message, content: "" }];
+      this.#scaffold = [
+        ...this.#scaffold.filter((one) => one.role === "user" || one.content),
+        { ...message, content: "" },
+      ];
       return { type: "again", why: "the model thought but said nothing" };
     }
     if (!thought(message) && this.#counts.empty < MOST_EMPTY) {
@@ -258,7 +277,7 @@ export class AnswerJudge {
       return { type: "again", why: "the model returned nothing", pause };
     }
     const sentence =
-      "The model returned an empty answer several times. Say \"continue\" to try once more, or switch to another model with /model.";
+      'The model returned an empty answer several times. Say "continue" to try once more, or switch to another model with /model.';
     return { type: "end", ending: failedEnding("empty_response_exhausted", sentence) };
   }
 
@@ -332,6 +351,7 @@ function textBesideHousekeeping(history: readonly HistoryMessage[]): string | nu
 function refusedByPolicy(answer: Answer): Ending {
   const text = visibleText(answer.message).trim();
   const said = text === "" ? "The model refused to answer." : text;
-  const hint = "(Refused by the provider's content policy. Rephrase the request, or switch to another model with /model.)";
+  const hint =
+    "(Refused by the provider's content policy. Rephrase the request, or switch to another model with /model.)";
   return failedEnding("content_policy_blocked", `${said}\n\n${hint}`, "refused by the provider's content policy");
 }

@@ -15,7 +15,12 @@ export type Reply =
       readonly streamed: string;
     }
   /** The connection broke after the answer had begun. */
-  | { readonly type: "lost"; readonly text: string; readonly pendingTools: readonly string[]; readonly error: ModelError }
+  | {
+      readonly type: "lost";
+      readonly text: string;
+      readonly pendingTools: readonly string[];
+      readonly error: ModelError;
+    }
   | { readonly type: "failed"; readonly error: ModelError }
   | { readonly type: "interrupted" };
 

@@ -50,17 +50,16 @@ export interface ModelChoice {
   readonly reasoning?: ModelRequest["reasoning"];
   /** Output cap of one call. */
   readonly maxTokens?: number;
+  /** How long a request may be silent or last. */
+  readonly limits?: ModelRequest["limits"];
+  readonly cacheTtl?: ModelRequest["cacheTtl"];
   /** Merged last into the request body. */
   readonly overrides?: ModelRequest["overrides"];
 }
 
 export interface PromptSource {
   /** The system prompt, byte for byte. Asked once per session and destination. */
-  system(about: {
-    readonly sessionId: string;
-    readonly target: Target;
-    readonly hasHistory: boolean;
-  }): Promise<string>;
+  system(about: { readonly sessionId: string; readonly target: Target; readonly hasHistory: boolean }): Promise<string>;
   /** Appended to the system text of every request, never stored. */
   ephemeral?(): string | undefined;
   /** Right behind the system message of every request, never stored. */

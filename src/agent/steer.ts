@@ -18,9 +18,7 @@ export function withSteer(message: ToolMessage, text: string): ToolMessage {
 
 /** A copy of a marker inside tool output is no marker any more: its first bracket becomes a parenthesis. */
 export function neutralizeSteerMarkers(text: string): string {
-  return text
-    .replaceAll(STEER_OPEN, `(${STEER_OPEN.slice(1)}`)
-    .replaceAll(STEER_CLOSE, `(${STEER_CLOSE.slice(1)}`);
+  return text.replaceAll(STEER_OPEN, `(${STEER_OPEN.slice(1)}`).replaceAll(STEER_CLOSE, `(${STEER_CLOSE.slice(1)}`);
 }
 
 /** What the user said meanwhile, waiting for a tool result to ride on. */

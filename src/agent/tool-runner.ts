@@ -87,7 +87,9 @@ export class ToolRunner {
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
     emit({ type: "tool_start", call: view });
     const began = performance.now();
-    const outcome = blocked ? { type: "blocked" as const, text: errorResult(blocked) } : await this.#dispatch(hooked, view);
+    const outcome = blocked
+      ? { type: "blocked" as const, text: errorResult(blocked) }
+      : await this.#dispatch(hooked, view);
     const ms = Math.round(performance.now() - began);
 
     if (outcome.type === "abandoned") {
@@ -118,7 +120,12 @@ export class ToolRunner {
       const settled = await orAbandon(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };
       if (run.signal.aborted) return { type: "abandoned", text: cancelled(hooked.name) };
-      return { type: "abandoned", text: errorResult(`${hooked.name} did not end within its time limit (${seconds()} s); its result is not waited for`) };
+      return {
+        type: "abandoned",
+        text: errorResult(
+          `${hooked.name} did not end within its time limit (${seconds()} s); its result is not waited for`,
+        ),
+      };
     } catch (error) {
       const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
       this.#options.ports.log.warn(`tool ${hooked.name} failed`, error);
@@ -140,7 +147,11 @@ export class ToolRunner {
     const output = outcome.type === "blocked" ? outcome.text : outcome.output;
     const plain = typeof output === "string" ? output : summaryOf(output);
     const failed = outcome.type === "blocked" || isFailedResult(hooked.name, plain);
-    const result: HookedResult = { text: plain, ms, status: outcome.type === "blocked" ? "blocked" : failed ? "failed" : "ok" };
+    const result: HookedResult = {
+      text: plain,
+      ms,
+      status: outcome.type === "blocked" ? "blocked" : failed ? "failed" : "ok",
+    };
     await this.#hook("post_tool_call", () => ports.hooks?.after?.(hooked, result, run));
     const changed = await this.#hook("transform_tool_result", () => ports.hooks?.transform?.(hooked, result, run));
     const appendix = (await this.#hook("appendix", () => ports.hooks?.appendix?.(hooked, result, run))) ?? "";
@@ -152,7 +163,10 @@ export class ToolRunner {
     }
     const text = mask(changed ?? plain);
     const sized = { callId: call.id, name: hooked.name, text };
-    const limited = await tools.limitResult?.(sized, this.#options.contextFor(call.id, run.signal, () => {}));
+    const limited = await tools.limitResult?.(
+      sized,
+      this.#options.contextFor(call.id, run.signal, () => undefined),
+    );
     return { call, content: limited ?? text, appendix, failed };
   }
 

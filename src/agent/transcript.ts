@@ -151,5 +151,7 @@ function legal(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
 
 function withoutRow(row: StoredMessage): HistoryMessage {
   const { id: _, timestamp: __, ...message } = row;
-  return message;
+  // The database has one column for both names of a tool.
+  if (message.role !== "tool" || message.tool_name === undefined) return message;
+  return { ...message, name: message.tool_name };
 }

@@ -32,7 +32,11 @@ const MOST_DEFECTS = 3;
 const PREPARE_GRACE_MS = 250;
 
 /** Plays one turn to its end. Never rejects: a turn that cannot even begin ends as a failed one. */
-export async function playTurn(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
+export async function playTurn(
+  conversation: Conversation,
+  input: UserInput,
+  options: TurnOptions,
+): Promise<TurnOutcome> {
   try {
     await conversation.beginTurn();
     options.emit({ type: "turn_start", input });
@@ -86,7 +90,11 @@ class Turn {
       timeoutMs: (question) => ports.askTimeoutMs?.(question),
       emit,
     });
-    const contextOf = toolContexts(conversation.options, this.#run, { ask, contextLength: target.contextLength, notify });
+    const contextOf = toolContexts(conversation.options, this.#run, {
+      ask,
+      contextLength: target.contextLength,
+      notify,
+    });
     this.#tools = new ToolRunner({
       tools,
       ports,
@@ -152,7 +160,14 @@ class Turn {
     this.#sessionId = transcript.sessionId;
     this.#system = await this.#conversation.systemPrompt();
     const { model: name, provider } = model.target;
-    this.#options.emit({ type: "session", id: this.#sessionId, title: null, model: name, provider, reason: "compressed" });
+    this.#options.emit({
+      type: "session",
+      id: this.#sessionId,
+      title: null,
+      model: name,
+      provider,
+      reason: "compressed",
+    });
   }
 
   async #act(verdict: Verdict, asked: Asked): Promise<Ending | null> {
@@ -230,12 +245,18 @@ class Turn {
     const large = (meter.lastPromptTokens ?? 0) > 50_000 || transcript.messages.length > 80;
     if (!large || this.#messages.at(-1)?.role !== "user") return ending;
     await transcript.takeBackUser(this.#user);
-    return { ...ending, finalText: `${ending.finalText}\nYour message was taken back out of the conversation; send it again after /compress or /new.` };
+    return {
+      ...ending,
+      finalText: `${ending.finalText}\nYour message was taken back out of the conversation; send it again after /compress or /new.`,
+    };
   }
 
   #interrupted(): Ending {
     const last = this.#messages.at(-1)?.role === "tool" ? this.#previousTools.join(", ") : "";
-    return interruptedEnding("interrupted_by_user", last === "" ? "Operation interrupted." : `Operation interrupted while running ${last}.`);
+    return interruptedEnding(
+      "interrupted_by_user",
+      last === "" ? "Operation interrupted." : `Operation interrupted while running ${last}.`,
+    );
   }
 
   /** A defect of ours in the middle of an iteration: open calls are answered, the turn goes on unless it keeps happening. */
@@ -245,7 +266,10 @@ class Turn {
     const open = unansweredCalls(this.#messages);
     await this.#append(open.map((call) => ({ message: stubResult(call, `Error executing tool: ${message}`) })));
     if (++this.#defects < MOST_DEFECTS && this.#options.budget.remaining > 1) return null;
-    return failedEnding(`error_near_max_iterations(${message})`, `Something went wrong inside Hermes: ${message}. See the log for details.`);
+    return failedEnding(
+      `error_near_max_iterations(${message})`,
+      `Something went wrong inside Hermes: ${message}. See the log for details.`,
+    );
   }
 
   async #close(ending: Ending): Promise<TurnOutcome> {
@@ -279,7 +303,12 @@ class Turn {
     const { session } = this.#conversation.options;
     const { turn } = this.#run;
     const { sessionId } = this.#conversation.transcript;
-    const purpose = { task: session.task ?? "main", sessionId, turn, ...(session.jobId ? { jobId: session.jobId } : {}) };
+    const purpose = {
+      task: session.task ?? "main",
+      sessionId,
+      turn,
+      ...(session.jobId ? { jobId: session.jobId } : {}),
+    };
     const { signal, emit } = this.#options;
     return { conversation: this.#conversation, system: this.#system, purpose, signal, emit };
   }

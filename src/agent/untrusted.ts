@@ -7,14 +7,8 @@ const NOTE =
 /** Text from the outside world gets a fence around it; text of every other tool passes as it is. */
 export function wrapUntrusted(name: string, content: string): string;
 export function wrapUntrusted(name: string, content: readonly ContentPart[]): readonly ContentPart[];
-export function wrapUntrusted(
-  name: string,
-  content: string | readonly ContentPart[],
-): string | readonly ContentPart[];
-export function wrapUntrusted(
-  name: string,
-  content: string | readonly ContentPart[],
-): string | readonly ContentPart[] {
+export function wrapUntrusted(name: string, content: string | readonly ContentPart[]): string | readonly ContentPart[];
+export function wrapUntrusted(name: string, content: string | readonly ContentPart[]): string | readonly ContentPart[] {
   if (!isUntrusted(name)) return content;
   if (typeof content === "string") return fence(name, content);
   return content.map((part) => (part.type === "text" ? { ...part, text: fence(name, part.text) } : part));

@@ -8,7 +8,7 @@ export class EventChannel<T> implements AsyncIterable<T> {
   readonly #join: (unread: T, next: T) => T | undefined;
   #unread: T[] = [];
   #closed = false;
-  #wake: () => void = () => {};
+  #wake: () => void = () => undefined;
 
   constructor(options: { readonly join?: (unread: T, next: T) => T | undefined } = {}) {
     this.#join = options.join ?? (() => undefined);

@@ -30,8 +30,8 @@ export function stripImagesFromMessages(messages: readonly Message[]): {
 export function withoutImageBytes(message: HistoryMessage): HistoryMessage {
   if (message.role === "assistant" || typeof message.content === "string") return message;
   if (!message.content.some(hasBytes)) return message;
-  const parts = message.content.map((part): ContentPart =>
-    hasBytes(part) ? { type: "text", text: "[screenshot]" } : part,
+  const parts = message.content.map(
+    (part): ContentPart => (hasBytes(part) ? { type: "text", text: "[screenshot]" } : part),
   );
   if (parts.some((part) => part.type !== "text")) return { ...message, content: parts };
   return { ...message, content: parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") };

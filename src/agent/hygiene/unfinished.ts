@@ -18,7 +18,9 @@ export function unansweredCalls(messages: readonly HistoryMessage[]): readonly T
     if (message?.role === "tool") answered.add(message.tool_call_id);
     if (message?.role === "user") return [];
     if (message?.role !== "assistant") continue;
-    return (message.tool_calls ?? []).filter((call) => !answered.has(call.id) && !answered.has(call.call_id ?? call.id));
+    return (message.tool_calls ?? []).filter(
+      (call) => !answered.has(call.id) && !answered.has(call.call_id ?? call.id),
+    );
   }
   return [];
 }
