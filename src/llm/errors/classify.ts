@@ -1,0 +1,229 @@
+// One error of a model call -> what it means and what to do about it. A chain of tables; the first hit wins.
+import { type ApiFailure, type Evidence, gatherEvidence } from "./evidence.ts";
+import { PHRASES } from "./phrases.ts";
+import { reasoningFloorSeconds } from "./reasoning-models.ts";
+
+export type FailureReason =
+  | "content_policy_blocked"
+  | "thinking_signature"
+  | "long_context_tier"
+  | "oauth_long_context_beta_forbidden"
+  | "llama_cpp_grammar_pattern"
+  | "auth"
+  | "billing"
+  | "rate_limit"
+  | "upstream_rate_limit"
+  | "overloaded"
+  | "provider_policy_blocked"
+  | "model_not_found"
+  | "timeout"
+  | "payload_too_large"
+  | "context_overflow"
+  | "multimodal_tool_content_unsupported"
+  | "image_too_large"
+  | "invalid_encrypted_content"
+  | "format_error"
+  | "server_error"
+  | "ssl_cert_verification"
+  | "budget_exceeded"
+  | "key_host_mismatch"
+  | "unknown";
+
+export interface ClassifiedError {
+  readonly reason: FailureReason;
+  readonly retryable: boolean;
+  readonly shouldCompress: boolean;
+  readonly shouldRotateCredential: boolean;
+  readonly shouldFallback: boolean;
+  readonly statusCode: number | undefined;
+  /** At most 500 characters. */
+  readonly message: string;
+}
+
+export interface ClassifyOptions {
+  readonly provider?: string;
+  readonly model?: string;
+  readonly approxTokens?: number;
+  /** Default 200,000. */
+  readonly contextLength?: number;
+  readonly numMessages?: number;
+}
+
+/** Flags: R retryable, C compress, K rotate key, F fallback. */
+type Verdict = readonly [reason: FailureReason, flags: string];
+
+const RATE: Verdict = ["rate_limit", "RKF"];
+const BILLING: Verdict = ["billing", "KF"];
+const OVERFLOW: Verdict = ["context_overflow", "RC"];
+const FORMAT: Verdict = ["format_error", "F"];
+const SERVER: Verdict = ["server_error", "R"];
+const MODEL: Verdict = ["model_not_found", "F"];
+const POLICY: Verdict = ["provider_policy_blocked", ""];
+const OVERLOADED: Verdict = ["overloaded", "R"];
+const TIMEOUT: Verdict = ["timeout", "R"];
+
+export function classifyApiError(error: ApiFailure, options: ClassifyOptions = {}): ClassifiedError {
+  const evidence = gatherEvidence(error);
+  const [reason, flags] = ourOwn(error) ??
+    beforeStatus(evidence) ??
+    byStatus(evidence, options) ??
+    byCode(evidence) ??
+    byMessage(evidence) ??
+    byConnection(evidence, options) ?? ["unknown", "R"];
+  const certificate =
+    "The server's TLS certificate could not be verified. If it is signed by a CA of your own, point NODE_EXTRA_CA_CERTS at that CA file. ";
+  const message = `${reason === "ssl_cert_verification" ? certificate : ""}${evidence.message || "unknown error"}`;
+  return {
+    reason,
+    retryable: flags.includes("R"),
+    shouldCompress: flags.includes("C"),
+    shouldRotateCredential: flags.includes("K"),
+    shouldFallback: flags.includes("F"),
+    statusCode: evidence.status,
+    message: [...message].slice(0, 500).join(""),
+  };
+}
+
+/** Refused by the gate: nothing left, and trying again or elsewhere would not be right. */
+function ourOwn({ code }: ApiFailure): Verdict | null {
+  return code === "budget_exceeded" || code === "key_host_mismatch" ? [code, ""] : null;
+}
+
+function beforeStatus({ status, text }: Evidence): Verdict | null {
+  if (PHRASES.safety.test(text)) return ["content_policy_blocked", "F"];
+  if (
+    status === 400 &&
+    text.includes("thinking") &&
+    /signature|cannot be modified|must remain as they were/.test(text)
+  ) {
+    return ["thinking_signature", "R"];
+  }
+  if (status === 429 && text.includes("extra usage") && text.includes("long context"))
+    return ["long_context_tier", "RC"];
+  if (status === 400 && text.includes("long context beta") && text.includes("not yet available")) {
+    return ["oauth_long_context_beta_forbidden", "R"];
+  }
+  const grammar = /error parsing grammar|json-schema-to-grammar|unable to generate parser[\s\S]*template/;
+  if (status === 400 && grammar.test(text)) return ["llama_cpp_grammar_pattern", "R"];
+  const grok =
+    /no active grok subscription|(out of available resources[\s\S]*grok)|(grok[\s\S]*out of available resources)/;
+  return grok.test(text) ? ["auth", "F"] : null;
+}
+
+function byStatus(evidence: Evidence, options: ClassifyOptions): Verdict | null {
+  const { status, text } = evidence;
+  if (status === undefined || status < 400) return null;
+  switch (status) {
+    case 400:
+      return badRequest(evidence, options);
+    case 401:
+      return ["auth", "KF"];
+    case 402:
+      return usageLimit(text) ?? BILLING;
+    case 403:
+      return PHRASES.keyLimit.test(text) || PHRASES.billing.test(text) ? BILLING : ["auth", "F"];
+    case 404:
+      if (PHRASES.billing.test(text)) return BILLING;
+      if (PHRASES.dataPolicy.test(text)) return POLICY;
+      return PHRASES.model.test(text) ? MODEL : ["unknown", "R"];
+    case 408:
+      return TIMEOUT;
+    case 413:
+      return ["payload_too_large", "RC"];
+    case 429:
+      if (PHRASES.overloaded.test(text)) return OVERLOADED;
+      return /provider returned error/i.test(evidence.message) ? ["upstream_rate_limit", "RF"] : RATE;
+    case 500:
+    case 502:
+      if (PHRASES.validation.test(text)) return FORMAT;
+      if (PHRASES.emptyResponse.test(text)) return SERVER;
+      return PHRASES.overflow.test(text) ? OVERFLOW : SERVER;
+    case 503:
+    case 529:
+      if (PHRASES.emptyResponse.test(text)) return SERVER;
+      return PHRASES.overflow.test(text) ? OVERFLOW : OVERLOADED;
+    default:
+      return status < 500 ? FORMAT : SERVER;
+  }
+}
+
+const BAD_REQUEST: readonly (readonly [RegExp, Verdict])[] = [
+  [PHRASES.multimodalTool, ["multimodal_tool_content_unsupported", "R"]],
+  [PHRASES.image, ["image_too_large", "R"]],
+  [PHRASES.encrypted, ["invalid_encrypted_content", "R"]],
+  [PHRASES.parameter, FORMAT],
+  [PHRASES.emptyContent, FORMAT],
+  [PHRASES.emptyResponse, SERVER],
+  [PHRASES.overflow, OVERFLOW],
+  [PHRASES.dataPolicy, POLICY],
+  [PHRASES.model, MODEL],
+  [PHRASES.rate, RATE],
+  [PHRASES.billing, BILLING],
+];
+
+function badRequest({ text, message }: Evidence, options: ClassifyOptions): Verdict {
+  const hit = BAD_REQUEST.find(([pattern]) => pattern.test(text));
+  if (hit) return hit[1];
+  // Some servers refuse what is too long with hardly a word.
+  return message.length < 30 && isLarge(options, { share: 0.4, tokens: 80_000, messages: 80 }) ? OVERFLOW : FORMAT;
+}
+
+const CODES: Readonly<Record<string, Verdict>> = {
+  resource_exhausted: ["rate_limit", "RK"],
+  throttled: ["rate_limit", "RK"],
+  rate_limit_exceeded: ["rate_limit", "RK"],
+  insufficient_quota: BILLING,
+  billing_not_active: BILLING,
+  payment_required: BILLING,
+  insufficient_credits: BILLING,
+  balance_depleted: BILLING,
+  model_not_found: MODEL,
+  model_not_available: MODEL,
+  invalid_model: MODEL,
+  context_length_exceeded: OVERFLOW,
+  max_tokens_exceeded: OVERFLOW,
+};
+
+function byCode({ code }: Evidence): Verdict | null {
+  return CODES[code] ?? null;
+}
+
+function usageLimit(text: string): Verdict | null {
+  if (!PHRASES.usageLimit.test(text)) return null;
+  return PHRASES.transient.test(text) ? RATE : BILLING;
+}
+
+function byMessage({ text }: Evidence): Verdict | null {
+  if (PHRASES.payload.test(text)) return ["payload_too_large", "RC"];
+  if (PHRASES.multimodalTool.test(text)) return ["multimodal_tool_content_unsupported", "R"];
+  if (PHRASES.image.test(text)) return ["image_too_large", "R"];
+  const limit = usageLimit(text);
+  if (limit) return limit;
+  if (PHRASES.overloaded.test(text)) return OVERLOADED;
+  if (PHRASES.billing.test(text)) return BILLING;
+  if (PHRASES.rate.test(text)) return RATE;
+  if (PHRASES.emptyResponse.test(text)) return SERVER;
+  if (PHRASES.overflow.test(text)) return OVERFLOW;
+  if (PHRASES.auth.test(text)) return ["auth", "KF"];
+  if (PHRASES.dataPolicy.test(text)) return POLICY;
+  if (PHRASES.model.test(text)) return MODEL;
+  return PHRASES.timeout.test(text) && !PHRASES.certificate.test(text) ? TIMEOUT : null;
+}
+
+function byConnection({ text, status }: Evidence, options: ClassifyOptions): Verdict | null {
+  if (PHRASES.certificate.test(text)) return ["ssl_cert_verification", ""];
+  if (PHRASES.tlsAlert.test(text)) return TIMEOUT;
+  if (status === undefined && PHRASES.disconnect.test(text)) {
+    if (reasoningFloorSeconds(options.model ?? "") !== null) return TIMEOUT;
+    return isLarge(options, { share: 0.6, tokens: 120_000, messages: 200 }) ? OVERFLOW : TIMEOUT;
+  }
+  return PHRASES.transport.test(text) ? TIMEOUT : null;
+}
+
+function isLarge(
+  { approxTokens = 0, contextLength = 200_000, numMessages = 0 }: ClassifyOptions,
+  limit: { readonly share: number; readonly tokens: number; readonly messages: number },
+): boolean {
+  if (approxTokens > contextLength * limit.share) return true;
+  return contextLength <= 256_000 && (approxTokens > limit.tokens || numMessages > limit.messages);
+}
