@@ -1,0 +1,138 @@
+// Turns a tree from a file into the values the schema promises.
+import { type Field, type FieldKind, isSection, type Section } from "./field.ts";
+
+/** Fills in defaults, converts what means the same, reports the rest. Never throws. */
+export function decode(entry: Field | Section, raw: unknown, path: string, problems: string[]): unknown {
+  return isSection(entry) ? decodeSection(entry, raw, path, problems) : decodeField(entry, raw, path, problems);
+}
+
+function decodeSection(section: Section, raw: unknown, path: string, problems: string[]): Record<string, unknown> {
+  const given = isMapping(raw) ? raw : {};
+  if (raw !== undefined && raw !== null && !isMapping(raw)) {
+    problems.push(`${path}: expected a mapping, found ${show(raw)}; using the defaults`);
+  }
+  const result: Record<string, unknown> = {};
+  for (const [key, entry] of Object.entries(section.fields)) {
+    const value = decode(entry, given[key], path ? `${path}.${key}` : key, problems);
+    if (value !== undefined) result[key] = value;
+  }
+  for (const [key, value] of Object.entries(given)) {
+    if (!Object.hasOwn(section.fields, key)) result[key] = value;
+  }
+  return result;
+}
+
+function decodeField(field: Field, raw: unknown, path: string, problems: string[]): unknown {
+  if (raw === undefined || (raw === null && !field.kinds.includes("null"))) return copy(field.fallback);
+  for (const kind of field.kinds) {
+    const value = convert(kind, field, raw);
+    if (value !== undefined) return value;
+  }
+  const used = field.fallback === undefined ? "it is ignored" : `using ${show(field.fallback)}`;
+  problems.push(
+    `${path}: expected ${expectation(field)}, found ${field.secret ? "something else" : show(raw)}; ${used}`,
+  );
+  return copy(field.fallback);
+}
+
+/** The value as that kind, or undefined when it is not one. */
+function convert(kind: FieldKind, field: Field, raw: unknown): unknown {
+  switch (kind) {
+    case "text":
+      return typeof raw === "string" ? raw : typeof raw === "number" ? String(raw) : undefined;
+    case "whole":
+      return inRange(field, asNumber(raw), Number.isSafeInteger);
+    case "number":
+      return inRange(field, asNumber(raw), Number.isFinite);
+    case "flag":
+      return asFlag(raw);
+    case "choice":
+      return asMember(field, raw);
+    case "list":
+      return Array.isArray(raw) && raw.every((item) => typeof item === "string" || typeof item === "number")
+        ? raw.map(String)
+        : undefined;
+    case "items":
+      return Array.isArray(raw) ? raw : undefined;
+    case "record":
+      return isMapping(raw) ? raw : undefined;
+    case "null":
+      return raw === null ? null : undefined;
+  }
+}
+
+// Numbers and booleans come as text when they were written as ${VARIABLE} or quoted.
+function asNumber(raw: unknown): number | undefined {
+  if (typeof raw === "number") return raw;
+  return typeof raw === "string" && /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(raw.trim()) ? Number(raw) : undefined;
+}
+
+function inRange(field: Field, value: number | undefined, test: (value: number) => boolean): number | undefined {
+  if (value === undefined || !test(value)) return undefined;
+  return value >= (field.min ?? -Infinity) && value <= (field.max ?? Infinity) ? value : undefined;
+}
+
+/** The words YAML 1.1 takes for booleans, in any case; also `1` and `0`, which environment variables use. */
+export function asFlag(raw: unknown): boolean | undefined {
+  if (typeof raw === "boolean") return raw;
+  if (raw === 1 || raw === 0) return raw === 1;
+  if (typeof raw !== "string") return undefined;
+  const word = raw.trim().toLowerCase();
+  if (word === "true" || word === "yes" || word === "on" || word === "1") return true;
+  if (word === "false" || word === "no" || word === "off" || word === "0") return false;
+  return undefined;
+}
+
+function asMember(field: Field, raw: unknown): string | undefined {
+  const values = field.values ?? [];
+  if (typeof raw === "string") {
+    const word = raw.trim().toLowerCase();
+    const member = values.find((value) => value.toLowerCase() === word);
+    if (member !== undefined) return member;
+  }
+  const truth = asFlag(raw);
+  if (truth === undefined) return undefined;
+  const member = truth ? (field.on ?? "on") : "off";
+  return values.includes(member) ? member : undefined;
+}
+
+function expectation(field: Field): string {
+  const words = field.kinds.map((kind) => {
+    if (kind === "choice") return `one of ${field.values?.join(", ")}`;
+    if (kind !== "whole" && kind !== "number") return kindNames[kind];
+    const range = [
+      field.min === undefined ? "" : ` from ${field.min}`,
+      field.max === undefined ? "" : ` to ${field.max}`,
+    ].join("");
+    return `${kindNames[kind]}${range}`;
+  });
+  return words.join(" or ");
+}
+
+const kindNames: Readonly<Record<Exclude<FieldKind, "choice">, string>> = {
+  text: "a text",
+  whole: "a whole number",
+  number: "a number",
+  flag: "true or false",
+  list: "a list of texts",
+  items: "a list",
+  record: "a mapping",
+  null: "null",
+};
+
+function show(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
+  if (isMapping(value)) return "a mapping";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Defaults are at most one level deep. */
+function copy(value: unknown): unknown {
+  if (Array.isArray(value)) return [...value];
+  return isMapping(value) ? { ...value } : value;
+}

@@ -1,0 +1,113 @@
+// What one entry of the schema says. Plain data: the schema is imported at every start, so it must cost next to nothing.
+
+export type FieldKind = "text" | "whole" | "number" | "flag" | "choice" | "list" | "items" | "record" | "null";
+
+/** One setting. A value in the file must be of one of `kinds`; otherwise `fallback` is used and the user is told. */
+export interface Field<Value = unknown> {
+  readonly kinds: readonly FieldKind[];
+  readonly fallback: Value;
+  readonly meaning: string;
+  /** Members of a choice. */
+  readonly values?: readonly string[];
+  /** The member that a bare `on`, `yes` or `true` means; YAML 1.1 reads those as booleans. */
+  readonly on?: string;
+  readonly min?: number;
+  readonly max?: number;
+  /** The environment variable that sets the same thing for one run; it wins over the file ... */
+  readonly env?: string;
+  /** ... unless this says that the file wins. */
+  readonly envBelowConfig?: boolean;
+  /** Never shown, always masked. */
+  readonly secret?: boolean;
+}
+
+export interface Section<Fields extends Shape = Shape> {
+  readonly fields: Fields;
+  readonly meaning: string;
+}
+
+export interface Shape {
+  readonly [key: string]: Field | Section;
+}
+
+type ValueOf<Entry> = Entry extends { readonly fields: infer Fields } ? Values<Fields> : PlainValueOf<Entry>;
+type PlainValueOf<Entry> = Entry extends { readonly fallback: infer Value } ? Value : never;
+type OptionalKeys<Fields> = {
+  [Key in keyof Fields]: undefined extends PlainValueOf<Fields[Key]> ? Key : never;
+}[keyof Fields];
+
+/** The settings of a shape as the program sees them. Keys the schema does not know are kept, as `unknown`. */
+export type Values<Fields> = {
+  [Key in Exclude<keyof Fields, OptionalKeys<Fields>>]: ValueOf<Fields[Key]>;
+} & { [Key in OptionalKeys<Fields>]?: PlainValueOf<Fields[Key]> } & { [key: string]: unknown };
+
+type Extras = Omit<Partial<Field>, "kinds" | "fallback" | "meaning" | "values">;
+
+export function section<const Fields extends Shape>(meaning: string, fields: Fields): Section<Fields> {
+  return { fields, meaning };
+}
+
+function field<Value>(kinds: readonly FieldKind[], fallback: Value, meaning: string, extras?: Partial<Field>) {
+  return { ...extras, kinds, fallback, meaning } as Field<Value>; // extras never carry a fallback
+}
+
+export const text = (fallback: string, meaning: string, extras?: Extras): Field<string> =>
+  field(["text"], fallback, meaning, extras);
+export const whole = (fallback: number, meaning: string, extras?: Extras): Field<number> =>
+  field(["whole"], fallback, meaning, extras);
+export const number = (fallback: number, meaning: string, extras?: Extras): Field<number> =>
+  field(["number"], fallback, meaning, extras);
+export const flag = (fallback: boolean, meaning: string, extras?: Extras): Field<boolean> =>
+  field(["flag"], fallback, meaning, extras);
+/** A list of texts. */
+export const list = (fallback: readonly string[], meaning: string, extras?: Extras): Field<string[]> =>
+  field(["list"], [...fallback], meaning, extras);
+/** A list of anything, kept verbatim. */
+export const items = (meaning: string): Field<unknown[]> => field(["items"], [], meaning);
+/** A mapping whose keys belong to the user, kept verbatim. */
+export const record = (meaning: string, extras?: Extras): Field<Record<string, unknown>> =>
+  field(["record"], {}, meaning, extras);
+export const choice = <const Members extends readonly [string, ...string[]]>(
+  values: Members,
+  fallback: Members[number],
+  meaning: string,
+  extras?: Extras,
+): Field<Members[number]> => field(["choice"], fallback, meaning, { ...extras, values });
+
+/** A setting that is absent unless the user gives it. */
+export const optional = <Value>(entry: Field<Value>): Field<Value | undefined> => ({ ...entry, fallback: undefined });
+/** A setting for which `null` means "no limit" or "decide yourself", and is what stands there by default. */
+export const orNull = <Value>(entry: Field<Value>): Field<Value | null> => ({
+  ...entry,
+  kinds: [...entry.kinds, "null"],
+  fallback: null,
+});
+/** A setting of several possible kinds. */
+export const oneOf = <Value>(kinds: readonly FieldKind[], fallback: Value, meaning: string): Field<Value> =>
+  field(kinds, fallback, meaning);
+
+export function isSection(entry: Field | Section): entry is Section {
+  return "fields" in entry;
+}
+
+/** Every setting below a section with its dotted path, in schema order. */
+export function* eachField(shape: Shape, prefix = ""): Generator<{ path: string; field: Field }> {
+  for (const [key, entry] of Object.entries(shape)) {
+    if (isSection(entry)) yield* eachField(entry.fields, `${prefix}${key}.`);
+    else yield { path: `${prefix}${key}`, field: entry };
+  }
+}
+
+/** What the schema says about a path: a setting, a section, something inside a user's own mapping or list, or nothing. */
+export function findEntry(
+  shape: Shape,
+  path: readonly string[],
+): { readonly entry: Field | Section } | { readonly inside: Field } | null {
+  const [key, ...rest] = path;
+  const entry = key !== undefined && Object.hasOwn(shape, key) ? shape[key] : undefined;
+  if (!entry) return null;
+  if (rest.length === 0) return { entry };
+  if (isSection(entry)) return findEntry(entry.fields, rest);
+  const open = entry.kinds.some((kind) => kind === "record" || kind === "items" || kind === "list");
+  return open ? { inside: entry } : null;
+}

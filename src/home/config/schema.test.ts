@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { eachField, findEntry } from "./field.ts";
+import { configSchema, decodeConfig, defaultConfig } from "./schema.ts";
+
+const at = (tree: unknown, path: string) =>
+  path.split(".").reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], tree);
+const treeWith = (path: string, value: unknown) =>
+  path.split(".").reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Record<string, unknown>;
+
+test("the numbers everybody relies on are the defaults", () => {
+  const config = defaultConfig();
+  assert.equal(config.agent.max_turns, 90);
+  assert.equal(config.agent.tool_use_enforcement, "auto");
+  assert.equal(config.terminal.timeout, 180);
+  assert.equal(config.delegation.max_iterations, 50);
+  assert.equal(config.display.streaming, true);
+  assert.equal(config.context.engine, "compressor");
+  assert.equal(config.memory.memory_char_limit, 2200);
+  assert.equal(config.memory.user_char_limit, 1375);
+  assert.equal(config.memory.nudge_interval, 10);
+  assert.equal(config.memory.flush_min_turns, 6);
+  assert.equal(config.skills.creation_nudge_interval, 10);
+  assert.equal(config.skills.guard_agent_created, false);
+  assert.equal(config.approvals.destructive_slash_confirm, true);
+  assert.equal(config.plugins.enabled, undefined);
+  assert.deepEqual(config.model, {});
+});
+
+test("two copies of the defaults share nothing", () => {
+  const first = defaultConfig();
+  first.toolsets.push("x");
+  first.providers.x = 1;
+  assert.deepEqual(defaultConfig().toolsets, ["hermes-cli"]);
+  assert.deepEqual(defaultConfig().providers, {});
+});
+
+const accepted: readonly [path: string, raw: unknown, value: unknown][] = [
+  ["approvals.mode", false, "off"],
+  ["approvals.mode", true, "manual"],
+  ["approvals.mode", "Smart", "smart"],
+  ["display.tool_progress", true, "all"],
+  ["display.tool_progress", false, "off"],
+  ["display.tool_progress", "off", "off"],
+  ["display.memory_notifications", true, "on"],
+  ["prompt_caching.cache_ttl", false, "off"],
+  ["tools.tool_search.enabled", true, "on"],
+  ["agent.coding_context", false, "off"],
+  ["terminal.sandbox_network", false, "off"],
+  ["logging.level", "debug", "DEBUG"],
+  ["agent.max_turns", "50", 50],
+  ["compression.threshold", 1, 1],
+  ["display.streaming", "off", false],
+  ["timezone", 5, "5"],
+  ["toolsets", ["a", 7], ["a", "7"]],
+  ["toolsets", null, ["hermes-cli"]],
+  ["agent.tool_use_enforcement", ["gpt"], ["gpt"]],
+  ["agent.tool_use_enforcement", false, false],
+  ["cron.max_parallel_jobs", null, null],
+  ["budget.day.usd", 1.5, 1.5],
+  ["model.context_length", 8000, 8000],
+];
+for (const [path, raw, value] of accepted) {
+  test(`${path}: ${JSON.stringify(raw)} is read as ${JSON.stringify(value)}`, () => {
+    const { config, problems } = decodeConfig(treeWith(path, raw));
+    assert.deepEqual(at(config, path), value);
+    assert.deepEqual(problems, []);
+  });
+}
+
+const refused: readonly [path: string, raw: unknown, problem: string][] = [
+  ["approvals.mode", "maybe", 'approvals.mode: expected one of manual, smart, off, found "maybe"; using "manual"'],
+  [
+    "display.busy_input_mode",
+    false,
+    'display.busy_input_mode: expected one of interrupt, queue, steer, found false; using "interrupt"',
+  ],
+  ["agent.max_turns", 1.5, "agent.max_turns: expected a whole number, found 1.5; using 90"],
+  ["compression.threshold", 3, "compression.threshold: expected a number from 0 to 1, found 3; using 0.5"],
+  ["toolsets", "web", 'toolsets: expected a list of texts, found "web"; using a list'],
+  ["agent", 5, "agent: expected a mapping, found 5; using the defaults"],
+  ["model.context_length", 0, "model.context_length: expected a whole number from 1, found 0; it is ignored"],
+  ["delegation.api_key", ["x"], 'delegation.api_key: expected a text, found something else; using ""'],
+];
+for (const [path, raw, problem] of refused) {
+  test(`${path}: ${JSON.stringify(raw)} falls back and is told`, () => {
+    const { config, problems } = decodeConfig(treeWith(path, raw));
+    assert.deepEqual(problems, [problem]);
+    assert.deepEqual(at(config, path), at(defaultConfig(), path));
+  });
+}
+
+test("keys the schema does not know are kept", () => {
+  const { config, problems } = decodeConfig({ mine: { a: [1] }, agent: { theirs: "x" } });
+  assert.deepEqual(config.mine, { a: [1] });
+  assert.equal(config.agent.theirs, "x");
+  assert.deepEqual(problems, []);
+});
+
+test("every setting says what it means, and no two share an environment variable", () => {
+  const names = new Set<string>();
+  for (const { path, field } of eachField(configSchema.fields)) {
+    assert.ok(field.meaning.length > 2, path);
+    if (field.env === undefined) continue;
+    assert.ok(!names.has(field.env), field.env);
+    names.add(field.env);
+  }
+});
+
+test("a path is found as a setting, a section or something inside a user's mapping", () => {
+  const { fields } = configSchema;
+  assert.ok("entry" in findEntry(fields, ["agent", "max_turns"])!);
+  assert.ok("inside" in findEntry(fields, ["providers", "mine", "api"])!);
+  assert.equal(findEntry(fields, ["agent", "max_turns", "x"]), null);
+  assert.equal(findEntry(fields, ["constructor"]), null);
+});

@@ -1,0 +1,102 @@
+// Which models answer, and what they may cost.
+import { choice, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
+
+const cap = (meaning: string) =>
+  section(meaning, {
+    usd: orNull(number(0, "most US dollars; null = no limit")),
+    tokens: orNull(number(0, "most tokens, in and out together; null = no limit")),
+  });
+
+const taskFields = (timeout: number) => ({
+  provider: text("auto", "provider of this task; `auto` follows the main model"),
+  model: text("", "model of this task; empty = the provider's choice"),
+  base_url: text("", "endpoint of this task, instead of the provider's"),
+  api_key: text("", "key of this task, instead of the provider's", { secret: true }),
+  timeout: whole(timeout, "seconds one call may take"),
+  extra_body: record("merged into the request body"),
+  context_length: orNull(whole(0, "context window in tokens; null = ask the catalogue")),
+  fallback_chain: items("what to try when this fails, in order: `{provider, model, base_url?, api_key?}`"),
+});
+const task = (timeout: number, meaning: string) => section(meaning, taskFields(timeout));
+
+export const modelSections = {
+  model: section("The model that answers. A plain text here is the same as `model.default`.", {
+    default: optional(
+      text("", "model id, as the provider spells it", { env: "HERMES_INFERENCE_MODEL", envBelowConfig: true }),
+    ),
+    provider: optional(
+      text("", "provider, e.g. openrouter, anthropic, openai-api, custom, or a name below `providers`", {
+        env: "HERMES_INFERENCE_PROVIDER",
+        envBelowConfig: true,
+      }),
+    ),
+    base_url: optional(text("", "endpoint, for custom providers")),
+    api_key: optional(text("", "key for this endpoint; `.env` is the better place", { secret: true })),
+    api_mode: optional(text("", "wire: chat_completions, codex_responses or anthropic_messages; empty = by provider")),
+    context_length: optional(whole(0, "context window in tokens, when the catalogue is wrong", { min: 1 })),
+    max_tokens: optional(whole(0, "most tokens of one answer", { min: 1 })),
+    ollama_num_ctx: optional(whole(0, "context window to ask an Ollama server for", { min: 1 })),
+    supports_vision: optional(flag(false, "the model takes images, whatever the catalogue says")),
+    aliases: optional(record("short names for models, as `model_aliases`")),
+  }),
+  providers: record(
+    "custom endpoints by name: `{api, name, api_key, key_env, default_model, models, transport, request_timeout_seconds}`",
+  ),
+  fallback_providers: items(
+    "tried in this order when the main model fails: `{provider, model, base_url?, api_key? or key_env?}`",
+  ),
+  credential_pool_strategies: record(
+    "provider -> how to choose among several keys: fill_first, round_robin, random or least_used",
+  ),
+  provider_routing: record(
+    "OpenRouter routing: `sort`, `only`, `ignore`, `order`, `require_parameters`, `data_collection`",
+  ),
+  model_aliases: record("short name -> model id, or `{model, provider, base_url}`"),
+  budget: section("Limits that stop the program before it spends more.", {
+    call: cap("One model call."),
+    session: cap("One conversation with all its side calls."),
+    job: cap("One scheduled run or one batch prompt."),
+    day: cap("One calendar day."),
+  }),
+  prompt_caching: section("Prompt caching at the provider.", {
+    cache_ttl: choice(["5m", "1h", "off"], "5m", "how long the provider keeps the prompt prefix", { on: "5m" }),
+  }),
+  auxiliary: section("Side tasks that may use a model of their own.", {
+    flush_memories: task(30, "Saves what matters before a conversation is cut."),
+    background_review: section("Looks back at a finished turn for memories and skills.", {
+      ...taskFields(120),
+      enabled: flag(true, "reviews run at all"),
+      max_iterations: whole(8, "model calls of one review"),
+    }),
+    vision: section("Describes images for models that cannot see.", {
+      ...taskFields(120),
+      download_timeout: whole(30, "seconds for fetching an image"),
+    }),
+    web_extract: task(360, "Condenses long web pages."),
+    compression: task(120, "Summarises long conversations."),
+    skills_hub: task(30, "Searches for skills."),
+    approval: task(30, "Judges commands when `approvals.mode` is smart."),
+    mcp: task(30, "Answers sampling requests of MCP servers."),
+    title_generation: task(30, "Names conversations."),
+    triage_specifier: task(120, "Turns a rough idea into a task."),
+    kanban_decomposer: task(180, "Splits a task into smaller ones."),
+    profile_describer: task(60, "Describes a profile."),
+    curator: task(600, "Tidies the skill library."),
+  }),
+  delegation: section("Sub-agents.", {
+    model: text("", "model of sub-agents; empty = the parent's"),
+    provider: text("", "provider of sub-agents; empty = the parent's"),
+    base_url: text("", "endpoint of sub-agents"),
+    api_key: text("", "key of sub-agents", { secret: true }),
+    api_mode: text("", "wire of sub-agents"),
+    reasoning_effort: text("", "thinking effort of sub-agents; empty = the parent's"),
+    max_iterations: whole(50, "model calls one sub-agent may make"),
+    fallback_providers: items("as `fallback_providers`, for sub-agents"),
+    child_timeout_seconds: whole(600, "seconds one sub-agent may run"),
+    max_concurrent_children: whole(3, "sub-agents at the same time"),
+    max_spawn_depth: whole(1, "how deep sub-agents may start further ones"),
+    orchestrator_enabled: flag(true, "sub-agents of the orchestrator role are allowed"),
+    inherit_mcp_toolsets: flag(true, "sub-agents see the parent's MCP tools"),
+    subagent_auto_approve: flag(false, "dangerous commands of sub-agents run without asking"),
+  }),
+};
