@@ -7,15 +7,16 @@ import { doorSections } from "./sections/doors.ts";
 import { modelSections } from "./sections/model.ts";
 import { toolSections } from "./sections/tools.ts";
 
-export const configSchema = section("config.yaml", {
-  ...modelSections,
-  ...agentSections,
-  ...toolSections,
-  ...doorSections,
-});
+const root = section("config.yaml", { ...modelSections, ...agentSections, ...toolSections, ...doorSections });
+
+export const configSchema = {
+  ...root,
+  /** Settings from a normalised tree, defaults filled in; what does not fit is replaced by its default. */
+  parse: (tree: Readonly<Record<string, unknown>>): Config => decodeConfig(tree).config,
+};
 
 /** The configuration as the program uses it: defaults filled in, normalised, environment expanded. */
-export type Config = Values<typeof configSchema.fields>;
+export type Config = Values<typeof root.fields>;
 
 /** Version of the key layout this program writes; a file with a higher one is read and left alone. */
 export const CONFIG_VERSION = 24;
@@ -28,6 +29,6 @@ export function defaultConfig(): Config {
 /** Settings from a normalised tree: what does not fit the schema falls back to its default and is told in `problems`. */
 export function decodeConfig(tree: Readonly<Record<string, unknown>>): { config: Config; problems: string[] } {
   const problems: string[] = [];
-  const config = decode(configSchema, tree, "", problems) as Config; // `decode` fills in every key of the schema
+  const config = decode(root, tree, "", problems) as Config; // `decode` fills in every key of the schema
   return { config, problems };
 }
