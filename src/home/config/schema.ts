@@ -12,7 +12,7 @@ const root = section("config.yaml", { ...modelSections, ...agentSections, ...too
 export const configSchema = {
   ...root,
   /** Settings from a normalised tree, defaults filled in; what does not fit is replaced by its default. */
-  parse: (tree: Readonly<Record<string, unknown>>): Config => decodeConfig(tree).config,
+  parse: (tree: object): Config => decodeConfig({ ...tree }).config,
 };
 
 /** The configuration as the program uses it: defaults filled in, normalised, environment expanded. */
