@@ -51,6 +51,8 @@ export interface ToolContext extends RunContext {
   /** The model's window, for limits that scale with it. */
   readonly contextLength: number;
   readonly toolNames: ReadonlySet<string>;
+  /** HERMES_WRITE_SAFE_ROOT, split: outside these directories no tool writes. Absent or empty: no such limit. */
+  readonly writeSafeRoots?: readonly string[];
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
   /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { createFileGuard, type FileGuard, type FileVerdict } from "./file-guard.ts";
+
+let dir: string;
+let root: string;
+let profile: string;
+let guard: FileGuard;
+before(async () => {
+  dir = await realpath(await mkdtemp(join(tmpdir(), "hermes-guard-")));
+  root = join(dir, ".hermes");
+  profile = join(root, "profiles", "work");
+  await mkdir(join(dir, ".ssh"), { recursive: true });
+  await mkdir(join(dir, "project"), { recursive: true });
+  await mkdir(join(profile, "skills"), { recursive: true });
+  await writeFile(join(root, ".env"), "A=b");
+  await symlink(join(dir, ".ssh"), join(dir, "project", "innocent"));
+  await symlink(join(root, ".env"), join(dir, "project", "settings.txt"));
+  await symlink(join(dir, ".bashrc"), join(dir, "project", "rc"));
+  guard = await createFileGuard({ userHome: dir, profileHome: profile, rootHome: root });
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+const at = (path: string) => (path.startsWith("/") ? path : join(dir, path));
+const messageOf = (verdict: FileVerdict) => (verdict.type === "deny" ? verdict.message : verdict.type);
+
+const unwritable = [
+  ..."authorized_keys id_rsa id_ed25519 config other deep/file".split(" ").map((name) => `.ssh/${name}`),
+  ..." .netrc .pgpass .npmrc .pypirc .git-credentials .aws/credentials .gnupg/x .kube/config .docker/config.json .azure/x"
+    .trim()
+    .split(" "),
+  ...".config/gh/hosts.yml .config/gcloud/x /etc/sudoers /etc/passwd /etc/shadow /etc/hosts /etc/sudoers.d/x".split(
+    " ",
+  ),
+  ..."/etc/systemd/system/x /boot/grub.cfg /usr/lib/systemd/x /private/etc/hosts /var/run/docker.sock /run/docker.sock".split(
+    " ",
+  ),
+  ...".env .anthropic_oauth.json auth.json config.yaml state.db context_trust.json shell-hooks-allowlist.json"
+    .split(" ")
+    .flatMap((name) => [`.hermes/${name}`, `.hermes/profiles/work/${name}`, `.hermes/profiles/other/${name}`]),
+  ..."mcp-tokens/x pairing/x sessions/x.json"
+    .split(" ")
+    .flatMap((name) => [`.hermes/${name}`, `.hermes/profiles/work/${name}`]),
+  "project/innocent/authorized_keys",
+  "project/settings.txt",
+  "project/../.ssh/x",
+];
+
+test("credentials, system files and Hermes' own files are never written, also through links", async () => {
+  for (const path of unwritable)
+    assert.match(
+      messageOf(await guard.canWrite(at(path), { crossProfile: true })),
+      /^Write denied: .* protected/,
+      path,
+    );
+});
+
+const writable = [
+  ".ssh_backup/x",
+  ".sshx",
+  "project/.env",
+  "project/config.yaml",
+  "project/file.ts",
+  ".awsome/x",
+  ".npmrc.bak",
+  ".hermes/SOUL.md",
+  ".hermes/profiles/work/skills/a/SKILL.md",
+  ".hermes/profiles/work/memories/MEMORY.md",
+  "/var/tmp/x",
+  "/etcetera/x",
+];
+
+test("what merely looks alike is free", async () => {
+  for (const path of writable) assert.equal(messageOf(await guard.canWrite(at(path))), "allow", path);
+});
+
+test("a refusal names the place behind a link and says what to do", async () => {
+  const message = messageOf(await guard.canWrite(at("project/settings.txt")));
+  assert.ok(message.includes(at("project/settings.txt")) && message.includes(join(root, ".env")), message);
+  assert.match(messageOf(await guard.canWrite(join(root, "config.yaml"))), /hermes config set/);
+});
+
+test("shell start files are asked for like the command that writes them, also through a link", async () => {
+  assert.deepEqual(await guard.canWrite(at(".bashrc")), { type: "ask", command: "tee ~/.bashrc" });
+  assert.deepEqual(await guard.canWrite(at("project/rc")), { type: "ask", command: "tee ~/.bashrc" });
+  assert.deepEqual(await guard.canWrite(at(".zshenv")), { type: "ask", command: "tee ~/.zshenv" });
+  assert.equal((await guard.canWrite(at("project/.bashrc"))).type, "allow");
+});
+
+test("another profile's skills, plugins, jobs and memories need cross_profile", async () => {
+  for (const path of [
+    ".hermes/skills/x",
+    ".hermes/profiles/other/plugins/x",
+    ".hermes/profiles/other/cron/jobs.json",
+    ".hermes/memories/USER.md",
+  ]) {
+    assert.match(messageOf(await guard.canWrite(at(path))), /belongs to the profile .*cross_profile=true/, path);
+    assert.equal((await guard.canWrite(at(path), { crossProfile: true })).type, "allow", path);
+  }
+  const main = await createFileGuard({ userHome: dir, profileHome: root, rootHome: root });
+  assert.equal((await main.canWrite(at(".hermes/skills/x"))).type, "allow");
+  assert.match(messageOf(await main.canWrite(at(".hermes/profiles/work/skills/x"))), /profile "work"/);
+});
+
+test("with safe roots nothing outside them is written", async () => {
+  const narrow = await createFileGuard({
+    userHome: dir,
+    profileHome: profile,
+    rootHome: root,
+    writeSafeRoots: [at("project"), at("elsewhere")],
+  });
+  assert.equal((await narrow.canWrite(at("project/a/b"))).type, "allow");
+  assert.equal((await narrow.canWrite(at("elsewhere/a"))).type, "allow");
+  for (const path of ["projects/x", "file", "project/../x"])
+    assert.match(messageOf(await narrow.canWrite(at(path))), /outside HERMES_WRITE_SAFE_ROOT/, path);
+  assert.match(messageOf(await narrow.canWrite(at("project/innocent/x"))), /denied/);
+});
+
+const unreadable = [
+  ...".env auth.json auth.lock .anthropic_oauth.json webhook_subscriptions.json auth/google_oauth.json mcp-tokens/x skills/.hub/x"
+    .split(" ")
+    .flatMap((name) => [`.hermes/${name}`, `.hermes/profiles/work/${name}`]),
+  ...".env .env.local .env.development .env.production .env.test .env.staging .envrc"
+    .split(" ")
+    .map((n) => `project/${n}`),
+  "project/settings.txt",
+];
+const readable = [
+  ..."project/.env.example project/env project/.env.sample project/x.env project/.environment".split(" "),
+  ".hermes/config.yaml",
+  ".hermes/skills/a/SKILL.md",
+  "project/auth.json",
+  ".env/bin/python",
+];
+
+test("files of secrets are not read, also through links; templates are", async () => {
+  for (const path of unreadable) {
+    assert.match(messageOf(await guard.canRead(at(path))), /^Read denied: /, path);
+    if (path !== "project/settings.txt") assert.ok(guard.isUnreadable(at(path)), path);
+  }
+  for (const path of readable) {
+    assert.equal(messageOf(await guard.canRead(at(path))), "allow", path);
+    assert.ok(!guard.isUnreadable(at(path)), path);
+  }
+});

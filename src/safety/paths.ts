@@ -1,0 +1,82 @@
+// Where a path really leads.
+import { lstat, readlink, realpath } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
+
+/** A part that is exactly `..`; `a/..b` and `...` are fine. */
+export function hasTraversalComponent(path: string): boolean {
+  return path.split(/[\\/]/).includes("..");
+}
+
+/** Equal to `directory` or below it; a name that merely begins alike is outside. Both are absolute and normalised. */
+export function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
+}
+
+/** Resolves both through links; rejects when `path` leaves `directory`. */
+export async function validateWithinDir(path: string, directory: string): Promise<string> {
+  const [real, root] = await Promise.all([resolveLinks(path), resolveLinks(directory)]);
+  if (!isWithin(real, root)) throw new Error(`${path} leads out of ${directory}, to ${real}`);
+  return real;
+}
+
+/** `~` and relative paths made absolute. */
+export function expandPath(path: string, cwd: string, home: string): string {
+  if (path === "~") return home;
+  if (path.startsWith("~/")) return join(home, path.slice(2));
+  return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
+}
+
+/** The path behind all links. What does not exist yet is resolved as far as it does; a dangling link leads to its target. */
+export async function resolveLinks(path: string): Promise<string> {
+  return (await followLinks(path)).at(-1) ?? resolve(path);
+}
+
+const MAX_HOPS = 40;
+
+/** Every path on the way: as written, then each link followed, the last one being the real place. A circle of links is an error. */
+export async function followLinks(path: string): Promise<string[]> {
+  const hops = [resolve(path)];
+  for (;;) {
+    const current = hops.at(-1) ?? path;
+    const real = join(await realDirectory(dirname(current)), basename(current));
+    if (real !== current) hops.push(real);
+    const target = await linkTarget(real);
+    if (target === null) return hops;
+    if (hops.length > MAX_HOPS) throw new LinkLoopError(path);
+    hops.push(resolve(dirname(real), target));
+  }
+}
+
+export class LinkLoopError extends Error {
+  override name = "LinkLoopError";
+  constructor(path: string) {
+    super(`${path}: the symbolic links run in a circle`);
+  }
+}
+
+async function realDirectory(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ELOOP") throw new LinkLoopError(path);
+    const parent = dirname(path);
+    if (parent === path || (code !== "ENOENT" && code !== "ENOTDIR" && code !== "EACCES")) return path;
+    const target = await linkTarget(path);
+    if (target !== null) return realDirectory(resolve(await realDirectory(parent), target));
+    return join(await realDirectory(parent), basename(path));
+  }
+}
+
+async function linkTarget(path: string): Promise<string | null> {
+  try {
+    return (await lstat(path)).isSymbolicLink() ? await readlink(path) : null;
+  } catch {
+    // Missing or unreadable: whoever opens it gets the real error.
+    return null;
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}
