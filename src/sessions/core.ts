@@ -58,22 +58,18 @@ export class StoreCore {
 
   read<T>(work: () => T): Promise<T> {
     const patience = { db: this.db, clock: this.clock, patienceMs: READ_PATIENCE_MS, onBusy: this.#onBusy };
-    return waitWhileBusy(patience, () => {
-      this.#assertOpen();
-      this.#followSchema("read");
-      return work();
-    });
+    return this.#mendingIndex(() =>
+      waitWhileBusy(patience, () => {
+        this.#assertOpen();
+        this.#followSchema("read");
+        return work();
+      }),
+    );
   }
 
   async write<T>(work: () => T, kind: WriteKind = "ordinary"): Promise<T> {
     this.#assertWritable();
-    try {
-      return await this.#queue.run(kind, work);
-    } catch (error) {
-      if (this.#indexRebuilt || !(error instanceof StoreError) || !isIndexDamage(error.cause)) throw error;
-      await this.#rebuildIndex(error);
-      return await this.#queue.run(kind, work);
-    }
+    return await this.#mendingIndex(() => this.#queue.run(kind, work));
   }
 
   /** Runs between two writes without a transaction (VACUUM, backup). */
@@ -91,10 +87,18 @@ export class StoreCore {
   }
 
   /** Once per store: a damaged search index is made anew from the messages. Any other damage is left alone. */
-  async #rebuildIndex(reason: Error): Promise<void> {
-    this.#indexRebuilt = true;
-    this.log.warn("the search index is damaged and is being rebuilt from the messages", reason);
-    await this.#queue.run("ordinary", () => rebuildSearch(this.db));
+  async #mendingIndex<T>(attempt: () => Promise<T>): Promise<T> {
+    try {
+      return await attempt();
+    } catch (error) {
+      const mendable =
+        error instanceof StoreError && isIndexDamage(error.cause) && !this.#indexRebuilt && !this.db.readOnly;
+      if (!mendable) throw error;
+      this.#indexRebuilt = true;
+      this.log.warn("the search index is damaged and is being rebuilt from the messages", error);
+      await this.#queue.run("ordinary", () => rebuildSearch(this.db));
+      return await attempt();
+    }
   }
 
   /** Another program (the original at a newer version, say) may change tables while we are connected. */

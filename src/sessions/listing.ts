@@ -1,4 +1,5 @@
 // The session list a person sees: one line per conversation. A chain of compressions is shown as its tip, delegated work not at all.
+import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import { plainText } from "./content.ts";
 import type { StoreCore } from "./core.ts";
 import { chooseContinuation, type Kin } from "./lineage.ts";
@@ -158,8 +159,7 @@ function previewOf(core: StoreCore, sessionId: string): string {
   const line = unfoldSkill(plainText(row.content, core.log))
     .replace(/[\r\n]+/g, " ")
     .trim();
-  const chars = [...line];
-  return chars.length > PREVIEW_CHARS ? `${chars.slice(0, PREVIEW_CHARS).join("")}...` : line;
+  return countCodePoints(line) > PREVIEW_CHARS ? `${sliceCodePoints(line, 0, PREVIEW_CHARS)}...` : line;
 }
 
 /** The original stores the whole text of an invoked skill: a bracketed note with the skill's name in double quotes, then the text. */

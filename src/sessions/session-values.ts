@@ -1,5 +1,6 @@
 // What is kept with a session besides messages: its prompt, its keys, the tool lists it was offered.
 import { createHash } from "node:crypto";
+import { sliceCodePoints } from "../kit/code-points.ts";
 import { decodeText, parseJson } from "./content.ts";
 import type { StoreCore } from "./core.ts";
 import type { HandoffState, PromptRecord } from "./store.ts";
@@ -98,7 +99,7 @@ export function stepHandoff(
      WHERE id = ? AND handoff_state IS ?`,
     step.to,
     step.platform ?? null,
-    step.error === undefined ? null : [...step.error].slice(0, MAX_HANDOFF_ERROR).join(""),
+    step.error === undefined ? null : sliceCodePoints(step.error, 0, MAX_HANDOFF_ERROR),
     id,
     step.from,
   );

@@ -1,4 +1,5 @@
 // Titles are names a person resumes by: unique, on one line, at most 100 code points, numbered along a lineage (`name`, `name #2`, …).
+import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import type { StoreCore } from "./core.ts";
 import { conversationOf } from "./lineage.ts";
 import { sessionExists } from "./sessions.ts";
@@ -18,7 +19,7 @@ export function cleanTitle(title: string): string | null {
     .replace(/[\s\u0085]+/g, " ")
     .trim();
   if (clean === "") return null;
-  const length = [...clean].length;
+  const length = countCodePoints(clean);
   if (length > MAX_TITLE) throw new StoreError("invalid", `Title too long (${length} chars, max ${MAX_TITLE})`);
   return clean;
 }
@@ -46,8 +47,8 @@ export function nextTitleAfter(core: StoreCore, title: string): string {
   const numbers = numbersOf(core, base);
   if (numbers.length === 0) return base;
   const next = `${base} #${numbers.reduce((most, n) => (n > most ? n : most)) + 1n}`;
-  const over = [...next].length - MAX_TITLE;
-  return over <= 0 ? next : nextTitleAfter(core, [...base].slice(0, -over).join("").trimEnd());
+  const over = countCodePoints(next) - MAX_TITLE;
+  return over <= 0 ? next : nextTitleAfter(core, sliceCodePoints(base, 0, -over).trimEnd());
 }
 
 /** Numbers taken in the lineage of a base; the unnumbered title counts as 1. */

@@ -1,5 +1,6 @@
 // Whole sessions out to JSON lines and in again.
 import { z } from "zod";
+import { sliceCodePoints } from "../kit/code-points.ts";
 import { decodeContent, decodeText, encodeContent, parseJson } from "./content.ts";
 import type { StoreCore } from "./core.ts";
 import { promptExpression } from "./session-values.ts";
@@ -159,7 +160,7 @@ export function importSessions(core: StoreCore, sessions: readonly ImportedSessi
 }
 
 function giveTitle(core: StoreCore, session: ImportedSession): { id: string; from: string; to: string } | null {
-  const from = cleanTitle([...(session.title ?? "")].slice(0, 100).join(""));
+  const from = cleanTitle(sliceCodePoints(session.title ?? "", 0, 100));
   if (from === null) return null;
   const taken = core.db.get("SELECT 1 FROM sessions WHERE title = ?", from) !== undefined;
   const to = taken ? nextTitleAfter(core, from) : from;

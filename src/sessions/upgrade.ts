@@ -141,10 +141,10 @@ function planSearch(db: Connection, shape: FileShape, log: Logger): Step[] {
   return steps;
 }
 
-/** The native tokenizer of the original's third index is an extension we do not have; asking for it shows whether somebody loaded it. */
+/** The native tokenizer of the original's third index is an extension; it is looked up only when there is text to take apart. */
 function tokenizerWorks(db: Connection): boolean {
   try {
-    db.get("SELECT rowid FROM messages_fts_cjk LIMIT 1");
+    db.database.prepare("SELECT rowid FROM messages_fts_cjk WHERE messages_fts_cjk MATCH 'a' LIMIT 1").get();
     return true;
   } catch {
     return false; // "no such tokenizer", or the table is gone: every INSERT into messages would fail the same way

@@ -1,4 +1,5 @@
 // From what a person or a model types to an expression FTS5 accepts. Word characters are Unicode's, not JavaScript's `\w`.
+import { sliceCodePoints } from "../../kit/code-points.ts";
 
 const MAX_QUERY = 2048;
 const WORD = String.raw`[\p{L}\p{N}\p{M}_]`;
@@ -15,9 +16,7 @@ const OPERATOR_AT_EDGE = /^\s*(?:AND|OR|NOT)(?=\s|$)|(?:^|(?<=\s))(?:AND|OR|NOT)
 /** Empty when nothing searchable is left. */
 export function sanitiseQuery(query: string): string {
   const phrases: string[] = [];
-  const held = [...query.replaceAll("\u0000", "").replace(/[\ue000\ue001]/g, "")]
-    .slice(0, MAX_QUERY)
-    .join("")
+  const held = sliceCodePoints(query.replace(/[\0\ue000\ue001]/g, ""), 0, MAX_QUERY)
     .replace(PHRASE, (phrase) => `\ue000${phrases.push(phrase) - 1}\ue001`)
     .replaceAll('"', " ")
     .replace(/[+{}():^]/g, " ")

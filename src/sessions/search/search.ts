@@ -1,4 +1,5 @@
 // Search over everything said and heard.
+import { sliceCodePoints } from "../../kit/code-points.ts";
 import { plainText } from "../content.ts";
 import type { StoreCore } from "../core.ts";
 import { isQuerySyntax, sqliteCode } from "../sqlite-errors.ts";
@@ -244,4 +245,4 @@ function contextOf(core: StoreCore, sessionId: string, id: number): SearchHit["c
   );
 }
 
-const cut = (text: string) => [...text.slice(0, 2 * CONTEXT_CHARS)].slice(0, CONTEXT_CHARS).join("");
+const cut = (text: string) => sliceCodePoints(text, 0, CONTEXT_CHARS);

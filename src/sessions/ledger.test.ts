@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { temporaryStore } from "../../test/support/session-store.ts";
+import type { Ledger } from "../llm/gate.ts";
+import type { ModelCallRow, SessionStore } from "./store.ts";
+
+const base: ModelCallRow = {
+  task: "main",
+  sessionId: "a",
+  model: "m",
+  provider: "p",
+  baseUrl: "http://x",
+  apiMode: "chat_completions",
+  startedAt: Date.UTC(2026, 0, 2, 12) / 1000,
+  ms: 12,
+  outcome: "ok",
+  inputTokens: 10,
+  outputTokens: 5,
+  cacheReadTokens: 3,
+  cacheWriteTokens: null,
+  reasoningTokens: 2,
+  costUsd: 0.25,
+  costStatus: "estimated",
+  costSource: "snapshot",
+};
+
+test("the store satisfies the gate's ledger", () => {
+  const asLedger = (store: SessionStore): Ledger => store;
+  assert.ok(asLedger);
+});
+
+test("one call is one row, and adds to its session and to the session's per-model line", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  await store.recordCall({ ...base, bytes: 100, commonBytes: 90, cause: "compression" });
+  await store.recordCall({ ...base, costUsd: 0.5, costStatus: "actual", provider: "q" });
+  const session = await store.get("a");
+  assert.deepEqual(
+    [
+      session?.inputTokens,
+      session?.outputTokens,
+      session?.cacheReadTokens,
+      session?.cacheWriteTokens,
+      session?.apiCallCount,
+    ],
+    [20, 10, 6, 0, 2],
+  );
+  assert.deepEqual(
+    [session?.estimatedCostUsd, session?.actualCostUsd, session?.costStatus, session?.billingProvider],
+    [0.25, 0.5, "actual", "p"],
+  );
+  const other = new DatabaseSync(path);
+  t.after(() => other.close());
+  assert.deepEqual(
+    other
+      .prepare(
+        "SELECT billing_provider AS p, api_call_count AS n, input_tokens AS i FROM session_model_usage ORDER BY 1",
+      )
+      .all()
+      .map((row) => ({ ...row })),
+    [
+      { p: "p", n: 1, i: 10 },
+      { p: "q", n: 1, i: 10 },
+    ],
+  );
+  const row = other
+    .prepare("SELECT bytes, common_bytes, cause, cache_write_tokens FROM model_calls WHERE id = 1")
+    .get();
+  assert.deepEqual({ ...row }, { bytes: 100, common_bytes: 90, cause: "compression", cache_write_tokens: null });
+});
+
+test("an unknown cost stays unknown, whatever comes after it", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  await store.recordCall({ ...base, costUsd: null, costStatus: "unknown" });
+  await store.recordCall(base);
+  assert.equal((await store.get("a"))?.costStatus, "unknown");
+  const totals = (await store.usage({ by: "purpose" })).get("main");
+  assert.deepEqual([totals?.calls, totals?.costUsd, totals?.unknownCostCalls], [2, 0.25, 1]);
+});
+
+test("a session's spending covers its lineage and its subagents, not its branches", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const child = await store.continueAfterCompression("a", []);
+  await store.create({ id: "sub", parentSessionId: child, source: "subagent", modelConfig: { _delegate_from: child } });
+  await store.branch(child, "branch");
+  for (const sessionId of ["a", child, "sub", "branch"]) await store.recordCall({ ...base, sessionId });
+  for (const session of ["a", child, "sub"])
+    assert.deepEqual(await store.spent({ session }), { usd: 0.75, tokens: 54 });
+  assert.deepEqual(await store.spent({ session: "branch" }), { usd: 0.25, tokens: 18 });
+});
+
+test("spending is asked for by job and by local day, also for calls without a session or of a deleted one", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const noon = new Date(2026, 5, 1, 12);
+  await store.recordCall({ ...base, startedAt: noon.getTime() / 1000 });
+  await store.recordCall({ ...base, sessionId: null, jobId: "j", startedAt: noon.getTime() / 1000 + 3600 });
+  await store.recordCall({ ...base, sessionId: "never-created", startedAt: noon.getTime() / 1000 + 86_400 });
+  await store.delete("a");
+  assert.equal((await store.spent({ day: noon })).usd, 0.5);
+  assert.equal((await store.spent({ job: "j" })).usd, 0.25);
+  assert.deepEqual([...(await store.usage({ by: "day" })).keys()], ["2026-06-01", "2026-06-02"]);
+});
+
+test("a refused call is recorded and counts nowhere", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  await store.recordCall({
+    ...base,
+    outcome: "refused",
+    inputTokens: null,
+    outputTokens: null,
+    cacheReadTokens: null,
+    costUsd: null,
+    costStatus: "unknown",
+  });
+  const session = await store.get("a");
+  assert.deepEqual([session?.apiCallCount, session?.costStatus], [0, null]);
+  assert.equal((await store.usage({ by: "model" })).size, 0);
+});
