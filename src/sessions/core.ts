@@ -91,9 +91,9 @@ export class StoreCore {
     try {
       return await attempt();
     } catch (error) {
-      const mendable =
-        error instanceof StoreError && isIndexDamage(error.cause) && !this.#indexRebuilt && !this.db.readOnly;
-      if (!mendable) throw error;
+      const damaged = error instanceof StoreError && error.code === "damaged";
+      if (!damaged || this.#indexRebuilt || this.db.readOnly) throw error;
+      if (!isIndexDamage(error.cause) && !onlyIndexDamaged(this.db)) throw error;
       this.#indexRebuilt = true;
       this.log.warn("the search index is damaged and is being rebuilt from the messages", error);
       await this.#queue.run("ordinary", () => rebuildSearch(this.db));
@@ -147,5 +147,15 @@ export class StoreCore {
   #assertWritable(): void {
     this.#assertOpen();
     if (this.db.readOnly) throw new StoreError("read_only", `${this.db.path} was opened for reading only`);
+  }
+}
+
+/** SQLite's own check of the whole file blames nothing but the search index. */
+function onlyIndexDamaged(db: Connection): boolean {
+  try {
+    const lines = db.all<{ quick_check: string }>("PRAGMA quick_check").map((row) => row.quick_check);
+    return lines.length > 0 && lines.every((line) => /fts5/i.test(line));
+  } catch {
+    return false; // a file that cannot even be checked is not ours to mend
   }
 }
