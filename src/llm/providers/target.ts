@@ -38,7 +38,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   const { provider, baseUrl, apiMode, custom } = runtime;
   const settings = modelSettings(options.config);
   const configured = options.ignoreConfiguredWindow ? undefined : settings.contextLength;
-  let probed: ProbedModel | null = null;
+  const asked: { answer: ProbedModel | null } = { answer: null };
   const window = await contextLengthOf({
     provider,
     model,
@@ -47,8 +47,10 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     customModel: custom?.models[model]?.contextLength,
     learned: options.learned,
     probe: async () => {
-      probed = (await options.probe?.(runtime, model)) ?? null;
-      return probed?.contextLength ?? null;
+      asked.answer = (await options.probe?.(runtime, model)) ?? null;
+      const own = asked.answer?.contextLength ?? null;
+      const cap = asked.answer?.numCtx ? settings.ollamaNumCtx : undefined;
+      return own && cap ? Math.min(own, cap) : own;
     },
   });
   const facts = provider === "demo" ? null : await modelFacts(provider, model, baseUrl);
@@ -57,7 +59,10 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(model) : {}), ...custom?.headers };
   const body = {
     ...(onOpenRouter(baseUrl) ? openRouterBody(options.config, model) : {}),
-    ...ollamaBody(runtime, settings.ollamaNumCtx ?? numCtxOf(probed)),
+    ...ollamaBody(
+      runtime,
+      asked.answer?.numCtx ? window.tokens : (settings.ollamaNumCtx ?? statedFor(runtime, configured)),
+    ),
     ...custom?.extraBody,
   };
   return {
@@ -83,6 +88,7 @@ function ollamaBody(runtime: RuntimeProvider, numCtx: number | undefined): Reado
   return numCtx && runtime.apiMode === "chat_completions" ? { options: { num_ctx: numCtx } } : {};
 }
 
-function numCtxOf(probed: ProbedModel | null): number | undefined {
-  return probed?.numCtx;
+/** A window the user stated is also the one Ollama shall load the model with. */
+function statedFor(runtime: RuntimeProvider, configured: number | undefined): number | undefined {
+  return runtime.localServer === "ollama" ? configured : undefined;
 }

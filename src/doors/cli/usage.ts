@@ -1,0 +1,113 @@
+// `hermes usage`: what the model calls of this home took, per purpose, model or day.
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { UsageTotals } from "../../sessions/store.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+const GROUPS = ["purpose", "model", "day"] as const;
+
+interface UsageFlags {
+  readonly days?: number;
+  readonly session?: string;
+  readonly by: (typeof GROUPS)[number];
+  readonly json?: true;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  command
+    .description("show tokens and cost of model calls")
+    .addOption(new Option("--days <N>", "only the last N days").argParser(wholeDays))
+    .option("--session <ID>", "only this conversation, with its side calls")
+    .addOption(new Option("--by <GROUP>", "group by").choices(GROUPS).default("purpose"))
+    .option("--json", "machine-readable")
+    .action((flags: UsageFlags) => show(flags, ctx));
+}
+
+async function show(flags: UsageFlags, ctx: CliContext): Promise<void> {
+  const store = await ctx.store();
+  const sessionId = flags.session === undefined ? undefined : await store.resolveId(flags.session);
+  if (sessionId === null) {
+    throw new ExitError(1, `No session "${flags.session}". \`hermes sessions list\` shows them.`);
+  }
+  const rows = await store.usage({
+    by: flags.by,
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(flags.days === undefined ? {} : { sinceSeconds: ctx.clock.now() / 1000 - flags.days * 86_400 }),
+  });
+  const total = sum([...rows.values()]);
+  if (flags.json) {
+    const groups = [...rows].map(([key, totals]) => ({ [flags.by]: key, ...asJson(totals) }));
+    ctx.io.out(
+      `${JSON.stringify({ by: flags.by, session_id: sessionId ?? null, days: flags.days ?? null, rows: groups, total: asJson(total) }, null, 2)}\n`,
+    );
+    return;
+  }
+  if (rows.size === 0) {
+    ctx.io.out("No model calls recorded for this selection.\n");
+    return;
+  }
+  ctx.io.out(table(flags.by, rows, total));
+  if (total.unknownCostCalls > 0) {
+    const calls = total.unknownCostCalls === 1 ? "1 call is" : `${total.unknownCostCalls} calls are`;
+    ctx.io.out(`\nThe cost of ${calls} unknown and not part of the sum.\n`);
+  }
+}
+
+function table(by: string, rows: ReadonlyMap<string, UsageTotals>, total: UsageTotals): string {
+  const head = [by, "calls", "cache read", "cache write", "fresh input", "output", "reasoning", "cost"];
+  const lines = [
+    head,
+    ...[...rows].map(([key, totals]) => cells(key, totals)),
+    ...(rows.size > 1 ? [cells("total", total)] : []),
+  ];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  const render = (line: readonly string[]) =>
+    line
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join("  ");
+  return `${lines.map((line) => render(line).trimEnd()).join("\n")}\n`;
+}
+
+function cells(key: string, totals: UsageTotals): readonly string[] {
+  const { calls, cacheReadTokens, cacheWriteTokens, inputTokens, outputTokens, reasoningTokens } = totals;
+  const counts = [calls, cacheReadTokens, cacheWriteTokens, inputTokens, outputTokens, reasoningTokens];
+  return [key, ...counts.map((count) => count.toLocaleString("en-US")), costText(totals)];
+}
+
+/** An unknown cost is never shown as 0. */
+function costText({ calls, costUsd, unknownCostCalls }: UsageTotals): string {
+  if (calls > 0 && unknownCostCalls === calls) return "unknown";
+  const known = `$${costUsd.toFixed(costUsd !== 0 && costUsd < 0.01 ? 6 : 2)}`;
+  return unknownCostCalls > 0 ? `${known} + unknown` : known;
+}
+
+function asJson(totals: UsageTotals) {
+  return {
+    calls: totals.calls,
+    input_tokens: totals.inputTokens,
+    output_tokens: totals.outputTokens,
+    cache_read_tokens: totals.cacheReadTokens,
+    cache_write_tokens: totals.cacheWriteTokens,
+    reasoning_tokens: totals.reasoningTokens,
+    cost_usd: totals.calls > 0 && totals.unknownCostCalls === totals.calls ? null : totals.costUsd,
+    unknown_cost_calls: totals.unknownCostCalls,
+  };
+}
+
+function sum(rows: readonly UsageTotals[]): UsageTotals {
+  const add = (field: keyof UsageTotals) => rows.reduce((total, row) => total + row[field], 0);
+  return {
+    calls: add("calls"),
+    inputTokens: add("inputTokens"),
+    outputTokens: add("outputTokens"),
+    cacheReadTokens: add("cacheReadTokens"),
+    cacheWriteTokens: add("cacheWriteTokens"),
+    reasoningTokens: add("reasoningTokens"),
+    costUsd: add("costUsd"),
+    unknownCostCalls: add("unknownCostCalls"),
+  };
+}
+
+function wholeDays(value: string): number {
+  if (/^[1-9]\d{0,4}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError("It takes a whole number of days, 1 or more.");
+}

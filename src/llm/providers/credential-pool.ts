@@ -1,0 +1,178 @@
+// Several keys of one provider: which one is used next, and how long an exhausted one rests. Pure; the file is somebody else's.
+import type { ClassifiedError } from "../errors/classify.ts";
+import { extractRetryDelaySeconds, parseAbsoluteTimestamp } from "../errors/retry-after.ts";
+
+/** One entry of `credential_pool.<provider>` in auth.json. Times are Unix seconds. */
+export interface PoolEntry {
+  readonly id: string;
+  readonly label?: string;
+  readonly auth_type?: "api_key" | "oauth";
+  readonly priority?: number;
+  readonly source?: string;
+  readonly access_token?: string;
+  readonly refresh_token?: string | null;
+  readonly expires_at?: number | string | null;
+  readonly base_url?: string | null;
+  readonly last_status?: "ok" | "exhausted" | null;
+  readonly last_status_at?: number | null;
+  readonly last_error_code?: number | null;
+  readonly last_error_reason?: string | null;
+  readonly last_error_message?: string | null;
+  readonly last_error_reset_at?: number | null;
+  readonly request_count?: number;
+}
+
+export type PoolStrategy = "fill_first" | "round_robin" | "random" | "least_used";
+
+export interface PoolErrorContext {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly reset_at?: unknown;
+  readonly resets_at?: unknown;
+  readonly retry_until?: unknown;
+}
+
+const COOLDOWN_401 = 5 * 60;
+const COOLDOWN = 60 * 60;
+
+export class CredentialPool {
+  readonly provider: string;
+  readonly #strategy: PoolStrategy;
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #leased = new Set<string>();
+  #entries: readonly PoolEntry[];
+  #currentId: string | null = null;
+
+  /** `now` in milliseconds. */
+  constructor(options: {
+    readonly provider: string;
+    readonly entries: readonly PoolEntry[];
+    readonly strategy?: PoolStrategy;
+    readonly now?: () => number;
+    readonly random?: () => number;
+  }) {
+    this.provider = options.provider;
+    this.#entries = options.entries.map((entry) => ({ ...entry }));
+    this.#strategy = options.strategy ?? "fill_first";
+    this.#now = options.now ?? Date.now;
+    this.#random = options.random ?? Math.random;
+  }
+
+  /** The entries as they stand now, to be written back. */
+  get entries(): readonly PoolEntry[] {
+    return this.#entries;
+  }
+
+  get current(): PoolEntry | null {
+    return this.#entries.find((entry) => entry.id === this.#currentId) ?? null;
+  }
+
+  /** Usable entries by priority. */
+  available(): readonly PoolEntry[] {
+    const now = this.#now() / 1000;
+    return this.#entries.filter((entry) => restsUntil(entry) <= now).toSorted(byOrder);
+  }
+
+  /** The entry for the next request, or null when all rest. Counts the use. */
+  select(): PoolEntry | null {
+    const usable = this.available();
+    const chosen = this.#choose(usable);
+    this.#currentId = chosen?.id ?? null;
+    if (!chosen) return null;
+    const recovered =
+      chosen.last_status === "exhausted" ? ({ last_status: "ok", last_error_reset_at: null } as const) : {};
+    return this.#change(chosen.id, { ...recovered, request_count: (chosen.request_count ?? 0) + 1 });
+  }
+
+  /** The key in use is spent: it rests, the next one takes over. */
+  markExhaustedAndRotate(failure: {
+    readonly statusCode?: number;
+    readonly errorContext?: PoolErrorContext;
+  }): PoolEntry | null {
+    const current = this.current ?? this.select();
+    if (!current) return null;
+    const { statusCode, errorContext = {} } = failure;
+    const now = this.#now() / 1000;
+    this.#change(current.id, {
+      last_status: "exhausted",
+      last_status_at: now,
+      last_error_code: statusCode ?? null,
+      last_error_reason: errorContext.reason ?? null,
+      last_error_message: errorContext.message ?? null,
+      last_error_reset_at: resetTime(errorContext, now),
+    });
+    return this.select();
+  }
+
+  /** A key for a child agent, one nobody else holds if there is one. */
+  lease(): { readonly entry: PoolEntry; release(): void } | null {
+    const usable = this.available();
+    const entry = usable.find(({ id }) => !this.#leased.has(id)) ?? usable[0];
+    if (!entry) return null;
+    this.#leased.add(entry.id);
+    return { entry, release: () => void this.#leased.delete(entry.id) };
+  }
+
+  #choose(usable: readonly PoolEntry[]): PoolEntry | undefined {
+    switch (this.#strategy) {
+      case "random":
+        return usable[Math.floor(this.#random() * usable.length)];
+      case "least_used":
+        return usable.toSorted((a, b) => (a.request_count ?? 0) - (b.request_count ?? 0))[0];
+      case "round_robin": {
+        const last = this.current;
+        const after = usable.find((entry) => last && byOrder(entry, last) > 0);
+        return after ?? usable[0];
+      }
+      default:
+        return usable[0];
+    }
+  }
+
+  #change(id: string, change: Partial<PoolEntry>): PoolEntry | null {
+    this.#entries = this.#entries.map((entry) => (entry.id === id ? { ...entry, ...change } : entry));
+    return this.#entries.find((entry) => entry.id === id) ?? null;
+  }
+}
+
+export type PoolAction = "retry_same" | "refresh" | "rotate" | "leave";
+
+/** What the pool does about a failure. `again` = this key failed the same way just before. */
+export function poolAction(
+  failure: Pick<ClassifiedError, "reason" | "statusCode" | "message">,
+  facts: { readonly again: boolean; readonly canRefresh: boolean },
+): PoolAction {
+  switch (failure.reason) {
+    case "billing":
+      return "rotate";
+    case "rate_limit":
+      return facts.again || /usage_limit_reached/i.test(failure.message) ? "rotate" : "retry_same";
+    case "auth":
+      // A 403 is about what the account may do; a fresh token may do no more.
+      if (failure.statusCode === 403) return "leave";
+      return facts.canRefresh && !facts.again ? "refresh" : "rotate";
+    default:
+      return "leave";
+  }
+}
+
+function restsUntil(entry: PoolEntry): number {
+  if (entry.last_status !== "exhausted") return 0;
+  if (entry.last_error_reset_at) return entry.last_error_reset_at;
+  return (entry.last_status_at ?? 0) + (entry.last_error_code === 401 ? COOLDOWN_401 : COOLDOWN);
+}
+
+function resetTime(context: PoolErrorContext, now: number): number | null {
+  for (const value of [context.reset_at, context.resets_at, context.retry_until]) {
+    const time = parseAbsoluteTimestamp(value);
+    if (time !== null) return time;
+  }
+  const delay = extractRetryDelaySeconds(context.message ?? "");
+  return delay === null ? null : now + delay;
+}
+
+/** By priority, entries of one priority by id. */
+function byOrder(a: PoolEntry, b: PoolEntry): number {
+  return (a.priority ?? 0) - (b.priority ?? 0) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+}
