@@ -19,6 +19,8 @@ export interface ApprovalOutcome {
   readonly userDeny?: boolean;
   readonly userApproved?: boolean;
   readonly outcome?: "denied" | "timeout";
+  /** Nobody could be asked yet: the question stays open, and the model is told to wait for the user. */
+  readonly pending?: boolean;
 }
 
 /** The one check in front of every command. Tools hold it through their context. */

@@ -53,6 +53,8 @@ export interface ToolContext extends RunContext {
   readonly toolNames: ReadonlySet<string>;
   /** HERMES_WRITE_SAFE_ROOT, split: outside these directories no tool writes. Absent or empty: no such limit. */
   readonly writeSafeRoots?: readonly string[];
+  /** One variable of the home's environment; absent where a tool must not look at it. */
+  env?(name: string): string | undefined;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
   /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */

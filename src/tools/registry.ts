@@ -1,9 +1,10 @@
 // A tool is one file that registers itself when it is imported. There is no central list anywhere.
 import type { z } from "zod";
+import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
-import type { ContentPart } from "../llm/messages.ts";
+import type { ContentPart, HistoryMessage } from "../llm/messages.ts";
 import type { JsonSchema } from "../llm/wire.ts";
-import type { TextOrigin, ToolContext } from "./context.ts";
+import type { TextOrigin, ToolContext, ToolState } from "./context.ts";
 import { isZodSchema, jsonSchemaOf } from "./schema.ts";
 
 /** What a handler gives back: text for the model, or parts with a text that stands in for them. */
@@ -49,6 +50,10 @@ interface ToolTraits {
   readonly textOrigin?: TextOrigin;
   /** Merged over the schema each time the list is made. */
   readonly dynamicSchema?: () => Partial<{ description: string; parameters: JsonSchema }>;
+  /** The tool's own time limit for one call in milliseconds; the loop gives a call up some time after it. */
+  readonly timeoutMs?: (args: Readonly<Record<string, unknown>>, config: Config) => number | undefined;
+  /** Reads back from a resumed conversation what this family keeps in it. */
+  readonly hydrate?: (state: ToolState, history: readonly HistoryMessage[]) => void;
   /** The result when the arguments do not pass, for tools whose results have a shape of their own. */
   readonly onInvalid?: (problem: string) => ToolOutput;
 }

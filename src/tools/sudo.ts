@@ -1,0 +1,60 @@
+// Lets a command use sudo with the user's password, which only ever travels through the command's standard input.
+import { rewriteSudo } from "../safety/rewrite.ts";
+import type { ExecuteResult } from "../sandbox/environment.ts";
+import type { StateKey, ToolContext } from "./context.ts";
+
+const PROBE_MS = 3000;
+const ASK_MS = 45_000;
+const REFUSED = /sorry, try again|incorrect password|no password was provided/i;
+const NEEDS_PASSWORD = /sudo: (a password is required|a terminal is required|no tty present)/i;
+
+const remembered: StateKey<{ password: string | null }> = {
+  name: "sudo",
+  create: () => ({ password: null }),
+};
+
+export interface SudoCommand {
+  readonly command: string;
+  /** One password line for each sudo. */
+  readonly stdin?: string;
+  /** A sudo that had a valid ticket reads no password and leaves it to the command, which may print it. */
+  mask(output: string): string;
+  /** One line for the model when sudo could not work. */
+  tip(result: ExecuteResult): string;
+}
+
+export async function prepareSudo(command: string, ctx: ToolContext): Promise<SudoCommand> {
+  const { command: rewritten, count } = rewriteSudo(command, true);
+  if (count === 0) return { command, mask: (output) => output, tip: () => "" };
+  const known = ctx.state.of(remembered);
+  const password = (await worksWithoutPassword(ctx)) ? null : await findPassword(known, ctx);
+  const tip = (result: ExecuteResult) => {
+    if (REFUSED.test(result.output)) known.password = null;
+    if (!NEEDS_PASSWORD.test(result.output)) return "";
+    return "\nTip: sudo needs a password here. Ask the user to set SUDO_PASSWORD in ~/.hermes/.env, or do without sudo.";
+  };
+  if (password === null) return { command, mask: (output) => output, tip };
+  return {
+    command: rewritten,
+    stdin: `${password}\n`.repeat(count),
+    mask: (output) => (password === "" ? output : output.replaceAll(password, "***")),
+    tip,
+  };
+}
+
+/** Also true where there is no sudo at all: the command itself will say so. */
+async function worksWithoutPassword({ environment, signal }: ToolContext): Promise<boolean> {
+  if (environment.kind !== "local") return false;
+  const { exitCode } = await environment.execute("sudo -n true", { timeoutMs: PROBE_MS, signal, stateless: true });
+  return exitCode === 0 || exitCode === 127;
+}
+
+async function findPassword(known: { password: string | null }, ctx: ToolContext): Promise<string | null> {
+  const fromEnvironment = ctx.env?.("SUDO_PASSWORD");
+  if (fromEnvironment !== undefined) return fromEnvironment;
+  if (known.password === null && ctx.interactive) {
+    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(ASK_MS)]);
+    known.password = (await ctx.ask({ kind: "sudo" }, signal)).text;
+  }
+  return known.password;
+}

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { shellContext } from "../../test/support/shell-context.ts";
+import { configSchema } from "../home/config/schema.ts";
+import type { ApprovalOutcome } from "../safety/decision.ts";
+import type { ToolContext } from "./context.ts";
+import { dispatch } from "./dispatch.ts";
+import { registry } from "./registry.ts";
+import "./terminal.ts";
+
+async function open(t: TestContext, given: Partial<ToolContext> = {}) {
+  const shell = await shellContext(t, given);
+  const terminal = async (command: unknown, extra: Record<string, unknown> = {}) =>
+    JSON.parse((await dispatch(registry, "terminal", { command, ...extra }, shell.ctx)) as string);
+  return { ...shell, terminal };
+}
+const decision = (outcome: Partial<ApprovalOutcome>) => {
+  const asked: string[] = [];
+  const decide = async (command: string) => {
+    asked.push(command);
+    return { approved: true, message: "", description: null, patternKey: null, ...outcome };
+  };
+  return { guard: { decide }, asked };
+};
+
+test("a command gives its output and exit code, and the directory only when it changed", async (t) => {
+  const { terminal, project } = await open(t);
+  await mkdir(join(project, "sub"));
+  assert.deepEqual(await terminal("echo out; echo err >&2"), { output: "out\nerr", exit_code: 0, error: null });
+  assert.deepEqual(await terminal("cd sub"), { output: "", exit_code: 0, error: null, cwd: join(project, "sub") });
+  assert.equal((await terminal("pwd")).output, join(project, "sub"));
+});
+
+test("a workdir holds for one call", async (t) => {
+  const { terminal, project, root } = await open(t);
+  await mkdir(join(project, "sub"));
+  assert.equal((await terminal("pwd", { workdir: "sub" })).output, join(project, "sub"));
+  assert.equal((await terminal("pwd", { workdir: "~" })).output, root);
+  const missing = await terminal("pwd", { workdir: "/no/such" });
+  assert.deepEqual([missing.output, /does not exist/.test(missing.note)], ["/", true]);
+  assert.equal((await terminal("pwd")).output, project);
+});
+
+test("a command that is no text is refused in the shape of a command's result", async (t) => {
+  const { terminal } = await open(t);
+  for (const command of [undefined, 5, { a: 1 }, "  "]) {
+    const result = await terminal(command);
+    assert.deepEqual([result.output, result.exit_code, result.status], ["", -1, "error"]);
+    assert.match(result.error, /command/);
+  }
+});
+
+test("time limits are checked before anything runs", async (t) => {
+  const { guard, asked } = decision({});
+  const { terminal } = await open(t, { guard });
+  assert.match((await terminal("true", { timeout: 0 })).error, /at least 1/);
+  assert.match((await terminal("true", { timeout: 601 })).error, /600 seconds.*background=true/);
+  assert.deepEqual(asked, []);
+});
+
+test("what would not end in the foreground is not started there", async (t) => {
+  const { guard, asked } = decision({});
+  const { terminal } = await open(t, { guard });
+  const result = await terminal("sleep 1 &");
+  assert.deepEqual([result.exit_code, result.status, asked.length], [-1, "error", 0]);
+  assert.match(result.error, /background=true/);
+});
+
+test("nothing runs without the guard's leave", async (t) => {
+  const refused = await open(t, decision({ approved: false, message: "BLOCKED: no", patternKey: "k" }));
+  const blocked = await refused.terminal("touch ran");
+  assert.deepEqual(blocked, { output: "", exit_code: -1, error: "BLOCKED: no", status: "blocked" });
+  assert.equal((await refused.terminal("touch ran", { background: true })).status, "blocked");
+  await assert.rejects(readFile(join(refused.project, "ran")));
+
+  const waiting = await open(
+    t,
+    decision({ approved: false, pending: true, message: "wait", description: "d", patternKey: "k" }),
+  );
+  assert.deepEqual(await waiting.terminal("touch ran"), {
+    output: "",
+    exit_code: -1,
+    error: "wait",
+    status: "pending_approval",
+    approval_pending: true,
+    command: "touch ran",
+    description: "d",
+    pattern_key: "k",
+  });
+});
+
+test("the guard sees the command as it was written, and consent is told", async (t) => {
+  const { guard, asked } = decision({ userApproved: true, description: "recursive delete" });
+  const { terminal } = await open(t, { guard });
+  assert.match((await terminal("echo  'as is'")).approval, /recursive delete/);
+  assert.deepEqual(asked, ["echo  'as is'"]);
+});
+
+const workdirs: readonly [string, boolean][] = [
+  ["/tmp/a b", true],
+  ["~/проект-1/日本", true],
+  ["C:\\x+@=,", true],
+  ["/tmp; ls", false],
+  ["$(pwd)", false],
+  ["a'b", false],
+];
+for (const [workdir, allowed] of workdirs) {
+  test(`a workdir ${JSON.stringify(workdir)} is ${allowed ? "taken" : "refused"}`, async (t) => {
+    const { terminal } = await open(t);
+    assert.equal((await terminal("true", { workdir })).status, allowed ? undefined : "blocked");
+  });
+}
+
+test("a timeout keeps the output and says so", async (t) => {
+  const { terminal } = await open(t);
+  const result = await terminal("echo before; sleep 60", { timeout: 1 });
+  assert.equal(result.exit_code, 124);
+  assert.match(result.output, /^before\n(Terminated\n)?\[Command timed out after 1s\]$/);
+  assert.match(result.hint, /timeout/);
+});
+
+test("an interrupt keeps the output and says so", async (t) => {
+  const abort = new AbortController();
+  const { terminal } = await open(t, { signal: abort.signal });
+  setTimeout(() => abort.abort(), 300);
+  const result = await terminal("sleep 60");
+  assert.equal(result.exit_code, 130);
+  assert.match(result.output, /\[Command interrupted\]$/);
+});
+
+test("exit codes are explained where they are no failure, and hints are given where they are", async (t) => {
+  const { terminal } = await open(t);
+  assert.match((await terminal("echo a | grep b")).exit_code_meaning, /No match/);
+  assert.match((await terminal("no-such-program-here")).hint, /not found/);
+});
+
+test("control sequences and secrets do not reach the model", async (t) => {
+  const { terminal } = await open(t, { redact: (text) => text.replaceAll("hunter2", "***") });
+  assert.equal((await terminal("printf '\\033[31mred\\033[0m hunter2\\n\\n'")).output, "red ***");
+});
+
+test("long output keeps its ends, and the whole of it in a file", async (t) => {
+  const redact = (text: string) => text.replaceAll("hunter2", "***");
+  const { terminal, ctx } = await open(t, { redact, config: configSchema.parse({ tool_output: { max_bytes: 1000 } }) });
+  const old = join(ctx.home.cacheDir, "terminal-output", "old.txt");
+  await mkdir(join(ctx.home.cacheDir, "terminal-output"), { recursive: true });
+  await writeFile(old, "");
+  await utimes(old, 1000, 1000);
+  const result = await terminal("echo begin; for i in $(seq 300); do echo hunter2 line; done; echo end");
+  const total = "begin\n".length + 300 * "hunter2 line\n".length + "end\n".length;
+  assert.match(result.output, /^begin\n/);
+  assert.match(result.output, /end$/);
+  assert.ok(
+    result.output.includes(`\n\n... [OUTPUT TRUNCATED - ${total - 1000} chars omitted out of ${total} total] ...\n\n`),
+  );
+  assert.equal(result.output_total_chars, total);
+  const whole = await readFile(result.full_output_path, "utf8");
+  assert.equal(whole.split("\n").filter((line) => line === "*** line").length, 300);
+  assert.ok(result.truncation_note);
+  await assert.rejects(readFile(old), "files of last week are gone");
+});
+
+test("a password for sudo travels through standard input alone, once per sudo", async (t) => {
+  const { terminal, environment } = await open(t, {
+    env: (name) => (name === "SUDO_PASSWORD" ? "pa'ss word" : undefined),
+  });
+  // A stand-in for sudo: refuses without a password, reads one line when told to, and runs the rest.
+  await environment.execute(`mkdir bin; cat > bin/sudo; chmod +x bin/sudo; export PATH="$PWD/bin:$PATH"`, {
+    stdin: `#!/bin/bash
+[ "$1" = -n ] && exit 1
+[ "$1" = -S ] || { echo "sudo: a password is required"; exit 1; }
+read -r password; shift 3; echo "args: $*, password: $password"; "$@"
+`,
+    timeoutMs: 5000,
+    signal: new AbortController().signal,
+  });
+  // The probe for a sudo without password runs outside the session's state and so meets the machine's own sudo, if any.
+  const result = await terminal("sudo echo one && sudo echo two");
+  if (/args:/.test(result.output)) {
+    assert.equal(result.output, "args: echo one, password: ***\none\nargs: echo two, password: ***\ntwo");
+  }
+  assert.doesNotMatch(JSON.stringify(result), /pa'ss word/);
+});
+
+test("a background process is started, named, and told how to follow", async (t) => {
+  const { terminal } = await open(t);
+  const result = await terminal("sleep 60", { background: true });
+  assert.match(result.session_id, /^proc_[0-9a-f]{12}$/);
+  assert.deepEqual(
+    { ...result, session_id: "", pid: 0, hint: "" },
+    { output: "Background process started", session_id: "", pid: 0, exit_code: 0, error: null, hint: "" },
+  );
+  assert.match(result.hint, /poll or wait/);
+});
+
+test("notify wins over watch, and a session that cannot be told says so", async (t) => {
+  const { terminal } = await open(t);
+  const both = await terminal("true", { background: true, notify_on_complete: true, watch_patterns: ["x"] });
+  assert.equal(both.notify_on_complete, true);
+  assert.ok(both.watch_patterns_ignored);
+  assert.ok(both.notify_unsupported);
+  const watched = await terminal("true", { background: true, watch_patterns: ["x"] });
+  assert.deepEqual(watched.watch_patterns, ["x"]);
+});
+
+test("gh gets its token on standard input, without a pty", async (t) => {
+  const { terminal } = await open(t);
+  assert.match((await terminal("gh auth login --with-token < t", { background: true, pty: true })).pty_note, /token/);
+  assert.match((await terminal("true", { pty: true })).pty_note, /background=true/);
+});

@@ -1,0 +1,92 @@
+// The tools of one session, collected once: what the model is shown, and how its calls are answered.
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { ToolDefinition } from "../llm/wire.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import type { AvailabilityCache } from "./availability.ts";
+import type { TextOrigin, ToolContext } from "./context.ts";
+import { toolDefinitions } from "./definitions.ts";
+import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
+import type { ToolOutput, ToolRegistry } from "./registry.ts";
+import { limitResult, limitTurn, resultLimit, sizeLimits } from "./result-size.ts";
+import { environmentResultStore } from "./result-store.ts";
+import { createToolState, type OwnedToolState } from "./state.ts";
+import { chooseToolsets } from "./toolsets.ts";
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+export interface ToolboxOptions {
+  readonly registry: ToolRegistry;
+  readonly availability: AvailabilityCache;
+  readonly platform: string;
+  readonly config: Config;
+  /** `--toolsets` of this run. */
+  readonly toolsets?: readonly string[];
+  readonly delegated?: boolean;
+  readonly environment: Environment;
+  readonly contextLength: number;
+  readonly log: Logger;
+  env(name: string): string | undefined;
+}
+
+/**
+ * - `definitions` never changes after opening: same order, same bytes in every request.
+ * - `call` never rejects; a tool outside this session answers like one that does not exist.
+ */
+export interface Toolbox {
+  readonly definitions: readonly ToolDefinition[];
+  readonly names: ReadonlySet<string>;
+  readonly toolsets: readonly string[];
+  /** Toolset names nobody knows. */
+  readonly unknown: readonly string[];
+  readonly state: OwnedToolState;
+  call(name: string, args: Arguments, ctx: ToolContext): Promise<ToolOutput>;
+  prepare(name: string, args: Arguments): Arguments;
+  limitResult(result: SizedResult, ctx: { readonly sessionId: string }): Promise<string>;
+  limitBatch(results: readonly SizedResult[], ctx: { readonly sessionId: string }): Promise<readonly string[]>;
+  textOrigin(name: string): TextOrigin | undefined;
+  timeoutMs(name: string, args: Arguments): number | undefined;
+  hydrate(history: readonly HistoryMessage[]): void;
+}
+
+export interface SizedResult {
+  readonly callId: string;
+  readonly name: string;
+  readonly text: string;
+}
+
+export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
+  const { registry, environment, config } = options;
+  const chosen = chooseToolsets(options, registry);
+  const facts = { env: (name: string) => options.env(name), platform: options.platform };
+  const definitions = await toolDefinitions(chosen.tools, { ...options, facts });
+  const names = new Set(definitions.map((definition) => definition.function.name));
+  const limits = sizeLimits(options.contextLength);
+  const state = createToolState();
+  const entryOf = (name: string) => (names.has(name) ? registry.get(name) : undefined);
+  return {
+    definitions,
+    names,
+    toolsets: chosen.toolsets,
+    unknown: chosen.unknown,
+    state,
+    call: async (name, args, ctx) =>
+      entryOf(name) ? dispatch(registry, name, args, ctx) : toolError(`Unknown tool: ${name}`),
+    prepare(name, args) {
+      const entry = entryOf(name);
+      return entry ? prepareArguments(entry, args) : args;
+    },
+    limitResult: ({ callId, name, text }, { sessionId }) =>
+      limitResult(callId, text, resultLimit(entryOf(name), limits), environmentResultStore(environment, sessionId)),
+    async limitBatch(results, { sessionId }) {
+      const limited = await limitTurn(results, limits.perTurn, environmentResultStore(environment, sessionId));
+      return limited.map(({ text }) => text);
+    },
+    textOrigin: (name) => entryOf(name)?.spec.textOrigin,
+    timeoutMs: (name, args) => entryOf(name)?.spec.timeoutMs?.(args, config),
+    hydrate(history) {
+      for (const name of names) entryOf(name)?.spec.hydrate?.(state, history);
+    },
+  };
+}
