@@ -1,7 +1,7 @@
 // Turns a command line into the programs it would run, wherever they hide: behind sudo, in substitutions, in `-c` texts.
 import type { Command, Group, Redirection, Script, SimpleCommand, Word, WordPart } from "../shell/ast.ts";
 import { parseCommandLine } from "../shell/parse.ts";
-import { type Field, resolveText, resolveWord } from "../shell/resolve.ts";
+import { resolveText, resolveWord } from "../shell/resolve.ts";
 import { createScope, type Scope } from "../shell/scope.ts";
 import { isForkBomb } from "./fork-bomb.ts";
 import {
@@ -22,6 +22,8 @@ import { unwrap } from "./wrappers.ts";
 
 /** Texts inside texts; an honest command needs two or three. */
 const MAX_PAYLOAD_DEPTH = 10;
+/** Of all texts together: a short line can spell out a long one again and again. */
+const MAX_READ_CHARS = 600_000;
 
 export function analyseCommand(command: string): Analysis {
   const found = new Finder();
@@ -40,6 +42,7 @@ interface Frame extends Context {
   readonly background: boolean;
   readonly assignments: readonly { readonly name: string; readonly value: string }[];
   readonly redirects: readonly Redirect[];
+  readonly nameSubstitutions: readonly Substitution[];
 }
 
 class Finder implements Analysis {
@@ -52,9 +55,11 @@ class Finder implements Analysis {
   tooDeep = false;
   private readonly scope: Scope = createScope();
   private cwd: string | null = null;
+  private readChars = 0;
 
   readText(text: string, context: Context): readonly Invocation[] {
-    if (context.depth > MAX_PAYLOAD_DEPTH) {
+    this.readChars += text.length;
+    if (context.depth > MAX_PAYLOAD_DEPTH || this.readChars > MAX_READ_CHARS) {
       this.tooDeep = true;
       return [];
     }
@@ -92,7 +97,13 @@ class Finder implements Analysis {
     const redirects = this.readRedirects(group.redirections, context);
     if (redirects.length === 0) return inside;
     // The group's own redirections stand for themselves, as those of a command without a name.
-    const own = this.add([], { ...context, background, assignments: [], redirects });
+    const own = this.add([], {
+      ...context,
+      background,
+      assignments: [],
+      redirects,
+      nameSubstitutions: [],
+    });
     return [...inside, ...own];
   }
 
@@ -104,15 +115,20 @@ class Finder implements Analysis {
       return { name, value: text };
     });
     const redirects = this.readRedirects(command.redirections, context);
-    const args = command.words.flatMap((word, index) => this.readArgs(word, context, index === 0));
+    const [first, ...others] = command.words;
+    const nameSubstitutions = first ? this.readWord(first, context) : [];
+    const name = first ? resolveWord(first, this.scope, "command") : [];
+    const args = [
+      ...name.map((text) => ({ text, substitutions: nameSubstitutions })),
+      ...others.flatMap((word) => this.readArgs(word, context)),
+    ];
     this.readLoopVariable(args);
-    return this.add(args, { ...context, background, assignments, redirects });
+    return this.add(args, { ...context, background, assignments, redirects, nameSubstitutions });
   }
 
-  private readArgs(word: Word, context: Context, isFirst: boolean): readonly Arg[] {
+  private readArgs(word: Word, context: Context): readonly Arg[] {
     const substitutions = this.readWord(word, context);
-    const fields: readonly Field[] = resolveWord(word, this.scope, isFirst ? "command" : "argument");
-    return fields.map(({ text }) => ({ text, substitutions }));
+    return resolveWord(word, this.scope, "argument").map((text) => ({ text, substitutions }));
   }
 
   /** `for x in a b`: x may be either. */
@@ -173,11 +189,13 @@ class Finder implements Analysis {
       rest = args.slice(inner.commandAt);
     }
     const path = rest[0]?.text ?? "";
-    if (rest.length === 0 && frame.redirects.length === 0 && assignments.length === 0) return [];
+    const isNothing = rest.length === 0 && frame.redirects.length === 0 && assignments.length === 0;
+    if (isNothing && frame.nameSubstitutions.length === 0) return [];
     const dynamic = path.startsWith("-") && via.length === 0;
     const invocation: Invocation = {
       program: dynamic ? "" : (matchWatchedProgram(path) ?? programName(path)),
       path,
+      nameSubstitutions: frame.nameSubstitutions,
       args: dynamic ? rest : rest.slice(1),
       via,
       assignments,
@@ -189,10 +207,15 @@ class Finder implements Analysis {
     };
     this.invocations.push(invocation);
     this.texts.push(rest.map(({ text }) => text).join(" "));
-    if (invocation.program === "cd" || invocation.program === "pushd") {
-      this.cwd = invocation.args.find(({ text }) => !text.startsWith("-"))?.text ?? "~";
-    }
+    if (invocation.program === "cd" || invocation.program === "pushd") this.changeDirectory(invocation);
     return [invocation, ...payloadsOf(invocation).flatMap((payload) => this.readPayload(payload, invocation, frame))];
+  }
+
+  private changeDirectory({ args }: Invocation): void {
+    const target = args.find(({ text }) => !/^-./.test(text))?.text ?? "~";
+    if (target === "-") this.cwd = null;
+    else if (/^[/~$]/.test(target)) this.cwd = target;
+    else if (this.cwd !== null) this.cwd = `${this.cwd}/${target}`;
   }
 
   private readPayload(payload: Payload, owner: Invocation, frame: Frame): readonly Invocation[] {
@@ -211,6 +234,7 @@ class Finder implements Analysis {
       background: frame.background,
       assignments: [],
       redirects: [],
+      nameSubstitutions: [],
     });
   }
 
@@ -236,6 +260,7 @@ class Finder implements Analysis {
           ...context,
           background: false,
           assignments: [],
+          nameSubstitutions: [],
           redirects: targets.map((target) => ({ operator: ">", fd: "", target, heredoc: null, substitutions: [] })),
         },
       ),

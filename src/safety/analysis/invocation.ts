@@ -6,6 +6,8 @@ export interface Invocation {
   readonly program: string;
   /** The name as it was written. */
   readonly path: string;
+  /** What the name itself expands from: `$(curl ...)` as a command. */
+  readonly nameSubstitutions: readonly Substitution[];
   readonly args: readonly Arg[];
   /** What it is run through, outermost first. */
   readonly via: readonly Wrapper[];

@@ -6,8 +6,9 @@ interface WrapperSpec extends OptionSpec {
   readonly operands?: number;
   /** `NAME=value` words in front of the command. */
   readonly assignments?: boolean;
-  /** With one of these letters it runs nothing. */
+  /** With one of these it runs nothing, or nothing that stands as words behind it. */
   readonly idle?: string;
+  readonly idleLongs?: readonly string[];
 }
 
 const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
@@ -29,7 +30,7 @@ const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
     assignments: true,
   },
   doas: { short: "uC" },
-  env: { short: "uC", long: ["unset", "chdir"], assignments: true },
+  env: { short: "uC", long: ["unset", "chdir"], assignments: true, idle: "S", idleLongs: ["split-string"] },
   exec: { short: "a" },
   command: { idle: "vV" },
   builtin: {},
@@ -83,6 +84,7 @@ export function unwrap(program: string, args: readonly string[]): Unwrapped | nu
   if (!spec) return null;
   const options = readOptions(args, { ...spec, stopAtOperand: true });
   if (spec.idle && options.letters.some((letter) => spec.idle?.includes(letter))) return null;
+  if (spec.idleLongs?.some((name) => options.longs.includes(name))) return null;
   let at = options.firstOperand;
   if (program === "env" && args[at] === "-") at++;
   const assignments: { name: string; value: string }[] = [];

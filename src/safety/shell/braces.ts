@@ -14,22 +14,21 @@ export function expandBraces(text: string): readonly string[] {
   return done;
 }
 
+/** The first pair of braces with a comma of its own; one pass, however many braces there are. */
 function findList(text: string): { before: string; items: readonly string[]; after: string } | null {
-  for (let open = text.indexOf("{"); open >= 0; open = text.indexOf("{", open + 1)) {
-    const items: string[] = [];
-    let depth = 0;
-    let from = open + 1;
-    for (let at = open; at < text.length; at++) {
-      const char = text[at];
-      if (char === "{") depth++;
-      else if (char === "," && depth === 1) {
-        items.push(text.slice(from, at));
-        from = at + 1;
-      } else if (char === "}" && --depth === 0) {
-        if (items.length === 0) break;
-        return { before: text.slice(0, open), items: [...items, text.slice(from, at)], after: text.slice(at + 1) };
-      }
+  const open: { at: number; commas: number[] }[] = [];
+  let best: { at: number; commas: readonly number[]; end: number } | null = null;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === "{") open.push({ at, commas: [] });
+    else if (char === ",") open.at(-1)?.commas.push(at);
+    else if (char === "}") {
+      const pair = open.pop();
+      if (pair && pair.commas.length > 0 && (!best || pair.at < best.at)) best = { ...pair, end: at };
     }
   }
-  return null;
+  if (!best) return null;
+  const cuts = [best.at, ...best.commas, best.end];
+  const items = cuts.slice(1).map((cut, index) => text.slice((cuts[index] ?? 0) + 1, cut));
+  return { before: text.slice(0, best.at), items, after: text.slice(best.end + 1) };
 }

@@ -1,7 +1,7 @@
 // One command: simple, grouped, `case`, or a function definition.
-import type { Assignment, Command, Group, Redirection, Script, Word } from "./ast.ts";
+import type { Assignment, Command, Group, Redirection, Script, SimpleCommand, Word } from "./ast.ts";
 import { readDelimiter } from "./heredoc.ts";
-import { atReserved, endsWord, type Reader, type ScriptEnd, skipBlanks } from "./reader.ts";
+import { atReserved, descend, endsWord, type Reader, type ScriptEnd, skipBlanks } from "./reader.ts";
 import { readArray, readWord } from "./word.ts";
 
 export interface Grammar {
@@ -14,6 +14,16 @@ const KEYWORDS = new Set(["if", "then", "elif", "else", "while", "until", "do", 
 const ASSIGNMENT = /[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]\n]*\])?\+?=/y;
 const DESCRIPTOR = /(?:[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})(?=[<>])/y;
 const REDIRECTION = /&>>|&>|<<<|<<-|<<|<>|<&|<|>>|>&|>\||>/y;
+
+export const emptyCommand = (at: number): SimpleCommand => ({
+  type: "simple",
+  keywords: [],
+  assignments: [],
+  words: [],
+  redirections: [],
+  start: at,
+  end: at,
+});
 
 interface Draft {
   readonly keywords: string[];
@@ -144,15 +154,7 @@ function readGroup(reader: Reader, grammar: Grammar, start: number): Command | n
   if (reader.text[reader.at] === "(") {
     const condition = grammar.readArithmetic(reader);
     if (condition) {
-      return {
-        type: "simple",
-        keywords: [],
-        assignments: [],
-        words: [condition],
-        redirections: [],
-        start,
-        end: reader.at,
-      };
+      return { ...emptyCommand(start), words: [condition], end: reader.at };
     }
     return readBody(reader, grammar, start, { kind: "subshell", close: ")" });
   }
@@ -248,7 +250,7 @@ function takeBrackets(reader: Reader): boolean {
 
 function readDefinition(reader: Reader, grammar: Grammar, head: { name: string; start: number }): Group {
   grammar.skipNewlines(reader);
-  const body = readCommand(reader, grammar);
+  const body = descend(reader, emptyCommand(reader.at), () => readCommand(reader, grammar));
   const script: Script = {
     pipelines: [{ commands: [body], joiner: "", joinerStart: body.end, start: body.start, end: body.end }],
   };

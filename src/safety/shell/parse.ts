@@ -2,7 +2,7 @@
 // the words around it are still kept as commands, so that a caller who looks for trouble sees too much rather than too little.
 import { findArithmeticEnd } from "./arithmetic.ts";
 import type { Command, Joiner, ParsedLine, Pipeline, Script, Word } from "./ast.ts";
-import { readCommand } from "./command.ts";
+import { emptyCommand, readCommand } from "./command.ts";
 import { takeNewline } from "./heredoc.ts";
 import { atReserved, descend, type Reader, type ScriptEnd, skipBlanks } from "./reader.ts";
 import { readWord } from "./word.ts";
@@ -81,18 +81,10 @@ function skipNewlines(reader: Reader): void {
 }
 
 function parseCommand(reader: Reader): Command {
-  return descend(reader, nothing(reader), () => readCommand(reader, { parseScript, skipNewlines, readArithmetic }));
+  return descend(reader, emptyCommand(reader.at), () =>
+    readCommand(reader, { parseScript, skipNewlines, readArithmetic }),
+  );
 }
-
-const nothing = (reader: Reader): Command => ({
-  type: "simple",
-  keywords: [],
-  assignments: [],
-  words: [],
-  redirections: [],
-  start: reader.at,
-  end: reader.at,
-});
 
 /** `((...))` as a command; null when it does not close as arithmetic. */
 function readArithmetic(reader: Reader): Word | null {

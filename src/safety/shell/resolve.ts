@@ -3,18 +3,15 @@ import type { Script, Word, WordPart } from "./ast.ts";
 import { expandBraces } from "./braces.ts";
 import type { Scope } from "./scope.ts";
 
-export interface Field {
-  readonly text: string;
-  readonly word: Word;
-}
-
 /** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
 export type Position = "command" | "argument";
 
 const SPLIT = "\0";
 const MAX_ALTERNATIVES = 8;
+/** As long as the longest command that is read; expansions past it are dropped. */
+const MAX_TEXT_CHARS = 128_000;
 
-export function resolveWord(word: Word, scope: Scope, position: Position): readonly Field[] {
+export function resolveWord(word: Word, scope: Scope, position: Position): readonly string[] {
   let texts = [""];
   let quoted = false;
   let braces = false;
@@ -26,14 +23,14 @@ export function resolveWord(word: Word, scope: Scope, position: Position): reado
     } else {
       if (part.type !== "arithmetic" && part.quoted) quoted = true;
       const values = partValues(part, scope, position);
-      texts = texts.flatMap((text) => values.map((value) => text + value)).slice(0, MAX_ALTERNATIVES);
+      texts = texts.flatMap((text) => values.map((value) => bounded(text, value))).slice(0, MAX_ALTERNATIVES);
     }
   }
   const whole = braces ? texts.flatMap(expandBraces) : texts;
   return whole
     .flatMap((text) => (text.includes(SPLIT) ? text.split(SPLIT).filter((piece) => piece !== "") : [text]))
     .filter((text) => text !== "" || quoted)
-    .map((text) => ({ text: text.replace(CONTROL, ""), word }));
+    .map((text) => text.replace(CONTROL, ""));
 }
 
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/g;
@@ -44,11 +41,14 @@ export function resolveText(word: Word, scope: Scope): string {
 }
 
 function textOf(parts: readonly WordPart[], scope: Scope): string {
-  return parts
-    .map((part) => (part.type === "literal" ? part.text : (partValues(part, scope, "argument")[0] ?? "")))
-    .join("")
-    .replaceAll(SPLIT, " ");
+  let text = "";
+  for (const part of parts) {
+    text = part.type === "literal" ? text + part.text : bounded(text, partValues(part, scope, "argument")[0] ?? "");
+  }
+  return text.replaceAll(SPLIT, " ");
 }
+
+const bounded = (text: string, more: string) => (text.length > MAX_TEXT_CHARS ? text : text + more);
 
 function partValues(part: Exclude<WordPart, { type: "literal" }>, scope: Scope, position: Position): readonly string[] {
   if (part.type === "arithmetic") return [position === "command" ? "" : part.source];

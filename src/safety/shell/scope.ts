@@ -4,12 +4,17 @@ export interface Scope {
   set(name: string, values: readonly string[]): void;
 }
 
+/** Longer values are not followed: `a=$a$a` doubles with every line. */
+const MAX_VALUE_CHARS = 8192;
+
 export function createScope(): Scope {
   const values = new Map<string, readonly string[]>();
   return {
     get: (name) => values.get(name),
     set: (name, given) => {
-      values.set(name, given.slice(0, 8));
+      const followed = given.filter((value) => value.length <= MAX_VALUE_CHARS).slice(0, 8);
+      if (followed.length > 0 || given.length === 0) values.set(name, followed);
+      else values.delete(name);
     },
   };
 }

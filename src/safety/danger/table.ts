@@ -1,0 +1,58 @@
+// The categories that are asked about, in the order in which they win.
+import type { RuleGroup, Scene } from "../scene.ts";
+import { added } from "./added.ts";
+import { chmodRun } from "./chmod-run.ts";
+import { containers } from "./containers.ts";
+import { copiesAndEdits } from "./copies-edits.ts";
+import { decodedCode } from "./decoded-code.ts";
+import { deletion } from "./delete.ts";
+import { disk } from "./disk.ts";
+import { git } from "./git.ts";
+import { inlineCode } from "./inline-code.ts";
+import { massDelete } from "./mass-delete.ts";
+import { ownProcess } from "./own-process.ts";
+import { permissions } from "./permissions.ts";
+import { remoteCode } from "./remote-code.ts";
+import { sensitiveWrites } from "./sensitive-writes.ts";
+import { sql } from "./sql.ts";
+import { sudo } from "./sudo.ts";
+import { system } from "./system.ts";
+import { windows } from "./windows.ts";
+
+const GROUPS: readonly RuleGroup[] = [
+  deletion,
+  windows,
+  permissions,
+  disk,
+  sql,
+  system,
+  remoteCode,
+  decodedCode,
+  sensitiveWrites,
+  copiesAndEdits,
+  massDelete,
+  ownProcess,
+  containers,
+  inlineCode,
+  git,
+  chmodRun,
+  sudo,
+  added,
+];
+
+export interface Danger {
+  readonly key: string;
+  readonly reason: string;
+  /** Place in the table; the lowest wins. */
+  readonly rank: number;
+}
+
+const RULES = GROUPS.flatMap(({ reason, rules }) => rules.map((rule) => ({ rule, reason })));
+
+export const DANGER_KEYS: readonly string[] = RULES.map(({ rule }) => rule.key);
+
+export function findDanger(scene: Scene): Danger | null {
+  const rank = RULES.findIndex(({ rule }) => rule.matches(scene));
+  const found = RULES[rank];
+  return found ? { key: found.rule.key, reason: found.reason, rank } : null;
+}

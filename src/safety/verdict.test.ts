@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { DANGER_KEYS } from "./danger/table.ts";
+import { HARDLINE_KEYS } from "./hardline.ts";
+import { type ClassifyOptions, classifyCommand } from "./verdict.ts";
+
+interface Case {
+  readonly command: string;
+  readonly verdict: "allow" | "ask" | "block";
+  readonly category: string | null;
+}
+
+const directory = join(import.meta.dirname, "..", "..", "test", "fixtures", "commands");
+const options: ClassifyOptions = {
+  home: "/home/me/.hermes",
+  osHome: "/home/me",
+  sudoPasswordSet: false,
+  denyGlobs: [],
+};
+
+const files = readdirSync(directory).map((name) => ({
+  name,
+  cases: readFileSync(join(directory, name), "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): Case => JSON.parse(line)),
+}));
+const cases = files.flatMap((file) => file.cases);
+
+for (const file of files) {
+  test(`every command of ${file.name} gets its verdict and category`, () => {
+    const wrong = file.cases.flatMap(({ command, verdict, category }) => {
+      const got = classifyCommand(command, options);
+      if (got.verdict === verdict && got.category === category) return [];
+      return [`${JSON.stringify(command)}: wanted ${verdict} (${category}), got ${got.verdict} (${got.category})`];
+    });
+    assert.deepEqual(wrong, []);
+  });
+}
+
+test("every key of both tables has a command that reaches it", () => {
+  const reached = new Set(cases.map(({ category }) => category));
+  const unreachable = ["fork bomb"];
+  const missing = [...HARDLINE_KEYS, ...DANGER_KEYS].filter((key) => !reached.has(key) && !unreachable.includes(key));
+  assert.deepEqual(missing, []);
+  assert.ok(cases.length >= 300);
+});
+
+test("a sudo that reads its password is only asked about when a password is stored", () => {
+  const verdict = classifyCommand("sudo -S ls", { ...options, sudoPasswordSet: true });
+  assert.equal(verdict.category, "sudo with privilege flag (stdin/askpass/shell/list)");
+  assert.equal(verdict.verdict, "ask");
+});
+
+test("a glob of the user blocks in any case, in payloads and behind quotes", () => {
+  const denying = { ...options, denyGlobs: ["Terraform destroy*", "*~/.hermes/secret*"] };
+  for (const command of [
+    "terraform destroy -auto-approve",
+    "ls && TERRAFORM destroy",
+    "bash -c 'terraform destroy'",
+    "terra''form destroy",
+    "cat /home/me/.hermes/secret.txt",
+  ]) {
+    const verdict = classifyCommand(command, denying);
+    assert.equal(verdict.verdict, "block", command);
+    assert.equal(verdict.hardline, false);
+    assert.match(verdict.reason, /approvals\.deny/);
+  }
+  assert.equal(classifyCommand("terraform plan", denying).verdict, "allow");
+});
+
+test("a command too long, too dense or too nested to read is refused for good", () => {
+  const huge = [
+    `${"echo x;".repeat(20_000)}`,
+    "a".repeat(4097),
+    ";".repeat(25_000),
+    `${"$(".repeat(500)}ls${")".repeat(500)}`,
+    `${"eval ".repeat(200)}ls`,
+  ];
+  for (const command of huge) {
+    const verdict = classifyCommand(command, options);
+    assert.equal(verdict.category, "command parser limit exceeded");
+    assert.equal(verdict.hardline, true);
+  }
+});
+
+// A quadratic reader would need minutes for these; the runner's timeout is the judge.
+test("the longest readable commands are judged in reasonable time", () => {
+  const pieces = [
+    "echo 'a b' $(ls) \"`pwd`\" $x | grep x && ",
+    "((",
+    "$((",
+    "`",
+    "$(",
+    "<<E ",
+    "{a,b}",
+    "{",
+    "[[ x ",
+    "case x in a) ",
+    "cat <<E\n$(ls)\nE\n",
+    "f() {",
+    "a=$a$a;",
+    "'",
+    '"',
+    "\\\n",
+    "rm /*?*?*?*;",
+    "> x ",
+    "bash -c 'ls';",
+  ];
+  for (const piece of pieces) {
+    const verdict = classifyCommand(`${piece.repeat(Math.floor(100_000 / piece.length))}\nls`, options);
+    assert.ok(["allow", "ask", "block"].includes(verdict.verdict));
+  }
+});
