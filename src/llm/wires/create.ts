@@ -7,24 +7,20 @@ export interface RenderingWire extends Wire {
   render(request: ModelRequest): Promise<RenderedRequest>;
 }
 
-const PROTOCOLS: Readonly<Partial<Record<ApiMode, () => Promise<Protocol>>>> = {
+const PROTOCOLS: Readonly<Record<ApiMode, () => Promise<Protocol>>> = {
   chat_completions: async () => (await import("./chat/protocol.ts")).chatProtocol,
+  anthropic_messages: async () => (await import("./anthropic/protocol.ts")).anthropicProtocol,
+  codex_responses: async () => (await import("./responses/protocol.ts")).responsesProtocol,
 };
-
-async function load(mode: ApiMode): Promise<Protocol> {
-  const protocol = await PROTOCOLS[mode]?.();
-  if (!protocol) throw new Error(`The ${mode} wire is not part of this build.`);
-  return protocol;
-}
 
 /** The wire of an API mode. Its module is loaded with the first request. */
 export function createWire(mode: ApiMode, ports: WirePorts): RenderingWire {
   return {
     async *stream(request, signal) {
-      yield* drive(await load(mode), request, signal, ports);
+      yield* drive(await PROTOCOLS[mode](), request, signal, ports);
     },
     async render(request) {
-      return (await load(mode)).render(request);
+      return (await PROTOCOLS[mode]()).render(request);
     },
   };
 }

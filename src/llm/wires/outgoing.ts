@@ -8,7 +8,18 @@ const IMAGE_REMOVED = "[image content removed — server does not support images
 export function prepareMessages({ target, messages, cacheTtl = "5m" }: ModelRequest): readonly OutgoingMessage[] {
   const { images, cacheLayout } = target.profile;
   const seen = images ? messages : messages.map(withoutImages);
-  return cacheLayout === "none" ? seen : applyCacheControl(seen, { ttl: cacheTtl, layout: cacheLayout });
+  if (cacheLayout === "none" || cacheTtl === "off") return seen;
+  const marked = applyCacheControl(seen, { ttl: cacheTtl, layout: cacheLayout });
+  return cacheLayout === "envelope" ? marked.map(withParts) : marked;
+}
+
+/** Text as a part in every message: a marker that moves on then takes only a key with it and leaves the shape as it was. */
+function withParts(message: OutgoingMessage): OutgoingMessage {
+  const content = partsOf(message);
+  if (content.length === 0) return message;
+  if (message.role === "system" || message.role === "assistant") return { ...message, content };
+  const { api_content: _, ...rest } = message;
+  return { ...rest, content };
 }
 
 /** The content as parts, blank texts left out. */

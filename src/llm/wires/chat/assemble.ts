@@ -3,6 +3,7 @@ import { FreshCallIds } from "../../call-ids.ts";
 import type { AssistantMessage, FinishReason, Message, ToolCall } from "../../messages.ts";
 import { normalizeUsage, type Usage } from "../../usage.ts";
 import type { ModelError, ModelEvent } from "../../wire.ts";
+import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
 import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
@@ -164,13 +165,6 @@ export class ChatAssembler implements Assembler {
       finish_reason: finish,
     };
   }
-}
-
-/** The answer ended without its last word. What had come is reported beside the failure. */
-export function cutOff(sawAnything: boolean): WireFailure {
-  return sawAnything
-    ? new WireFailure({ message: "The connection was lost before the answer was complete.", code: "stream_cut" })
-    : new WireFailure({ message: "The server ended the stream without an answer.", code: "empty_stream" });
 }
 
 function finishReason(raw: unknown): FinishReason | null {

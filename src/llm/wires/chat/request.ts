@@ -3,6 +3,7 @@ import { contentToSend, type OutgoingMessage } from "../../cache-control.ts";
 import { CallIdsOnWire } from "../../call-ids.ts";
 import type { AssistantMessage, ToolCall } from "../../messages.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
+import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
 import { asText, isRecord, type Json } from "../json.ts";
 import { partsOf, prepareMessages } from "../outgoing.ts";
@@ -45,7 +46,7 @@ export function renderChatMessages(messages: readonly OutgoingMessage[], target:
 }
 
 function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnWire): Json {
-  const content = renderContent(message);
+  const content = renderContent(message, target);
   switch (message.role) {
     case "system": {
       const developer = target.profile.developerRole && /gpt-5|codex/i.test(target.model);
@@ -77,13 +78,13 @@ function echoesReasoning({ profile, provider, model, baseUrl }: Target): boolean
   return profile.echoReasoning || needsReasoningEcho(provider, model, baseUrl);
 }
 
-function renderContent(message: OutgoingMessage): string | readonly Json[] {
+function renderContent(message: OutgoingMessage, { profile }: Target): string | readonly Json[] {
   const content = contentToSend(message);
   if (typeof content === "string" || content === null) return content ?? "";
   const parts = partsOf(message);
   // Many servers take a list from nobody but the user; a list of plain text says nothing that a string does not.
   const plain = parts.every((part) => part.type === "text" && !part.cache_control);
-  if (plain && message.role !== "user") return parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  if (plain && message.role !== "user" && profile.cacheLayout !== "envelope") return parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
   return parts.length > 0 ? parts : "";
 }
 
@@ -114,9 +115,4 @@ function chatHeaders(target: Target, stream: boolean): Record<string, string> {
     ...(routed && /claude/i.test(target.model) && { "x-anthropic-beta": "fine-grained-tool-streaming-2025-05-14" }),
     ...lowerCased(target.headers),
   };
-}
-
-/** Header names in one case, so that a target's own header replaces ours instead of standing beside it. */
-export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }

@@ -1,0 +1,184 @@
+import { FreshCallIds } from "../../call-ids.ts";
+import { repairArguments } from "../../json-repair.ts";
+import type { AssistantMessage, Message, ToolCall } from "../../messages.ts";
+import { normalizeUsage } from "../../usage.ts";
+import type { ModelError, ModelEvent } from "../../wire.ts";
+import { cutOff } from "../cut-off.ts";
+import type { Assembler } from "../drive.ts";
+import { failureFrom, WireFailure } from "../failure.ts";
+import { asRecord, asText, type Json } from "../json.ts";
+import type { ServerEvent } from "../transport.ts";
+import { type AnthropicAnswer, fromAnthropicResponse } from "./response.ts";
+
+const ERROR_STATUS: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+type GrowingBlock = Record<string, unknown> & { type?: unknown };
+
+export class AnthropicAssembler implements Assembler {
+  finished = false;
+  readonly #ids: FreshCallIds;
+  readonly #blocks = new Map<number, GrowingBlock>();
+  #stop: string | null = null;
+  #usage: Record<string, unknown> = {};
+
+  constructor(history: readonly Message[] = []) {
+    this.#ids = new FreshCallIds(history);
+  }
+
+  push({ data }: ServerEvent): readonly ModelEvent[] {
+    const event = asRecord(data);
+    switch (event.type) {
+      case "message_start":
+        this.#addUsage(asRecord(event.message).usage);
+        return [];
+      case "content_block_start":
+        return this.#open(Number(event.index), asRecord(event.content_block));
+      case "content_block_delta":
+        return this.#grow(Number(event.index), asRecord(event.delta));
+      case "message_delta":
+        this.#addUsage(event.usage);
+        this.#stop = asText(asRecord(event.delta).stop_reason) || this.#stop;
+        return [];
+      case "message_stop":
+        this.finished = true;
+        return [];
+      case "error":
+        throw errorOf(event);
+      default:
+        return [];
+    }
+  }
+
+  whole(body: unknown): readonly ModelEvent[] {
+    const answer = asRecord(body);
+    if (answer.type === "error" || answer.error) throw errorOf(answer);
+    if (!Array.isArray(answer.content))
+      throw failureFrom(body, { code: "bad_answer", fallback: "The server's answer has no content." });
+    this.#addUsage(answer.usage);
+    this.#stop = asText(answer.stop_reason) || "end_turn";
+    return answer.content.map(asRecord).flatMap((block, index) => {
+      const isCall = block.type === "tool_use";
+      return this.#open(index, isCall ? { ...block, input: JSON.stringify(block.input ?? {}) } : block);
+    });
+  }
+
+  end(): readonly ModelEvent[] {
+    if (this.#stop === null) throw cutOff(this.#blocks.size > 0);
+    const answer = fromAnthropicResponse({ content: this.#content(), stop_reason: this.#stop });
+    if (!answer.valid)
+      throw new WireFailure({
+        message: `The model answered with nothing (stop reason ${this.#stop}).`,
+        code: "invalid_response",
+      });
+    return this.#finish(answer);
+  }
+
+  usageSoFar(): readonly ModelEvent[] {
+    if (Object.keys(this.#usage).length === 0) return [];
+    return [{ type: "usage", usage: normalizeUsage(this.#usage, { apiMode: "anthropic_messages" }) }];
+  }
+
+  partial(): ModelError["partial"] | undefined {
+    if (this.#blocks.size === 0) return undefined;
+    const { content, toolCalls } = fromAnthropicResponse({ content: this.#content() });
+    return { text: content ?? "", pendingTools: toolCalls.map((call) => call.name) };
+  }
+
+  #open(index: number, start: Json): readonly ModelEvent[] {
+    const block: GrowingBlock = { ...start };
+    const type = asText(block.type);
+    const before = [...this.#blocks.values()].some((other) => other.type === type && asText(other[type]) !== "");
+    if (type === "tool_use" && typeof block.input !== "string") block.input = "";
+    this.#blocks.set(index, block);
+    if (type === "tool_use") return [{ type: "tool_pending", name: asText(block.name) }];
+    if (type !== "text" && type !== "thinking") return [];
+    // Blocks of one kind are joined in the message; what is shown as it comes is joined the same way.
+    const joint = before ? (type === "text" ? "\n" : "\n\n") : "";
+    const first = asText(block[type]);
+    return joint + first === "" ? [] : [{ type, delta: joint + first }];
+  }
+
+  #grow(index: number, delta: Json): readonly ModelEvent[] {
+    const block = this.#blocks.get(index);
+    if (!block) return [];
+    switch (delta.type) {
+      case "text_delta":
+        block.text = asText(block.text) + asText(delta.text);
+        return [{ type: "text", delta: asText(delta.text) }];
+      case "thinking_delta":
+        block.thinking = asText(block.thinking) + asText(delta.thinking);
+        return [{ type: "thinking", delta: asText(delta.thinking) }];
+      case "signature_delta":
+        block.signature = asText(block.signature) + asText(delta.signature);
+        return [];
+      case "input_json_delta":
+        block.input = asText(block.input) + asText(delta.partial_json);
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  #content(): readonly GrowingBlock[] {
+    return [...this.#blocks].sort(([a], [b]) => a - b).map(([, block]) => block);
+  }
+
+  #finish(answer: AnthropicAnswer): readonly ModelEvent[] {
+    const truncated = answer.finishReason === "length";
+    const cut = new Set<ToolCall>();
+    const calls = answer.toolCalls.map((raw, index): ToolCall => {
+      const repaired = repairArguments(raw.arguments, { truncated });
+      const args = repaired.outcome === "lost" ? raw.arguments : repaired.json;
+      const id = this.#ids.claim(raw.id, raw.name, args, index);
+      const call: ToolCall = { id, type: "function", function: { name: raw.name, arguments: args } };
+      if (repaired.outcome === "lost") cut.add(call);
+      return call;
+    });
+    const finishReason = cut.size > 0 ? "length" : answer.finishReason;
+    const message: AssistantMessage = {
+      role: "assistant",
+      content: answer.content ?? (calls.length > 0 ? null : ""),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(answer.reasoning !== null && { reasoning: answer.reasoning }),
+      ...(answer.reasoningDetails && { reasoning_details: answer.reasoningDetails }),
+      ...(answer.orderedBlocks && { anthropic_content_blocks: recordOrder(answer.orderedBlocks, calls) }),
+      finish_reason: finishReason,
+    };
+    return [
+      ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
+      ...this.usageSoFar(),
+      { type: "done", finishReason, message },
+    ];
+  }
+
+  #addUsage(usage: unknown): void {
+    for (const [key, value] of Object.entries(asRecord(usage))) if (value !== null) this.#usage[key] = value;
+  }
+}
+
+/** Inputs are not recorded twice: the stored calls hold them, with secrets masked. */
+function recordOrder(blocks: readonly Json[], calls: readonly ToolCall[]): readonly Json[] {
+  let next = 0;
+  return blocks.map((block) => {
+    if (block.type !== "tool_use") return block;
+    const call = calls[next++];
+    return { type: "tool_use", id: call?.id ?? block.id, name: block.name, input: {} };
+  });
+}
+
+function errorOf(event: Json): WireFailure {
+  const type = asText(asRecord(event.error).type);
+  const status = ERROR_STATUS[type];
+  return failureFrom(event, { fallback: "The server reported an error inside the stream.", ...(status !== undefined && { status }) });
+}

@@ -1,0 +1,41 @@
+import type { JsonSchema, ToolDefinition } from "../../wire.ts";
+import { asRecord, isRecord, type Json } from "../json.ts";
+
+/** Tools as the Messages API takes them; of two with one name the first stays. */
+export function toAnthropicTools(tools: readonly ToolDefinition[]): readonly Json[] {
+  const names = new Set<string>();
+  return tools.flatMap(({ function: { name, description, parameters } }) => {
+    if (names.has(name)) return [];
+    names.add(name);
+    return [{ name, description, input_schema: toInputSchema(parameters) }];
+  });
+}
+
+/** `auto` unless something else was asked for; any other word is the name of the tool that must be called. */
+export function toAnthropicToolChoice(choice: string | undefined): Json {
+  if (choice === undefined || choice === "auto") return { type: "auto" };
+  return choice === "required" ? { type: "any" } : { type: "tool", name: choice };
+}
+
+function toInputSchema(parameters: JsonSchema): Json {
+  const { oneOf: _, allOf: __, anyOf: ___, ...schema } = asRecord(collapseNullable(parameters));
+  return { ...schema, type: "object", properties: asRecord(schema.properties) };
+}
+
+/** "X or null" becomes X, at every depth: the API knows optional fields, but not nullable ones. */
+function collapseNullable(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(collapseNullable);
+  if (!isRecord(schema)) return schema;
+  const inner: Json = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, collapseNullable(value)]));
+  for (const union of ["anyOf", "oneOf"] as const) {
+    const branches = inner[union];
+    if (!Array.isArray(branches)) continue;
+    const real = branches.filter((branch) => !isRecord(branch) || branch.type !== "null");
+    if (real.length !== 1 || real.length === branches.length) continue;
+    const { [union]: _, ...rest } = inner;
+    return { ...rest, ...asRecord(real[0]), ...(rest.description !== undefined && { description: rest.description }) };
+  }
+  if (!Array.isArray(inner.type) || !inner.type.includes("null")) return inner;
+  const types = inner.type.filter((type) => type !== "null");
+  return { ...inner, type: types.length === 1 ? types[0] : types };
+}

@@ -1,0 +1,74 @@
+// codex_responses: what goes out.
+import { textOf } from "../../messages.ts";
+import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
+import { lowerCased } from "../headers.ts";
+import { hostOf, isHost, joinUrl } from "../hosts.ts";
+import { asText, type Json } from "../json.ts";
+import { prepareMessages } from "../outgoing.ts";
+import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
+import { toResponsesInput } from "./input.ts";
+
+const DEFAULT_INSTRUCTIONS = "You are Hermes, a helpful assistant.";
+
+export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
+  const { target, tools, toolChoice, replay = {} } = request;
+  const maxTokens = request.maxTokens ?? target.profile.defaultMaxTokens;
+  const system = request.messages.filter((message) => message.role === "system").map((message) => textOf(message.content));
+  const stream = request.stream !== false;
+  const body = withCacheKey(
+    {
+      model: target.model,
+      instructions: system.join("\n").trim() === "" ? DEFAULT_INSTRUCTIONS : system.join("\n"),
+      input: toResponsesInput(prepareMessages(request), { issuer: issuerOf(target), replay: replay.codexItems !== false }),
+      ...(tools.length > 0 && {
+        tools: tools.map(({ function: { name, description, parameters } }) => ({
+          type: "function",
+          name,
+          description,
+          parameters,
+          strict: false,
+        })),
+        tool_choice: toolChoice ?? "auto",
+        parallel_tool_calls: true,
+      }),
+      ...reasoningFields(request),
+      ...(maxTokens !== undefined && !isHost(target.baseUrl, "chatgpt.com") && { max_output_tokens: maxTokens }),
+      store: false,
+      stream,
+      ...target.extraBody,
+      ...request.overrides,
+    },
+    request,
+  );
+  return { url: joinUrl(target.baseUrl, "/responses"), headers: responsesHeaders(request, stream), body };
+}
+
+/** Encrypted items can be read by the host that wrote them and by nobody else. */
+export function issuerOf({ baseUrl, provider }: Pick<Target, "baseUrl" | "provider">): string {
+  return hostOf(baseUrl) || provider;
+}
+
+function reasoningFields({ target, reasoning }: ModelRequest): Json {
+  // Models from before the reasoning series refuse both fields.
+  if (!reasoning?.enabled || reasoning.effort === "none" || /(^|\/)(gpt-[34]|chatgpt)/i.test(target.model)) return {};
+  const effort = reasoning.effort === "minimal" ? "low" : (reasoning.effort ?? "medium");
+  return { reasoning: { effort, summary: "auto" }, include: ["reasoning.encrypted_content"] };
+}
+
+function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Json {
+  const given = asText(body.prompt_cache_key);
+  if (given !== "") return { ...body, prompt_cache_key: boundedCacheKey(given) };
+  if ("prompt_cache_key" in body || isHost(target.baseUrl, "githubcopilot.com", "github.ai")) return body;
+  return { ...body, prompt_cache_key: promptCacheKey(messages, tools) };
+}
+
+function responsesHeaders({ target, sessionId }: ModelRequest, stream: boolean): Record<string, string> {
+  const known = target.apiKey !== "" && target.apiKey !== "no-key-required";
+  return {
+    "content-type": "application/json",
+    accept: stream ? "text/event-stream" : "application/json",
+    ...(known && { authorization: `Bearer ${target.apiKey}` }),
+    ...(sessionId && isHost(target.baseUrl, "x.ai") && { "x-grok-conv-id": sessionId }),
+    ...lowerCased(target.headers),
+  };
+}

@@ -1,0 +1,202 @@
+// A Responses stream is built from its finished items and text deltas; the output inside the last event may be null.
+import { FreshCallIds } from "../../call-ids.ts";
+import { repairArguments } from "../../json-repair.ts";
+import type { AssistantMessage, Message, ToolCall } from "../../messages.ts";
+import { normalizeUsage } from "../../usage.ts";
+import type { ModelError, ModelEvent } from "../../wire.ts";
+import { cutOff } from "../cut-off.ts";
+import type { Assembler } from "../drive.ts";
+import { failureFrom, WireFailure } from "../failure.ts";
+import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
+import type { ServerEvent } from "../transport.ts";
+import { isCommentary } from "./input.ts";
+import { fromResponsesOutput, responseFailure, textOfItem } from "./output.ts";
+
+export interface ConsumedResponse {
+  readonly status: string;
+  readonly output: readonly Json[];
+  readonly outputText: string;
+  readonly usage?: unknown;
+  readonly incomplete_details?: unknown;
+}
+
+/** Reads a whole event stream. A stream that ends without its last event counts if anything came. */
+export async function consumeResponsesStream(
+  events: AsyncIterable<unknown>,
+  { onText }: { onText?(delta: string): void } = {},
+): Promise<ConsumedResponse> {
+  const assembler = new ResponsesAssembler({});
+  for await (const data of events) {
+    for (const event of assembler.push({ data })) if (event.type === "text") onText?.(event.delta);
+    if (assembler.finished) break;
+  }
+  return assembler.response();
+}
+
+export class ResponsesAssembler implements Assembler {
+  finished = false;
+  readonly #issuer: string | undefined;
+  readonly #ids: FreshCallIds;
+  readonly #open = new Map<number, Json>();
+  readonly #done = new Map<number, Json>();
+  readonly #thoughts = new Set<string>();
+  readonly #spoken = new Set<string>();
+  #text = "";
+  #terminal: Json | null = null;
+
+  constructor({ issuer, history }: { readonly issuer?: string; readonly history?: readonly Message[] }) {
+    this.#issuer = issuer;
+    this.#ids = new FreshCallIds(history);
+  }
+
+  push({ data }: ServerEvent): readonly ModelEvent[] {
+    const event = asRecord(data);
+    switch (event.type) {
+      case "response.output_item.added":
+        return this.#added(Number(event.output_index), asRecord(event.item));
+      case "response.output_item.done":
+        return this.#finishedItem(event.output_index, asRecord(event.item));
+      case "response.output_text.delta":
+      case "response.refusal.delta":
+        return this.#spoke(Number(event.output_index), asText(event.item_id), asText(event.delta));
+      case "response.reasoning_summary_text.delta":
+      case "response.reasoning_text.delta":
+        return this.#thought(event);
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+        this.finished = true;
+        this.#terminal = { status: event.type.slice("response.".length), ...asRecord(event.response) };
+        if (event.type === "response.failed") throw responseFailure({ ...asRecord(event.response), status: "failed" });
+        return [];
+      case "error":
+        throw failureFrom(event, { fallback: "The server reported an error inside the stream." });
+      default:
+        if (event.type === undefined && event.error) throw failureFrom(event, { fallback: "The server reported an error." });
+        return [];
+    }
+  }
+
+  whole(body: unknown): readonly ModelEvent[] {
+    const response = asRecord(body);
+    if (isRecord(response.error) && response.status === undefined)
+      throw failureFrom(body, { fallback: "The server reported an error." });
+    if (!Array.isArray(response.output) && response.status !== "failed")
+      throw failureFrom(body, { code: "bad_answer", fallback: "The server's answer has no output." });
+    this.#terminal = { status: "completed", ...response };
+    return asList(response.output).map(asRecord).flatMap((item, index) => [
+      ...this.#added(index, item),
+      ...(item.type === "reasoning" ? thoughtsOf(item) : []),
+      ...(item.type === "message" ? this.#spoke(index, asText(item.id), textOfItem(item)) : []),
+      ...this.#finishedItem(index, item),
+    ]);
+  }
+
+  /** The finished response; throws when there is nothing at all. */
+  response(): ConsumedResponse {
+    const output = [...this.#done].sort(([a], [b]) => a - b).map(([, item]) => item);
+    const hasText = output.some((item) => item.type === "message" && !isCommentary(item));
+    if (!hasText && this.#text !== "") output.push(synthesised(this.#text));
+    if (!this.#terminal && output.length === 0)
+      throw new WireFailure({ message: "The stream ended with no terminal response.", code: "empty_stream" });
+    const { status, usage, incomplete_details } = this.#terminal ?? { status: "completed" };
+    return {
+      status: asText(status),
+      output,
+      outputText: this.#text,
+      ...(usage !== undefined && { usage }),
+      ...(incomplete_details !== undefined && incomplete_details !== null && { incomplete_details }),
+    };
+  }
+
+  end(): readonly ModelEvent[] {
+    // Without the last event, an item that was begun and not finished is a lost connection.
+    if (!this.#terminal && this.#open.size > 0) throw cutOff(true);
+    const response = this.response();
+    const answer = fromResponsesOutput(response, this.#issuer === undefined ? {} : { issuer: this.#issuer });
+    const cut = new Set<ToolCall>();
+    const calls = answer.toolCalls.map((raw, index): ToolCall => {
+      const repaired = repairArguments(raw.arguments);
+      const args = repaired.outcome === "lost" ? raw.arguments : repaired.json;
+      const id = this.#ids.claim(raw.callId, raw.name, args, index);
+      const call: ToolCall = {
+        id,
+        type: "function",
+        function: { name: raw.name, arguments: args },
+        call_id: id,
+        ...(raw.itemId && { response_item_id: raw.itemId }),
+      };
+      if (repaired.outcome === "lost") cut.add(call);
+      return call;
+    });
+    const finishReason = cut.size > 0 ? "length" : answer.finishReason;
+    const message: AssistantMessage = {
+      role: "assistant",
+      content: answer.content || (calls.length > 0 ? null : ""),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(answer.reasoning !== null && { reasoning: answer.reasoning }),
+      ...(answer.reasoningItems.length > 0 && { codex_reasoning_items: answer.reasoningItems }),
+      ...(answer.messageItems.length > 0 && { codex_message_items: answer.messageItems }),
+      finish_reason: finishReason,
+    };
+    return [
+      ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
+      ...this.usageSoFar(),
+      { type: "done", finishReason, message },
+    ];
+  }
+
+  usageSoFar(): readonly ModelEvent[] {
+    const usage = this.#terminal?.usage;
+    return isRecord(usage) ? [{ type: "usage", usage: normalizeUsage(usage, { apiMode: "codex_responses" }) }] : [];
+  }
+
+  partial(): ModelError["partial"] | undefined {
+    const items = [...this.#open.values(), ...this.#done.values()];
+    if (items.length === 0 && this.#text === "") return undefined;
+    const calls = items.filter((item) => item.type === "function_call" || item.type === "custom_tool_call");
+    return { text: this.#text, pendingTools: calls.map((item) => asText(item.name)) };
+  }
+
+  #added(index: number, item: Json): readonly ModelEvent[] {
+    this.#open.set(index, item);
+    const isCall = item.type === "function_call" || item.type === "custom_tool_call";
+    return isCall ? [{ type: "tool_pending", name: asText(item.name) }] : [];
+  }
+
+  #finishedItem(index: unknown, item: Json): readonly ModelEvent[] {
+    const at = typeof index === "number" ? index : this.#done.size;
+    this.#open.delete(at);
+    this.#done.set(at, item);
+    return [];
+  }
+
+  #spoke(index: number, id: string, delta: string): readonly ModelEvent[] {
+    if (delta === "") return [];
+    const item = this.#open.get(index) ?? {};
+    if (isCommentary(item)) return [{ type: "thinking", delta }];
+    const place = id || String(index);
+    // Messages are joined by a newline in the answer, so they are joined the same way on the screen.
+    const shown = this.#spoken.size > 0 && !this.#spoken.has(place) ? `\n${delta}` : delta;
+    this.#spoken.add(place);
+    this.#text += shown;
+    return [{ type: "text", delta: shown }];
+  }
+
+  #thought(event: Json): readonly ModelEvent[] {
+    const place = `${event.output_index}/${event.summary_index ?? event.content_index}`;
+    const joint = this.#thoughts.size > 0 && !this.#thoughts.has(place) ? "\n\n" : "";
+    this.#thoughts.add(place);
+    return [{ type: "thinking", delta: joint + asText(event.delta) }];
+  }
+}
+
+function thoughtsOf(item: Json): readonly ModelEvent[] {
+  const text = asList(item.summary).map((part) => asText(asRecord(part).text)).join("\n\n");
+  return text === "" ? [] : [{ type: "thinking", delta: text }];
+}
+
+/** Some servers stream text without ever finishing the message it belongs to. */
+function synthesised(text: string): Json {
+  return { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
+}
