@@ -11,11 +11,19 @@ import { legalHistory } from "./support/histories.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
 import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
 
-const validate = { chat_completions: validateChat, anthropic_messages: validateAnthropic, codex_responses: validateResponses };
+const validate = {
+  chat_completions: validateChat,
+  anthropic_messages: validateAnthropic,
+  codex_responses: validateResponses,
+};
 const system = { role: "system", content: "You are a test." } as const;
 const ports = { fetch: globalThis.fetch, clock: systemClock };
 
-async function render(mode: ApiMode, history: readonly HistoryMessage[], profile: Partial<ProviderProfile> = {}): Promise<string> {
+async function render(
+  mode: ApiMode,
+  history: readonly HistoryMessage[],
+  profile: Partial<ProviderProfile> = {},
+): Promise<string> {
   const target = aTarget(mode, { model: mode === "anthropic_messages" ? "claude-opus-4-6" : "gpt-5", profile });
   const { body } = await createWire(mode, ports).render(aRequest(target, { messages: [system, ...history] }));
   return stringifyWellFormed(body);
@@ -35,7 +43,10 @@ const layouts: readonly [ApiMode, Partial<ProviderProfile>][] = [
 ];
 for (const [mode, profile] of layouts)
   test(`${mode} ${JSON.stringify(profile)}: every history becomes a request that its API accepts`, () =>
-    fc.assert(fc.asyncProperty(legalHistory, async (history) => validate[mode](await render(mode, history, profile))), { numRuns: 150 }));
+    fc.assert(
+      fc.asyncProperty(legalHistory, async (history) => validate[mode](await render(mode, history, profile))),
+      { numRuns: 150 },
+    ));
 
 for (const replay of ["strip", "unsigned-only", "keep"] as const)
   test(`anthropic_messages, thinking "${replay}": thinking goes back as that host wants it`, () =>
@@ -48,7 +59,9 @@ for (const replay of ["strip", "unsigned-only", "keep"] as const)
       { numRuns: 60 },
     ));
 
-const growing: readonly [ApiMode, Partial<ProviderProfile>][] = [...API_MODES.map((mode): [ApiMode, Partial<ProviderProfile>] => [mode, {}]), ["anthropic_messages", { cacheLayout: "native" }],
+const growing: readonly [ApiMode, Partial<ProviderProfile>][] = [
+  ...API_MODES.map((mode): [ApiMode, Partial<ProviderProfile>] => [mode, {}]),
+  ["anthropic_messages", { cacheLayout: "native" }],
   ["chat_completions", { cacheLayout: "envelope" }],
 ];
 for (const [mode, profile] of growing)

@@ -15,7 +15,8 @@ function checkStrings(value: unknown, path = "body"): void {
 }
 
 const markersIn = (value: unknown): number => JSON.stringify(value ?? null).split('"cache_control"').length - 1;
-const notBlank = (text: unknown, path: string) => assert.ok(typeof text === "string" && text.trim() !== "", `${path} is blank`);
+const notBlank = (text: unknown, path: string) =>
+  assert.ok(typeof text === "string" && text.trim() !== "", `${path} is blank`);
 
 export function validateChat(raw: string): void {
   const body: Any = JSON.parse(raw);
@@ -35,9 +36,12 @@ export function validateChat(raw: string): void {
     const path = `messages[${index}]`;
     for (const key of Object.keys(message)) assert.ok(KEYS[message.role]?.includes(key), `${path}.${key} is unknown`);
     if (message.role !== "tool") assert.equal(open.size, 0, `${path}: calls ${[...open]} were not answered`);
-    if (message.role === "user" || message.role === "assistant") assert.notEqual(message.role, previous, `${path} repeats a role`);
-    if (message.role === "system" || message.role === "developer") assert.equal(index, 0, `${path}: system is not first`);
-    if (index > 0 && message.role === "assistant") assert.notEqual(previous, "system", `${path}: the user speaks first`);
+    if (message.role === "user" || message.role === "assistant")
+      assert.notEqual(message.role, previous, `${path} repeats a role`);
+    if (message.role === "system" || message.role === "developer")
+      assert.equal(index, 0, `${path}: system is not first`);
+    if (index > 0 && message.role === "assistant")
+      assert.notEqual(previous, "system", `${path}: the user speaks first`);
     if (Array.isArray(message.content)) {
       assert.ok(message.content.length > 0, `${path}: empty list`);
       for (const part of message.content) if (part.type === "text") notBlank(part.text, path);
@@ -49,7 +53,8 @@ export function validateChat(raw: string): void {
       for (const call of message.tool_calls) {
         assert.ok(call.id && !ids.has(call.id), `${path}: id ${call.id} is used twice`);
         assert.deepEqual(Object.keys(call.function), ["name", "arguments"]);
-        for (const key of Object.keys(call)) assert.ok(["id", "type", "function", "extra_content"].includes(key), `${path}: ${key}`);
+        for (const key of Object.keys(call))
+          assert.ok(["id", "type", "function", "extra_content"].includes(key), `${path}: ${key}`);
         JSON.parse(call.function.arguments);
         ids.add(call.id);
         open.add(call.id);
@@ -74,12 +79,24 @@ export function validateAnthropic(raw: string): void {
     const path = `messages[${index}]`;
     assert.equal(message.role, index % 2 === 0 ? "user" : "assistant", `${path} breaks the alternation`);
     assert.deepEqual(Object.keys(message), ["role", "content"]);
-    if (typeof message.content === "string") return notBlank(message.content, path);
+    if (typeof message.content === "string") {
+      notBlank(message.content, path);
+      return;
+    }
     assert.ok(message.content.length > 0, `${path} is empty`);
-    const uses: string[] = message.content.filter((block: Any) => block.type === "tool_use").map((block: Any) => block.id);
-    const answers: Any[] = [body.messages[index + 1]?.content ?? []].flat().filter((block: Any) => block.type === "tool_result");
-    assert.deepEqual(answers.map((block) => block.tool_use_id).sort(), [...uses].sort(), `${path}: calls and the next message's results differ`);
-    if (index === 0) assert.ok(!message.content.some((block: Any) => block.type === "tool_result"), `${path}: results without calls`);
+    const uses: string[] = message.content
+      .filter((block: Any) => block.type === "tool_use")
+      .map((block: Any) => block.id);
+    const answers: Any[] = [body.messages[index + 1]?.content ?? []]
+      .flat()
+      .filter((block: Any) => block.type === "tool_result");
+    assert.deepEqual(
+      answers.map((block) => block.tool_use_id).sort(),
+      [...uses].sort(),
+      `${path}: calls and the next message's results differ`,
+    );
+    if (index === 0)
+      assert.ok(!message.content.some((block: Any) => block.type === "tool_result"), `${path}: results without calls`);
     let resultsOver = false;
     for (const block of message.content) {
       checkBlock(block, message.role, path, ids);
@@ -92,7 +109,8 @@ export function validateAnthropic(raw: string): void {
 function checkBlock(block: Any, role: string, path: string, ids: Set<string>): void {
   switch (block.type) {
     case "text":
-      return notBlank(block.text, path);
+      notBlank(block.text, path);
+      return;
     case "image":
       if (block.source.type === "base64") assert.match(block.source.media_type, /^image\/(jpeg|png|gif|webp)$/);
       else assert.match(block.source.url, /^https?:/);
@@ -112,7 +130,10 @@ function checkBlock(block: Any, role: string, path: string, ids: Set<string>): v
       return;
     case "tool_result":
       assert.equal(role, "user", `${path}: an assistant answers a call`);
-      if (typeof block.content === "string") return notBlank(block.content, path);
+      if (typeof block.content === "string") {
+        notBlank(block.content, path);
+        return;
+      }
       assert.ok(block.content.length > 0, `${path}: an empty result`);
       for (const inner of block.content) checkBlock(inner, role, path, ids);
       return;
@@ -141,19 +162,27 @@ export function validateResponses(raw: string): void {
     }
     if (item.type === "function_call_output") {
       assert.ok(open.delete(item.call_id), `${path} answers no open call`);
-      if (Array.isArray(item.output)) assert.ok(item.output.length > 0 && item.output.every((part: Any) => /^input_(text|image)$/.test(part.type)));
+      if (Array.isArray(item.output))
+        assert.ok(item.output.length > 0 && item.output.every((part: Any) => /^input_(text|image)$/.test(part.type)));
       return;
     }
     if (item.role === "user") {
       assert.equal(open.size, 0, `${path}: calls ${[...open]} were not answered`);
-      if (Array.isArray(item.content)) assert.ok(item.content.length > 0 && item.content.every((part: Any) => /^input_(text|image)$/.test(part.type)));
+      if (Array.isArray(item.content))
+        assert.ok(item.content.length > 0 && item.content.every((part: Any) => /^input_(text|image)$/.test(part.type)));
       else notBlank(item.content, path);
       return;
     }
     if (item.type === "reasoning") {
-      assert.ok(item.encrypted_content && Array.isArray(item.summary) && !("id" in item), `${path}: reasoning that cannot be replayed`);
+      assert.ok(
+        item.encrypted_content && Array.isArray(item.summary) && !("id" in item),
+        `${path}: reasoning that cannot be replayed`,
+      );
       const next = body.input[index + 1];
-      assert.ok(next?.type === "reasoning" || next?.type === "function_call" || next?.role === "assistant", `${path} stands alone`);
+      assert.ok(
+        next?.type === "reasoning" || next?.type === "function_call" || next?.role === "assistant",
+        `${path} stands alone`,
+      );
       return;
     }
     assert.equal(item.role, "assistant", `${path}: unknown item`);

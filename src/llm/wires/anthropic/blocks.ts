@@ -78,8 +78,14 @@ export function toolResultBlock(message: OutgoingMessage & { role: "tool" }, id:
 }
 
 /** Thinking, text and calls of an answer, in the order in which they must go back. */
-export function assistantBlocks(message: OutgoingMessage & { role: "assistant" }, ids: CallIdsOnWire): readonly Block[] {
-  const calls = (message.tool_calls ?? []).map((call, index) => ({ call, block: toolUseBlock(call, ids.open(call, index)) }));
+export function assistantBlocks(
+  message: OutgoingMessage & { role: "assistant" },
+  ids: CallIdsOnWire,
+): readonly Block[] {
+  const calls = (message.tool_calls ?? []).map((call, index) => ({
+    call,
+    block: toolUseBlock(call, ids.open(call, index)),
+  }));
   const recorded = message.anthropic_content_blocks ?? [];
   const ordered = recorded.length > 0 ? replayOrder(recorded.filter(isRecord), textOf(message), calls) : null;
   const blocks = ordered ?? [...thinkingOf(message), ...textOf(message), ...calls.map(({ block }) => block)];
@@ -118,7 +124,11 @@ interface SentCall {
 }
 
 /** Replays the recorded order. Texts and inputs come from what is stored, where secrets are masked; calls that are gone stay gone. */
-function replayOrder(recorded: readonly Json[], stored: readonly Block[], calls: readonly SentCall[]): readonly Block[] {
+function replayOrder(
+  recorded: readonly Json[],
+  stored: readonly Block[],
+  calls: readonly SentCall[],
+): readonly Block[] {
   const left = [...calls];
   const takeCall = (id: string, name: string): readonly Block[] => {
     const byId = left.findIndex(({ call }) => call.id === id || call.call_id === id);
@@ -158,5 +168,9 @@ function partToBlock(part: OutgoingPart): TextBlock | ImageBlock {
   if (/^https?:\/\//i.test(url)) return { type: "image", source: { type: "url", url }, ...marker };
   const [, media_type = "", data = ""] = /^data:([^;,]+)(?:;[^;,]+)*;base64,(.+)$/s.exec(url) ?? [];
   if (SHOWABLE.includes(media_type)) return { type: "image", source: { type: "base64", media_type, data }, ...marker };
-  return { type: "text", text: `[image of a kind that cannot be shown here: ${media_type || url.slice(0, 40)}]`, ...marker };
+  return {
+    type: "text",
+    text: `[image of a kind that cannot be shown here: ${media_type || url.slice(0, 40)}]`,
+    ...marker,
+  };
 }

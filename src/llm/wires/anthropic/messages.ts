@@ -10,10 +10,10 @@ import {
   isThinking,
   markLast,
   type TextBlock,
-  textBlock,
   type ToolResultBlock,
-  toolResultBlock,
   type Turn,
+  textBlock,
+  toolResultBlock,
   userContent,
 } from "./blocks.ts";
 import { applyThinkingPolicy, type ThinkingReplay, thinkingReplayFor } from "./thinking.ts";
@@ -36,7 +36,10 @@ export interface AnthropicMessages {
   readonly messages: readonly Turn[];
 }
 
-export function toAnthropicMessages(messages: readonly OutgoingMessage[], options: AnthropicOptions = {}): AnthropicMessages {
+export function toAnthropicMessages(
+  messages: readonly OutgoingMessage[],
+  options: AnthropicOptions = {},
+): AnthropicMessages {
   const { keepThinking = "latest", keepImages = 3, baseUrl = "", model = "" } = options;
   const { turns, changed } = dropOrphans(toTurns(messages, options.asBlocks === true));
   const alternating = startWithUser(mergeNeighbours(turns, changed));
@@ -84,15 +87,22 @@ function dropOrphans(turns: readonly Turn[]): { turns: readonly Turn[]; changed:
     const results = new Set(resultsIn(turns[index + 1]).map((block) => block.tool_use_id));
     const kept = turn.content.filter((block) => block.type !== "tool_use" || results.has(block.id));
     if (kept.length === turn.content.length) return turn;
-    const mended: AssistantTurn = { role: "assistant", content: kept.length > 0 ? kept : [textBlock("(tool call removed)")] };
+    const mended: AssistantTurn = {
+      role: "assistant",
+      content: kept.length > 0 ? kept : [textBlock("(tool call removed)")],
+    };
     changed.add(mended);
     return mended;
   });
   const paired = answered.map((turn, index): Turn => {
     if (turn.role !== "user" || typeof turn.content === "string") return turn;
-    const calls = new Set(blocksOf(answered[index - 1]?.content ?? []).flatMap((block) => (block.type === "tool_use" ? [block.id] : [])));
+    const calls = new Set(
+      blocksOf(answered[index - 1]?.content ?? []).flatMap((block) => (block.type === "tool_use" ? [block.id] : [])),
+    );
     const kept = turn.content.filter((block) => block.type !== "tool_result" || calls.delete(block.tool_use_id));
-    return kept.length > 0 ? { role: "user", content: kept } : { role: "user", content: [textBlock("(tool result removed)")] };
+    return kept.length > 0
+      ? { role: "user", content: kept }
+      : { role: "user", content: [textBlock("(tool result removed)")] };
   });
   return { turns: paired, changed };
 }

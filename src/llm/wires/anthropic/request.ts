@@ -27,7 +27,11 @@ export function buildAnthropicRequest(request: AnthropicRequest): Json {
   const callable = toolChoice !== "none" && tools.length > 0;
   // A forced call and thinking exclude each other.
   const forced = callable && toolChoice !== undefined && toolChoice !== "auto";
-  const { maxTokens, ...thinking } = planThinking({ ...request, model, ...(forced && { reasoning: { enabled: false } }) });
+  const { maxTokens, ...thinking } = planThinking({
+    ...request,
+    model,
+    ...(forced && { reasoning: { enabled: false } }),
+  });
   const sampled = temperature !== undefined && thinkingStyle(model).sampling && !("thinking" in thinking);
   return {
     model,
@@ -44,15 +48,27 @@ const BUDGETS: Readonly<Record<string, number>> = { xhigh: 32_000, high: 16_000,
 const ROOM_FOR_THE_ANSWER = 4_096;
 const SMALLEST_BUDGET = 1_024;
 
-function planThinking({ model, maxTokens, contextLength = Infinity, reasoning }: AnthropicRequest): Json & { maxTokens: number } {
-  const asked = maxTokens !== undefined && Number.isFinite(maxTokens) && maxTokens >= 1 ? Math.floor(maxTokens) : outputLimit(model);
+function planThinking({
+  model,
+  maxTokens,
+  contextLength = Infinity,
+  reasoning,
+}: AnthropicRequest): Json & { maxTokens: number } {
+  const asked =
+    maxTokens !== undefined && Number.isFinite(maxTokens) && maxTokens >= 1
+      ? Math.floor(maxTokens)
+      : outputLimit(model);
   const fit = (tokens: number) => (tokens > contextLength ? contextLength - 1 : tokens);
   const style = thinkingStyle(model);
   const effort = reasoning?.effort ?? "medium";
   if (!reasoning?.enabled || effort === "none" || style.kind === "none") return { maxTokens: fit(asked) };
   if (style.kind === "adaptive") {
     const known = effort === "minimal" ? "low" : effort === "xhigh" ? style.topEffort : effort;
-    return { maxTokens: fit(asked), thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: known } };
+    return {
+      maxTokens: fit(asked),
+      thinking: { type: "adaptive", display: "summarized" },
+      output_config: { effort: known },
+    };
   }
   const wanted = BUDGETS[effort] ?? 8_000;
   const most = fit(Math.max(asked, wanted + ROOM_FOR_THE_ANSWER));

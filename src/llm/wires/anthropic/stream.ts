@@ -180,5 +180,8 @@ function recordOrder(blocks: readonly Json[], calls: readonly ToolCall[]): reado
 function errorOf(event: Json): WireFailure {
   const type = asText(asRecord(event.error).type);
   const status = ERROR_STATUS[type];
-  return failureFrom(event, { fallback: "The server reported an error inside the stream.", ...(status !== undefined && { status }) });
+  return failureFrom(event, {
+    fallback: "The server reported an error inside the stream.",
+    ...(status !== undefined && { status }),
+  });
 }

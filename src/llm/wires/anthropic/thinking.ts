@@ -1,6 +1,14 @@
 // Thinking that goes back to a server. A signature proves a block to the server that wrote it; every other server refuses it.
 import { isHost } from "../hosts.ts";
-import { type AssistantTurn, type Block, isSigned, isThinking, textBlock, type ThinkingBlock, type Turn } from "./blocks.ts";
+import {
+  type AssistantTurn,
+  type Block,
+  isSigned,
+  isThinking,
+  type ThinkingBlock,
+  type Turn,
+  textBlock,
+} from "./blocks.ts";
 
 export type ThinkingReplay = "native" | "strip" | "keep" | "unsigned-only";
 
@@ -23,12 +31,19 @@ export function applyThinkingPolicy(turns: readonly Turn[], policy: ThinkingPoli
   const latest = turns.findLast((turn) => turn.role === "assistant");
   return turns.map((turn) => {
     if (turn.role === "user" || !turn.content.some(isThinking)) return turn;
-    const kept = turn.content.flatMap((block) => (isThinking(block) ? replay(block, turn, turn === latest, policy) : [block]));
+    const kept = turn.content.flatMap((block) =>
+      isThinking(block) ? replay(block, turn, turn === latest, policy) : [block],
+    );
     return { role: "assistant", content: kept.length > 0 ? kept : [textBlock("(thinking elided)")] };
   });
 }
 
-function replay(block: ThinkingBlock, turn: AssistantTurn, isLatest: boolean, policy: ThinkingPolicy): readonly Block[] {
+function replay(
+  block: ThinkingBlock,
+  turn: AssistantTurn,
+  isLatest: boolean,
+  policy: ThinkingPolicy,
+): readonly Block[] {
   if (policy.replay === "strip") return [];
   if (policy.replay === "unsigned-only") return isSigned(block) ? [] : [block];
   if (policy.keepThinking === "latest" && !isLatest) return [];

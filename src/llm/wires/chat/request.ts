@@ -84,7 +84,8 @@ function renderContent(message: OutgoingMessage, { profile }: Target): string | 
   const parts = partsOf(message);
   // Many servers take a list from nobody but the user; a list of plain text says nothing that a string does not.
   const plain = parts.every((part) => part.type === "text" && !part.cache_control);
-  if (plain && message.role !== "user" && profile.cacheLayout !== "envelope") return parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  if (plain && message.role !== "user" && profile.cacheLayout !== "envelope")
+    return parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
   return parts.length > 0 ? parts : "";
 }
 

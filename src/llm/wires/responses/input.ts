@@ -63,7 +63,9 @@ function plainMessage(text: string): readonly Json[] {
 
 function replayable(items: readonly unknown[] | undefined, { issuer, replay = true }: ReplayOptions): readonly Json[] {
   if (!replay) return [];
-  return asList(items).filter((item) => isRecord(item) && (issuer === undefined || item._issuer_kind === issuer)) as Json[]; // isRecord above
+  return asList(items).filter(
+    (item) => isRecord(item) && (issuer === undefined || item._issuer_kind === issuer),
+  ) as Json[]; // isRecord above
 }
 
 function reasoningItem(item: Json, sent: Set<string>): readonly Json[] {
@@ -74,7 +76,9 @@ function reasoningItem(item: Json, sent: Set<string>): readonly Json[] {
 }
 
 function messageItem(item: Json): Json {
-  const content = asList(item.content).map(asRecord).filter((part) => part.type === "output_text");
+  const content = asList(item.content)
+    .map(asRecord)
+    .filter((part) => part.type === "output_text");
   return {
     type: "message",
     role: "assistant",
@@ -88,7 +92,11 @@ function messageItem(item: Json): Json {
 function finalText(items: readonly Json[]): string {
   return items
     .filter((item) => !isCommentary(item))
-    .map((item) => asList(item.content).map((part) => asText(asRecord(part).text)).join(""))
+    .map((item) =>
+      asList(item.content)
+        .map((part) => asText(asRecord(part).text))
+        .join(""),
+    )
     .join("\n");
 }
 

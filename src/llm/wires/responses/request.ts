@@ -13,13 +13,18 @@ const DEFAULT_INSTRUCTIONS = "You are Hermes, a helpful assistant.";
 export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
   const { target, tools, toolChoice, replay = {} } = request;
   const maxTokens = request.maxTokens ?? target.profile.defaultMaxTokens;
-  const system = request.messages.filter((message) => message.role === "system").map((message) => textOf(message.content));
+  const system = request.messages
+    .filter((message) => message.role === "system")
+    .map((message) => textOf(message.content));
   const stream = request.stream !== false;
   const body = withCacheKey(
     {
       model: target.model,
       instructions: system.join("\n").trim() === "" ? DEFAULT_INSTRUCTIONS : system.join("\n"),
-      input: toResponsesInput(prepareMessages(request), { issuer: issuerOf(target), replay: replay.codexItems !== false }),
+      input: toResponsesInput(prepareMessages(request), {
+        issuer: issuerOf(target),
+        replay: replay.codexItems !== false,
+      }),
       ...(tools.length > 0 && {
         tools: tools.map(({ function: { name, description, parameters } }) => ({
           type: "function",

@@ -72,7 +72,8 @@ export class ResponsesAssembler implements Assembler {
       case "error":
         throw failureFrom(event, { fallback: "The server reported an error inside the stream." });
       default:
-        if (event.type === undefined && event.error) throw failureFrom(event, { fallback: "The server reported an error." });
+        if (event.type === undefined && event.error)
+          throw failureFrom(event, { fallback: "The server reported an error." });
         return [];
     }
   }
@@ -84,12 +85,14 @@ export class ResponsesAssembler implements Assembler {
     if (!Array.isArray(response.output) && response.status !== "failed")
       throw failureFrom(body, { code: "bad_answer", fallback: "The server's answer has no output." });
     this.#terminal = { status: "completed", ...response };
-    return asList(response.output).map(asRecord).flatMap((item, index) => [
-      ...this.#added(index, item),
-      ...(item.type === "reasoning" ? thoughtsOf(item) : []),
-      ...(item.type === "message" ? this.#spoke(index, asText(item.id), textOfItem(item)) : []),
-      ...this.#finishedItem(index, item),
-    ]);
+    return asList(response.output)
+      .map(asRecord)
+      .flatMap((item, index) => [
+        ...this.#added(index, item),
+        ...(item.type === "reasoning" ? thoughtsOf(item) : []),
+        ...(item.type === "message" ? this.#spoke(index, asText(item.id), textOfItem(item)) : []),
+        ...this.#finishedItem(index, item),
+      ]);
   }
 
   /** The finished response; throws when there is nothing at all. */
@@ -192,11 +195,18 @@ export class ResponsesAssembler implements Assembler {
 }
 
 function thoughtsOf(item: Json): readonly ModelEvent[] {
-  const text = asList(item.summary).map((part) => asText(asRecord(part).text)).join("\n\n");
+  const text = asList(item.summary)
+    .map((part) => asText(asRecord(part).text))
+    .join("\n\n");
   return text === "" ? [] : [{ type: "thinking", delta: text }];
 }
 
 /** Some servers stream text without ever finishing the message it belongs to. */
 function synthesised(text: string): Json {
-  return { type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
+  return {
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text, annotations: [] }],
+  };
 }
