@@ -119,6 +119,9 @@ const cases: readonly [ApiFailure, FailureReason, string, ClassifyOptions?][] = 
   [{ message: "fetch failed", code: "ECONNREFUSED" }, "timeout", "R"],
   [{ message: "fetch failed", cause: { code: "UND_ERR_HEADERS_TIMEOUT" } }, "timeout", "R"],
   [{ message: "Connection error.", name: "APIConnectionError" }, "timeout", "R"],
+  [{ message: "The connection was lost before the answer was complete.", code: "stream_cut" }, "timeout", "R"],
+  [{ message: "nothing came", code: "stale_stream" }, "timeout", "R"],
+  [{ message: "nothing came", code: "empty_stream" }, "server_error", "R"],
   [{ message: "something odd" }, "unknown", "R"],
   [{ message: "wrapped", cause: { message: "deeper", cause: { status: 401 } } } as ApiFailure, "auth", "KF"],
 ];

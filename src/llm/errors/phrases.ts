@@ -22,7 +22,7 @@ export const PHRASES = {
   parameter:
     /(unknown|unsupported|unrecognized) (request )?(parameter|argument)|unsupported_parameter|unknown_parameter|is not supported with this model|unsupported value/,
   emptyContent: /messages must have non-empty content|invalid_request_body/,
-  emptyResponse: /provider returned an empty response|empty response/,
+  emptyResponse: /provider returned an empty response|empty response|empty_stream/,
   validation:
     /(unknown|unsupported|unrecognized) (request )?(parameter|argument)|invalid_request_error|request validation|validation error/,
   payload: /payload too large|request entity too large|request too large|request_too_large/,
@@ -31,7 +31,7 @@ export const PHRASES = {
     /certificate[ _]verify failed|unable to (get local issuer|verify the first) certificate|unable_to_get_issuer_cert|unable_to_verify_leaf_signature|self[- _]signed[ _]cert|certificate has expired|cert_has_expired|cert_altname_invalid/,
   tlsAlert: /(ssl|tls)[a-z0-9_/ ]*alert|bad record mac|decryption failed or bad record/,
   disconnect:
-    /server disconnected|peer closed|reset by peer|unexpected eof|incomplete chunked read|econnreset|und_err_socket|epipe|socket hang up|other side closed|\bterminated\b|premature close/,
+    /server disconnected|peer closed|reset by peer|unexpected eof|incomplete chunked read|econnreset|und_err_socket|epipe|socket hang up|other side closed|\bterminated\b|premature close|stream_cut|connection was lost/,
   transport:
     /apitimeouterror|apiconnectionerror|timeouterror|etimedout|econnrefused|enotfound|eai_again|ehostunreach|enetunreach|und_err_[a-z_]*timeout|fetch failed|connection error|stale_stream/,
 } as const;

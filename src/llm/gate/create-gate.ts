@@ -186,10 +186,10 @@ class Meter {
   }
 }
 
-/** Input estimate plus the output cap that is sent with the request, at the known price. */
-function estimateOf({ target, messages, tools, maxTokens }: ModelRequest, price: Price) {
+/** Input estimate plus the output cap the caller chose, at the known price. A provider's default cap is no forecast: it would stop everything. */
+function estimateOf({ messages, tools, maxTokens }: ModelRequest, price: Price) {
   const inputTokens = estimateRequest(messages, tools);
-  const outputTokens = maxTokens ?? target.profile.defaultMaxTokens ?? 0;
+  const outputTokens = maxTokens ?? 0;
   const tokens = { inputTokens, outputTokens, cacheReadTokens: null, cacheWriteTokens: null };
   return { usd: costOf(tokens, price).usd, tokens: inputTokens + outputTokens };
 }

@@ -171,6 +171,7 @@ test("routing wishes go to OpenRouter and nowhere else, only the ones that are s
     provider: { sort: "price", only: ["a"], require_parameters: true, data_collection: "deny" },
   });
   assert.ok(target.headers?.["X-Title"] && target.headers["HTTP-Referer"] && target.headers["x-anthropic-beta"]);
+  assert.equal(target.profile.defaultMaxTokens, 128_000);
   const auto = await targetFor(resolveRuntimeProvider({ config, env, model: "openrouter/auto" }), { config });
   assert.deepEqual(auto.extraBody?.plugins, [{ id: "pareto-router", min_coding_score: 0.7 }]);
   const direct = await targetFor(resolveRuntimeProvider({ requested: "anthropic", config, env }), { config });

@@ -54,7 +54,10 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     },
   });
   const facts = provider === "demo" ? null : await modelFacts(provider, model, baseUrl);
-  const profile = profileFor({ provider, model, baseUrl, apiMode }, custom?.compat);
+  const known = profileFor({ provider, model, baseUrl, apiMode }, custom?.compat);
+  // OpenRouter and Nous give Claude a small output cap of their own unless the request names one.
+  const relayed = /claude/i.test(model) && (onOpenRouter(baseUrl) || provider === "nous") ? facts?.maxOutput : null;
+  const profile = relayed && !known.defaultMaxTokens ? { ...known, defaultMaxTokens: relayed } : known;
   const images = settings.supportsVision ?? facts?.images ?? profile.images;
   const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(model) : {}), ...custom?.headers };
   const body = {
