@@ -2,6 +2,7 @@
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Connection } from "./connection.ts";
+import { findDamage, namesIndex } from "./file-check.ts";
 import { mergeIndex } from "./fts.ts";
 import { type FileShape, readShape } from "./shape.ts";
 import { isIndexDamage } from "./sqlite-errors.ts";
@@ -150,11 +151,11 @@ export class StoreCore {
   }
 }
 
-/** SQLite's own check of the whole file blames nothing but the search index. */
+/** SQLite's check of the whole file blames nothing but the search index. */
 function onlyIndexDamaged(db: Connection): boolean {
   try {
-    const lines = db.all<{ quick_check: string }>("PRAGMA quick_check").map((row) => row.quick_check);
-    return lines.length > 0 && lines.every((line) => /fts5/i.test(line));
+    const damage = findDamage(db.path);
+    return damage.length > 0 && damage.every(namesIndex);
   } catch {
     return false; // a file that cannot even be checked is not ours to mend
   }

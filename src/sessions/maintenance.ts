@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { backup } from "node:sqlite";
 import { journalMode } from "./connection.ts";
 import type { StoreCore } from "./core.ts";
+import { findDamage } from "./file-check.ts";
 import { checkIndex, type IndexTable } from "./fts.ts";
 import { storeError } from "./sqlite-errors.ts";
 import { StoreError, type StoreStats } from "./store.ts";
@@ -48,11 +49,11 @@ export function readHealth(core: StoreCore): readonly HealthFact[] {
         fix: "end other hermes processes, then run: hermes sessions optimize",
       });
     }
-    const quick = db.get<{ quick_check: string }>("PRAGMA quick_check(1)")?.quick_check ?? "no answer";
+    const damage = findDamage(db.path);
     facts.push(
-      quick === "ok"
+      damage.length === 0
         ? { ok: true, text: "state.db passes its quick check" }
-        : { ok: false, text: `state.db is damaged: ${quick}`, fix: "hermes sessions repair" },
+        : { ok: false, text: `state.db is damaged: ${damage[0]}`, fix: "hermes sessions repair" },
     );
     facts.push(...searchFacts(core));
   } catch (error) {

@@ -8,6 +8,7 @@ const IOERR = 10;
 const CORRUPT = 11;
 const FULL = 13;
 const CANTOPEN = 14;
+const CONSTRAINT = 19;
 const NOTADB = 26;
 const CORRUPT_VTAB = 267;
 
@@ -76,6 +77,8 @@ export function storeError(error: unknown, path: string): unknown {
         `reading or writing ${path} failed (${error.message}); check the disk`,
         options,
       );
+    case CONSTRAINT:
+      return new StoreError("invalid", `${path} refuses this row (${error.message}); nothing was stored`, options);
     case CANTOPEN:
       return new StoreError(
         "unavailable",

@@ -2,6 +2,7 @@
 import { branchSession, continueSession, takeBackCompression } from "./compression.ts";
 import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
+import { exportableIds, exportSession } from "./export.ts";
 import { recordModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
@@ -43,7 +44,6 @@ import {
   type UsageQuery,
 } from "./store.ts";
 import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.ts";
-import { exportableIds, exportSession, importSessions, readImport } from "./transfer.ts";
 import { viewAnchored, windowAround } from "./views.ts";
 
 const LEASE_SECONDS = 300;
@@ -215,6 +215,7 @@ export class SqliteStore implements SessionStore {
     }
   }
   async import(lines: AsyncIterable<string>) {
+    const { importSessions, readImport } = await import("./import.ts");
     const sessions = await readImport(lines);
     return await this.#core.write(() => importSessions(this.#core, sessions), "transcript");
   }
