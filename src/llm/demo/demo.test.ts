@@ -146,6 +146,13 @@ const answers: readonly [string, string, Record<string, unknown>, string, RegExp
   ],
   ["make a skill a1: do", "skill_manage", { name: "a1" }, `{"success":true}`, [/`a1` is saved/]],
   ["run x", "terminal", { command: "x" }, "plain words", [/plain words/]],
+  [
+    "run x",
+    "terminal",
+    { command: "x" },
+    `{"output":"say \\"}\\" twice","exit_code":0,"error":null}\n\n[a note]`,
+    [/exit code 0/, /say "}" twice/],
+  ],
 ];
 
 for (const [question, name, args, result, expected] of answers) {

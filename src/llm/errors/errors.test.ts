@@ -4,9 +4,10 @@ import fc from "fast-check";
 import { jitteredBackoff } from "./backoff.ts";
 import { type ClassifyOptions, classifyApiError, type FailureReason } from "./classify.ts";
 import type { ApiFailure } from "./evidence.ts";
-import { explainError } from "./explain.ts";
+import { explainError, failureLine } from "./explain.ts";
 import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "./overflow.ts";
 import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./retry-after.ts";
+import { unsupportedParameter } from "./unsupported-parameter.ts";
 
 const said = (status: number, message: string, more: object = {}): ApiFailure => ({
   status,
@@ -289,6 +290,34 @@ test("no explanation ever shows a key, a body or a stack", () => {
     }),
   );
 });
+
+test("a failure line has the status, the server's words and no key", () => {
+  const verdict = classifyApiError({
+    status: 401,
+    message: "Incorrect API key provided: sk-proj-abc***xyz. See accounts/models/llama-v3-405b-instruct",
+  });
+  assert.equal(
+    failureLine(verdict),
+    "HTTP 401: Incorrect API key provided: *** See accounts/models/llama-v3-405b-instruct",
+  );
+  assert.equal(failureLine(classifyApiError({ message: "terminated" })), "terminated");
+});
+
+const refusedParameters: readonly [string, string | null][] = [
+  [
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    "max_tokens",
+  ],
+  ["Unsupported value: 'temperature' does not support 0.3 with this model.", "temperature"],
+  ["`temperature` is deprecated for this model.", "temperature"],
+  ["Unrecognized request argument supplied: reasoning_effort", "reasoning_effort"],
+  ["stream_options: Extra inputs are not permitted", "stream_options"],
+  ["Unknown parameter: 'messages'", null],
+  ["prompt is too long", null],
+];
+for (const [text, name] of refusedParameters) {
+  test(`${JSON.stringify(text)} names ${name}`, () => assert.equal(unsupportedParameter(text), name));
+}
 
 test("our own refusals are shown as they are", () => {
   const error = { code: "budget_exceeded", message: "Nothing was sent: the cap is 0." };

@@ -151,7 +151,13 @@ function connectionLines({ target, error, host }: Facts): readonly [string, stri
 }
 
 const KEY_SHAPES =
-  /\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu|key|token|bearer)[-_ ][\w*.-]{6,}|\bAIza[\w-]{10,}|\beyJ[\w.-]{10,}|\b[A-Za-z0-9+/_-]{32,}\b/gi;
+  /\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu)[-_][\w*.-]{6,}|\b(?:key|token|bearer)[-_ :]+(?=\S*\d)[\w*.-]{6,}|\bAIza[\w-]{10,}|\beyJ[\w.-]{10,}|\b(?=[\w-]*\d)[\w-]{32,}\b/gi;
+
+/** `HTTP 404: message`, for records and logs; safe to show. */
+export function failureLine(classified: ClassifiedError, apiKey?: string): string {
+  const said = presentable(classified.message, apiKey) || classified.reason;
+  return classified.statusCode === undefined ? said : `HTTP ${classified.statusCode}: ${said}`;
+}
 
 function presentable(message: string, apiKey: string | undefined): string {
   const masked = (apiKey && apiKey.length >= 4 ? message.replaceAll(apiKey, "***") : message).replace(

@@ -166,6 +166,15 @@ test("a reader that leaves early still leaves one row", async () => {
   }
 });
 
+test("a wire that ends twice is still one row", async () => {
+  const { gate, rows } = gateWith([done, failed("late")]);
+  await drain(gate.stream(request, purpose, never));
+  assert.deepEqual(
+    rows.map((row) => row.outcome),
+    ["ok"],
+  );
+});
+
 test("a ledger that cannot write is reported and does not disturb the answer", async () => {
   const ledger: Ledger = {
     recordCall: () => Promise.reject(new Error("disk full")),
