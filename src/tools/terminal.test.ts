@@ -162,26 +162,38 @@ test("long output keeps its ends, and the whole of it in a file", async (t) => {
   await assert.rejects(readFile(old), "files of last week are gone");
 });
 
-test("a password for sudo travels through standard input alone, once per sudo", async (t) => {
-  const { terminal, environment } = await open(t, {
-    env: (name) => (name === "SUDO_PASSWORD" ? "pa'ss word" : undefined),
-  });
-  // A stand-in for sudo: refuses without a password, reads one line when told to, and runs the rest.
-  await environment.execute(`mkdir bin; cat > bin/sudo; chmod +x bin/sudo; export PATH="$PWD/bin:$PATH"`, {
-    stdin: `#!/bin/bash
+/** Stands in for sudo: wants a password, reads one line when told to, and runs the rest. */
+const fakeSudo = (password: string) => `#!/bin/bash
 [ "$1" = -n ] && exit 1
 [ "$1" = -S ] || { echo "sudo: a password is required"; exit 1; }
-read -r password; shift 3; echo "args: $*, password: $password"; "$@"
-`,
-    timeoutMs: 5000,
-    signal: new AbortController().signal,
-  });
-  // The probe for a sudo without password runs outside the session's state and so meets the machine's own sudo, if any.
+read -r given; shift 3
+[ "$given" = ${JSON.stringify(password)} ] || { echo "Sorry, try again."; exit 1; }
+echo "$given is in:"; "$@"
+`;
+
+test("a password for sudo travels through standard input alone, once per sudo", async (t) => {
+  const { terminal, bin } = await open(t, { env: (name) => (name === "SUDO_PASSWORD" ? "pa'ss word" : undefined) });
+  await writeFile(join(bin, "sudo"), fakeSudo("pa'ss word"), { mode: 0o755 });
   const result = await terminal("sudo echo one && sudo echo two");
-  if (/args:/.test(result.output)) {
-    assert.equal(result.output, "args: echo one, password: ***\none\nargs: echo two, password: ***\ntwo");
-  }
-  assert.doesNotMatch(JSON.stringify(result), /pa'ss word/);
+  assert.equal(result.output, "*** is in:\none\n*** is in:\ntwo");
+});
+
+test("a user is asked for the sudo password once, and again only after a wrong one", async (t) => {
+  const answers = ["wrong", "right", "never asked"];
+  let asked = 0;
+  const ask = (async () => ({ text: answers[asked++] ?? null })) as ToolContext["ask"]; // only sudo asks here
+  const { terminal, bin } = await open(t, { ask });
+  await writeFile(join(bin, "sudo"), fakeSudo("right"), { mode: 0o755 });
+  assert.match((await terminal("sudo true")).output, /try again/);
+  assert.equal((await terminal("sudo echo in")).output, "*** is in:\nin");
+  assert.equal((await terminal("sudo echo in")).output, "*** is in:\nin");
+  assert.equal(asked, 2);
+});
+
+test("without a password sudo stays as it was written, and a tip says what to do", async (t) => {
+  const { terminal, bin } = await open(t, { interactive: false });
+  await writeFile(join(bin, "sudo"), fakeSudo("x"), { mode: 0o755 });
+  assert.match((await terminal("sudo true")).output, /a password is required\s+Tip: .*SUDO_PASSWORD/);
 });
 
 test("a background process is started, named, and told how to follow", async (t) => {

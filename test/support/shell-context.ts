@@ -8,11 +8,13 @@ import type { ToolContext } from "../../src/tools/context.ts";
 import { createToolState } from "../../src/tools/state.ts";
 import { toolContext } from "./tool-context.ts";
 
+/** Programs put into `bin` come first on PATH. */
 export async function shellContext(t: TestContext, given: Partial<ToolContext> = {}) {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-shell-")));
   const project = join(root, "project");
-  await mkdir(project);
-  const { PATH = "" } = process.env;
+  const bin = join(root, "bin");
+  await Promise.all([mkdir(project), mkdir(bin)]);
+  const PATH = `${bin}:${process.env.PATH}`;
   const environment = await openLocalEnvironment({ environment: { PATH, HOME: root, TMPDIR: root }, cwd: project });
   const state = createToolState();
   t.after(async () => {
@@ -20,5 +22,5 @@ export async function shellContext(t: TestContext, given: Partial<ToolContext> =
     await environment.cleanup();
     await rm(root, { recursive: true, force: true, maxRetries: 3 });
   });
-  return { ctx: toolContext({ homeDir: root, environment, state, ...given }), root, project, environment };
+  return { ctx: toolContext({ homeDir: root, environment, state, ...given }), root, project, bin, environment };
 }

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Command } from "commander";
+import { recordingLog } from "../../../test/support/tool-context.ts";
+import { configSchema } from "../../home/config/schema.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { define } from "./tools.ts";
+
+type Tree = Record<string, unknown>;
+
+/** A home whose config.yaml is an object in memory; only what this sub-command uses of its context. */
+function open(config: Tree = {}) {
+  let out = "";
+  const home = {
+    config: () => configSchema.parse(structuredClone(config)),
+    env: () => undefined,
+    log: recordingLog(),
+    async setConfigKey(path: string, value: unknown) {
+      const keys = path.split(".");
+      const last = keys.pop() ?? "";
+      let node = config;
+      for (const key of keys) {
+        node[key] ??= {};
+        node = node[key] as Tree;
+      }
+      node[last] = value;
+    },
+  };
+  const write = (text: string) => {
+    out += text;
+  };
+  const io = { out: write, err: write };
+  const tools = async (...args: string[]) => {
+    out = "";
+    const command = new Command("tools").exitOverride();
+    define(command, { home, io, clock: systemClock } as unknown as CliContext);
+    await command.parseAsync(args, { from: "user" });
+    return out;
+  };
+  return { config, tools };
+}
+const enabled = (json: string) =>
+  JSON.parse(json).toolsets.flatMap((row: { name: string; enabled: boolean }) => (row.enabled ? [row.name] : []));
+
+test("the list shows what is on, per platform", async () => {
+  const { tools } = open();
+  assert.match(await tools("list"), /✓ terminal +terminal, process\n|✓ terminal +process, terminal\n/);
+  assert.equal(await tools(), await tools("list"));
+  assert.ok(enabled(await tools("list", "--json")).includes("clarify"));
+  assert.ok(!enabled(await tools("list", "--json", "--platform", "api_server")).includes("clarify"));
+  assert.match(await tools("--summary"), /^telegram +\d+ tools {2}.*terminal/m);
+});
+
+test("disabling and enabling touches one platform and is seen at once", async () => {
+  const { tools, config } = open();
+  assert.match(await tools("disable", "terminal", "--platform", "telegram"), /Disabled on telegram: terminal/);
+  assert.ok(!enabled(await tools("list", "--json", "--platform", "telegram")).includes("terminal"));
+  assert.ok(enabled(await tools("list", "--json")).includes("terminal"));
+  const list = (config.platform_toolsets as { telegram: string[] }).telegram;
+  assert.ok(list.includes("web") && !list.includes("terminal") && !list.includes("moa"));
+  await tools("enable", "terminal,moa", "--platform", "telegram");
+  assert.ok(enabled(await tools("list", "--json", "--platform", "telegram")).includes("terminal"));
+  assert.ok((config.platform_toolsets as { telegram: string[] }).telegram.includes("moa"));
+  assert.match(await tools("enable", "terminal", "--platform", "telegram"), /Nothing to change/);
+});
+
+test("one unknown name and nothing is changed", async () => {
+  const { tools, config } = open();
+  await assert.rejects(
+    tools("disable", "terminal", "nobody"),
+    (error: unknown) =>
+      error instanceof ExitError && error.code === 1 && /nobody.*Valid names: .*terminal/s.test(error.message),
+  );
+  assert.deepEqual(config, {});
+  await assert.rejects(tools("list", "--platform", "carrier-pigeon"), /Unknown platform/);
+});
+
+test("enabling frees a toolset that was switched off everywhere", async () => {
+  const { tools, config } = open({ agent: { disabled_toolsets: ["todo", "web"] } });
+  assert.ok(!enabled(await tools("list", "--json")).includes("todo"));
+  assert.match(await tools("enable", "todo"), /todo was in agent\.disabled_toolsets/);
+  assert.deepEqual((config.agent as Tree).disabled_toolsets, ["web"]);
+  assert.ok(enabled(await tools("list", "--json")).includes("todo"));
+});
+
+test("MCP servers and their single tools have switches too", async () => {
+  const { tools, config } = open({ mcp_servers: { github: { command: "x" }, files: { command: "y" } } });
+  await tools("disable", "github");
+  assert.ok((config.platform_toolsets as { cli: string[] }).cli.includes("files"));
+  await tools("disable", "files");
+  assert.ok((config.platform_toolsets as { cli: string[] }).cli.includes("no_mcp"));
+  await tools("enable", "github", "mcp-files");
+  const { cli } = config.platform_toolsets as { cli: string[] };
+  assert.ok(!cli.includes("no_mcp") && !cli.includes("files"));
+  await tools("disable", "github:create_issue", "github:delete_repo");
+  await tools("enable", "github:create_issue");
+  assert.deepEqual((config.mcp_servers as Record<string, Tree>).github, {
+    command: "x",
+    tools: { exclude: ["delete_repo"] },
+  });
+  await assert.rejects(tools("disable", "nobody:x"), /nobody:x/);
+});

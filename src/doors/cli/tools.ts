@@ -1,0 +1,123 @@
+// `hermes tools`: which toolsets each platform offers, and switching them on and off.
+import type { Command } from "commander";
+import { type CliContext, ExitError } from "./context.ts";
+
+interface Flags {
+  readonly platform: string;
+  readonly json?: true;
+  readonly summary?: true;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  command
+    .description("show and switch the toolsets of each platform")
+    .option("--summary", "one line per platform")
+    .action((flags: Flags) => (flags.summary ? summarize(ctx) : list({ platform: "cli" }, ctx)));
+  command
+    .command("list", { isDefault: false })
+    .description("toolsets of a platform, and which are on")
+    .option("--platform <P>", "platform, e.g. cli, telegram, api_server", "cli")
+    .option("--json", "machine-readable")
+    .action((flags: Flags) => list(flags, ctx));
+  for (const verb of ["enable", "disable"] as const) {
+    command
+      .command(verb)
+      .description(`${verb} toolsets, MCP servers, or single MCP tools as server:tool`)
+      .argument("<names...>")
+      .option("--platform <P>", "platform, e.g. cli, telegram, api_server", "cli")
+      .action((names: string[], flags: Flags) => edit(verb, names, flags, ctx));
+  }
+}
+
+async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
+  const { registry, question } = await load(platform, ctx);
+  const { availableTools } = await import("../../tools/definitions.ts");
+  const { AvailabilityCache } = await import("../../tools/availability.ts");
+  const { CONFIGURABLE } = await import("../../tools/toolset-table.ts");
+  const { chooseToolsets, resolveToolset } = await import("../../tools/toolsets.ts");
+
+  const chosen = chooseToolsets(question, registry);
+  const source = { registry, availability: new AvailabilityCache(ctx.clock), facts: question, log: ctx.home.log };
+  const available = new Set((await availableTools(registry.names(), source)).map((entry) => entry.name));
+  const names = [...Object.keys(CONFIGURABLE), ...registry.toolsets().filter((name) => !(name in CONFIGURABLE))];
+  const rows = names.flatMap((name) => {
+    const tools = resolveToolset(name, registry).filter((tool) => registry.has(tool));
+    if (tools.length === 0) return [];
+    const enabled = chosen.toolsets.includes(name);
+    const description = CONFIGURABLE[name]?.description ?? "";
+    return [{ name, description, enabled, tools: tools.map((tool) => toolLine(tool, enabled)) }];
+  });
+  function toolLine(name: string, enabled: boolean) {
+    const requires = registry.get(name)?.spec.requiresEnv ?? [];
+    const missing = requires.filter((variable) => !ctx.home.env(variable));
+    return {
+      name,
+      enabled: enabled && chosen.tools.includes(name),
+      available: available.has(name),
+      missing_env: missing,
+    };
+  }
+  if (json) {
+    ctx.io.out(`${JSON.stringify({ platform, toolsets: rows, unknown: chosen.unknown }, null, 2)}\n`);
+    return;
+  }
+  const width = Math.max(...rows.map((row) => row.name.length));
+  ctx.io.out(`Toolsets on ${platform}\n\n`);
+  for (const row of rows) {
+    ctx.io.out(`  ${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${row.tools.map(describeTool).join(", ")}\n`);
+  }
+  ctx.io.out(`\nhermes tools enable|disable NAME --platform ${platform} switches one.\n`);
+  for (const name of chosen.unknown) ctx.io.err(`Unknown toolset in the configuration of ${platform}: ${name}\n`);
+}
+
+function describeTool(tool: { name: string; available: boolean; missing_env: readonly string[] }): string {
+  if (tool.available) return tool.name;
+  return `${tool.name} (${tool.missing_env.length > 0 ? `needs ${tool.missing_env.join(", ")}` : "not available here"})`;
+}
+
+async function summarize(ctx: CliContext): Promise<void> {
+  const { PLATFORMS } = await import("../../tools/toolset-table.ts");
+  const { chooseToolsets } = await import("../../tools/toolsets.ts");
+  const configured = Object.keys(ctx.home.config().platform_toolsets);
+  for (const platform of [...new Set([...PLATFORMS, ...configured])]) {
+    const { registry, question } = await load(platform, ctx);
+    const { toolsets, tools } = chooseToolsets(question, registry);
+    const used = toolsets.filter((name) => registry.toolsOf(name).length > 0);
+    ctx.io.out(`${platform.padEnd(14)} ${String(tools.length).padStart(3)} tools  ${used.join(", ")}\n`);
+  }
+}
+
+async function edit(verb: "enable" | "disable", given: string[], { platform }: Flags, ctx: CliContext): Promise<void> {
+  const { registry, question } = await load(platform, ctx);
+  const { editToolsets } = await import("../../tools/toolset-edit.ts");
+  const names = given.flatMap((name) => name.split(",")).filter((name) => name !== "");
+  const result = editToolsets({ enable: verb === "enable", names }, question, registry);
+  if ("unknown" in result) {
+    throw new ExitError(
+      1,
+      `Unknown toolset: ${result.unknown.join(", ")}. Nothing was changed. Valid names: ${result.valid.join(", ")}`,
+    );
+  }
+  if (result.writes.length === 0) {
+    ctx.io.out(
+      `Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${verb}d on ${platform} already.\n`,
+    );
+    return;
+  }
+  for (const { path, value } of result.writes) await ctx.home.setConfigKey(path.join("."), value);
+  ctx.io.out(`${verb === "enable" ? "Enabled" : "Disabled"} on ${platform}: ${names.join(", ")}\n`);
+  for (const name of result.freed) ctx.io.out(`${name} was in agent.disabled_toolsets and is no longer.\n`);
+  ctx.io.out("New sessions use the change.\n");
+}
+
+async function load(platform: string, { home }: CliContext) {
+  const { loadTools } = await import("../../tools/discover.ts");
+  const { registry } = await import("../../tools/registry.ts");
+  const { PLATFORMS } = await import("../../tools/toolset-table.ts");
+  const config = home.config();
+  if (!PLATFORMS.includes(platform) && !(platform in config.platform_toolsets)) {
+    throw new ExitError(1, `Unknown platform: ${platform}. Known: ${PLATFORMS.join(", ")}`);
+  }
+  await loadTools(home.log);
+  return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
+}

@@ -1,0 +1,129 @@
+// `hermes tools enable|disable` as a function: from the settings in force to the settings to write.
+import type { Config } from "../home/config/schema.ts";
+import type { ToolRegistry } from "./registry.ts";
+import { BUNDLES, COMPOSITE, CONFIGURABLE } from "./toolset-table.ts";
+import { chooseToolsets, listedNames, pluginToolsets, type ToolsetQuestion } from "./toolsets.ts";
+
+export interface ToolsetChange {
+  readonly enable: boolean;
+  /** Toolsets, MCP servers, or `server:tool`. */
+  readonly names: readonly string[];
+}
+
+export type ToolsetEdit =
+  | { readonly unknown: readonly string[]; readonly valid: readonly string[] }
+  | {
+      /** Config keys (as path segments) and their new values; empty when everything is as wished already. */
+      readonly writes: readonly { readonly path: readonly string[]; readonly value: unknown }[];
+      /** Toolsets that were switched off everywhere and had to be freed from that first. */
+      readonly freed: readonly string[];
+    };
+
+/** What has to be written. One unknown name and nothing is. */
+export function editToolsets(
+  change: ToolsetChange,
+  question: Omit<ToolsetQuestion, "toolsets">,
+  registry: ToolRegistry,
+): ToolsetEdit {
+  const { config, platform } = question;
+  const valid = validNames(config, registry);
+  const unknown = change.names.filter((name) => !valid.includes(serverOf(name) ?? name.replace(/^mcp-/, "")));
+  if (unknown.length > 0) return { unknown, valid };
+
+  const toolsets = change.names.filter((name) => !name.includes(":"));
+  const list = toolsets.length > 0 ? platformList(toolsets, change.enable, question, registry) : null;
+  const disabled = config.agent.disabled_toolsets;
+  const freed = change.enable ? toolsets.filter((name) => disabled.includes(name)) : [];
+  const plugins = pluginToolsets(registry);
+  const writes = [
+    ...(list ? [{ path: ["platform_toolsets", platform], value: list }] : []),
+    ...(list && plugins.length > 0 ? [{ path: ["known_plugin_toolsets", platform], value: plugins }] : []),
+    ...(freed.length > 0
+      ? [{ path: ["agent", "disabled_toolsets"], value: disabled.filter((name) => !freed.includes(name)) }]
+      : []),
+    ...excludeWrites(change, config),
+  ];
+  return { writes: writes.filter(({ path, value }) => !isSame(valueAt(config, path), value)), freed };
+}
+
+/** The platform's whole list after the change: single names, so that it says exactly what is on. */
+function platformList(
+  names: readonly string[],
+  enable: boolean,
+  question: Omit<ToolsetQuestion, "toolsets">,
+  registry: ToolRegistry,
+): string[] {
+  const { config } = question;
+  const everywhere = { ...config, agent: { ...config.agent, disabled_toolsets: [] } };
+  const before = listedNames(question);
+  const plugins = pluginToolsets(registry);
+  const on = new Set(chooseToolsets({ ...question, config: everywhere }, registry).toolsets);
+  for (const name of names) enable ? on.add(name) : on.delete(name);
+  // Composite sets cannot lose a member: they are replaced by what they stand for when one of it is switched off.
+  const composites = before.filter((name) => name in COMPOSITE && on.has(name));
+  const servers = Object.keys(config.mcp_servers);
+  const known = (name: string) =>
+    name in CONFIGURABLE || name in COMPOSITE || name in BUNDLES || name === "no_mcp" || plugins.includes(name);
+  const foreign = before.filter((name) => !known(name) && !servers.includes(name.replace(/^mcp-/, "")));
+  return [
+    ...Object.keys(CONFIGURABLE).filter((name) => on.has(name)),
+    ...composites,
+    ...plugins.filter((name) => on.has(name)),
+    ...mcpNames(before, names, enable, servers),
+    // Names of toolsets that are not loaded now are somebody's wish too.
+    ...foreign,
+  ];
+}
+
+/** All servers need no mention, none is `no_mcp`, and everything between is a list. */
+function mcpNames(
+  before: readonly string[],
+  names: readonly string[],
+  enable: boolean,
+  servers: readonly string[],
+): readonly string[] {
+  const plain = (list: readonly string[]) =>
+    list.map((name) => name.replace(/^mcp-/, "")).filter((name) => servers.includes(name));
+  const named = plain(before);
+  const allowed = new Set(before.includes("no_mcp") ? [] : named.length > 0 ? named : servers);
+  for (const name of plain(names)) enable ? allowed.add(name) : allowed.delete(name);
+  if (allowed.size === servers.length) return before.includes("no_mcp") && servers.length === 0 ? ["no_mcp"] : [];
+  return allowed.size === 0 ? ["no_mcp"] : [...allowed];
+}
+
+function excludeWrites({ names, enable }: ToolsetChange, config: Config) {
+  const byServer = Map.groupBy(
+    names.filter((name) => name.includes(":")),
+    (name) => serverOf(name) ?? "",
+  );
+  return [...byServer].map(([server, entries]) => {
+    const path = ["mcp_servers", server, "tools", "exclude"];
+    const present = valueAt(config, path);
+    const excluded = new Set<string>(Array.isArray(present) ? present.map(String) : []);
+    for (const entry of entries) {
+      const tool = entry.slice(server.length + 1);
+      enable ? excluded.delete(tool) : excluded.add(tool);
+    }
+    return { path, value: [...excluded] };
+  });
+}
+
+function validNames(config: Config, registry: ToolRegistry): string[] {
+  return [...Object.keys(CONFIGURABLE), ...pluginToolsets(registry), ...Object.keys(config.mcp_servers)];
+}
+
+function serverOf(name: string): string | null {
+  const colon = name.indexOf(":");
+  return colon > 0 ? name.slice(0, colon) : null;
+}
+
+function valueAt(config: Config, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined), // a mapping
+    config,
+  );
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one ?? []) === JSON.stringify(other);
+}
