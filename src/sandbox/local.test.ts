@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, realpath, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -99,6 +99,18 @@ test("what lies in the temp directory is ours alone, and goes away", async () =>
   await environment.cleanup();
   assert.deepEqual(await readdir(environment.tempDir), []);
   assert.ok(environment.tempDir.startsWith(root));
+  await release();
+});
+
+test("what a killed program left behind a week ago is removed, what is younger stays", async () => {
+  const { environment, root, release } = await open();
+  const [old, young] = ["shell-old", "shell-young"].map((name) => join(environment.tempDir, name));
+  await Promise.all([old, young].map((path) => mkdir(path ?? "")));
+  await utimes(old ?? "", 1000, 1000);
+  const next = await openLocalEnvironment({ environment: { PATH: "/usr/bin:/bin", TMPDIR: root }, cwd: root });
+  await assert.rejects(stat(old ?? ""));
+  await stat(young ?? "");
+  await next.cleanup();
   await release();
 });
 

@@ -1,6 +1,6 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
 import { randomBytes } from "node:crypto";
-import { access, constants, lstat, mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, lstat, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { startOnPipes, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames } from "./child-env.ts";
@@ -14,6 +14,7 @@ const INIT_MS = 30_000;
 const TERMINATE_MS = 1000;
 const GIVE_UP_MS = 500;
 const MAX_OUTPUT_BYTES = 5_000_000;
+const STALE_MS = 7 * 24 * 3600 * 1000;
 /** Linux refuses a single argument of 128 KiB and more. */
 const MAX_ARGUMENT_BYTES = 100_000;
 
@@ -38,6 +39,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
+  await removeStale(tempDir);
   const stateDir = await mkdtemp(join(tempDir, "shell-"));
   const shell = await findShell(env.PATH ?? "", environment);
   return new LocalEnvironment(options, { env, tempDir, stateDir, shell });
@@ -150,7 +152,7 @@ class LocalEnvironment implements Environment {
       shell: this.#shell.path,
       args,
       env: this.#callEnvironment(),
-      stdin: stdin ?? "none",
+      stdin: stdin === undefined ? "none" : { text: stdin },
       pipe: await this.#pipes.take(),
       onBytes,
     });
@@ -284,6 +286,16 @@ async function privateTempDir(base: string): Promise<string> {
   const found = await lstat(wished);
   const safe = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o022) === 0));
   return safe ? wished : mkdtemp(`${wished}-`);
+}
+
+/** A killed program leaves its shell state behind. What runs touches its own with every command. */
+async function removeStale(tempDir: string): Promise<void> {
+  for (const name of await readdir(tempDir)) {
+    const path = join(tempDir, name);
+    if (!name.startsWith("shell-")) continue;
+    const found = await stat(path).catch(() => null); // another run removed it first
+    if (found && Date.now() - found.mtimeMs > STALE_MS) await rm(path, { recursive: true, force: true });
+  }
 }
 
 async function findShell(path: string, environment: Readonly<Record<string, string>>): Promise<Shell> {

@@ -10,7 +10,7 @@ export interface ShellStart {
   readonly shell: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly stdin: string | "open" | "none";
+  readonly stdin: { readonly text: string } | "open" | "none";
   readonly pipe: OutputPipe | null;
   /** The array is reused: read it before returning. */
   onBytes(bytes: Uint8Array): void;
@@ -55,7 +55,7 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   }
   // A command that does not read its input closes the pipe early; that is its right.
   child.stdin?.on("error", () => undefined);
-  if (start.stdin !== "open") child.stdin?.end(start.stdin === "none" ? undefined : start.stdin);
+  if (typeof start.stdin === "object") child.stdin?.end(start.stdin.text);
   const pid = child.pid as number; // set, since "spawn" was emitted
   return {
     pid,

@@ -47,7 +47,7 @@ export interface CommandScript {
 }
 
 export function commandScript({ command, commandFile, cwd, snapshot, carry }: CommandScript): string {
-  const run = commandFile ? `eval "$(<${quote(commandFile)})"` : `eval ${quote(command)}`;
+  const run = commandFile ? runFile(quote(commandFile)) : `eval ${quote(command)}`;
   const lines = ["exec 2>&1", `builtin cd -- ${quote(cwd)} || exit 126`];
   if (snapshot) lines.push(`[ -r ${quote(snapshot)} ] && . ${quote(snapshot)} >/dev/null 2>&1`);
   if (!carry) return [...lines, run].join("\n");
@@ -69,6 +69,8 @@ export function commandScript({ command, commandFile, cwd, snapshot, carry }: Co
     "exit $__hermes_code",
   ].join("\n");
 }
+
+const runFile = (file: string) => `__hermes_command=$(<${file}); command rm -f -- ${file}; eval "$__hermes_command"`;
 
 /** For machines without bash: nothing is carried but the directory. */
 export function posixScript({ command, cwd, marker }: { command: string; cwd: string; marker: string | null }): string {

@@ -1,17 +1,6 @@
 // The shell: one command in the foreground, or one process in the background that the process tool looks after.
 import { z } from "zod";
-import { foregroundGuidance } from "../safety/foreground.ts";
-import { rewriteCompoundBackground } from "../safety/rewrite.ts";
-import type { ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { exitCodeMeaning, failureHint } from "./exit-codes.ts";
-import { processTable } from "./process-table.ts";
 import { register } from "./registry.ts";
-import { prepareSudo } from "./sudo.ts";
-import { presentOutput } from "./terminal-output.ts";
-
-const MAX_FOREGROUND_SECONDS = 600;
-const WORKDIR = /^[\p{L}\p{M}\p{N}/\\:_\-.~+@=, ]+$/u;
 
 const parameters = z.object({
   command: z.string(),
@@ -25,7 +14,7 @@ const parameters = z.object({
     .optional()
     .describe("Background only: you get a message when an output line contains one of these texts"),
 });
-type Args = z.infer<typeof parameters>;
+export type TerminalArguments = z.infer<typeof parameters>;
 
 register({
   name: "terminal",
@@ -41,115 +30,7 @@ register({
   textOrigin: "local",
   timeoutMs: ({ timeout, background }, config) =>
     background === true ? undefined : 1000 * (typeof timeout === "number" ? timeout : config.terminal.timeout),
-  onInvalid: (problem) => refusal(problem),
-  handler: runTerminal,
+  onInvalid: (error) => JSON.stringify({ output: "", exit_code: -1, error, status: "error" }),
+  // The parsers behind it are loaded with the first command.
+  handler: async (args, ctx) => (await import("./terminal-run.ts")).runTerminal(args, ctx),
 });
-
-async function runTerminal(args: Args, ctx: ToolContext): Promise<string> {
-  const { command, background = false } = args;
-  if (command.trim() === "") return refusal("command is empty");
-  const most = Number(ctx.env?.("TERMINAL_MAX_FOREGROUND_TIMEOUT")) || MAX_FOREGROUND_SECONDS;
-  const seconds = args.timeout ?? Math.min(ctx.config.terminal.timeout, most);
-  if (seconds <= 0) return toolError("timeout must be at least 1 second");
-  if (!background && seconds > most) {
-    return toolError(
-      `timeout ${seconds} is over the foreground limit of ${most} seconds; use background=true for longer work`,
-    );
-  }
-  const guidance = background ? null : foregroundGuidance(command);
-  if (guidance) return refusal(guidance);
-
-  const approval = await ctx.guard.decide(command, ctx.signal);
-  if (!approval.approved) {
-    if (!approval.pending) return refusal(approval.message, "blocked");
-    return toolResult({
-      ...refused(approval.message, "pending_approval"),
-      approval_pending: true,
-      command,
-      description: approval.description,
-      pattern_key: approval.patternKey,
-    });
-  }
-  if (args.workdir !== undefined && !WORKDIR.test(args.workdir)) {
-    return refusal(`workdir holds characters that no directory name needs: ${JSON.stringify(args.workdir)}`, "blocked");
-  }
-  const consent = approval.userApproved ? { approval: `The user approved this command (${approval.description})` } : {};
-  return background ? startInBackground(args, ctx, consent) : runInForeground(args, ctx, seconds, consent);
-}
-
-async function runInForeground(args: Args, ctx: ToolContext, seconds: number, consent: object): Promise<string> {
-  const { environment } = ctx;
-  const before = environment.cwd;
-  const sudo = await prepareSudo(rewriteCompoundBackground(args.command), ctx);
-  const result = await environment.execute(sudo.command, {
-    timeoutMs: seconds * 1000,
-    signal: ctx.signal,
-    ...(args.workdir === undefined ? {} : { cwd: resolveWorkdir(args.workdir, ctx), keepCwd: true }),
-    ...(sudo.stdin === undefined ? {} : { stdin: sudo.stdin }),
-  });
-  const ending = result.timedOut
-    ? `\n[Command timed out after ${seconds}s]`
-    : result.interrupted
-      ? "\n[Command interrupted]"
-      : "";
-  const shown = await presentOutput({ ...result, output: sudo.mask(result.output) }, ctx, sudo.tip(result));
-  const output = `${shown.output}${ending}`.trim();
-  const meaning = exitCodeMeaning(args.command, result.exitCode);
-  const hint = meaning ? null : failureHint(result.exitCode, output);
-  return toolResult({
-    output,
-    exit_code: result.exitCode,
-    error: null,
-    ...consent,
-    ...(meaning ? { exit_code_meaning: meaning } : {}),
-    ...(hint ? { hint } : {}),
-    ...(args.pty ? { pty_note: "pty works with background=true only; this ran on pipes" } : {}),
-    ...(result.note ? { note: result.note } : {}),
-    ...(environment.cwd === before ? {} : { cwd: environment.cwd }),
-    ...shown.truncation,
-  });
-}
-
-async function startInBackground(args: Args, ctx: ToolContext, consent: object): Promise<string> {
-  const takesToken = /\bgh\s+auth\s+login\b.*--with-token/s.test(args.command);
-  const pty = args.pty === true && !takesToken;
-  const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
-  const child = await ctx.environment.spawn(rewriteCompoundBackground(args.command), { cwd, pty });
-  const notify = args.notify_on_complete === true;
-  const patterns = (args.watch_patterns ?? []).filter((pattern) => pattern !== "");
-  const watch = notify ? [] : patterns;
-  const started = await ctx.state.of(processTable).add(child, { command: args.command, cwd, notify, watch }, ctx);
-  if ("error" in started) return refusal(started.error);
-  return toolResult({
-    output: "Background process started",
-    session_id: started.id,
-    pid: child.pid,
-    exit_code: 0,
-    error: null,
-    ...consent,
-    ...(notify ? { notify_on_complete: true } : {}),
-    ...(watch.length > 0 ? { watch_patterns: watch } : {}),
-    ...(notify && patterns.length > 0
-      ? { watch_patterns_ignored: "notify_on_complete is set; only the end is reported" }
-      : {}),
-    ...(!notify && watch.length === 0
-      ? { hint: "Nothing will tell you when it ends: poll or wait with the process tool" }
-      : {}),
-    ...((notify || watch.length > 0) && !ctx.notify
-      ? { notify_unsupported: "This session cannot receive messages by itself; poll or wait with the process tool" }
-      : {}),
-    ...(takesToken && args.pty
-      ? { pty_note: "gh reads the token from standard input, so this runs without a pty" }
-      : {}),
-    ...(child.note ? { [pty ? "pty_note" : "note"]: child.note } : {}),
-  });
-}
-
-function resolveWorkdir(workdir: string, { environment }: ToolContext): string {
-  if (/^([/\\]|[A-Za-z]:)/.test(workdir)) return workdir;
-  if (workdir === "~" || workdir.startsWith("~/")) return environment.home + workdir.slice(1);
-  return `${environment.cwd.replace(/\/$/, "")}/${workdir}`;
-}
-
-const refused = (error: string, status: string) => ({ output: "", exit_code: -1, error, status });
-const refusal = (error: string, status = "error") => toolResult(refused(error, status));

@@ -67,6 +67,7 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
     assert.equal((await run("cat", { stdin })).output, stdin);
     assert.equal((await run("test -e marker && echo ran")).output, "");
     assert.equal((await run("cat")).output, "", "no input means end of file at once");
+    for (const word of ["none", "open", ""]) assert.equal((await run("cat", { stdin: word })).output, word);
   });
 
   test(`${kind}: a command longer than an argument may be runs all the same`, async () => {
