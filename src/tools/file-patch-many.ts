@@ -1,0 +1,162 @@
+// patch, mode "patch": several files in one text. First all of it is tried, then all of it is done.
+import { dirname } from "node:path";
+import { unifiedDiff } from "../kit/unified-diff.ts";
+import { findFileMark } from "../safety/redact/marks.ts";
+import { toolResult } from "./dispatch.ts";
+import { describeFileError } from "./file-access.ts";
+import { withFileLocks } from "./file-locks.ts";
+import { failed } from "./file-patch-replace.ts";
+import { type PatchOperation, parsePatch } from "./file-v4a.ts";
+import { type PatchStep, type Plan, planPatch } from "./file-v4a-plan.ts";
+import type { Workspace } from "./file-workspace.ts";
+import { compareSyntax, readTextFile, writeTextFile } from "./file-write.ts";
+
+export async function applyPatch(patch: string, crossProfile: boolean, workspace: Workspace): Promise<string> {
+  const parsed = parsePatch(patch);
+  if (!parsed.ok) return failed(parsed.error);
+  const reals = new Map<string, string>();
+  const refusals: string[] = [];
+  for (const { path, reads } of parsed.operations.flatMap(touchedBy)) {
+    if (reals.has(path)) continue;
+    const absolute = workspace.absolute(path);
+    try {
+      const refusal =
+        (await workspace.refuseWrite(absolute, crossProfile)) ?? (reads ? await workspace.refuseRead(absolute) : null);
+      if (refusal !== null) refusals.push(`${path}: ${refusal}`);
+      reals.set(path, await workspace.files.resolve(absolute));
+    } catch (error) {
+      refusals.push(`${path}: ${describeFileError(error, path)}`);
+    }
+  }
+  if (refusals.length > 0) return validationFailed(refusals);
+  return withFileLocks([...reals.values()], () => applyLocked(parsed.operations, reals, workspace));
+}
+
+async function applyLocked(
+  operations: readonly PatchOperation[],
+  reals: ReadonlyMap<string, string>,
+  workspace: Workspace,
+): Promise<string> {
+  const { files, activity } = workspace;
+  const identify = (path: string) => reals.get(path) ?? path;
+  const versions = new Map<string, string>();
+  const plan = await planPatch(operations, {
+    identify,
+    async read(key) {
+      const file = await readTextFile(files, key).catch((error: unknown) => {
+        throw new Error(describeFileError(error, key));
+      });
+      if (file) versions.set(key, file.version);
+      return file?.text ?? null;
+    },
+  });
+  const failures = [...plan.failures, ...findMarks(plan, operations, identify)];
+  if (failures.length > 0) {
+    for (const operation of operations)
+      if (failures.some((failure) => failure.startsWith(`${operation.path}: `)))
+        activity.patchFailed(identify(operation.path));
+    return validationFailed(failures.map((failure) => workspace.redact(failure, "")));
+  }
+  const stale = [...versions].flatMap(([key, version]) => activity.staleness(key, version) ?? []);
+  const problem = await runSteps(plan, workspace);
+  if (problem !== null) return failed(problem);
+
+  const diffs: string[] = [];
+  const lint: string[] = [];
+  for (const operation of operations) {
+    const changed = operation.type === "move" ? operation.to : operation.path;
+    const file = plan.files.get(identify(changed));
+    if (file?.after == null) continue;
+    const syntax = await compareSyntax(changed, file.before, file.after);
+    if (syntax.introduced !== null && !lint.includes(`${changed}: ${syntax.introduced}`))
+      lint.push(`${changed}: ${syntax.introduced}`);
+  }
+  for (const [key, file] of plan.files) {
+    const path = operations.flatMap(touchedBy).find((touched) => identify(touched.path) === key)?.path ?? key;
+    const side = (text: string | null) => (text === null ? null : { path, text });
+    if (file.before !== file.after)
+      diffs.push(workspace.redact(await unifiedDiff(side(file.before), side(file.after)), path));
+  }
+  const warnings = [...plan.warnings, ...(stale.length > 0 ? [`Careful: ${stale[0]}.`] : [])];
+  return toolResult({
+    success: true,
+    diff: diffs.join(""),
+    files_modified: [...new Set(operations.map((op) => (op.type === "move" ? `${op.path} -> ${op.to}` : op.path)))],
+    ...(lint.length > 0 && { lint: lint.join("; ") }),
+    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+  });
+}
+
+function touchedBy(operation: PatchOperation): { path: string; reads: boolean }[] {
+  const own = { path: operation.path, reads: operation.type === "update" };
+  return operation.type === "move" ? [own, { path: operation.to, reads: false }] : [own];
+}
+
+/** Files into which the patch would write a mark that stands for a secret. */
+function findMarks(plan: Plan, operations: readonly PatchOperation[], identify: (path: string) => string): string[] {
+  return operations.flatMap((operation) => {
+    const file = plan.files.get(identify(operation.path));
+    const mark = file?.after ? findFileMark(file.after) : null;
+    return mark !== null && !file?.before?.includes(mark)
+      ? [`${operation.path}: ${mark} stands for a secret that is not shown; leave that line out of the patch`]
+      : [];
+  });
+}
+
+/** Does what was planned; what was done before a failure is taken back. Null, or what went wrong. */
+async function runSteps(plan: Plan, workspace: Workspace): Promise<string | null> {
+  const done: PatchStep[] = [];
+  for (const step of plan.steps) {
+    try {
+      await runStep(step, workspace);
+      done.push(step);
+    } catch (error) {
+      const left = await undo(done, plan, workspace);
+      const state = left.length === 0 ? "All files are as they were." : `Not restored: ${left.join(", ")}.`;
+      return `The patch could not be applied: ${describeFileError(error, step.key)}. ${state}`;
+    }
+  }
+  return null;
+}
+
+async function runStep(step: PatchStep, { files, activity }: Workspace): Promise<void> {
+  switch (step.type) {
+    case "write": {
+      const written = await writeTextFile(files, step.key, step.text);
+      activity.wrote(step.key, written.version);
+      return;
+    }
+    case "remove":
+      await files.remove(step.key);
+      activity.removed(step.key);
+      return;
+    case "move":
+      await files.makeDirectory(dirname(step.to));
+      await files.move(step.key, step.to);
+      activity.removed(step.key);
+  }
+}
+
+async function undo(done: readonly PatchStep[], plan: Plan, { files }: Workspace): Promise<string[]> {
+  const left: string[] = [];
+  const restore = async (key: string) => {
+    const before = plan.files.get(key)?.before ?? null;
+    if (before !== null) await writeTextFile(files, key, before);
+    else if (await files.facts(key)) await files.remove(key);
+  };
+  for (const step of done.toReversed()) {
+    try {
+      if (step.type === "move") await files.move(step.to, step.key);
+      await restore(step.key);
+    } catch {
+      left.push(step.key); // reported to the model by the caller
+    }
+  }
+  return left;
+}
+
+function validationFailed(reasons: readonly string[]): string {
+  return failed(
+    `Patch validation failed (no files were modified):${reasons.map((reason) => `\n  • ${reason}`).join("")}`,
+  );
+}

@@ -1,0 +1,78 @@
+// patch, mode "replace": one text in one file.
+import { fuzzyReplace, isAlreadyApplied } from "../kit/fuzzy/replace.ts";
+import { unifiedDiff } from "../kit/unified-diff.ts";
+import { findFileMark } from "../safety/redact/marks.ts";
+import { toolError, toolResult } from "./dispatch.ts";
+import { looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
+import { findSimilar } from "./file-similar.ts";
+import type { Workspace } from "./file-workspace.ts";
+import { compareSyntax, readTextFile, writeTextFile } from "./file-write.ts";
+
+export interface ReplaceRequest {
+  /** As the model spelled it. */
+  readonly asked: string;
+  /** Real path. */
+  readonly path: string;
+  readonly old: string;
+  readonly new: string;
+  readonly replaceAll: boolean;
+}
+
+const MAX_BYTES = 32 * 1024 * 1024;
+
+/** The caller holds the file's lock and has asked the guards. */
+export async function replaceInFile(request: ReplaceRequest, workspace: Workspace): Promise<string> {
+  const { files, activity } = workspace;
+  const { asked, path } = request;
+  const facts = await files.facts(path);
+  if (!facts) return failed(`File not found: ${asked}`, { similar_files: await findSimilar(files, path, asked) });
+  if (facts.size > MAX_BYTES)
+    return failed(`${asked} has ${facts.size} bytes, too many to patch (limit ${MAX_BYTES}).`);
+  const file = await readTextFile(files, path);
+  if (!file) return failed(`File not found: ${asked}`);
+  if (looksBinary(Buffer.from(file.text.slice(0, SNIFFED_BYTES)))) return failed(`${asked} is a binary file.`);
+  const mark = [request.old, request.new]
+    .map(findFileMark)
+    .find((found) => found !== null && !file.text.includes(found));
+  if (mark)
+    return failed(
+      `${mark} stands for a secret that is not shown; it is not in the file. Leave that line out of old_string and new_string.`,
+    );
+
+  const result = fuzzyReplace(file.text, request.old, request.new, { replaceAll: request.replaceAll });
+  if (!result.ok) {
+    if (
+      (result.code === "not_found" || result.code === "identical") &&
+      isAlreadyApplied(file.text, request.old, request.new)
+    )
+      return toolResult({
+        success: true,
+        no_change: true,
+        note: "The file already holds new_string; nothing was written.",
+      });
+    const again =
+      activity.patchFailed(path) >= 3
+        ? `\n\nThis is the third failed patch of ${asked}: read the file again before the next one.`
+        : "";
+    return failed(workspace.redact(result.message, path) + again);
+  }
+  const stale = activity.staleness(path, file.version);
+  const syntax = await compareSyntax(path, file.text, result.text);
+  const written = await writeTextFile(files, path, result.text);
+  activity.wrote(path, written.version);
+  const diff = await unifiedDiff({ path: asked, text: file.text }, { path: asked, text: result.text });
+  const warnings = [result.warning, stale === null ? undefined : `Careful: ${stale}.`].filter(
+    (warning) => warning !== undefined,
+  );
+  return toolResult({
+    success: true,
+    diff: workspace.redact(diff, path),
+    files_modified: [asked],
+    ...(syntax.introduced !== null && { lint: syntax.introduced }),
+    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+  });
+}
+
+export function failed(message: string, extra: Readonly<Record<string, unknown>> = {}): string {
+  return toolError(message, { success: false, ...extra });
+}

@@ -1,0 +1,56 @@
+// What every file tool needs before it touches a file: the path, the guards, what the agent already knows.
+import { findForbiddenDevice } from "../safety/device-guard.ts";
+import { createFileGuard, type FileGuard } from "../safety/file-guard.ts";
+import { expandPath } from "../safety/paths.ts";
+import { fileMarks } from "../safety/redact/marks.ts";
+import { redactPrivateKeys } from "../safety/redact/private-keys.ts";
+import type { ToolContext } from "./context.ts";
+import { type FileAccess, localFiles } from "./file-access.ts";
+import { type FileActivity, fileActivity } from "./file-activity.ts";
+
+export interface Workspace {
+  readonly files: FileAccess;
+  readonly guard: FileGuard;
+  readonly activity: FileActivity;
+  /** Absolute, relative to where the environment stands. */
+  absolute(path: string): string;
+  /** Null, or why this file may not be read. */
+  refuseRead(path: string): Promise<string | null>;
+  /** Null, or why this file may not be written; may ask the user. */
+  refuseWrite(path: string, crossProfile: boolean): Promise<string | null>;
+  /** Text of a file as the model may see it, line for line. */
+  redact(text: string, path: string): string;
+}
+
+export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
+  const guard = await createFileGuard({
+    userHome: ctx.environment.home,
+    profileHome: ctx.home.dir,
+    rootHome: ctx.home.root,
+    ...(ctx.writeSafeRoots && { writeSafeRoots: ctx.writeSafeRoots }),
+  });
+  return {
+    files: localFiles,
+    guard,
+    activity: ctx.state.of(fileActivity),
+    absolute: (path) => expandPath(path, ctx.environment.cwd, ctx.environment.home),
+    async refuseRead(path) {
+      const device = await findForbiddenDevice(path);
+      if (device !== null)
+        return `Cannot read ${path}: ${device} is a device or a window into a process; it never ends, waits for input or shows secrets.`;
+      const verdict = await guard.canRead(path);
+      return verdict.type === "deny" ? verdict.message : null;
+    },
+    async refuseWrite(path, crossProfile) {
+      const device = await findForbiddenDevice(path);
+      if (device !== null) return `Cannot write ${path}: ${device} is a device.`;
+      const verdict = await guard.canWrite(path, { crossProfile });
+      if (verdict.type === "deny") return verdict.message;
+      if (verdict.type === "allow") return null;
+      const outcome = await ctx.guard.decide(verdict.command, ctx.signal);
+      return outcome.approved ? null : outcome.message;
+    },
+    redact: (text, path) =>
+      ctx.redactFile ? ctx.redactFile(text, path) : ctx.redact(redactPrivateKeys(text, fileMarks)),
+  };
+}

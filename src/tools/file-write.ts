@@ -1,0 +1,69 @@
+// Writing a text as the file it belongs to: line endings, byte order mark, syntax, and a look at what really arrived.
+import { dirname } from "node:path";
+import { describeFileError, type FileAccess } from "./file-access.ts";
+import { findSyntaxProblem } from "./file-lint.ts";
+
+const BOM = "\ufeff";
+
+/** A text file as it is on disk. */
+export interface TextFile {
+  readonly text: string;
+  readonly version: string;
+}
+
+/** The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file. */
+export async function readTextFile(files: FileAccess, path: string): Promise<TextFile | null> {
+  const facts = await files.facts(path);
+  if (!facts) return null;
+  if (facts.type === "directory") throw Object.assign(new Error(`${path} is a directory`), { code: "EISDIR" });
+  if (facts.type === "other") throw Object.assign(new Error(`${path} is not a regular file`), { code: "ENXIO" });
+  return { text: (await files.read(path)).toString("utf8"), version: facts.version };
+}
+
+/** New content in the dress of the old: its byte order mark, and CRLF where every line had it. */
+export function dressLike(content: string, old: string): string {
+  let text = content;
+  if (usesCrlf(old) && !text.includes("\r\n")) text = text.replaceAll("\n", "\r\n");
+  if (old.startsWith(BOM) && !text.startsWith(BOM)) text = BOM + text;
+  return text;
+}
+
+function usesCrlf(text: string): boolean {
+  return text.includes("\r\n") && !/(?:^|[^\r])\n/.test(text);
+}
+
+export interface SyntaxChange {
+  /** The text was sound and would no longer be. */
+  readonly breaks: boolean;
+  /** A problem that was not there before. */
+  readonly introduced: string | null;
+}
+
+export async function compareSyntax(path: string, before: string | null, after: string): Promise<SyntaxChange> {
+  const problem = await findSyntaxProblem(path, after);
+  if (problem === null) return { breaks: false, introduced: null };
+  if (before === null) return { breaks: false, introduced: problem };
+  const had = await findSyntaxProblem(path, before);
+  return { breaks: had === null && before.trim() !== "", introduced: had === null ? problem : null };
+}
+
+export interface Written {
+  readonly bytes: number;
+  readonly dirsCreated: boolean;
+  readonly version: string;
+}
+
+/** Writes and reads back. Rejects with an error that names the file, never a temporary one. */
+export async function writeTextFile(files: FileAccess, path: string, text: string): Promise<Written> {
+  const dirsCreated = await files.makeDirectory(dirname(path)).catch((error: unknown) => {
+    throw new Error(`Cannot create the directory of ${path}: ${describeFileError(error, dirname(path))}`);
+  });
+  await files.write(path, text);
+  const wanted = Buffer.from(text, "utf8");
+  if (!wanted.equals(await files.read(path)))
+    throw new Error(
+      `Cannot confirm the write of ${path}: it holds something else now. Another program may be writing it.`,
+    );
+  const facts = await files.facts(path);
+  return { bytes: wanted.length, dirsCreated, version: facts?.version ?? "" };
+}

@@ -1,0 +1,66 @@
+// patch: a change to a part of a file, or to several files at once.
+import { z } from "zod";
+import type { ToolContext } from "./context.ts";
+import { describeFileError } from "./file-access.ts";
+import { withFileLocks } from "./file-locks.ts";
+import { applyPatch } from "./file-patch-many.ts";
+import { failed, replaceInFile } from "./file-patch-replace.ts";
+import { openWorkspace } from "./file-workspace.ts";
+import { register } from "./registry.ts";
+
+const parameters = z.object({
+  mode: z.enum(["replace", "patch"]).optional().describe("default replace"),
+  path: z.string().optional().describe("replace: the file"),
+  old_string: z.string().optional().describe("replace: text in the file, unique unless replace_all"),
+  new_string: z.string().optional().describe("replace: what takes its place; empty deletes"),
+  replace_all: z.boolean().optional(),
+  patch: z.string().optional().describe("patch: the whole patch text"),
+  cross_profile: z.boolean().optional().describe("the user asked to change another profile's files"),
+});
+
+register({
+  name: "patch",
+  toolset: "file",
+  emoji: "🔧",
+  description: `Change part of a file. mode=replace puts new_string where old_string stands; small differences in white space and quotes are forgiven. mode=patch changes several files, all or none:
+*** Begin Patch
+*** Update File: path
+@@ line above the place @@
+ context
+-removed
++added
+*** Add File: path
++line
+*** Delete File: path
+*** Move File: old -> new
+*** End Patch`,
+  parameters,
+  handler: (args, ctx) => patch(args, ctx),
+});
+
+export async function patch(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
+  const workspace = await openWorkspace(ctx);
+  const crossProfile = args.cross_profile ?? false;
+  try {
+    if (
+      args.mode === "patch" ||
+      (args.mode === undefined && args.patch !== undefined && args.old_string === undefined)
+    ) {
+      if (args.patch === undefined || args.patch.trim() === "") return failed("Missing argument: patch (mode=patch).");
+      return await applyPatch(args.patch, crossProfile, workspace);
+    }
+    const { path: asked, old_string: old, new_string: wish } = args;
+    if (asked === undefined || asked.trim() === "") return failed("Missing argument: path (mode=replace).");
+    if (old === undefined) return failed("Missing argument: old_string (mode=replace).");
+    if (wish === undefined) return failed("Missing argument: new_string (mode=replace).");
+    const absolute = workspace.absolute(asked);
+    const refusal = (await workspace.refuseWrite(absolute, crossProfile)) ?? (await workspace.refuseRead(absolute));
+    if (refusal !== null) return failed(refusal);
+    const path = await workspace.files.resolve(absolute);
+    const request = { asked, path, old, new: wish, replaceAll: args.replace_all ?? false };
+    return await withFileLocks([path], () => replaceInFile(request, workspace));
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    return failed(describeFileError(error, args.path ?? "the patch"));
+  }
+}

@@ -1,0 +1,167 @@
+// read_file: a page of a text file, with line numbers.
+import { z } from "zod";
+import type { ToolContext } from "./context.ts";
+import { toolError, toolResult } from "./dispatch.ts";
+import { describeFileError, NotAFileError } from "./file-access.ts";
+import { isBinaryName, isImage, looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
+import { readPage } from "./file-page.ts";
+import { findSimilar } from "./file-similar.ts";
+import { openWorkspace, type Workspace } from "./file-workspace.ts";
+import { register } from "./registry.ts";
+
+const MAX_LINES = 2000;
+const DEFAULT_LINES = 500;
+const LARGE = 512 * 1024;
+
+const parameters = z.object({
+  path: z.string().describe("absolute, relative to the working directory, or ~/..."),
+  offset: z.number().optional().describe("first line, default 1"),
+  limit: z.number().optional().describe(`lines, default ${DEFAULT_LINES}, at most ${MAX_LINES}`),
+});
+
+/** The beginning of the notice that stands for content returned before; never to be written into a file. */
+export const UNCHANGED_NOTICE = "File unchanged since it was last read; its content is above in this conversation.";
+
+register({
+  name: "read_file",
+  toolset: "file",
+  emoji: "📖",
+  maxResultChars: Infinity,
+  description:
+    "Read a text file as numbered lines (N|text; the number and bar are not part of the file). Long files come in pages: go on with next_offset. «redacted…» stands for a secret: leave such lines as they are.",
+  parameters,
+  handler: (args, ctx) => readFile(args, ctx),
+});
+
+export async function readFile(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
+  const workspace = await openWorkspace(ctx);
+  const path = workspace.absolute(args.path);
+  try {
+    return await readChecked(args, path, workspace, ctx);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    return toolError(error instanceof NotAFileError ? error.message : describeFileError(error, args.path));
+  }
+}
+
+async function readChecked(
+  args: z.infer<typeof parameters>,
+  path: string,
+  workspace: Workspace,
+  ctx: ToolContext,
+): Promise<string> {
+  const { files, activity } = workspace;
+  const refusal = await workspace.refuseRead(path);
+  if (refusal !== null) return toolError(refusal);
+  const facts = await files.facts(path);
+  if (!facts)
+    return toolError(`File not found: ${args.path}`, { similar_files: await findSimilar(files, path, args.path) });
+  if (facts.type === "directory")
+    return toolError(
+      `${args.path} is a directory. List its files with search_files (target="files", path="${args.path}").`,
+    );
+  if (facts.type === "other") throw new NotAFileError(args.path);
+  if (isImage(path)) return toolError(imageAdvice(args.path, ctx));
+  if (isBinaryName(path) || (await isBinaryFile(workspace, path)))
+    return toolError(`${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`);
+
+  const offset = Math.max(1, Math.trunc(args.offset ?? 1));
+  const limit = Math.min(MAX_LINES, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
+  const real = await files.resolve(path);
+  const range = `${real}\n${offset}\n${limit}`;
+  const inARow = activity.repeat(`read ${range}`);
+  if (inARow >= 4)
+    return toolError(
+      `BLOCKED: this is the same read for the ${inARow}th time in a row (${args.path}, lines from ${offset}). The content is in the conversation; use it, or read another range.`,
+    );
+  const again = activity.askedAgain(range, facts.version);
+  if (again === 1)
+    return toolResult({
+      status: "unchanged",
+      message: UNCHANGED_NOTICE,
+      path: args.path,
+      dedup: true,
+      content_returned: false,
+    });
+  if (again > 1)
+    return toolError(
+      `The content of ${args.path} from line ${offset} was already returned and has not changed. Use the earlier result, or ask for another range.`,
+      { path: args.path, ...(inARow >= 3 && { _warning: repeatWarning(inARow) }) },
+    );
+
+  const page = await readPage(
+    files,
+    path,
+    { offset, limit, maxLineLength: ctx.config.tool_output.max_line_length },
+    ctx.signal,
+  );
+  const shown = fitLines(redactPage(page, path, workspace), offset, ctx.config.file_read_max_chars);
+  const nextOffset = offset + shown.count;
+  const truncated = nextOffset <= page.totalLines;
+  activity.returned(range, real, facts.version, truncated || offset > 1);
+  const hint = hintFor(page.totalLines, offset, truncated, facts.size);
+  return toolResult({
+    content: shown.text,
+    total_lines: page.totalLines,
+    file_size: facts.size,
+    truncated,
+    ...(shown.cut && { truncated_by: "bytes" }),
+    ...(hint !== null && { hint }),
+    ...(truncated && { next_offset: nextOffset }),
+    ...(inARow >= 3 && { _warning: repeatWarning(inARow) }),
+  });
+}
+
+function redactPage(
+  page: { readonly lines: readonly string[]; readonly startsInKey: boolean },
+  path: string,
+  workspace: Workspace,
+): string[] {
+  const text = page.lines.join("\n");
+  if (!page.startsInKey) return workspace.redact(text, path).split("\n").slice(0, page.lines.length);
+  // The header the page does not show is what tells the redactor that these lines are a key.
+  return workspace
+    .redact(`-----BEGIN PRIVATE KEY-----\n${text}`, path)
+    .split("\n")
+    .slice(1, page.lines.length + 1);
+}
+
+/** Numbered lines up to a number of characters, whole lines only. */
+function fitLines(
+  lines: readonly string[],
+  offset: number,
+  maxChars: number,
+): { text: string; count: number; cut: boolean } {
+  const numbered: string[] = [];
+  let length = 0;
+  for (const [index, line] of lines.entries()) {
+    const row = `${offset + index}|${line}`;
+    length += row.length + 1;
+    // One line is always shown, or the same page would come for ever.
+    if (length > maxChars && numbered.length > 0)
+      return { text: numbered.join("\n"), count: numbered.length, cut: true };
+    numbered.push(row);
+  }
+  return { text: numbered.join("\n"), count: numbered.length, cut: false };
+}
+
+function hintFor(totalLines: number, offset: number, truncated: boolean, size: number): string | null {
+  if (offset > totalLines && totalLines > 0) return `The file ends at line ${totalLines}.`;
+  if (truncated && size > LARGE) return "Large file: read the part you need with offset and limit, or search it.";
+  return null;
+}
+
+async function isBinaryFile(workspace: Workspace, path: string): Promise<boolean> {
+  for await (const chunk of workspace.files.chunks(path)) return looksBinary(chunk.subarray(0, SNIFFED_BYTES));
+  return false;
+}
+
+function imageAdvice(path: string, ctx: ToolContext): string {
+  return ctx.toolNames.has("vision_analyze")
+    ? `${path} is an image. Look at it with vision_analyze.`
+    : `${path} is an image and cannot be shown as text.`;
+}
+
+function repeatWarning(count: number): string {
+  return `This is the same call for the ${count}rd time in a row; the next one is refused. Use what you have.`;
+}

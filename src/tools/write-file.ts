@@ -1,0 +1,76 @@
+// write_file: a file's whole content.
+import { z } from "zod";
+import { findFileMark } from "../safety/redact/marks.ts";
+import type { ToolContext } from "./context.ts";
+import { toolError, toolResult } from "./dispatch.ts";
+import { describeFileError } from "./file-access.ts";
+import { withFileLocks } from "./file-locks.ts";
+import { openWorkspace, type Workspace } from "./file-workspace.ts";
+import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./file-write.ts";
+import { UNCHANGED_NOTICE } from "./read-file.ts";
+import { register } from "./registry.ts";
+
+const parameters = z.object({
+  path: z.string(),
+  content: z.string().describe("the whole new content"),
+  cross_profile: z.boolean().optional().describe("the user asked to change another profile's files"),
+});
+
+register({
+  name: "write_file",
+  toolset: "file",
+  emoji: "✍️",
+  description:
+    "Write a whole file; creates missing directories and replaces what was there. To change a part of a file use patch.",
+  parameters,
+  handler: (args, ctx) => writeFile(args, ctx),
+});
+
+export async function writeFile(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
+  if (args.path.trim() === "") return toolError("Missing argument: path is empty.");
+  if (args.content.includes(UNCHANGED_NOTICE) && args.content.length < UNCHANGED_NOTICE.length + 200)
+    return toolError("content is the notice that a file is unchanged, not a file's text. Write the real content.");
+  const workspace = await openWorkspace(ctx);
+  const path = workspace.absolute(args.path);
+  try {
+    const refusal = await workspace.refuseWrite(path, args.cross_profile ?? false);
+    if (refusal !== null) return toolError(refusal);
+    const real = await workspace.files.resolve(path);
+    return await withFileLocks([real], () => writeLocked(args.path, real, args.content, workspace));
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    return toolError(describeFileError(error, args.path));
+  }
+}
+
+async function writeLocked(asked: string, path: string, content: string, workspace: Workspace): Promise<string> {
+  const { files, activity } = workspace;
+  const old = await readTextFile(files, path);
+  const mark = findFileMark(content);
+  if (mark !== null && !old?.text.includes(mark))
+    return toolError(
+      `content holds ${mark}, which stands for a secret of ${asked} that is not shown. Writing it would destroy the secret: use patch on the other lines.`,
+    );
+  const text = old ? dressLike(content, old.text) : content;
+  const syntax = await compareSyntax(path, old?.text ?? null, text);
+  if (syntax.breaks)
+    return toolError(
+      `${asked} was not written: it is valid now and would become ${syntax.introduced}. Fix the content.`,
+    );
+  const warnings = old ? warningsFor(workspace, path, old.version) : [];
+  const written = await writeTextFile(files, path, text);
+  activity.wrote(path, written.version);
+  return toolResult({
+    bytes_written: written.bytes,
+    dirs_created: written.dirsCreated,
+    ...(syntax.introduced !== null && { lint: syntax.introduced }),
+    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+  });
+}
+
+function warningsFor(workspace: Workspace, path: string, version: string): string[] {
+  const stale = workspace.activity.staleness(path, version);
+  if (stale !== null) return [`Careful: ${stale}.`];
+  const partly = workspace.activity.seen(path)?.partial === true;
+  return partly ? ["Careful: only a part of this file had been read before all of it was replaced."] : [];
+}
