@@ -44,7 +44,7 @@ import {
   type UsageQuery,
 } from "./store.ts";
 import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.ts";
-import { viewAnchored, windowAround } from "./views.ts";
+import { findMessage, viewAnchored, windowAround } from "./views.ts";
 
 const LEASE_SECONDS = 300;
 
@@ -199,6 +199,9 @@ export class SqliteStore implements SessionStore {
 
   search(query: string, options: SearchOptions = {}) {
     return searchMessages(this.#core, query, options, { slowMs: this.#settings.slowSearchMs });
+  }
+  locateMessage(messageId: number) {
+    return this.#core.read(() => findMessage(this.#core, messageId));
   }
   messagesAround(sessionId: string, messageId: number, window: number) {
     return this.#core.read(() => windowAround(this.#core, sessionId, messageId, window));

@@ -117,6 +117,8 @@ export interface SearchOptions {
   readonly offset?: number;
   readonly sort?: "newest" | "oldest" | null;
   readonly includeInactive?: boolean;
+  /** False: hits come without their neighbours, which is quicker for many. */
+  readonly withContext?: boolean;
 }
 
 export interface SearchHit {
@@ -310,6 +312,8 @@ export interface SessionStore {
   usage(query: UsageQuery): Promise<ReadonlyMap<string, UsageTotals>>;
 
   search(query: string, options?: SearchOptions): Promise<SearchResult>;
+  /** Which session a message belongs to, and whether it was compacted in place; null when there is no such row. */
+  locateMessage(messageId: number): Promise<{ readonly sessionId: string; readonly compacted: boolean } | null>;
   messagesAround(
     sessionId: string,
     messageId: number,

@@ -81,6 +81,15 @@ export function viewAnchored(
   };
 }
 
+export function findMessage(core: StoreCore, messageId: number): { sessionId: string; compacted: boolean } | null {
+  const compacted = core.shape.messageColumns.has("compacted") ? "compacted" : "0";
+  const row = core.db.get<{ session_id: string; compacted: number }>(
+    `SELECT session_id, ${compacted} AS compacted FROM messages WHERE id = ?`,
+    messageId,
+  );
+  return row ? { sessionId: row.session_id, compacted: row.compacted === 1 } : null;
+}
+
 function toView(core: StoreCore, row: ViewRow): MessageView {
   const calls = row.tool_calls === null ? undefined : parseJson(row.tool_calls);
   return {

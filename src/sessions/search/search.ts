@@ -30,6 +30,7 @@ interface Search {
   readonly sort: "newest" | "oldest" | null;
   /** Rows needed from each source before the page is cut. */
   readonly wanted: number;
+  readonly withContext: boolean;
 }
 
 export interface SearchSettings {
@@ -62,6 +63,7 @@ export async function searchMessages(
     filter: filterOf(core, options),
     sort: options.sort ?? null,
     wanted: offset + limit,
+    withContext: options.withContext ?? true,
   };
   let route: Route = chooseRoute(parts, facts);
   const gap = await unindexedRange(core);
@@ -208,7 +210,7 @@ function toHit(search: Search, found: Found): SearchHit[] {
       model: row.model,
       sessionStarted: row.started_at,
       compacted: row.compacted === 1,
-      context: contextOf(core, row.session_id, found.id),
+      context: search.withContext ? contextOf(core, row.session_id, found.id) : [],
     },
   ];
 }

@@ -1,0 +1,338 @@
+// The agent's way into its own past. No model is asked: the store answers.
+import { z } from "zod";
+import { stripAnsi } from "../kit/ansi.ts";
+import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
+import type { MessageView, SearchHit, Session, SessionStore } from "../sessions/store.ts";
+import { register } from "./registry.ts";
+
+const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
+const SCANNED_HITS = 300;
+const WINDOW_CHARS = 4000;
+const BOOKEND_CHARS = 1200;
+const ARGUMENT_CHARS = 400;
+const READ_HEAD = 20;
+const READ_TAIL = 10;
+const SUMMARY_MARKS = ["[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:"];
+
+const parameters = z.object({
+  query: z.string().optional().describe('Words; "exact phrase", OR, NOT, prefix*'),
+  limit: z.int().optional().describe("Sessions, 1-10, default 3"),
+  sort: z.enum(["newest", "oldest"]).optional().describe("Default: best match first"),
+  role_filter: z.string().optional().describe("Comma list, default user,assistant"),
+  session_id: z.string().optional(),
+  around_message_id: z.int().optional(),
+  window: z.int().optional().describe("Messages on each side, 1-20, default 5"),
+});
+
+export type SessionSearchArgs = z.infer<typeof parameters>;
+
+register({
+  name: "session_search",
+  toolset: "session_search",
+  emoji: "🔍",
+  description:
+    "Look through past conversations with this user. It knows only what was said there: no evidence about files, the web or anything outside. " +
+    "Use it before asking the user to repeat something. Four ways to call: query = find sessions (snippet, surrounding messages, how each " +
+    "session began and ended); session_id = read one session; session_id + around_message_id = scroll (take the first or last id you " +
+    "got as the next anchor); nothing = list recent sessions.",
+  parameters,
+  textOrigin: "chat",
+  onInvalid: (problem) => JSON.stringify(failure(problem)),
+  async handler(args, ctx) {
+    if (!ctx.sessions) return JSON.stringify(failure("the session database is unavailable"));
+    return JSON.stringify(await searchSessions(ctx.sessions, args, ctx.sessionId));
+  },
+});
+
+export type SessionSearchResult = Readonly<Record<string, unknown>> & { readonly success: boolean };
+
+export async function searchSessions(
+  store: SessionStore,
+  args: SessionSearchArgs,
+  currentSessionId: string | null,
+): Promise<SessionSearchResult> {
+  try {
+    const past = new Past(store, currentSessionId);
+    const sessionId = args.session_id?.trim();
+    if (sessionId && args.around_message_id !== undefined)
+      return await scroll(past, sessionId, args.around_message_id, args);
+    if (sessionId) return await read(past, sessionId);
+    if (args.around_message_id !== undefined) return failure("around_message_id needs session_id");
+    const query = args.query?.trim();
+    return query ? await discover(past, query, args) : await browse(past, args);
+  } catch (error) {
+    return failure(`search failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+const failure = (error: string): SessionSearchResult => ({ success: false, error });
+
+/** The store as one call of the tool sees it, with what it asked for already remembered. */
+class Past {
+  readonly store: SessionStore;
+  readonly #current: string | null;
+  readonly #roots = new Map<string, string>();
+  readonly #sessions = new Map<string, Session | null>();
+
+  constructor(store: SessionStore, current: string | null) {
+    this.store = store;
+    this.#current = current;
+  }
+
+  async root(id: string): Promise<string> {
+    const known = this.#roots.get(id);
+    if (known !== undefined) return known;
+    const root = (await this.store.lineage(id))[0] ?? id;
+    this.#roots.set(id, root);
+    return root;
+  }
+
+  async session(id: string): Promise<Session | null> {
+    const known = this.#sessions.get(id);
+    if (known !== undefined) return known;
+    const session = await this.store.get(id);
+    this.#sessions.set(id, session);
+    return session;
+  }
+
+  async isCurrent(id: string): Promise<boolean> {
+    return this.#current !== null && (await this.root(id)) === (await this.root(this.#current));
+  }
+
+  /** What stands in the model's context right now is not past; compacted rows and sessions closed by compression are. */
+  async isLive(sessionId: string, row: { readonly compacted: boolean }): Promise<boolean> {
+    if (row.compacted || !(await this.isCurrent(sessionId))) return false;
+    return (await this.session(sessionId))?.endReason !== "compression";
+  }
+}
+
+async function scroll(
+  past: Past,
+  sessionId: string,
+  anchor: number,
+  args: SessionSearchArgs,
+): Promise<SessionSearchResult> {
+  const session = await past.session(sessionId);
+  if (!session) return failure(`unknown session_id "${sessionId}"`);
+  const place = await past.store.locateMessage(anchor);
+  if (!place || (await past.root(place.sessionId)) !== (await past.root(sessionId))) {
+    return failure(`message ${anchor} is not in session ${sessionId}`);
+  }
+  if (await past.isLive(place.sessionId, place)) {
+    return failure("this message is part of the current conversation; it is in your context already");
+  }
+  const size = clamp(args.window, 5, 1, 20);
+  const around = await past.store.messagesAround(place.sessionId, anchor, size);
+  if (around.window.length === 0) return failure(`message ${anchor} is not in session ${sessionId}`);
+  const owner = (await past.session(place.sessionId)) ?? session;
+  return {
+    success: true,
+    mode: "scroll",
+    session_id: place.sessionId,
+    around_message_id: anchor,
+    session_meta: { when: formatWhen(owner.startedAt), source: owner.source, model: owner.model, title: owner.title },
+    window: size,
+    messages: around.window.map((message) => show(message, WINDOW_CHARS, anchor)),
+    messages_before: around.messagesBefore,
+    messages_after: around.messagesAfter,
+    ...(place.sessionId === sessionId
+      ? {}
+      : {
+          warning: `message ${anchor} belongs to ${place.sessionId}, another part of the same conversation; shown from there`,
+        }),
+  };
+}
+
+async function read(past: Past, sessionId: string): Promise<SessionSearchResult> {
+  const session = await past.session(sessionId);
+  if (!session) return failure(`unknown session_id "${sessionId}"`);
+  const messages = await past.store.load(sessionId);
+  const truncated = messages.length > READ_HEAD + READ_TAIL;
+  const shown = truncated ? [...messages.slice(0, READ_HEAD), ...messages.slice(-READ_TAIL)] : messages;
+  const views = await Promise.all(
+    shown.map(async ({ id }) => (await past.store.messagesAround(sessionId, id, 0)).window[0]),
+  );
+  return {
+    success: true,
+    mode: "read",
+    session_id: sessionId,
+    session_meta: {
+      when: formatWhen(session.startedAt),
+      source: session.source,
+      model: session.model,
+      title: session.title,
+    },
+    message_count: messages.length,
+    truncated,
+    messages: views.flatMap((view) => (view ? [show(view, WINDOW_CHARS)] : [])),
+    ...(truncated
+      ? {
+          message: `first ${READ_HEAD} and last ${READ_TAIL} of ${messages.length} messages; scroll with around_message_id for the rest`,
+        }
+      : {}),
+  };
+}
+
+async function browse(past: Past, args: SessionSearchArgs): Promise<SessionSearchResult> {
+  const limit = clamp(args.limit, 3, 1, 10);
+  // The current conversation is one line of the list at most, branches of it a few more.
+  const items = await past.store.list({ limit: limit + 20, excludeSources: HIDDEN_SOURCES, orderByLastActive: true });
+  const results: Record<string, unknown>[] = [];
+  for (const item of items) {
+    if (results.length === limit) break;
+    if (await past.isCurrent(item.id)) continue;
+    results.push({
+      session_id: item.id,
+      title: item.title,
+      source: item.source,
+      started_at: formatWhen(item.startedAt),
+      last_active: formatWhen(item.lastActive),
+      message_count: item.messageCount,
+      preview: item.preview,
+    });
+  }
+  return { success: true, mode: "browse", results, count: results.length };
+}
+
+async function discover(past: Past, query: string, args: SessionSearchArgs): Promise<SessionSearchResult> {
+  const limit = clamp(args.limit, 3, 1, 10);
+  const roles = (args.role_filter ?? "user,assistant")
+    .split(",")
+    .map((role) => role.trim())
+    .filter(Boolean);
+  const found = await past.store.search(query, {
+    limit: SCANNED_HITS,
+    excludeSources: HIDDEN_SOURCES,
+    roleFilter: roles.length > 0 ? roles : ["user", "assistant"],
+    sort: args.sort ?? null,
+    withContext: false,
+  });
+  if (found.unavailable !== undefined) return failure(found.unavailable);
+  const results: Record<string, unknown>[] = [];
+  const seen = new Set<string>();
+  const titled = await titleMatch(past, query);
+  if (titled) {
+    seen.add(await past.root(titled.session.id));
+    results.push(titled.entry);
+  }
+  const scheduledLast = [
+    ...found.hits.filter((hit) => hit.source !== "cron"),
+    ...found.hits.filter((hit) => hit.source === "cron"),
+  ];
+  for (const hit of scheduledLast) {
+    const root = await past.root(hit.sessionId);
+    if (seen.has(root) || (await past.isLive(hit.sessionId, hit))) continue;
+    seen.add(root);
+    if (results.length < limit) results.push(await describeHit(past, hit, root));
+  }
+  return {
+    success: true,
+    mode: "discover",
+    query,
+    results,
+    count: results.length,
+    sessions_searched: seen.size,
+    ...(results.length === 0
+      ? { message: "no past conversation matches; try fewer or other words, or OR between them" }
+      : {}),
+    ...(found.indexRebuild ? { index_rebuild: found.indexRebuild } : {}),
+  };
+}
+
+async function titleMatch(
+  past: Past,
+  query: string,
+): Promise<{ session: Session; entry: Record<string, unknown> } | null> {
+  const id = await past.store.resolveTitle(query.replace(/^["']+|["']+$/g, "").trim());
+  const session = id === null ? null : await past.session(id);
+  if (!session || (await past.isCurrent(session.id)) || HIDDEN_SOURCES.includes(session.source)) return null;
+  const first = (await past.store.load(session.id))[0];
+  const entry = await describe(past, session, {
+    matchedRole: "session_title",
+    messageId: first?.id ?? null,
+    snippet: session.title ?? "",
+  });
+  return { session, entry };
+}
+
+async function describeHit(past: Past, hit: SearchHit, root: string): Promise<Record<string, unknown>> {
+  const session = await past.session(hit.sessionId);
+  if (!session) return { session_id: hit.sessionId, snippet: hit.snippet };
+  const entry = await describe(past, session, { matchedRole: hit.role, messageId: hit.id, snippet: hit.snippet });
+  return root === session.id ? entry : { ...entry, parent_session_id: root };
+}
+
+async function describe(
+  past: Past,
+  session: Session,
+  match: { matchedRole: string; messageId: number | null; snippet: string },
+): Promise<Record<string, unknown>> {
+  const root = await past.session(await past.root(session.id));
+  const view =
+    match.messageId === null
+      ? { window: [], bookendStart: [], bookendEnd: [], messagesBefore: 0, messagesAfter: 0 }
+      : await past.store.anchoredView(session.id, match.messageId);
+  const spoken = (messages: readonly MessageView[]) =>
+    messages.filter((message) => !isSummary(message)).map((message) => show(message, BOOKEND_CHARS));
+  return {
+    session_id: session.id,
+    when: formatWhen(session.startedAt),
+    source: session.source,
+    model: session.model,
+    title: root?.title ?? session.title,
+    matched_role: match.matchedRole,
+    match_message_id: match.messageId,
+    snippet: stripAnsi(match.snippet),
+    bookend_start: spoken(view.bookendStart),
+    messages: view.window.map((message) => show(message, WINDOW_CHARS, match.messageId ?? undefined)),
+    bookend_end: spoken(view.bookendEnd),
+    messages_before: view.messagesBefore,
+    messages_after: view.messagesAfter,
+  };
+}
+
+const isSummary = (message: MessageView) => SUMMARY_MARKS.some((mark) => message.content.trimStart().startsWith(mark));
+
+function show(message: MessageView, maxChars: number, anchor?: number): Record<string, unknown> {
+  const content = stripAnsi(message.content);
+  const chars = countCodePoints(content);
+  const cut = chars > maxChars;
+  return {
+    id: message.id,
+    role: message.role,
+    content: cut ? `${sliceCodePoints(content, 0, maxChars)}…` : content,
+    timestamp: message.timestamp,
+    ...(message.toolName === undefined ? {} : { tool_name: message.toolName }),
+    ...(message.toolCalls === undefined ? {} : { tool_calls: message.toolCalls.map(shortCall) }),
+    ...(message.toolCallId === undefined ? {} : { tool_call_id: message.toolCallId }),
+    ...(cut ? { content_truncated: true, original_content_chars: chars } : {}),
+    ...(message.id === anchor ? { anchor: true } : {}),
+  };
+}
+
+/** Which tool with which arguments; a file that was written does not need to be read again here. */
+function shortCall(call: unknown): unknown {
+  const parsed = callSchema.safeParse(call);
+  if (!parsed.success) return call;
+  const { name, arguments: given } = parsed.data.function;
+  return {
+    name,
+    arguments: countCodePoints(given) > ARGUMENT_CHARS ? `${sliceCodePoints(given, 0, ARGUMENT_CHARS)}…` : given,
+  };
+}
+
+const callSchema = z.object({ function: z.object({ name: z.string(), arguments: z.string() }) });
+
+const clamp = (value: number | undefined, fallback: number, low: number, high: number) =>
+  Math.min(high, Math.max(low, value ?? fallback));
+
+const MONTHS = "January February March April May June July August September October November December".split(" ");
+
+/** `January 01, 2026 at 12:00 AM`, local time. */
+export function formatWhen(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  const two = (part: number) => String(part).padStart(2, "0");
+  const hour = at.getHours() % 12 || 12;
+  const half = at.getHours() < 12 ? "AM" : "PM";
+  return `${MONTHS[at.getMonth()]} ${two(at.getDate())}, ${at.getFullYear()} at ${two(hour)}:${two(at.getMinutes())} ${half}`;
+}
