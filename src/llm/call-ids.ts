@@ -66,10 +66,11 @@ export class CallIdsOnWire {
   }
 
   open(call: ToolCall, index: number): string {
-    const raw = effectiveCallId(call) || deterministicCallId(call.function.name, call.function.arguments, index);
-    const id = nextFree(this.#clean(raw), this.#sent);
+    const raw = effectiveCallId(call);
+    const clean = this.#clean(raw) || deterministicCallId(call.function.name, call.function.arguments, index);
+    const id = nextFree(clean, this.#sent);
     this.#sent.add(id);
-    for (const alias of [call.id, call.call_id, raw]) if (alias) this.#aliases.set(alias, id);
+    for (const alias of [call.id, call.call_id, raw]) if (alias !== undefined) this.#aliases.set(alias, id);
     return id;
   }
 

@@ -1,0 +1,434 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type OpenAI from "openai";
+import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
+import type { Message, ToolCall } from "../../messages.ts";
+import type { ModelRequest, Target } from "../../wire.ts";
+import { WireFailure } from "../failure.ts";
+import type { Json } from "../json.ts";
+import { toResponsesInput } from "./input.ts";
+import { fromResponsesOutput } from "./output.ts";
+import { renderResponsesRequest } from "./request.ts";
+import { consumeResponsesStream, ResponsesAssembler } from "./stream.ts";
+
+type Input = OpenAI.Responses.ResponseInputItem;
+const call = (id: string, more: Partial<ToolCall> = {}): ToolCall => ({
+  id,
+  type: "function",
+  function: { name: "ls", arguments: "{}" },
+  ...more,
+});
+const secret = (id: string, _issuer_kind = "me") => ({
+  type: "reasoning",
+  id,
+  summary: [{ type: "summary_text", text: "s" }],
+  encrypted_content: "c",
+  _issuer_kind,
+});
+
+const inputs: readonly [what: string, messages: readonly Message[], items: readonly Input[]][] = [
+  [
+    "system messages are the instructions, not input",
+    [
+      { role: "system", content: "s" },
+      { role: "user", content: "hi" },
+    ],
+    [{ role: "user", content: "hi" }],
+  ],
+  [
+    "api_content is what is sent",
+    [{ role: "user", content: "hi", api_content: "hi!" }],
+    [{ role: "user", content: "hi!" }],
+  ],
+  [
+    "parts with an image become input parts",
+    [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "see" },
+          { type: "image_url", image_url: { url: "https://x/y.png" } },
+        ],
+      },
+    ],
+    [
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "see" },
+          { type: "input_image", image_url: "https://x/y.png", detail: "auto" },
+        ],
+      },
+    ],
+  ],
+  [
+    "reasoning, text, calls and results come in this order",
+    [
+      {
+        role: "assistant",
+        content: "look",
+        codex_reasoning_items: [secret("rs_1")],
+        tool_calls: [call("fc_1", { call_id: "call_1" }), call("call_2|fc_2")],
+      },
+      { role: "tool", content: "one", tool_call_id: "fc_1" },
+      {
+        role: "tool",
+        content: [
+          { type: "text", text: "two" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+        ],
+        tool_call_id: "call_2",
+      },
+    ],
+    [
+      { type: "reasoning", summary: [{ type: "summary_text", text: "s" }], encrypted_content: "c" } as unknown as Input, // the id is left out on purpose
+      { role: "assistant", content: "look" },
+      { type: "function_call", call_id: "call_1", name: "ls", arguments: "{}" },
+      { type: "function_call", call_id: "call_2", name: "ls", arguments: "{}" },
+      { type: "function_call_output", call_id: "call_1", output: "one" },
+      {
+        type: "function_call_output",
+        call_id: "call_2",
+        output: [
+          { type: "input_text", text: "two" },
+          { type: "input_image", image_url: "data:image/png;base64,AA==", detail: "auto" },
+        ],
+      },
+    ],
+  ],
+  [
+    "reasoning that led to nothing is followed by an empty message",
+    [{ role: "assistant", content: null, codex_reasoning_items: [secret("rs_1")] }],
+    [
+      { type: "reasoning", summary: [{ type: "summary_text", text: "s" }], encrypted_content: "c" } as unknown as Input,
+      { role: "assistant", content: "" },
+    ], // the id is left out on purpose
+  ],
+  [
+    "recorded messages are replayed",
+    [
+      {
+        role: "assistant",
+        content: "done",
+        codex_message_items: [
+          {
+            type: "message",
+            id: "msg_1",
+            role: "assistant",
+            status: "completed",
+            phase: "final_answer",
+            content: [{ type: "output_text", text: "done", logprobs: [] }],
+            _issuer_kind: "me",
+          },
+        ],
+      },
+    ],
+    [
+      {
+        type: "message",
+        role: "assistant",
+        id: "msg_1",
+        status: "completed",
+        phase: "final_answer",
+        content: [{ type: "output_text", text: "done", annotations: [] }],
+      },
+    ],
+  ],
+  [
+    "a recorded message that differs from what is stored gives way to it",
+    [
+      {
+        role: "assistant",
+        content: "key ***",
+        codex_message_items: [
+          { type: "message", id: "msg_1", content: [{ type: "output_text", text: "key secret" }], _issuer_kind: "me" },
+        ],
+      },
+    ],
+    [{ role: "assistant", content: "key ***" }],
+  ],
+];
+for (const [what, messages, items] of inputs)
+  test(what, () => assert.deepEqual(toResponsesInput(messages, { issuer: "me" }), items));
+
+test("encrypted items of another issuer, items seen before, and all of them when replay is off stay at home", () => {
+  const messages: Message[] = [
+    { role: "assistant", content: "a", codex_reasoning_items: [secret("rs_1"), secret("rs_2", "someone else")] },
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "b", codex_reasoning_items: [secret("rs_1"), secret("rs_3")] },
+  ];
+  const count = (options: Parameters<typeof toResponsesInput>[1]) =>
+    toResponsesInput(messages, options).filter((item) => item.type === "reasoning").length;
+  assert.equal(count({ issuer: "me" }), 2);
+  assert.equal(count({ issuer: "me", replay: false }), 0);
+  assert.equal(count({}), 3);
+});
+
+const render = (target: Partial<Target> = {}, rest: Partial<ModelRequest> = {}) =>
+  renderResponsesRequest(
+    aRequest(
+      aTarget("codex_responses", { model: "gpt-5", baseUrl: "https://api.openai.com/v1", ...target, profile: {} }),
+      rest,
+    ),
+  );
+const tools = [
+  { type: "function", function: { name: "ls", description: "d", parameters: { type: "object", properties: {} } } },
+] as const;
+
+test("a full request is what OpenAI's own types describe", () => {
+  const { prompt_cache_key, ...body } = render(
+    {},
+    { tools, maxTokens: 100, reasoning: { enabled: true, effort: "minimal" } },
+  ).body;
+  assert.match(String(prompt_cache_key), /^pck_[0-9a-f]{24}$/);
+  assert.deepEqual(body, {
+    model: "gpt-5",
+    instructions: "You are a test.",
+    input: [{ role: "user", content: "hi" }],
+    tools: [
+      { type: "function", name: "ls", description: "d", parameters: { type: "object", properties: {} }, strict: false },
+    ],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    reasoning: { effort: "low", summary: "auto" },
+    include: ["reasoning.encrypted_content"],
+    max_output_tokens: 100,
+    store: false,
+    stream: true,
+  } satisfies OpenAI.Responses.ResponseCreateParamsStreaming);
+});
+
+test("hosts differ: no output cap on ChatGPT, no cache key on GitHub, a conversation id on xAI", () => {
+  assert.equal(
+    render({ baseUrl: "https://chatgpt.com/backend-api/codex" }, { maxTokens: 5 }).body.max_output_tokens,
+    undefined,
+  );
+  assert.equal(render({ baseUrl: "https://api.githubcopilot.com" }).body.prompt_cache_key, undefined);
+  assert.equal(render({ baseUrl: "https://api.x.ai/v1" }, { sessionId: "s1" }).headers["x-grok-conv-id"], "s1");
+  assert.equal(render({}, { sessionId: "s1" }).headers["x-grok-conv-id"], undefined);
+});
+
+test("the cache key depends on system text and tools, not on the order of tools or on the conversation", () => {
+  const key = (rest: Partial<ModelRequest>) => render({}, rest).body.prompt_cache_key;
+  const other = { type: "function", function: { name: "pwd", description: "d", parameters: {} } } as const;
+  assert.equal(key({ tools: [tools[0], other] }), key({ tools: [other, tools[0]] }));
+  assert.equal(
+    key({ tools }),
+    key({
+      tools,
+      messages: [
+        { role: "system", content: "You are a test." },
+        { role: "user", content: "else" },
+      ],
+    }),
+  );
+  assert.notEqual(key({ tools }), key({ tools: [other] }));
+});
+
+test("without a system prompt there are default instructions", () => {
+  assert.match(String(render({}, { messages: [{ role: "user", content: "hi" }] }).body.instructions), /Hermes/);
+});
+
+const text = (value: string, more: Json = {}): Json => ({
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content: [{ type: "output_text", text: value, annotations: [] }],
+  ...more,
+});
+const made = (more: Json = {}): Json => ({
+  type: "function_call",
+  id: "fc_1",
+  call_id: "call_1",
+  name: "ls",
+  arguments: '{"a":1}',
+  status: "completed",
+  ...more,
+});
+const thought = (id = "rs_1"): Json => ({
+  type: "reasoning",
+  id,
+  summary: [{ type: "summary_text", text: "why" }],
+  encrypted_content: "c",
+});
+
+const outputs: readonly [what: string, response: Json, finish: string, content: string | null, calls: number][] = [
+  ["a message", { status: "completed", output: [text("hi")] }, "stop", "hi", 0],
+  ["a call", { status: "completed", output: [thought(), made()] }, "tool_calls", null, 1],
+  [
+    "a custom call",
+    { status: "completed", output: [{ type: "custom_tool_call", call_id: "call_1", name: "sh", input: "ls -l" }] },
+    "tool_calls",
+    null,
+    1,
+  ],
+  [
+    "an unfinished call",
+    { status: "completed", output: [text("hi"), made({ status: "in_progress" })] },
+    "stop",
+    "hi",
+    0,
+  ],
+  [
+    "an incomplete response",
+    { status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, output: [text("hal")] },
+    "incomplete",
+    "hal",
+    0,
+  ],
+  ["a queued response", { status: "queued", output: [] }, "incomplete", null, 0],
+  [
+    "a filtered response",
+    { status: "incomplete", incomplete_details: { reason: "content_filter" }, output: [text("h")] },
+    "content_filter",
+    "h",
+    0,
+  ],
+  [
+    "a refusal",
+    { status: "completed", output: [text("", { content: [{ type: "refusal", refusal: "no" }] })] },
+    "content_filter",
+    "no",
+    0,
+  ],
+  [
+    "commentary alone",
+    { status: "completed", output: [text("looking", { phase: "commentary" })] },
+    "incomplete",
+    null,
+    0,
+  ],
+  [
+    "commentary and an answer",
+    {
+      status: "completed",
+      output: [text("looking", { phase: "commentary" }), text("found", { phase: "final_answer" })],
+    },
+    "stop",
+    "found",
+    0,
+  ],
+  ["reasoning alone", { status: "completed", output: [thought()] }, "incomplete", null, 0],
+  ["a call leaked as text", { status: "completed", output: [text('to=functions.ls {"a":1}')] }, "incomplete", "", 0],
+  ["nothing", { status: "completed", output: [] }, "stop", null, 0],
+];
+for (const [what, response, finish, content, calls] of outputs)
+  test(`${what} ends by ${finish}`, () => {
+    const answer = fromResponsesOutput(response, { issuer: "me" });
+    assert.deepEqual([answer.finishReason, answer.content, answer.toolCalls.length], [finish, content, calls]);
+  });
+
+test("what must go back is kept and stamped; temporary items are not", () => {
+  const answer = fromResponsesOutput(
+    { status: "completed", output: [thought(), thought("rs_tmp_1"), text("looking", { phase: "analysis" }), made()] },
+    { issuer: "me" },
+  );
+  assert.deepEqual(answer.reasoningItems, [{ ...thought(), _issuer_kind: "me" }]);
+  assert.equal(answer.reasoning, "why\n\nwhy\n\nlooking");
+  assert.deepEqual(answer.toolCalls, [
+    { id: "call_1", callId: "call_1", itemId: "fc_1", name: "ls", arguments: '{"a":1}' },
+  ]);
+});
+
+for (const status of ["failed", "cancelled"])
+  test(`a ${status} response is a failure with its code`, () =>
+    assert.throws(
+      () => fromResponsesOutput({ status, error: { code: "server_error", message: "boom" }, output: [] }),
+      (thrown) => thrown instanceof WireFailure && thrown.error.code === "server_error" && thrown.message === "boom",
+    ));
+
+type Event = Partial<OpenAI.Responses.ResponseStreamEvent> & { type: OpenAI.Responses.ResponseStreamEvent["type"] };
+const consume = async (...events: Event[]) => {
+  const seen: string[] = [];
+  const result = await consumeResponsesStream(
+    (async function* () {
+      yield* events;
+    })(),
+    { onText: (delta) => seen.push(delta) },
+  );
+  return { ...result, seen };
+};
+const said = (delta: string, output_index = 0): Event => ({
+  type: "response.output_text.delta",
+  item_id: `msg_${output_index}`,
+  output_index,
+  content_index: 0,
+  delta,
+});
+const item = (value: Json, output_index = 0) =>
+  ({ type: "response.output_item.done", output_index, item: value }) as unknown as Event; // items as plain JSON
+const over = (response: Json = {}) =>
+  ({ type: "response.completed", response: { status: "completed", output: null, ...response } }) as unknown as Event; // the output may be null
+
+test("a stream is built from its items, not from its last event", async () => {
+  const result = await consume(said("he"), said("llo"), item(text("hello")), over());
+  assert.deepEqual(
+    [result.status, result.outputText, result.output, result.seen],
+    ["completed", "hello", [text("hello")], ["he", "llo"]],
+  );
+});
+
+test("text without a message becomes one", async () => {
+  const { output } = await consume(said("hello"), over());
+  assert.deepEqual(output, [text("hello")]);
+});
+
+test("a stream that ends without its last event counts if anything came", async () => {
+  assert.equal((await consume(item(text("hello")))).status, "completed");
+  await assert.rejects(consume(), /no terminal response/);
+});
+
+test("errors inside the stream are failures with their code", async () => {
+  const failed = {
+    type: "response.failed",
+    response: { status: "failed", error: { code: "rate_limit_exceeded", message: "slow" } },
+  } as unknown as Event; // only what matters
+  await assert.rejects(
+    consume(failed),
+    (thrown) => thrown instanceof WireFailure && thrown.error.code === "rate_limit_exceeded",
+  );
+  await assert.rejects(
+    consume({ type: "error", code: "server_error", message: "boom", param: null }),
+    (thrown) => thrown instanceof WireFailure && thrown.error.code === "server_error" && thrown.message === "boom",
+  );
+});
+
+test("in the wire, commentary is thinking, and an item that never ended is a lost connection", () => {
+  const assembler = new ResponsesAssembler({ issuer: "me" });
+  const push = (data: object) => assembler.push({ data });
+  push({ type: "response.output_item.added", output_index: 0, item: { type: "message", phase: "commentary" } });
+  assert.deepEqual(push(said("looking")), [{ type: "thinking", delta: "looking" }]);
+  push(item(text("looking", { phase: "commentary" })));
+  push({ type: "response.output_item.added", output_index: 1, item: { type: "message" } });
+  assert.deepEqual(push(said("half", 1)), [{ type: "text", delta: "half" }]);
+  assert.throws(
+    () => assembler.end(),
+    (thrown) => thrown instanceof WireFailure && thrown.error.code === "stream_cut",
+  );
+  assert.deepEqual(assembler.partial(), { text: "half", pendingTools: [] });
+});
+
+test("an answer as a message carries its replay state, stamped", () => {
+  const assembler = new ResponsesAssembler({ issuer: "me" });
+  for (const event of [item(thought(), 0), item(text("hi"), 1), item(made(), 2), over()])
+    assembler.push({ data: event });
+  const done = assembler.end().at(-1);
+  assert.ok(done?.type === "done");
+  assert.deepEqual(done.message, {
+    role: "assistant",
+    content: "hi",
+    tool_calls: [
+      {
+        id: "call_1",
+        type: "function",
+        function: { name: "ls", arguments: '{"a":1}' },
+        call_id: "call_1",
+        response_item_id: "fc_1",
+      },
+    ],
+    reasoning: "why",
+    codex_reasoning_items: [{ ...thought(), _issuer_kind: "me" }],
+    codex_message_items: [{ ...text("hi"), _issuer_kind: "me" }],
+    finish_reason: "tool_calls",
+  });
+});
