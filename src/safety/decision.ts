@@ -18,6 +18,8 @@ export interface ApprovalOutcome {
   readonly hardline?: boolean;
   readonly userDeny?: boolean;
   readonly userApproved?: boolean;
+  /** The approving model said yes, to this command only. */
+  readonly smartApproved?: boolean;
   readonly outcome?: "denied" | "timeout";
   /** Nobody could be asked yet: the question stays open, and the model is told to wait for the user. */
   readonly pending?: boolean;

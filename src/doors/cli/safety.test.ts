@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import { Command } from "commander";
+import { type Config, defaultConfig } from "../../home/config/schema.ts";
+import { homePaths } from "../../home/paths.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { define, defineApprovals } from "./safety.ts";
+
+interface Run {
+  readonly stdin?: string;
+  readonly settings?: (config: Config) => void;
+  readonly alias?: true;
+}
+
+async function run(args: readonly string[], { stdin, settings, alias }: Run = {}) {
+  const config = defaultConfig();
+  settings?.(config);
+  let out = "";
+  const io = {
+    out: (text: string) => {
+      out += text;
+    },
+    stdin: Readable.from(stdin === undefined ? [] : [stdin]),
+    stdinIsTerminal: stdin === undefined,
+  };
+  const home = {
+    config: () => config,
+    paths: homePaths("/home/me/.hermes", "/home/me/.hermes", "default"),
+    env: (name: string) => (name === "HOME" ? "/home/me" : undefined),
+  };
+  const command = new Command("safety").exitOverride().configureOutput({ writeErr: () => undefined });
+  (alias ? defineApprovals : define)(command, { io, home } as unknown as CliContext); // what this sub-command uses of it
+  try {
+    await command.parseAsync([...args], { from: "user" });
+  } catch (error) {
+    if (!(error instanceof ExitError)) throw error;
+    return { out, code: error.code, message: error.message };
+  }
+  return { out, code: 0, message: "" };
+}
+
+const codes: readonly (readonly [string, number])[] = [
+  ["ls -la", 0],
+  ["git push --force", 2],
+  ["mkfs x", 3],
+  ["sudo -S ls", 3],
+];
+
+test("the exit code tells: 0 runs, 2 is asked about, 3 is blocked", async () => {
+  for (const [command, code] of codes) {
+    assert.equal((await run(["check", command])).code, code, command);
+    assert.equal((await run(["test", command], { alias: true })).code, code, command);
+  }
+});
+
+test("a person reads verdict, category and reason", async () => {
+  assert.match((await run(["check", "mkfs x"])).out, /^block \[format filesystem \(mkfs\), hardline\] .*: mkfs x\n$/);
+  assert.equal((await run(["check", "ls"])).out, "allow nothing dangerous found: ls\n");
+});
+
+test("--json gives one object per line, and a list on input always ends with 0", async () => {
+  const { out, code } = await run(["check", "--json"], { stdin: "ls\n\ngit push --force\r\nmkfs x" });
+  assert.equal(code, 0);
+  const rows = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    rows.map(({ command, verdict, category }) => [command, verdict, category]),
+    [
+      ["ls", "allow", null],
+      ["git push --force", "ask", "git force push (rewrites remote history)"],
+      ["mkfs x", "block", "format filesystem (mkfs)"],
+    ],
+  );
+  assert.deepEqual(Object.keys(rows[0]), ["command", "verdict", "category", "reason"]);
+});
+
+test("the settings of this home count", async () => {
+  const deny = {
+    settings: (config: Config) => {
+      config.approvals.deny = ["ls*"];
+    },
+  };
+  assert.equal((await run(["check", "ls -la"], deny)).code, 3);
+  const off = {
+    settings: (config: Config) => {
+      config.approvals.mode = "off";
+    },
+  };
+  assert.equal((await run(["check", "git push --force"], off)).code, 0);
+  assert.equal((await run(["check", "mkfs x"], off)).code, 3);
+  const list = {
+    settings: (config: Config) => {
+      config.command_allowlist = ["git push *"];
+    },
+  };
+  assert.match((await run(["check", "git push --force"], list)).out, /^allow .*command_allowlist/);
+});
+
+test("without a command and with nobody piping one in, it says what to do", async () => {
+  const { code, message } = await run(["check"]);
+  assert.equal(code, 1);
+  assert.match(message, /hermes safety check "ls -la"/);
+});

@@ -1,0 +1,77 @@
+// `hermes safety check`, also `hermes approvals test`: what would happen to a command. Nothing is ever run.
+import { homedir } from "node:os";
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import { isAllowlisted } from "../../safety/allowlist.ts";
+import type { CommandVerdict } from "../../safety/decision.ts";
+import { classifyCommand } from "../../safety/verdict.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+const EXIT = { allow: 0, ask: 2, block: 3 } as const;
+
+interface CheckFlags {
+  readonly json?: true;
+}
+
+/** `hermes safety` with its sub-command `check`. */
+export function define(command: Command, ctx: CliContext): void {
+  command.description("look at the rules for commands");
+  defineCheck(command.command("check"), ctx);
+}
+
+/** `hermes approvals` with its sub-command `test`: the same check under the name of the older release. */
+export function defineApprovals(command: Command, ctx: CliContext): void {
+  command.description("try out the rules for commands");
+  defineCheck(command.command("test"), ctx);
+}
+
+function defineCheck(command: Command, ctx: CliContext): void {
+  command
+    .description("say whether a command would run, be asked about or be blocked; exit 0, 2 or 3")
+    .argument("[COMMAND]", "one command, in quotes; without it one per line is read from standard input")
+    .option("--json", "one object per line")
+    .action((given: string | undefined, flags: CheckFlags) => check(given, flags, ctx));
+}
+
+async function check(given: string | undefined, flags: CheckFlags, ctx: CliContext): Promise<void> {
+  if (given !== undefined) {
+    const verdict = judge(given, ctx);
+    show(given, verdict, flags, ctx);
+    if (EXIT[verdict.verdict] !== 0) throw new ExitError(EXIT[verdict.verdict]);
+    return;
+  }
+  if (ctx.io.stdinIsTerminal) {
+    throw new ExitError(
+      1,
+      'No command to check. Give one in quotes, e.g. hermes safety check "ls -la", or pipe in a list.',
+    );
+  }
+  for await (const line of createInterface({ input: ctx.io.stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (line.trim() !== "") show(line, judge(line, ctx), flags, ctx);
+  }
+}
+
+/** The rules as they stand in this home: a standing yes or a switched-off mode turns a question into a yes. */
+function judge(command: string, { home }: CliContext): CommandVerdict {
+  const { approvals, command_allowlist } = home.config();
+  const verdict = classifyCommand(command, {
+    home: home.paths.dir,
+    osHome: home.env("HOME") ?? homedir(),
+    sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
+    denyGlobs: approvals.deny,
+  });
+  if (verdict.verdict !== "ask") return verdict;
+  if (approvals.mode === "off") return { ...verdict, verdict: "allow", reason: "approvals.mode is off" };
+  if (!isAllowlisted(command, verdict.category, command_allowlist)) return verdict;
+  return { ...verdict, verdict: "allow", reason: "command_allowlist allows it" };
+}
+
+function show(command: string, verdict: CommandVerdict, flags: CheckFlags, { io }: CliContext): void {
+  const { category, reason } = verdict;
+  if (flags.json) {
+    io.out(`${JSON.stringify({ command, verdict: verdict.verdict, category, reason })}\n`);
+    return;
+  }
+  const key = category === null ? "" : ` [${category}${verdict.hardline ? ", hardline" : ""}]`;
+  io.out(`${verdict.verdict}${key} ${reason}: ${command}\n`);
+}

@@ -1,0 +1,180 @@
+// The decision flow in front of every command: what is never run, what the user settled beforehand, and whom to ask.
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import { isAllowlisted } from "./allowlist.ts";
+import type { ApprovalStore } from "./approval-store.ts";
+import type { SessionApprovals } from "./approvals.ts";
+import type { ApprovalOutcome, CommandGuard, CommandVerdict } from "./decision.ts";
+import {
+  blockMessage,
+  deniedMessage,
+  hardlineMessage,
+  judgedMessage,
+  timeoutMessage,
+  unattendedMessage,
+} from "./guard-messages.ts";
+import { LIMIT_KEY } from "./hardline.ts";
+import type { Places } from "./places.ts";
+import type { ApprovalQuestion, Ask } from "./questions.ts";
+import { classifyCommand, USER_DENY_KEY } from "./verdict.ts";
+
+export type GuardSettings = Pick<Config, "approvals" | "command_allowlist" | "delegation">;
+
+/** A model that judges one command. Anything but a clear word is `escalate`: a person is asked. */
+export type SmartJudge = (
+  request: { readonly command: string; readonly category: string; readonly reason: string; readonly policy: string },
+  signal: AbortSignal,
+) => Promise<"approve" | "deny" | "escalate">;
+
+export interface GuardOptions {
+  /** Read for every command, so that a changed setting holds at once. */
+  readonly settings: () => GuardSettings;
+  readonly places: Places;
+  readonly sudoPasswordSet: () => boolean;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  /** What started the run: `foreground`, `cron`, `subagent` and so on. */
+  readonly origin: string;
+  readonly sessionKey: string;
+  readonly sessionId?: string;
+  readonly ask: Ask;
+  /** How long a question may stand; without it whoever shows the question decides. */
+  readonly timeoutMs?: number;
+  readonly approvals: SessionApprovals;
+  readonly questions: ApprovalStore;
+  /** Switched on for the whole process at its start. */
+  readonly yolo: boolean;
+  /** Commands run where they cannot harm the host. */
+  readonly isolated: () => boolean;
+  /** Adds a category to `command_allowlist` in the settings file. */
+  readonly saveAllowlist: (key: string) => Promise<void>;
+  /** Keeps a script that was too long to check; gives back its path. */
+  readonly saveBlocked?: (script: string) => Promise<string>;
+  readonly smart?: SmartJudge;
+  readonly log: Logger;
+}
+
+/** Categories for which a lasting yes is not offered. */
+const NEVER_ALWAYS = new Set(["reverse shell"]);
+
+export function createGuard(options: GuardOptions): CommandGuard {
+  const { approvals, questions, sessionKey, log } = options;
+
+  return { decide };
+
+  async function decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome> {
+    if (options.isolated()) return allowed(null);
+    const settings = options.settings();
+    const verdict = classifyCommand(command, {
+      ...options.places,
+      sudoPasswordSet: options.sudoPasswordSet(),
+      denyGlobs: settings.approvals.deny,
+    });
+    if (verdict.verdict === "block") return block(command, verdict);
+    if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off") return allowed(verdict);
+    if (verdict.verdict === "allow" || isAllowlisted(command, verdict.category, settings.command_allowlist)) {
+      return allowed(verdict);
+    }
+    if (approvals.allows(sessionKey, verdict.category ?? "")) return allowed(verdict);
+    if (!options.interactive || options.origin === "cron" || options.origin === "subagent") {
+      return isApprovedUnattended(settings)
+        ? allowed(verdict)
+        : refusal(verdict, unattendedMessage(verdict, options.origin));
+    }
+    const judged = settings.approvals.mode === "smart" ? await judge(command, verdict, settings, signal) : "escalate";
+    if (judged === "approve") return { ...allowed(verdict), smartApproved: true };
+    if (judged === "deny") return { ...refusal(verdict, judgedMessage(verdict)), outcome: "denied" };
+    return askUser(command, verdict, signal);
+  }
+
+  async function block(command: string, verdict: CommandVerdict): Promise<ApprovalOutcome> {
+    log.warn(`command blocked: ${verdict.category}`);
+    if (verdict.hardline) {
+      const savedAs = verdict.category === LIMIT_KEY ? await saveForReview(command) : null;
+      return { ...refusal(verdict, hardlineMessage(verdict.category ?? "", savedAs)), hardline: true };
+    }
+    const byUser = verdict.category === USER_DENY_KEY;
+    return { ...refusal(verdict, blockMessage(verdict)), ...(byUser ? { userDeny: true } : {}) };
+  }
+
+  async function saveForReview(command: string): Promise<string | null> {
+    try {
+      return (await options.saveBlocked?.(command)) ?? null;
+    } catch (error) {
+      log.warn("a blocked script could not be saved", error);
+      return null;
+    }
+  }
+
+  function isApprovedUnattended(settings: GuardSettings): boolean {
+    if (options.origin === "cron") return settings.approvals.cron_mode === "approve";
+    return options.origin === "subagent" && settings.delegation.subagent_auto_approve;
+  }
+
+  async function judge(command: string, verdict: CommandVerdict, settings: GuardSettings, signal: AbortSignal) {
+    if (!options.smart) return "escalate";
+    const { category, reason } = verdict;
+    const policy = settings.approvals.smart_policy;
+    try {
+      return await options.smart({ command, category: category ?? "", reason, policy }, signal);
+    } catch (error) {
+      log.warn("the approving model failed; the user is asked", error);
+      return "escalate";
+    }
+  }
+
+  async function askUser(command: string, verdict: CommandVerdict, signal: AbortSignal): Promise<ApprovalOutcome> {
+    const key = verdict.category ?? "";
+    const question: ApprovalQuestion = {
+      kind: "approval",
+      command,
+      description: key,
+      patternKey: key,
+      allowAlways: !NEVER_ALWAYS.has(key),
+    };
+    // While it waited its turn, the one before it may have been allowed for the whole conversation.
+    const showUnlessSettled = ((asked, over) =>
+      approvals.allows(sessionKey, key) ? Promise.resolve({ choice: "session" }) : options.ask(asked, over)) as Ask; // only ever called with this question
+    const answer = await questions.request(sessionKey, question, {
+      signal,
+      show: showUnlessSettled,
+      onAnswer: ({ choice }) => {
+        if (choice === "session" || choice === "always") approvals.allow(sessionKey, key);
+      },
+      ...(options.sessionId === undefined ? {} : { sessionId: options.sessionId }),
+      ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+    });
+    if (answer.choice === "deny") {
+      if (answer.timedOut) return { ...refusal(verdict, timeoutMessage(verdict)), outcome: "timeout" };
+      return { ...refusal(verdict, deniedMessage(verdict, answer.reason)), outcome: "denied" };
+    }
+    const note = answer.choice === "always" ? await saveAlways(question) : "";
+    return { ...allowed(verdict), message: note, userApproved: true };
+  }
+
+  async function saveAlways({ allowAlways, patternKey }: ApprovalQuestion): Promise<string> {
+    if (!allowAlways) return "";
+    try {
+      await options.saveAllowlist(patternKey);
+      return "";
+    } catch (error) {
+      log.error(`"${patternKey}" could not be added to command_allowlist`, error);
+      const why = error instanceof Error ? error.message : String(error);
+      return `Allowed for this conversation only: "${patternKey}" could not be saved to command_allowlist (${why}).`;
+    }
+  }
+}
+
+const allowed = (verdict: CommandVerdict | null): ApprovalOutcome => ({
+  approved: true,
+  message: "",
+  description: verdict?.category ?? null,
+  patternKey: verdict?.category ?? null,
+});
+
+const refusal = (verdict: CommandVerdict, message: string): ApprovalOutcome => ({
+  approved: false,
+  message,
+  description: verdict.category,
+  patternKey: verdict.category,
+});
