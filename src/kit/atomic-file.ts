@@ -42,8 +42,9 @@ export async function writeFileAtomic(
     } finally {
       await opened.file.close();
     }
-    if (mode !== undefined) await chmod(temporary, mode); // the umask may have taken bits away
-    if (old && (old.uid !== process.getuid?.() || old.gid !== process.getgid?.())) {
+    const made = await stat(temporary);
+    if (mode !== undefined && (made.mode & 0o7777) !== mode) await chmod(temporary, mode); // the umask took bits away
+    if (old && (old.uid !== made.uid || old.gid !== made.gid)) {
       await chown(temporary, old.uid, old.gid).catch(() => undefined); // only root may give files away
     }
     await rename(temporary, target);

@@ -1,0 +1,233 @@
+// The settings of one home: read from config.yaml, re-read when it changes, written key by key.
+import { copyFileSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { ConfigError } from "../errors.ts";
+import { withLock } from "../lock.ts";
+import { type Managed, refusal } from "../managed.ts";
+import { isMapping } from "./decode.ts";
+import { expand, restoreTemplates } from "./expand.ts";
+import { normalise } from "./normalise.ts";
+import { applyOverrides, type Override } from "./overrides.ts";
+import { CONFIG_VERSION, type Config, decodeConfig } from "./schema.ts";
+import { checkStructure, type Finding } from "./structure.ts";
+import { editYaml, type YamlChange } from "./yaml-edit.ts";
+import { loadYaml, type ParsedText, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
+
+export interface ConfigStoreOptions {
+  readonly path: string;
+  /** Guards read-modify-write against other processes. */
+  readonly lockPath: string;
+  readonly env: (name: string) => string | undefined;
+  readonly overrides: readonly Override[];
+  /** Defaults only; the file is not read. */
+  readonly ignoreFile: boolean;
+  readonly managed: Managed | null;
+  readonly chmod: boolean;
+  /** Local time, for the names of copies. */
+  readonly now: () => Date;
+  readonly warn: (message: string) => void;
+}
+
+/** What is in force. `tree` is the file as written; null when there is none or it cannot be used. */
+interface Loaded {
+  readonly tree: Tree | null;
+  readonly config: Config;
+  readonly findings: readonly Finding[];
+  /** Variables the file refers to, with the values that went in. */
+  readonly variables: ReadonlyMap<string, string | undefined>;
+}
+
+export class ConfigStore {
+  readonly #options: ConfigStoreOptions;
+  #yaml: Yaml | null = null;
+  #stamp = "";
+  #loaded: Loaded;
+  #problem: YamlProblem | null = null;
+
+  private constructor(options: ConfigStoreOptions) {
+    this.#options = options;
+    this.#loaded = this.#build(null);
+  }
+
+  static async open(options: ConfigStoreOptions): Promise<ConfigStore> {
+    const store = new ConfigStore(options);
+    await store.reload();
+    return store;
+  }
+
+  /** The settings in force, after a look whether the file or a variable it refers to has changed. */
+  config(): Config {
+    if (this.#options.ignoreFile) return this.#loaded.config;
+    if (stampOf(this.#options.path) !== this.#stamp) {
+      if (this.#yaml) this.#read(this.#yaml);
+      else void this.reload(); // the first file appeared after start; it counts as soon as the parser is here
+    }
+    const changed = [...this.#loaded.variables].some(([name, value]) => this.#options.env(name) !== value);
+    if (changed) this.#loaded = this.#build(this.#loaded.tree);
+    return this.#loaded.config;
+  }
+
+  /** The file as it is written: no defaults, nothing moved or filled in. Null when it cannot be read. */
+  tree(): Tree | null {
+    this.config();
+    return this.#problem ? null : (this.#loaded.tree ?? {});
+  }
+
+  findings(): readonly Finding[] {
+    return this.#loaded.findings;
+  }
+
+  /** Why the file cannot be used, or null. */
+  problem(): YamlProblem | null {
+    return this.#problem;
+  }
+
+  async reload(): Promise<void> {
+    if (this.#options.ignoreFile || stampOf(this.#options.path) === "") return;
+    this.#yaml = await loadYaml();
+    if (stampOf(this.#options.path) !== this.#stamp) this.#read(this.#yaml);
+  }
+
+  set(path: readonly string[], value: unknown): Promise<void> {
+    return this.update((tree) => {
+      const old = path.reduce<unknown>((node, key) => child(node, key), tree);
+      return [...modelFirst(tree, path), { type: "set", path, value: restoreTemplates(value, old, this.#options.env) }];
+    });
+  }
+
+  unset(path: readonly string[]): Promise<void> {
+    return this.update(() => [{ type: "remove", path }]);
+  }
+
+  /** Applies changes to the newest state of the file; other processes wait. No change, no write. */
+  async update(changesFor: (tree: Tree) => readonly YamlChange[]): Promise<void> {
+    const { path, managed, lockPath, chmod } = this.#options;
+    if (managed) throw new ConfigError(refusal(managed, path));
+    const yaml = await loadYaml();
+    await withLock(lockPath, async () => {
+      const { text: old, parsed } = parseFile(yaml, path);
+      if (!parsed.ok)
+        throw new ConfigError(`${describe(path, parsed.problem)}. Nothing was saved; mend the file first.`);
+      const start = old ?? `_config_version: ${CONFIG_VERSION}\n`; // a file of our own making needs no migration
+      const text = changesFor(parsed.tree).reduce((before, change) => edit(yaml, before, change, path), start);
+      if (text === old) return;
+      await writeFileAtomic(path, text, { mode: chmod || old === null ? 0o600 : undefined });
+    });
+    this.#yaml = yaml;
+    if (!this.#options.ignoreFile) this.#read(yaml);
+  }
+
+  #read(yaml: Yaml): void {
+    const { path, warn } = this.#options;
+    const stamp = stampOf(path);
+    const fresh = this.#stamp === "";
+    this.#stamp = stamp;
+    if (stamp === "") {
+      this.#problem = null;
+      this.#loaded = this.#build(null);
+      return;
+    }
+    const { parsed } = parseFile(yaml, path);
+    this.#problem = parsed.ok ? null : parsed.problem;
+    if (parsed.ok) {
+      this.#loaded = this.#build(parsed.tree);
+      return;
+    }
+    const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
+    const kept = keepCorruptCopy(path, this.#options.now());
+    warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is mended.${kept}`);
+  }
+
+  #build(tree: Tree | null): Loaded {
+    const { env, overrides, warn, path } = this.#options;
+    const variables = new Map<string, string | undefined>();
+    const unknown = new Set<string>();
+    const expanded = expand(tree ?? {}, {
+      env,
+      onName: (name) => variables.set(name, env(name)),
+      onUnknownSource: (template) => unknown.add(template),
+    }) as Tree; // a mapping stays a mapping
+    for (const template of unknown)
+      warn(`${path}: ${template} is left as it is; only environment variables can be filled in.`);
+    const { config, problems } = decodeConfig(applyOverrides(normalise(expanded), overrides));
+    const wrong = problems.map((message): Finding => ({ severity: "warning", message }));
+    return { tree, config: freeze(config), findings: [...checkStructure(tree ?? {}), ...wrong], variables };
+  }
+}
+
+/** A plain text under `model` becomes `model.default` before a key beside it is set. */
+function modelFirst(tree: Tree, path: readonly string[]): YamlChange[] {
+  if (path[0] !== "model" || path.length < 2 || typeof tree.model !== "string") return [];
+  const section = tree.model === "" ? {} : { default: tree.model };
+  return [{ type: "set", path: ["model"], value: section }];
+}
+
+function edit(yaml: Yaml, text: string, change: YamlChange, path: string): string {
+  try {
+    return editYaml(yaml, text, change);
+  } catch (error) {
+    throw new ConfigError(`${path}: ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+export function describe(path: string, { line, column, message }: YamlProblem): string {
+  return `${path} is broken at line ${line}, column ${column}: ${message}`;
+}
+
+function parseFile(yaml: Yaml, path: string): { text: string | null; parsed: ParsedText } {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+    return { text, parsed: parseText(yaml, text) };
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOENT") return { text: null, parsed: parseText(yaml, "") };
+    const message =
+      code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8 text" : `it cannot be read (${code})`;
+    return { text: null, parsed: { ok: false, problem: { line: 1, column: 1, message } } };
+  }
+}
+
+/** A copy of the broken file, once per state, so that a user who mends it by deleting has not lost anything. */
+function keepCorruptCopy(path: string, now: Date): string {
+  try {
+    const stat = lstatSync(path);
+    if (stat.isSymbolicLink() || stat.size === 0) return "";
+    const prefix = `${basename(path)}.corrupt.`;
+    const copies = readdirSync(dirname(path)).filter((name) => name.startsWith(prefix));
+    if (copies.some((name) => statSync(join(dirname(path), name)).size === stat.size)) return "";
+    const copy = `${path}.corrupt.${stampName(now)}.bak`;
+    copyFileSync(path, copy);
+    return ` A copy is in ${basename(copy)}.`;
+  } catch (error) {
+    return ` It could not be copied (${codeOf(error)}).`;
+  }
+}
+
+/** YYYYMMDD-HHMMSS, local time. */
+export function stampName(now: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  return `${day}-${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+}
+
+function stampOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat ? `${stat.mtimeNs}:${stat.size}:${stat.ino}` : "";
+}
+
+export function child(node: unknown, key: string): unknown {
+  if (Array.isArray(node)) return /^\d+$/.test(key) ? node[Number(key)] : undefined;
+  return isMapping(node) && Object.hasOwn(node, key) ? node[key] : undefined;
+}
+
+/** Everybody shares one copy; nobody may change it in passing. */
+function freeze<Value>(value: Value): Value {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}

@@ -1,0 +1,72 @@
+// First use of a home: its directories and its identity file.
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { ConfigError } from "./errors.ts";
+import type { Managed } from "./managed.ts";
+import type { HomePaths } from "./paths.ts";
+import { DEFAULT_IDENTITY } from "./soul.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const directories = [
+  "cron",
+  "sessions",
+  "logs",
+  "logs/curator",
+  "memories",
+  "pairing",
+  "hooks",
+  "image_cache",
+  "audio_cache",
+  "skills",
+];
+
+/**
+ * Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading: that comes
+ * back as a warning.
+ */
+export function ensureHome(
+  paths: HomePaths,
+  { env, managed, identity = DEFAULT_IDENTITY }: { env: Env; managed: Managed | null; identity?: string },
+): string[] {
+  const wanted = [paths.dir, ...directories.map((name) => paths.at(name))];
+  const missing = wanted.filter((dir) => !existsSync(dir));
+  if (managed && missing.length > 0) {
+    throw new ConfigError(
+      `${missing[0]} does not exist. This home is managed by ${managed.manager}, which has to create it: ${managed.how}.`,
+    );
+  }
+  try {
+    const mode = directoryMode(env);
+    for (const dir of missing) {
+      mkdirSync(dir, { recursive: true, mode });
+      if (mayChmod(env, managed)) chmodSync(dir, mode); // mkdir's mode is cut by the umask
+    }
+    if (!managed && !existsSync(paths.soulFile)) seed(paths.soulFile, `${identity}\n`);
+    return [];
+  } catch (error) {
+    return [`Cannot write to ${paths.dir} (${codeOf(error)}): conversations and settings will not be saved.`];
+  }
+}
+
+/** Whether modes of existing files may be tightened. Containers and package managers set their own. */
+export function mayChmod(env: Env, managed: Managed | null): boolean {
+  return !managed && !env.HERMES_SKIP_CHMOD && !env.HERMES_CONTAINER && !existsSync("/.dockerenv");
+}
+
+function directoryMode(env: Env): number {
+  const given = env.HERMES_HOME_MODE?.trim() ?? "";
+  return /^0?[0-7]{3,4}$/.test(given) ? Number.parseInt(given, 8) : 0o700;
+}
+
+/** Another process may be seeding too; whoever comes first wins. */
+function seed(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}

@@ -1,0 +1,57 @@
+// Every secret value of a home, so that it can be masked wherever it turns up.
+import { readFileSync, statSync } from "node:fs";
+import { isMapping } from "./config/decode.ts";
+
+/** Shorter values are words, not secrets, and masking them would garble ordinary text. */
+const MIN_LENGTH = 8;
+
+export interface SecretSources {
+  readonly environment: () => Readonly<Record<string, string>>;
+  readonly config: () => unknown;
+  readonly authFile: string;
+}
+
+/** A function that returns the secrets known now; the same array as long as nothing has changed. */
+export function collectSecrets({ environment, config, authFile }: SecretSources): () => readonly string[] {
+  let seen: readonly unknown[] = [];
+  let known: readonly string[] = [];
+  return () => {
+    // Both hand out the same object until something changes, so a look costs next to nothing.
+    const now = [environment(), config(), stampOf(authFile)];
+    if (now.every((source, index) => source === seen[index])) return known;
+    seen = now;
+    const found = new Set<string>(secretsIn(readJson(authFile)));
+    for (const value of secretsIn(environment())) found.add(value);
+    for (const value of secretsIn(config())) found.add(value);
+    known = [...found];
+    return known;
+  };
+}
+
+/** Names that hold secrets, in .env and in settings alike. */
+export function isSecretName(name: string): boolean {
+  if (/(?:_|^)(?:MAX|NUM|COUNT|LIMIT|BUDGET)_?TOKENS?$|TOKENS$/i.test(name)) return false;
+  return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$|_KEY$/i.test(name);
+}
+
+function* secretsIn(node: unknown, name = ""): Generator<string> {
+  if (typeof node === "string") {
+    if (node.length >= MIN_LENGTH && isSecretName(name)) yield node;
+    return;
+  }
+  if (Array.isArray(node)) for (const item of node) yield* secretsIn(item, name);
+  else if (isMapping(node)) for (const [key, inner] of Object.entries(node)) yield* secretsIn(inner, key);
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return null; // absent, or broken: whoever owns the file reports that
+  }
+}
+
+function stampOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat ? `${stat.mtimeNs}:${stat.size}` : "";
+}
