@@ -15,7 +15,7 @@ test("a turn with tools asks, runs, asks again, and every message is stored in o
     { text: "Let me look.", calls: [{ name: "echo", args: { text: "ping" } }] },
     { text: "It said ping." },
   );
-  const agent = rigAgent({ gate, store, tools: { echo: (args) => String(args["text"]) } });
+  const agent = rigAgent({ gate, store, tools: { echo: (args) => String(args.text) } });
   const { events, outcome } = await play(agent, "try it");
   assert.equal(outcome.finalText, "It said ping.");
   assert.equal(outcome.exitReason, "text_response(finish_reason=stop)");

@@ -88,13 +88,13 @@ function demandOf(call: PlannedCall, cwd: string, facts: PlanFacts): Demand {
     case "delegate_task":
       return { type: "delegate" };
     case "read_file":
-      return reserve([args["path"]], false, place);
+      return reserve([args.path], false, place);
     case "search_files":
-      return reserve([args["path"] ?? "."], false, place);
+      return reserve([args.path ?? "."], false, place);
     case "write_file":
-      return reserve([args["path"]], true, place);
+      return reserve([args.path], true, place);
     case "patch":
-      return reserve(isV4a(args) ? patchedFiles(String(args["patch"])) : [args["path"]], true, place);
+      return reserve(isV4a(args) ? patchedFiles(String(args.patch)) : [args.path], true, place);
     case "terminal":
       return isQuietCommand(args, facts) ? { type: "free" } : { type: "barrier" };
     default:
@@ -109,8 +109,8 @@ function reserve(given: readonly unknown[], writes: boolean, place: (path: strin
 }
 
 function isV4a(args: Readonly<Record<string, unknown>>): boolean {
-  if (typeof args["patch"] !== "string") return false;
-  return args["mode"] === "patch" || args["mode"] === "v4a" || args["mode"] === undefined;
+  if (typeof args.patch !== "string") return false;
+  return args.mode === "patch" || args.mode === "v4a" || args.mode === undefined;
 }
 
 function patchedFiles(patch: string): readonly string[] {
@@ -120,8 +120,8 @@ function patchedFiles(patch: string): readonly string[] {
 }
 
 function isQuietCommand(args: Readonly<Record<string, unknown>>, facts: PlanFacts): boolean {
-  if (args["background"] === true || args["pty"] === true || typeof args["command"] !== "string") return false;
-  return facts.isReadOnlyCommand?.(args["command"]) === true;
+  if (args.background === true || args.pty === true || typeof args.command !== "string") return false;
+  return facts.isReadOnlyCommand?.(args.command) === true;
 }
 
 function locate(path: string, cwd: string, facts: PlanFacts): string {

@@ -5,8 +5,8 @@ const WRITERS = new Set(["write_file", "patch"]);
 
 export function isFailedResult(name: string, result: string): boolean {
   const fields = parseObject(result);
-  if (name === "terminal" && typeof fields?.["exit_code"] === "number") return fields["exit_code"] !== 0;
-  if (name === "memory" && fields?.["success"] === false) return true;
+  if (name === "terminal" && typeof fields?.exit_code === "number") return fields.exit_code !== 0;
+  if (name === "memory" && fields?.success === false) return true;
   if (WRITERS.has(name) && hasLanded(fields)) return false;
   if (/^\s*error/i.test(result)) return true;
   return /"(?:error|failed)"\s*:\s*(?!null|false|""|\[\]|0\b)/.test(result.slice(0, LOOK_AT));
@@ -14,7 +14,7 @@ export function isFailedResult(name: string, result: string): boolean {
 
 /** The file was written, whatever else the result complains about (a linter, a warning). */
 function hasLanded(fields: Readonly<Record<string, unknown>> | null): boolean {
-  return fields !== null && (fields["success"] === true || typeof fields["bytes_written"] === "number");
+  return fields !== null && (fields.success === true || typeof fields.bytes_written === "number");
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | null {

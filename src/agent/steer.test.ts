@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { formatSteer, neutralizeSteerMarkers, STEER_CLOSE, STEER_OPEN, SteerBox, withSteer } from "./steer.ts";
+
+test("the block has exactly the form the system prompt promises", () => {
+  assert.equal(
+    formatSteer("stop that"),
+    "\n\n[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]\nstop that\n[/OUT-OF-BAND USER MESSAGE]",
+  );
+});
+
+test("on a list of parts the block is a text part of its own", () => {
+  const message = withSteer({ role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "out" }] }, "hey");
+  assert.deepEqual(message.content, [
+    { type: "text", text: "out" },
+    { type: "text", text: `${STEER_OPEN}\nhey\n${STEER_CLOSE}` },
+  ]);
+});
+
+test("no tool output can contain a marker", () => {
+  const piece = fc.oneof(fc.constantFrom(STEER_OPEN, STEER_CLOSE, STEER_OPEN.slice(1), "["), fc.string());
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => {
+      const text = neutralizeSteerMarkers(pieces.join(""));
+      assert.ok(!text.includes(STEER_OPEN) && !text.includes(STEER_CLOSE));
+      assert.equal(text.length, pieces.join("").length);
+    }),
+  );
+});
+
+test("what was said meanwhile is joined by lines; blank text is refused", () => {
+  const box = new SteerBox();
+  assert.equal(box.put("  "), false);
+  assert.equal(box.take(), null);
+  assert.equal(box.put("one"), true);
+  box.put("two");
+  assert.equal(box.take(), "one\ntwo");
+  assert.equal(box.empty, true);
+});
