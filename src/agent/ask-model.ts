@@ -1,4 +1,5 @@
 // A model call with patience: attempts, pauses, and the repairs that a refusal teaches.
+import { failureLine } from "../llm/errors/explain.ts";
 import type { CallPurpose } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
@@ -6,7 +7,6 @@ import type { ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { type Failure, judgeFailure, retryDelayMs } from "./failure.ts";
-import { refusesImages } from "./hygiene/images.ts";
 import { listenToModel, type Reply } from "./model-call.ts";
 
 export interface Asking {
@@ -41,18 +41,21 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     const reply = await attemptOnce(asking, options);
     if (reply.type === "interrupted") return interrupted();
     if (reply.type !== "failed") return reply;
-    if (repairOnce(conversation, reply, emit)) {
+    const failure = judgeFailure(reply.error, conversation);
+    const lesson = conversation.lessons.learn(reply.error, failure.classified, buildRequest(asking, options));
+    if (lesson !== null) {
+      // A refusal that taught something costs no attempt; there are only so many lessons.
       attempt--;
+      emit({ type: "status", kind: "warn", message: lesson });
       continue;
     }
-    const failure = judgeFailure(reply.error, conversation);
-    if (!failure.retryable || attempt >= attempts) return { type: "failed", failure, attempts: attempt };
+    if (!failure.worthRetrying || attempt >= attempts) return { type: "failed", failure, attempts: attempt };
     const delay = retryDelayMs(failure, attempt, clock);
     const seconds = Math.round(delay / 100) / 10;
     emit({
       type: "status",
       kind: "lifecycle",
-      message: `${failure.message} — trying again in ${seconds} s (attempt ${attempt + 1} of ${attempts})`,
+      message: `${failureLine(failure.classified, conversation.model.target.apiKey)} — trying again in ${seconds} s (attempt ${attempt + 1} of ${attempts})`,
     });
     if (!(await pause(asking, delay))) return interrupted();
   }
@@ -76,7 +79,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   const { conversation, purpose, signal, emit } = asking;
   const { gate } = conversation.options.ports;
   if (signal.aborted) return { type: "interrupted" };
-  const request = buildRequest(asking, options);
+  const request = conversation.lessons.apply(buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
   return listenToModel(gate.stream(request, purpose, signal), signal, {
     emit,
@@ -95,7 +98,7 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
     ...(prompt.prefill ? { prefill: prompt.prefill } : {}),
     history: transcript.messages,
     scaffold: options.scaffold,
-    withoutImages: conversation.withoutImages,
+    images: conversation.takesImages,
   });
   const maxTokens = options.outputCap ?? model.maxTokens;
   return {
@@ -127,25 +130,4 @@ function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
     contextUsed: conversation.meter.lastPromptTokens,
     contextLength: target.contextLength,
   });
-}
-
-/** What a refusal teaches is changed at once and costs no attempt. Each lesson is learnt only once, so this ends. */
-function repairOnce(
-  conversation: Conversation,
-  { error }: Extract<Reply, { type: "failed" }>,
-  emit: Asking["emit"],
-): boolean {
-  const text = `${error.message} ${typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "")}`;
-  if (!conversation.withoutImages && hasImages(conversation) && refusesImages(error.status, text)) {
-    conversation.rememberImageRefusal();
-    emit({ type: "status", kind: "warn", message: "This model takes no pictures; they are left out from now on." });
-    return true;
-  }
-  return false;
-}
-
-function hasImages({ transcript }: Conversation): boolean {
-  return transcript.messages.some(
-    ({ content }) => Array.isArray(content) && content.some((part) => part.type === "image_url"),
-  );
 }

@@ -1,5 +1,6 @@
 // What lives from turn to turn of one conversation.
 import type { Target } from "../llm/wire.ts";
+import { Lessons } from "./lessons.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
@@ -16,7 +17,7 @@ export class Conversation {
   #prompt: { readonly sessionId: string; readonly target: Target; readonly text: string } | null = null;
   #turns = 0;
   #opened = false;
-  readonly #refusesImages = new Set<string>();
+  readonly #lessons = new Map<string, Lessons>();
 
   constructor(options: AgentOptions) {
     this.options = options;
@@ -76,13 +77,18 @@ export class Conversation {
     this.#prompt = { sessionId, target: model.target, text };
   }
 
-  /** This model's server said that it takes no pictures. */
-  get withoutImages(): boolean {
-    return !this.#model.target.profile.images || this.#refusesImages.has(destination(this.#model.target));
+  /** What the current destination refused so far. */
+  get lessons(): Lessons {
+    const { provider, baseUrl, model } = this.#model.target;
+    const destination = `${provider}\n${baseUrl}\n${model}`;
+    const known = this.#lessons.get(destination) ?? new Lessons();
+    this.#lessons.set(destination, known);
+    return known;
   }
 
-  rememberImageRefusal(): void {
-    this.#refusesImages.add(destination(this.#model.target));
+  /** The model sees pictures, as far as is known. */
+  get takesImages(): boolean {
+    return this.#model.target.profile.images && this.lessons.takesImages;
   }
 
   #askPrompt(target: Target): Promise<string> {
@@ -90,8 +96,4 @@ export class Conversation {
     // The user message of this turn is already there when the prompt is asked for.
     return this.options.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
   }
-}
-
-function destination(target: Target): string {
-  return `${target.provider}\n${target.baseUrl}\n${target.model}`;
 }

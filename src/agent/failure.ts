@@ -1,48 +1,61 @@
 // What a failed model call means for the turn: wait and try again, or end with a sentence that helps.
 import type { Clock } from "../kit/clock.ts";
+import { EMPTY_ANSWER_BACKOFF, ERROR_BACKOFF, jitteredBackoff, MAX_RETRY_AFTER } from "../llm/errors/backoff.ts";
+import { type ClassifiedError, classifyApiError, type FailureReason } from "../llm/errors/classify.ts";
+import { explainError, failureLine } from "../llm/errors/explain.ts";
+import { parseRetryAfter } from "../llm/errors/retry-after.ts";
 import type { ModelError } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Ending, failedEnding } from "./outcome.ts";
 
 export interface Failure {
-  readonly reason: string;
-  readonly retryable: boolean;
-  readonly status: number | undefined;
-  readonly message: string;
-  /** Seconds the server asked us to wait. */
-  readonly retryAfter: number | null;
+  readonly error: ModelError;
+  readonly classified: ClassifiedError;
+  /** The same request may succeed later. A request that is too long will not. */
+  readonly worthRetrying: boolean;
 }
 
-export function judgeFailure(error: ModelError, _conversation: Conversation): Failure {
-  const { status } = error;
-  const refused = error.code === "budget_exceeded";
-  const retryable = !refused && (status === undefined || status === 408 || status === 429 || status >= 500);
-  const reason = refused ? "budget_exceeded" : status === 429 ? "rate_limit" : "unknown";
-  return { reason, retryable, status, message: error.message.slice(0, 500), retryAfter: null };
+const ASKS_FOR_PATIENCE = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "overloaded"]);
+
+export function judgeFailure(error: ModelError, { model, meter, transcript }: Conversation): Failure {
+  const { provider, model: name, contextLength } = model.target;
+  const classified = classifyApiError(error, {
+    provider,
+    model: name,
+    contextLength,
+    approxTokens: meter.lastPromptTokens ?? 0,
+    numMessages: transcript.messages.length,
+  });
+  return { error, classified, worthRetrying: classified.retryable && !classified.shouldCompress };
 }
 
-export function retryDelayMs(failure: Failure, attempt: number, clock: Clock): number {
-  if (failure.retryAfter !== null) return failure.retryAfter * 1000;
-  return backoffMs(attempt, { base: 2, max: 60 }, clock);
+export function retryDelayMs({ error, classified }: Failure, attempt: number, clock: Clock): number {
+  const asked = parseRetryAfter(error.headers?.["retry-after"], clock.now());
+  if (asked !== null && ASKS_FOR_PATIENCE.has(classified.reason)) return Math.min(asked, MAX_RETRY_AFTER) * 1000;
+  return jitteredBackoff(attempt, { ...ERROR_BACKOFF, random: clock.random }) * 1000;
 }
 
-export function backoffMs(
-  attempt: number,
-  range: { readonly base: number; readonly max: number },
-  clock: Clock,
-): number {
-  const delay = Math.min(range.base * 2 ** (attempt - 1), range.max);
-  return (delay + (clock.random() * delay) / 2) * 1000;
+/** The pause after the n-th answer in a row that held nothing. */
+export function emptyAnswerDelayMs(times: number, clock: Clock): number {
+  return jitteredBackoff(times, { ...EMPTY_ANSWER_BACKOFF, random: clock.random }) * 1000;
 }
 
-export function failureEnding(failure: Failure, attempts: number): Ending {
-  const error = failure.status === undefined ? failure.message : `HTTP ${failure.status}: ${failure.message}`;
-  if (failure.reason === "budget_exceeded") return failedEnding("budget_cap", failure.message, "budget_exceeded");
-  if (failure.retryable)
-    return failedEnding(
-      "all_retries_exhausted_no_response",
-      `API call failed after ${attempts} retries: ${error}`,
-      error,
-    );
-  return failedEnding("non_retryable_error", `The model call failed: ${error}`, error);
+export function failureEnding(
+  { error, classified, worthRetrying }: Failure,
+  attempts: number,
+  { model }: Conversation,
+): Ending {
+  const line = failureLine(classified, model.target.apiKey);
+  const { text } = explainError(classified, model.target, error);
+  if (worthRetrying) {
+    const times = attempts === 1 ? "1 attempt" : `${attempts} retries`;
+    return failedEnding("all_retries_exhausted_no_response", `API call failed after ${times}: ${text}`, line);
+  }
+  return failedEnding(exitReason(classified), text, line);
+}
+
+function exitReason({ reason, shouldCompress }: ClassifiedError): string {
+  if (reason === "budget_exceeded") return "budget_cap";
+  if (reason === "content_policy_blocked") return "content_policy_blocked";
+  return shouldCompress ? "context_overflow_exhausted" : "non_retryable_error";
 }

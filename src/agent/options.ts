@@ -131,7 +131,6 @@ export interface AgentPorts {
   askTimeoutMs?(question: Question): number | undefined;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
-  isReadOnlyCommand?(command: string): boolean;
   /** What a call cost; without it only what the provider itself reported is known. */
   priceOf?(usage: Usage, target: Target): { readonly usd: number | null; readonly status: CostStatus };
   readonly memory?: MemoryPort;

@@ -18,8 +18,8 @@ export interface RequestParts {
   readonly history: readonly HistoryMessage[];
   /** Notes of the loop to the model (continue, nudge): sent, never stored. */
   readonly scaffold: readonly HistoryMessage[];
-  /** The server refused pictures before. */
-  readonly withoutImages: boolean;
+  /** False: pictures are left out. */
+  readonly images: boolean;
 }
 
 /** Builds API copies. A message is rendered once; a history of a thousand costs what is new in it. */
@@ -31,7 +31,9 @@ export class RequestBuilder {
     if (parts.target !== this.#target) this.#rendered = new WeakMap();
     this.#target = parts.target;
 
-    const history = parts.withoutImages ? stripImagesFromMessages(parts.history).messages : parts.history;
+    const history = parts.images
+      ? parts.history
+      : (stripImagesFromMessages(parts.history).messages as readonly HistoryMessage[]); // roles stay
     const spoken = [...(parts.prefill ?? []), ...history, ...parts.scaffold];
     const clean = dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken));
     const messages = clean.map((message) => this.#render(message, parts.target));

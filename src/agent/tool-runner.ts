@@ -66,14 +66,14 @@ export class ToolRunner {
     const { ports, tools } = this.#options;
     const { environment } = ports;
     const planned = calls.map((call) => call.function);
-    const facts = {
-      home: environment.home,
-      ...(ports.isReadOnlyCommand ? { isReadOnlyCommand: ports.isReadOnlyCommand } : {}),
-      isParallelTool: (name: string) => tools.isParallelTool?.(name) === true,
-    };
-    if (calls.length < 2 || environment.kind !== "local") return planToolBatch(planned, environment.cwd, facts);
-    const real = await followLinks(pathsOfBatch(planned, environment.cwd, facts));
-    return planToolBatch(planned, environment.cwd, { ...facts, realPath: (path) => real.get(path) ?? path });
+    const facts = { home: environment.home, isParallelTool: (name: string) => tools.isParallelTool?.(name) === true };
+    if (calls.length < 2) return planToolBatch(planned, environment.cwd, facts);
+    // Most answers hold one call: what judges a batch is loaded with the first one.
+    const { isReadOnlyCommand } = await import("../safety/read-only.ts");
+    const known = { ...facts, isReadOnlyCommand };
+    if (environment.kind !== "local") return planToolBatch(planned, environment.cwd, known);
+    const real = await followLinks(pathsOfBatch(planned, environment.cwd, known));
+    return planToolBatch(planned, environment.cwd, { ...known, realPath: (path) => real.get(path) ?? path });
   }
 
   async #runCall(call: ToolCall): Promise<Finished> {

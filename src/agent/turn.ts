@@ -8,7 +8,7 @@ import { createAsk } from "./asking.ts";
 import type { IterationBudget } from "./budget.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody, TurnOutcome, UserInput } from "./events.ts";
-import { backoffMs, failureEnding } from "./failure.ts";
+import { emptyAnswerDelayMs, failureEnding } from "./failure.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import { AnswerJudge, type Verdict } from "./judge.ts";
 import { answerAtLimit } from "./loop-notes.ts";
@@ -100,7 +100,7 @@ class Turn {
       ports,
       run: this.#run,
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
-      images: !conversation.withoutImages,
+      images: conversation.takesImages,
       emit,
       contextFor: (callId, callSignal, progress) => contextOf({ callId, signal: callSignal, progress }),
     });
@@ -233,9 +233,9 @@ class Turn {
   }
 
   #failed({ failure, attempts }: Extract<Asked, { type: "failed" }>): Promise<Ending> | Ending {
-    const ending = failureEnding(failure, attempts);
+    const ending = failureEnding(failure, attempts, this.#conversation);
     if (ending.exitReason === "budget_cap") this.#options.budget.refund();
-    if (failure.retryable || failure.status !== 400) return ending;
+    if (failure.worthRetrying || failure.classified.statusCode !== 400) return ending;
     return this.#takeBackUser(ending);
   }
 
@@ -324,7 +324,7 @@ class Turn {
   }
 
   #emptyPause(times: number): number {
-    return backoffMs(times, { base: 5, max: 120 }, this.#conversation.options.ports.clock);
+    return emptyAnswerDelayMs(times, this.#conversation.options.ports.clock);
   }
 }
 

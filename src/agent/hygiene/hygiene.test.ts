@@ -105,7 +105,7 @@ test("every history renders to a legal request, twice to the same bytes", () => 
   fc.assert(
     fc.property(anyHistory, (raw) => {
       const history = repairMessageSequence(repairCorruptArguments(raw).messages).messages;
-      const parts = { target, system: "s", history, scaffold: [], withoutImages: false };
+      const parts = { target, system: "s", history, scaffold: [], images: true };
       const builder = new RequestBuilder();
       const first = builder.build(parts);
       assertLegalRequest(first);

@@ -1,0 +1,108 @@
+// What a destination refused once is not sent to it again. Each lesson is learnt from a refusal, costs one more request, and stays.
+import type { ClassifiedError } from "../llm/errors/classify.ts";
+import { unsupportedParameter } from "../llm/errors/unsupported-parameter.ts";
+import type { Message } from "../llm/messages.ts";
+import type { ModelError, ModelRequest, ToolDefinition } from "../llm/wire.ts";
+import { refusesImages, stripImagesFromMessages } from "./hygiene/images.ts";
+
+const CAPS = ["max_tokens", "max_completion_tokens"] as const;
+
+export class Lessons {
+  readonly #dropped = new Set<string>();
+  #images = true;
+  #thinking = true;
+  #codexItems = true;
+  #streaming = true;
+  #patterns = true;
+
+  /** Whoever builds the request leaves pictures out: what is left of a message may have to be joined with its neighbour. */
+  get takesImages(): boolean {
+    return this.#images;
+  }
+
+  /** A line for the user when the refusal taught something new: then the request is worth repeating at once. */
+  learn(error: ModelError, { reason, statusCode }: ClassifiedError, request: ModelRequest): string | null {
+    const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
+    const text = `${error.message} ${body}`;
+    const unfit = reason === "multimodal_tool_content_unsupported" || refusesImages(statusCode, text);
+    if (this.#images && unfit && stripImagesFromMessages(request.messages).changed) {
+      this.#images = false;
+      return "This model takes no pictures; they are left out from now on.";
+    }
+    if (this.#thinking && reason === "thinking_signature") {
+      this.#thinking = false;
+      return "The server no longer accepts earlier thinking; it is left out from now on.";
+    }
+    if (this.#codexItems && reason === "invalid_encrypted_content") {
+      this.#codexItems = false;
+      return "The server no longer accepts stored reasoning; it is left out from now on.";
+    }
+    if (this.#patterns && reason === "llama_cpp_grammar_pattern") {
+      this.#patterns = false;
+      return "The local server cannot read patterns in tool schemas; they are left out from now on.";
+    }
+    if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return null;
+    if (
+      this.#streaming &&
+      /\bstream/i.test(text) &&
+      /not supported|unsupported/i.test(text) &&
+      !/stream_options/.test(text)
+    ) {
+      this.#streaming = false;
+      return "This server cannot stream; answers arrive whole from now on.";
+    }
+    const parameter = unsupportedParameter(text);
+    if (parameter === null || this.#dropped.has(parameter)) return null;
+    this.#dropped.add(parameter);
+    return `This model does not take the parameter ${parameter}; it is left out from now on.`;
+  }
+
+  /** The request without what was refused. The same request for a destination that refused nothing. */
+  apply(request: ModelRequest): ModelRequest {
+    const { overrides, ...rest } = this.#withoutRefused(request);
+    const changed = { ...this.#parameters(request), ...overrides };
+    return Object.keys(changed).length === 0 ? rest : { ...rest, overrides: changed };
+  }
+
+  #withoutRefused(request: ModelRequest): ModelRequest {
+    return {
+      ...request,
+      ...(this.#thinking ? {} : { messages: request.messages.map(withoutThinking) }),
+      ...(this.#patterns ? {} : { tools: request.tools.map(withoutPatterns) }),
+      ...(this.#streaming ? {} : { stream: false }),
+      ...(this.#codexItems ? {} : { replay: { ...request.replay, codexItems: false } }),
+    };
+  }
+
+  /** A field that is `undefined` here is left out of the body. The two names of the output cap stand in for each other. */
+  #parameters({ maxTokens }: ModelRequest): Record<string, unknown> {
+    const changes: Record<string, unknown> = {};
+    for (const name of this.#dropped) changes[name] = undefined;
+    const refused = CAPS.filter((name) => this.#dropped.has(name));
+    const other = CAPS.find((name) => !this.#dropped.has(name));
+    if (refused.length === 1 && other && maxTokens !== undefined) changes[other] = maxTokens;
+    return changes;
+  }
+}
+
+function withoutThinking(message: Message): Message {
+  if (message.role !== "assistant") return message;
+  if (!message.reasoning_details && !message.anthropic_content_blocks) return message;
+  const { reasoning_details: _, anthropic_content_blocks: __, ...rest } = message;
+  return rest;
+}
+
+function withoutPatterns(tool: ToolDefinition): ToolDefinition {
+  const parameters = strip(tool.function.parameters) as ToolDefinition["function"]["parameters"]; // an object stays one
+  return { ...tool, function: { ...tool.function, parameters } };
+}
+
+/** Only keywords go: a property that happens to be called `pattern` is an object and stays. */
+function strip(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(strip);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const kept = Object.entries(schema).filter(
+    ([key, value]) => !["pattern", "format"].includes(key) || typeof value !== "string",
+  );
+  return Object.fromEntries(kept.map(([key, value]) => [key, strip(value)]));
+}
