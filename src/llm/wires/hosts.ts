@@ -1,14 +1,9 @@
-// Hosts are compared as parsed names, never as substrings: `api.openai.com.evil.example` is not OpenAI.
+import { hostBelongs, hostOf } from "../providers/hosts.ts";
 
-export function hostOf(url: string): string {
-  const parsed = URL.parse(url.includes("://") ? url : `https://${url}`);
-  return parsed?.hostname.toLowerCase() ?? "";
-}
-
-/** True when the URL's host is `domain` itself or below it. */
+/** True when the URL's host is one of the domains, or lies below one. */
 export function isHost(url: string, ...domains: readonly string[]): boolean {
   const host = hostOf(url);
-  return domains.some((domain) => host === domain || host.endsWith(`.${domain}`));
+  return domains.some((domain) => hostBelongs(host, domain));
 }
 
 /** Adds a path to a base URL that may end in a slash, carry a query, or name the endpoint already. */

@@ -1,10 +1,10 @@
 // The thin part that touches the network: one POST, its answer as JSON events or as one JSON value, every failure as a WireFailure.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../kit/clock.ts";
+import { hostOf } from "../providers/hosts.ts";
 import { stringifyWellFormed } from "../surrogates.ts";
 import type { RenderedRequest, RequestLimits } from "../wire.ts";
 import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
-import { hostOf } from "./hosts.ts";
 import { parseJson } from "./json.ts";
 import { Watch } from "./watch.ts";
 

@@ -1,5 +1,6 @@
 // Thinking that goes back to a server. A signature proves a block to the server that wrote it; every other server refuses it.
-import { isHost } from "../hosts.ts";
+import { profileFor } from "../../providers/profiles.ts";
+import type { ProviderProfile } from "../../wire.ts";
 import {
   type AssistantTurn,
   type Block,
@@ -10,13 +11,12 @@ import {
   textBlock,
 } from "./blocks.ts";
 
-export type ThinkingReplay = "native" | "strip" | "keep" | "unsigned-only";
+export type ThinkingReplay = ProviderProfile["thinkingReplay"];
 
 /** The rule of an endpoint, for callers that know nothing but its URL and model. */
 export function thinkingReplayFor(baseUrl: string, model: string): ThinkingReplay {
-  if (baseUrl === "" || isHost(baseUrl, "api.anthropic.com", "nousresearch.com")) return "native";
-  if (isHost(baseUrl, "api.kimi.com", "moonshot.ai", "moonshot.cn") || /kimi/i.test(model)) return "keep";
-  return isHost(baseUrl, "api.deepseek.com") ? "unsigned-only" : "strip";
+  if (baseUrl === "") return "native";
+  return profileFor({ provider: "custom", model, baseUrl, apiMode: "anthropic_messages" }).thinkingReplay;
 }
 
 export interface ThinkingPolicy {

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import type OpenAI from "openai";
 import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
 import type { Message, ToolCall } from "../../messages.ts";
+import { profileFor } from "../../providers/profiles.ts";
 import type { ModelRequest, ProviderProfile, Target } from "../../wire.ts";
 import type { Json } from "../json.ts";
-import { needsReasoningEcho } from "./reasoning.ts";
 import { renderChatRequest } from "./request.ts";
 
 type Body = OpenAI.Chat.ChatCompletionCreateParamsStreaming;
@@ -155,65 +155,47 @@ test("hosts that want their reasoning back get it, or a single blank", () => {
   ];
   const echoed = (target: Target) =>
     (messagesOf(messages, target) as Json[]).map((message) => message.reasoning_content);
-  assert.deepEqual(echoed(chat({ provider: "deepseek" })), ["why", " ", " "]);
   assert.deepEqual(echoed(chat({ profile: { echoReasoning: true } })), ["why", " ", " "]);
   assert.deepEqual(echoed(chat()), [undefined, undefined, undefined]);
 });
 
-const echoes: readonly [provider: string, model: string, baseUrl: string, needs: boolean][] = [
-  ["kimi-coding", "k2", "", true],
-  ["kimi-coding-cn", "k2", "", true],
-  ["custom", "x", "https://api.kimi.com/coding", true],
-  ["custom", "x", "https://api.moonshot.ai/v1", true],
-  ["custom", "x", "https://api.moonshot.cn/v1", true],
-  ["openrouter", "moonshotai/kimi-k2", "https://openrouter.ai/api/v1", false],
-  ["deepseek", "x", "", true],
-  ["openrouter", "deepseek/deepseek-v4", "https://openrouter.ai/api/v1", true],
-  ["custom", "x", "https://api.deepseek.com/v1", true],
-  ["custom", "x", "https://api.deepseek.com.evil.example/v1", false],
-  ["xiaomi", "x", "", true],
-  ["custom", "MiMo-7b", "", true],
-  ["custom", "x", "https://api.xiaomimimo.com/v1", true],
-  ["openai-api", "gpt-5", "https://api.openai.com/v1", false],
-];
-for (const [provider, model, baseUrl, needs] of echoes)
-  test(`${provider} ${model} ${baseUrl} ${needs ? "wants" : "does not want"} its reasoning back`, () =>
-    assert.equal(needsReasoningEcho(provider, model, baseUrl), needs));
-
 const on = { enabled: true, effort: "high" } as const;
 const off = { enabled: false } as const;
-const reasonings: readonly [
-  ProviderProfile["reasoningStyle"],
-  model: string,
-  ModelRequest["reasoning"],
-  fields: Json,
-][] = [
-  ["openrouter", "anthropic/claude-sonnet-5", on, { reasoning: { enabled: true, effort: "high" } }],
-  ["openrouter", "openai/gpt-5", { enabled: true }, { reasoning: { enabled: true, effort: "medium" } }],
-  ["openrouter", "qwen/qwen3-max", off, { reasoning: { enabled: false } }],
-  ["openrouter", "x-ai/grok-4", { enabled: true, effort: "none" }, { reasoning: { enabled: false } }],
-  ["openrouter", "meta/llama-4", on, {}],
-  ["kimi", "kimi-k2", on, { reasoning_effort: "high", thinking: { type: "enabled" } }],
-  ["kimi", "kimi-k2", off, { thinking: { type: "disabled" } }],
+const OPENROUTER = "https://openrouter.ai/api/v1";
+const MOONSHOT = "https://api.moonshot.ai/v1";
+const DEEPSEEK = "https://api.deepseek.com/v1";
+const OLLAMA = "http://127.0.0.1:11434/v1";
+const OPENAI = "https://api.openai.com/v1";
+const reasonings: readonly [baseUrl: string, model: string, ModelRequest["reasoning"], fields: Json][] = [
+  [OPENROUTER, "anthropic/claude-sonnet-5", on, { reasoning: { enabled: true, effort: "high" } }],
+  [OPENROUTER, "openai/gpt-5", { enabled: true }, { reasoning: { enabled: true, effort: "medium" } }],
+  [OPENROUTER, "qwen/qwen3-max", off, { reasoning: { enabled: false } }],
+  [OPENROUTER, "x-ai/grok-4", { enabled: true, effort: "none" }, { reasoning: { enabled: false } }],
+  [OPENROUTER, "meta/llama-4", on, {}],
+  [MOONSHOT, "kimi-k2", on, { reasoning_effort: "high", thinking: { type: "enabled" } }],
+  [MOONSHOT, "kimi-k2", off, { thinking: { type: "disabled" } }],
   [
-    "deepseek",
+    DEEPSEEK,
     "deepseek-reasoner",
     { enabled: true, effort: "xhigh" },
     { thinking: { type: "enabled" }, reasoning_effort: "max" },
   ],
-  ["deepseek", "deepseek-v4-pro", off, { thinking: { type: "disabled" } }],
-  ["deepseek", "deepseek-chat", on, {}],
-  ["ollama", "qwen3", off, { think: false }],
-  ["ollama", "qwen3", on, {}],
-  ["openai", "gpt-5", on, { reasoning_effort: "high" }],
-  ["openai", "gpt-4o", on, {}],
-  ["none", "x", on, {}],
+  [DEEPSEEK, "deepseek-v4-pro", off, { thinking: { type: "disabled" } }],
+  [DEEPSEEK, "deepseek-chat", on, {}],
+  [OLLAMA, "qwen3", off, { think: false }],
+  [OLLAMA, "qwen3", on, {}],
+  [OPENAI, "gpt-5", on, { reasoning_effort: "high" }],
+  [OPENAI, "gpt-4o", on, {}],
+  ["https://example.com/v1", "x", on, {}],
 ];
-for (const [reasoningStyle, model, reasoning, fields] of reasonings)
-  test(`${reasoningStyle} asks ${model} to think (${JSON.stringify(reasoning)}) by ${JSON.stringify(fields)}`, () => {
-    const plain = bodyOf(aRequest(chat({ model })));
-    const body = bodyOf(aRequest(chat({ model, profile: { reasoningStyle } }), { reasoning }));
-    assert.deepEqual(body, { ...plain, ...fields });
+for (const [baseUrl, model, reasoning, fields] of reasonings)
+  test(`${model} at ${baseUrl} is asked to think (${JSON.stringify(reasoning)}) by ${JSON.stringify(fields)}`, () => {
+    const target = chat({
+      model,
+      baseUrl,
+      profile: profileFor({ provider: "custom", model, baseUrl, apiMode: "chat_completions" }),
+    });
+    assert.deepEqual(bodyOf(aRequest(target, { reasoning })), { ...bodyOf(aRequest(target)), ...fields });
   });
 
 test("without a wish to think no field is sent", () => {
@@ -266,9 +248,6 @@ test("the key goes out as a bearer token, and not at all where there is none", (
   assert.equal(headers({ apiKey: "" }).authorization, undefined);
   assert.equal(headers({ apiKey: "no-key-required" }).authorization, undefined);
   assert.equal(headers({ headers: { Authorization: "Token t" } }).authorization, "Token t");
-  const routed = headers({ baseUrl: "https://openrouter.ai/api/v1", model: "anthropic/claude-sonnet-5" });
-  assert.equal(routed["x-title"], "Hermes");
-  assert.equal(routed["x-anthropic-beta"], "fine-grained-tool-streaming-2025-05-14");
 });
 
 const urls: readonly [baseUrl: string, url: string][] = [
@@ -280,6 +259,11 @@ const urls: readonly [baseUrl: string, url: string][] = [
 ];
 for (const [baseUrl, url] of urls)
   test(`${baseUrl} is asked at ${url}`, () => assert.equal(renderChatRequest(aRequest(chat({ baseUrl }))).url, url));
+
+test("OpenRouter is told which conversation this is, others are not", () => {
+  const sessionOf = (baseUrl: string) => bodyOf(aRequest(chat({ baseUrl }), { sessionId: "s1" })).session_id;
+  assert.deepEqual([sessionOf(OPENROUTER), sessionOf(OPENAI)], ["s1", undefined]);
+});
 
 test("a host without eyes gets words instead of images", () => {
   const messages: Message[] = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:," } }] }];

@@ -8,7 +8,7 @@ import { isHost, joinUrl } from "../hosts.ts";
 import { asText, isRecord, type Json } from "../json.ts";
 import { partsOf, prepareMessages } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
-import { needsReasoningEcho, reasoningFields } from "./reasoning.ts";
+import { reasoningFields } from "./reasoning.ts";
 
 export function renderChatRequest(request: ModelRequest): RenderedRequest {
   const { target, tools, toolChoice, temperature } = request;
@@ -23,6 +23,8 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
       ...(maxTokens !== undefined && { [profile.maxTokensField]: maxTokens }),
       ...(temperature !== undefined && profile.reasoningStyle !== "kimi" && { temperature }),
       ...reasoningFields(request),
+      // OpenRouter keeps a conversation with the provider that has its cache.
+      ...(request.sessionId && isHost(target.baseUrl, "openrouter.ai") && { session_id: request.sessionId }),
       stream,
       ...(stream && profile.streamUsage && { stream_options: { include_usage: true } }),
       ...target.extraBody,
@@ -48,10 +50,8 @@ export function renderChatMessages(messages: readonly OutgoingMessage[], target:
 function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnWire): Json {
   const content = renderContent(message, target);
   switch (message.role) {
-    case "system": {
-      const developer = target.profile.developerRole && /gpt-5|codex/i.test(target.model);
-      return { role: developer ? "developer" : "system", content };
-    }
+    case "system":
+      return { role: target.profile.developerRole ? "developer" : "system", content };
     case "user":
       return { role: "user", content };
     case "tool":
@@ -66,16 +66,12 @@ function renderMessage(message: OutgoingMessage, target: Target, ids: CallIdsOnW
       return {
         role: "assistant",
         content: content || (calls.length > 0 ? null : ""),
-        ...(echoesReasoning(target) && { reasoning_content: message.reasoning_content || " " }),
+        ...(target.profile.echoReasoning && { reasoning_content: message.reasoning_content || " " }),
         ...(target.profile.reasoningStyle === "openrouter" && routedDetails(message)),
         ...(calls.length > 0 && { tool_calls: calls }),
       };
     }
   }
-}
-
-function echoesReasoning({ profile, provider, model, baseUrl }: Target): boolean {
-  return profile.echoReasoning || needsReasoningEcho(provider, model, baseUrl);
 }
 
 function renderContent(message: OutgoingMessage, { profile }: Target): string | readonly Json[] {
@@ -107,13 +103,10 @@ function routedDetails(message: Pick<AssistantMessage, "reasoning_details">): Js
 }
 
 function chatHeaders(target: Target, stream: boolean): Record<string, string> {
-  const routed = isHost(target.baseUrl, "openrouter.ai");
   return {
     "content-type": "application/json",
     accept: stream ? "text/event-stream" : "application/json",
     ...(target.apiKey !== "" && target.apiKey !== "no-key-required" && { authorization: `Bearer ${target.apiKey}` }),
-    ...(routed && { "http-referer": "https://www.npmjs.com/package/hermes-ts", "x-title": "Hermes" }),
-    ...(routed && /claude/i.test(target.model) && { "x-anthropic-beta": "fine-grained-tool-streaming-2025-05-14" }),
     ...lowerCased(target.headers),
   };
 }

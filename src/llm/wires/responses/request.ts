@@ -1,8 +1,10 @@
 // codex_responses: what goes out.
 import { textOf } from "../../messages.ts";
+import { hostOf } from "../../providers/hosts.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
+import { canReason } from "../chat/reasoning.ts";
 import { lowerCased } from "../headers.ts";
-import { hostOf, isHost, joinUrl } from "../hosts.ts";
+import { isHost, joinUrl } from "../hosts.ts";
 import { asText, type Json } from "../json.ts";
 import { prepareMessages } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
@@ -54,8 +56,7 @@ export function issuerOf({ baseUrl, provider }: Pick<Target, "baseUrl" | "provid
 }
 
 function reasoningFields({ target, reasoning }: ModelRequest): Json {
-  // Models from before the reasoning series refuse both fields.
-  if (!reasoning?.enabled || reasoning.effort === "none" || /(^|\/)(gpt-[34]|chatgpt)/i.test(target.model)) return {};
+  if (!reasoning?.enabled || reasoning.effort === "none" || !canReason(target.model)) return {};
   const effort = reasoning.effort === "minimal" ? "low" : (reasoning.effort ?? "medium");
   return { reasoning: { effort, summary: "auto" }, include: ["reasoning.encrypted_content"] };
 }
