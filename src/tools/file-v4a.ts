@@ -42,15 +42,6 @@ export function parsePatch(patch: string): ParsedPatch {
   return { ok: true, operations };
 }
 
-/** The files a patch names, also when the rest of it is broken. */
-export function pathsOfPatch(patch: string): string[] {
-  return patch.split(/\r?\n/).flatMap((line) => {
-    const header = HEADER.exec(line);
-    if (!header) return [];
-    return header[1] === "Move" ? splitMove(header[2] ?? "") : [header[2] ?? ""];
-  });
-}
-
 interface Section {
   readonly verb: string;
   readonly name: string;

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { describeFileError, NotAFileError } from "./file-access.ts";
+import { UNCHANGED_NOTICE } from "./file-activity.ts";
 import { isBinaryName, isImage, looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { readPage } from "./file-page.ts";
 import { findSimilar } from "./file-similar.ts";
@@ -18,9 +19,6 @@ const parameters = z.object({
   offset: z.number().optional().describe("first line, default 1"),
   limit: z.number().optional().describe(`lines, default ${DEFAULT_LINES}, at most ${MAX_LINES}`),
 });
-
-/** The beginning of the notice that stands for content returned before; never to be written into a file. */
-export const UNCHANGED_NOTICE = "File unchanged since it was last read; its content is above in this conversation.";
 
 register({
   name: "read_file",

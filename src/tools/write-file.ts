@@ -4,10 +4,10 @@ import { findFileMark } from "../safety/redact/marks.ts";
 import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { describeFileError } from "./file-access.ts";
+import { UNCHANGED_NOTICE } from "./file-activity.ts";
 import { withFileLocks } from "./file-locks.ts";
 import { openWorkspace, type Workspace } from "./file-workspace.ts";
 import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./file-write.ts";
-import { UNCHANGED_NOTICE } from "./read-file.ts";
 import { register } from "./registry.ts";
 
 const parameters = z.object({
