@@ -10,7 +10,9 @@ export async function unifiedDiff(
   const { hunks } = structuredPatch(oldName, newName, before?.text ?? "", after?.text ?? "", "", "", { context });
   if (hunks.length === 0) return "";
   const body = hunks.map((hunk) => {
-    const range = (start: number, lines: number) => (lines === 1 ? `${start}` : `${start},${lines}`);
+    // An empty side is named by the line before it.
+    const range = (start: number, lines: number) =>
+      lines === 1 ? `${start}` : `${lines === 0 ? start - 1 : start},${lines}`;
     return [
       `@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`,
       ...hunk.lines,
