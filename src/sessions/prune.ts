@@ -23,7 +23,7 @@ export async function pruneSessions(
   const select = () =>
     core.db
       .all<{ id: string }>(
-        `SELECT s.id FROM sessions s WHERE ${where.sql}${options.archiveOnly ? " AND s.archived = 0" : ""} ORDER BY s.started_at`,
+        `SELECT s.id FROM sessions s WHERE ${where.sql}${options.archiveOnly ? " AND s.archived = 0" : ""} ORDER BY s.started_at, s.id`,
         ...where.values,
       )
       .map((row) => row.id);

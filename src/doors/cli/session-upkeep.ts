@@ -1,0 +1,158 @@
+// The sub-commands of `hermes sessions` that change or look after what is stored.
+import { readFile } from "node:fs/promises";
+import { type Command, Option } from "commander";
+import type { PruneFilter } from "../../sessions/store.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import {
+  confirm,
+  dateSeconds,
+  megabytes,
+  notFound,
+  print,
+  printJson,
+  resolveSession,
+  wholeNumber,
+} from "./session-command.ts";
+import { oneLine } from "./session-table.ts";
+
+export async function renameTo(ctx: CliContext, text: string, title: string): Promise<void> {
+  const store = await ctx.store();
+  const id = await resolveSession(store, text);
+  await store.setTitle(id, title);
+  print(ctx, `${id} is now "${(await store.get(id))?.title ?? "—"}"`);
+}
+
+export async function deleteOne(ctx: CliContext, text: string, flags: { yes?: true }): Promise<void> {
+  const store = await ctx.store();
+  const id = await store.resolveId(text);
+  const session = id === null ? null : await store.get(id);
+  if (!session) throw notFound(text);
+  const name = session.title === null ? session.id : `${session.id} "${session.title}"`;
+  await confirm(ctx, `Delete ${name} with ${session.messageCount} messages?`, flags);
+  if (!(await store.delete(session.id))) throw notFound(text);
+  print(ctx, `Deleted ${session.id}.`);
+}
+
+export interface PruneFlags extends PruneFilter {
+  readonly olderThan?: number;
+  readonly newerThan?: number;
+  readonly dryRun?: true;
+  readonly yes?: true;
+}
+
+export function withFilters(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--older-than <DAYS>", "started longer ago (default 90 without another time)").argParser(wholeNumber),
+    )
+    .addOption(new Option("--newer-than <DAYS>", "started since").argParser(wholeNumber))
+    .addOption(new Option("--before <DATE>", "started before this day").argParser(dateSeconds))
+    .addOption(new Option("--after <DATE>", "started on or after this day").argParser(dateSeconds))
+    .option("--source <SOURCE>", "only this source")
+    .option("--title <TEXT>", "title contains")
+    .option("--end-reason <REASON>", "ended for this reason")
+    .option("--cwd <FOLDER>", "worked in this folder")
+    .addOption(new Option("--min-messages <N>", "at least so many messages").argParser(wholeNumber))
+    .addOption(new Option("--max-messages <N>", "at most so many messages").argParser(wholeNumber))
+    .option("--model <TEXT>", "model contains")
+    .option("--provider <NAME>", "billed by")
+    .option("--dry-run", "only show what would happen")
+    .option("-y, --yes", "do not ask");
+}
+
+export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" | "archive"): Promise<void> {
+  const store = await ctx.store();
+  const { olderThan, newerThan, dryRun, yes, ...rest } = flags;
+  const timed = [olderThan, newerThan, rest.before, rest.after].some((time) => time !== undefined);
+  const filter: PruneFilter = {
+    ...rest,
+    ...(timed ? {} : { olderThanDays: 90 }),
+    ...(olderThan === undefined ? {} : { olderThanDays: olderThan }),
+    ...(newerThan === undefined ? {} : { newerThanDays: newerThan }),
+  };
+  const archiveOnly = what === "archive";
+  const found = await store.prune(filter, { dryRun: true, archiveOnly });
+  if (found.length === 0) return print(ctx, "No session fits.");
+  const count = `${found.length} ${found.length === 1 ? "session" : "sessions"}`;
+  if (dryRun) {
+    print(ctx, `Would ${what} ${count}:`);
+    for (const id of found) print(ctx, id);
+    return;
+  }
+  await confirm(ctx, `${archiveOnly ? "Archive" : "Delete"} ${count}?`, yes ? { yes } : {});
+  const done = await store.prune(filter, { archiveOnly, vacuum: ctx.home.config().sessions.vacuum_after_prune });
+  print(ctx, `${archiveOnly ? "Archived" : "Deleted"} ${done.length} ${done.length === 1 ? "session" : "sessions"}.`);
+}
+
+export async function stats(ctx: CliContext, flags: { json?: true }): Promise<void> {
+  const found = await (await ctx.store()).stats();
+  if (flags.json) {
+    return printJson(ctx, {
+      sessions: found.sessions,
+      messages: found.messages,
+      by_source: found.bySource,
+      size_bytes: found.sizeBytes,
+    });
+  }
+  print(ctx, `Total sessions: ${found.sessions}`);
+  print(ctx, `Total messages: ${found.messages}`);
+  for (const [source, count] of Object.entries(found.bySource)) print(ctx, `  ${source}: ${count}`);
+  print(ctx, `Database size: ${megabytes(found.sizeBytes)} MB`);
+}
+
+export async function optimize(ctx: CliContext): Promise<void> {
+  const pid = await runningGateway(ctx);
+  if (pid !== null) {
+    throw new ExitError(
+      1,
+      `A gateway is running (pid ${pid}) and would be held up. Stop it first: hermes gateway stop`,
+    );
+  }
+  const store = await ctx.store();
+  const { bytesBefore, bytesAfter } = await store.optimize((text) => ctx.io.err(`${text}\n`));
+  print(ctx, `${megabytes(bytesBefore)} MB before, ${megabytes(bytesAfter)} MB now.`);
+}
+
+async function runningGateway(ctx: CliContext): Promise<number | null> {
+  try {
+    const { pid } = JSON.parse(await readFile(ctx.home.paths.at("gateway.pid"), "utf8")) as { pid?: unknown };
+    if (typeof pid !== "number") return null;
+    process.kill(pid, 0);
+    return pid;
+  } catch {
+    return null; // no such file, or a process that is gone
+  }
+}
+
+export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Promise<void> {
+  const { repairDatabase } = await import("../../sessions/repair.ts");
+  const report = await repairDatabase({
+    path: ctx.home.paths.stateDb,
+    log: ctx.home.log,
+    clock: ctx.clock,
+    checkOnly: flags.checkOnly ?? false,
+    onProgress: (text) => ctx.io.err(`${text}\n`),
+  });
+  if (report.outcome === "sound") return print(ctx, "The database is sound.");
+  for (const line of report.damage.slice(0, 10)) print(ctx, `damage: ${oneLine(line)}`);
+  switch (report.outcome) {
+    case "index_rebuilt":
+      return print(ctx, "The search index was rebuilt from the messages; nothing is lost.");
+    case "damaged":
+      throw new ExitError(
+        1,
+        "The database is damaged. `hermes sessions repair` mends the search index, or rescues the rest into a new file.",
+      );
+    case "rescued":
+      for (const { table, rows, gaps } of report.rescued) {
+        if (rows > 0 || gaps > 0)
+          print(ctx, `${table}: ${rows} rows${gaps > 0 ? `, ${gaps} unreadable stretches` : ""}`);
+      }
+      print(ctx, `Rescued into ${report.file}. ${ctx.home.paths.stateDb} was not changed.`);
+      print(
+        ctx,
+        "To use it: end all hermes processes, move state.db and state.db-wal away, and rename the rescued file to state.db.",
+      );
+      throw new ExitError(1);
+  }
+}

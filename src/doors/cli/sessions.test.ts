@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { type TestContext, test } from "node:test";
+import { Command } from "commander";
+import { temporaryStore } from "../../../test/support/session-store.ts";
+import { configSchema } from "../../home/config/schema.ts";
+import { homePaths } from "../../home/paths.ts";
+import { cellWidth } from "../../kit/cells.ts";
+import type { HistoryMessage } from "../../llm/messages.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { define } from "./sessions.ts";
+
+const user = (content: string): HistoryMessage => ({ role: "user", content });
+const assistant = (content: string): HistoryMessage => ({ role: "assistant", content });
+
+interface Run {
+  readonly out: string;
+  readonly err: string;
+  readonly code: number;
+}
+
+async function sessions(t: TestContext) {
+  const { store, clock, folder, log } = await temporaryStore(t);
+  const reruns: (readonly string[])[] = [];
+  const run = async (
+    args: readonly string[],
+    input: { answer?: string; keys?: readonly string[] } = {},
+  ): Promise<Run> => {
+    let out = "";
+    let err = "";
+    const stdin = new PassThrough() as unknown as NodeJS.ReadStream; // a terminal as far as the picker looks
+    const command = new Command("sessions")
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined, writeOut: () => undefined });
+    const ctx: CliContext = {
+      home: {
+        paths: homePaths(folder, folder, "default"),
+        config: () => configSchema.parse({}),
+        log,
+      } as unknown as CliContext["home"], // what these commands use of a home
+      clock,
+      cwd: folder,
+      io: {
+        out: (text) => {
+          out += text;
+          if (input.keys && text.includes("Sessions (")) stdin.push(next.shift() ?? "q");
+        },
+        err: (text) => {
+          err += text;
+        },
+        stdin,
+        stdinIsTerminal: input.keys !== undefined,
+        stdoutIsTerminal: input.keys !== undefined,
+        stderrIsTerminal: false,
+        color: false,
+        columns: 80,
+        question: async () => input.answer ?? null,
+      },
+      store: async () => store,
+      rerun: async (again) => {
+        reruns.push(again);
+        return 0;
+      },
+    };
+    const next = [...(input.keys ?? [])];
+    define(command, ctx);
+    try {
+      await command.parseAsync([...args], { from: "user" });
+      return { out, err, code: 0 };
+    } catch (error) {
+      if (!(error instanceof ExitError)) throw error;
+      return { out, err: error.message === "" ? err : `${err}${error.message}\n`, code: error.code };
+    }
+  };
+  return { store, clock, folder, run, reruns };
+}
+
+test("list shows titles, previews and times in columns of cells", async (t) => {
+  const { store, clock, run } = await sessions(t);
+  assert.equal((await run(["list"])).out, "No sessions found.\n");
+  await store.create({ id: "id-1" });
+  await store.append("id-1", [user("写一个关于数据库部署的文档，要详细，包含所有的步骤和注意事项")]);
+  await store.create({ id: "id-2", source: "telegram" });
+  await store.append("id-2", [user("hello there")]);
+  await store.create({ id: "id-3", source: "subagent" });
+  const untitled = (await run(["list"])).out.trimEnd().split("\n");
+  assert.equal(untitled[0], `${"Preview".padEnd(50)}${"Last Active".padEnd(13)}${"Src".padEnd(6)} ID`);
+  assert.equal(untitled.length, 3);
+  for (const line of untitled.slice(1)) assert.equal(cellWidth(line.slice(0, line.indexOf("id-"))), 70);
+  assert.ok(untitled.some((line) => line.includes("just now") && line.endsWith("id-2")));
+  await store.setTitle("id-1", "部署文档".repeat(10));
+  clock.ms += 3 * 3_600_000;
+  const titled = (await run(["list"])).out.trimEnd().split("\n");
+  assert.equal(titled[0], `${"Title".padEnd(32)}${"Preview".padEnd(40)}${"Last Active".padEnd(13)}ID`);
+  for (const line of titled.slice(1)) assert.equal(cellWidth(line.slice(0, line.indexOf("id-"))), 85);
+  assert.ok(titled.some((line) => line.startsWith("—") && line.includes("3h ago")));
+  assert.match((await run(["list", "--source", "subagent"])).out, /id-3/);
+  const json = JSON.parse((await run(["list", "--json", "--limit", "1"])).out);
+  assert.equal(json.length, 1);
+  assert.equal(json[0].message_count, 1);
+});
+
+test("show prints facts and the transcript, tool results on one line unless asked for whole", async (t) => {
+  const { store, run } = await sessions(t);
+  await store.create({ id: "20260101_a", model: "m1" });
+  await store.setTitle("20260101_a", "zoo");
+  await store.append("20260101_a", [
+    user("where?"),
+    {
+      role: "assistant",
+      content: "looking",
+      tool_calls: [{ id: "c", type: "function", function: { name: "search_files", arguments: "{}" } }],
+    },
+    {
+      role: "tool",
+      content: "line one\nline two \u001b[31mred\u001b[0m",
+      tool_call_id: "c",
+      tool_name: "search_files",
+    },
+  ]);
+  for (const name of ["zoo", "20260101_a", "2026"]) {
+    const { out, code } = await run(["show", name]);
+    assert.equal(code, 0);
+    assert.match(out, /Title: +zoo/);
+    assert.match(out, /↳ search_files: line one line two red/);
+    assert.doesNotMatch(out, /\u001b/);
+  }
+  assert.match((await run(["show", "zoo", "--full"])).out, / {2}line one\n {2}line two red/);
+  assert.equal(JSON.parse((await run(["show", "zoo", "--json"])).out).messages.length, 3);
+  const missing = await run(["show", "nobody"]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.err, /No session fits "nobody"/);
+});
+
+test("search prints hits with markers; nothing found is no error", async (t) => {
+  const { store, run } = await sessions(t);
+  await store.create({ id: "s1" });
+  await store.append("s1", [user("the walrus sings"), assistant("a penguin walrus")]);
+  const { out } = await run(["search", "walrus", "--sort", "oldest"]);
+  assert.match(out, /^s1 {2}.* {2}user\n {2}the >>>walrus<<< sings\n/);
+  assert.equal(JSON.parse((await run(["search", "walrus", "--role", "assistant", "--json"])).out).length, 1);
+  const none = await run(["search", "narwhal"]);
+  assert.deepEqual([none.code, none.out], [0, ""]);
+  assert.match(none.err, /Nothing found/);
+});
+
+test("sessions travel through a file, and an existing one is skipped", async (t) => {
+  const { store, run, folder } = await sessions(t);
+  await store.create({ id: "s1" });
+  await store.append("s1", [user("<b>hello</b>"), assistant("```\ncode\n```")]);
+  assert.equal((await run(["export", "out.jsonl"])).code, 0);
+  assert.deepEqual(
+    (await readdir(folder)).filter((name) => name.startsWith("out")),
+    ["out.jsonl"],
+  );
+  assert.equal((await run(["export", "-"])).out, await readFile(join(folder, "out.jsonl"), "utf8"));
+  assert.match((await run(["export", "-", "--format", "md", "--session-id", "s1"])).out, /^# s1\n[\s\S]*## assistant/);
+  assert.match((await run(["export", "-", "--format", "html"])).out, /&lt;b&gt;hello/);
+  assert.match((await run(["import", "out.jsonl"])).out, /Imported 0, skipped 1/);
+  await store.delete("s1");
+  assert.match((await run(["import", "out.jsonl"])).out, /Imported 1/);
+  assert.equal((await store.load("s1")).length, 2);
+  await writeFile(join(folder, "bad.jsonl"), "{nope\n");
+  assert.match((await run(["import", "bad.jsonl"])).err, /line 1: .*nothing was imported/);
+  assert.equal((await run(["import", "missing.jsonl"])).code, 1);
+  assert.equal((await run(["export", "nowhere/out.jsonl"])).code, 1);
+  assert.equal((await run(["export", "-", "--session-id", "nobody"])).code, 1);
+});
+
+test("rename joins the words and refuses a title that is taken", async (t) => {
+  const { store, run } = await sessions(t);
+  for (const id of ["a1", "b1"]) await store.create({ id });
+  assert.match((await run(["rename", "a1", "my", "new", "title"])).out, /a1 is now "my new title"/);
+  const taken = await run(["rename", "b1", "my new title"]);
+  assert.deepEqual([taken.code, taken.err], [1, "Title 'my new title' is already in use by session a1\n"]);
+  assert.equal((await run(["rename", "zz", "x"])).code, 1);
+});
+
+test("delete asks first, and does nothing where nobody can be asked", async (t) => {
+  const { store, run } = await sessions(t);
+  for (const id of ["abc-1", "abd-1"]) await store.create({ id });
+  assert.equal((await run(["delete", "ab", "-y"])).code, 1);
+  assert.equal((await run(["delete", "abc"], { answer: "n" })).code, 1);
+  assert.match((await run(["delete", "abc"])).err, /add -y/);
+  assert.ok(await store.get("abc-1"));
+  assert.equal((await run(["delete", "abc"], { answer: "y" })).code, 0);
+  assert.equal(await store.get("abc-1"), null);
+  assert.equal((await run(["delete", "abd", "-y"])).code, 0);
+});
+
+test("prune shows the count first and takes only old ended sessions; archive hides them", async (t) => {
+  const { store, run, clock } = await sessions(t);
+  const old = clock.now() / 1000 - 100 * 86_400;
+  for (const id of ["old1", "old2"]) {
+    await store.create({ id, startedAt: old, source: id === "old1" ? "cron" : "cli" });
+    await store.end(id, "cli_close");
+  }
+  await store.create({ id: "open", startedAt: old });
+  assert.match((await run(["prune", "--dry-run"])).out, /Would delete 2 sessions:\nold1\nold2\n/);
+  assert.match((await run(["prune", "--newer-than", "30"])).out, /No session fits/);
+  assert.match((await run(["archive", "--source", "cron", "-y"])).out, /Archived 1 session\./);
+  assert.equal(
+    (await store.list()).some((item) => item.id === "old1"),
+    false,
+  );
+  assert.match((await run(["prune"], { answer: "yes" })).out, /Deleted 2 sessions/);
+  assert.ok(await store.get("open"));
+});
+
+test("stats, optimize and repair tell what they found", async (t) => {
+  const { store, run, folder } = await sessions(t);
+  await store.create({ id: "a" });
+  await store.append("a", [user("x")]);
+  assert.match(
+    (await run(["stats"])).out,
+    /Total sessions: 1\nTotal messages: 1\n {2}cli: 1\nDatabase size: \d+\.\d MB\n/,
+  );
+  assert.equal(JSON.parse((await run(["stats", "--json"])).out).by_source.cli, 1);
+  assert.match((await run(["optimize"])).out, /MB before, .* MB now/);
+  await writeFile(join(folder, "gateway.pid"), JSON.stringify({ pid: process.pid }));
+  assert.match((await run(["optimize"])).err, /gateway is running/);
+  assert.match((await run(["repair", "--check-only"])).out, /sound/);
+});
+
+test("browse without a terminal is a numbered list, with one a picker that resumes", async (t) => {
+  const { store, run, reruns, clock } = await sessions(t);
+  for (const id of ["one", "two", "three"]) {
+    clock.ms += 1000;
+    await store.create({ id });
+    await store.append(id, [user(`about ${id}`)]);
+  }
+  assert.match((await run(["browse"])).out, / {2}1\. about three \(just now\) three\n/);
+  const { out } = await run(["browse"], { keys: ["tw", "\r"] });
+  assert.deepEqual(reruns, [["--resume", "two"]]);
+  assert.ok(out.includes("\u001b[?1049h") && out.endsWith("\u001b[?1049l"));
+  await run(["browse"], { keys: ["\u001b[A", "\r"] });
+  assert.deepEqual(reruns.at(-1), ["--resume", "one"]);
+  await run(["browse"], { keys: ["x", "\u001b", "q"] });
+  assert.equal(reruns.length, 2);
+});
