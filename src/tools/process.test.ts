@@ -136,6 +136,18 @@ test("the end of a process is told, unless the model has seen it", async (t) => 
   assert.equal(mail.messages.length, 1);
 });
 
+test("an end that a wait did not live to see is told", async (t) => {
+  const mail = inbox();
+  const { start, act } = await open(t, {
+    notify: mail.notify,
+    config: configSchema.parse({ terminal: { timeout: 1 } }),
+  });
+  const id = await start("read -r x", { notify_on_complete: true });
+  assert.equal((await act("wait", id)).status, "timeout");
+  await act("submit", id, { data: "" });
+  assert.match((await mail.count(1))[0] ?? "", /completed \(exit code 0\)/);
+});
+
 test("a watched line is told with its text", async (t) => {
   const mail = inbox();
   const { start } = await open(t, { notify: mail.notify });
