@@ -3,8 +3,11 @@ import { execFileSync } from "node:child_process";
 import { appendFile, chmod, mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
+import { dispatch } from "./dispatch.ts";
+import { localFiles, NotAFileError } from "./file-access.ts";
 import { forgetReads, noteToolCall } from "./file-activity.ts";
 import { readFile } from "./read-file.ts";
+import { registry } from "./registry.ts";
 import { writeFile as writeTool } from "./write-file.ts";
 
 let rig: FileRig;
@@ -211,4 +214,19 @@ test("an aborted read rejects with the abort", async () => {
   const ctx = rig.context({ signal: AbortSignal.abort(new Error("stop")) });
   await put("abort.txt", "x");
   await assert.rejects(readFile({ path: "abort.txt" }, ctx), /stop/);
+});
+
+test("a pipe that took a file's place meanwhile is not waited for", { timeout: 5000 }, async () => {
+  execFileSync("mkfifo", [rig.at("late-pipe")]);
+  await assert.rejects(localFiles.read(rig.at("late-pipe")), NotAFileError);
+});
+
+test("the registered tools take arguments as models send them and name what is missing", async () => {
+  await put("sent.txt", "1\n2\n3\n");
+  const call = async (name: string, args: Record<string, unknown>) =>
+    parsed(await dispatch(registry, name, args, rig.context()));
+  assert.equal((await call("read_file", { path: "sent.txt", offset: "2", limit: "1" })).content, "2|2");
+  assert.match((await call("read_file", {})).error, /path/);
+  assert.match((await call("write_file", { path: "x" })).error, /content/);
+  assert.equal((await call("write_file", { path: "x", content: "y", cross_profile: null })).bytes_written, 1);
 });
