@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../kit/clock.ts";
+import type { MigrationResult } from "./config/migrate.ts";
 import { collectOverrides } from "./config/overrides.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigStore } from "./config/store.ts";
@@ -8,6 +9,7 @@ import { ensureHome, mayChmod } from "./create.ts";
 import { openEnvironment } from "./environment.ts";
 import { createLogger, type RootLogger } from "./log.ts";
 import { type Managed, managedBy } from "./managed.ts";
+import { migrateHome } from "./migrate.ts";
 import { displayPath, type HomePaths } from "./paths.ts";
 import { selectProfile } from "./profiles.ts";
 import { collectSecrets } from "./secrets.ts";
@@ -57,6 +59,8 @@ export interface OpenHome {
   configFindings(): readonly Finding[];
   /** config.yaml as it is written; null when it is broken. */
   configTree(): Tree | null;
+  /** Brings an older config.yaml up to date, after making a copy of it. Nothing to do is not an error; a managed home is. */
+  migrate(): Promise<MigrationResult>;
   /** Who manages this installation; settings are not written then. */
   readonly managed: Managed | null;
   /** A path as messages show it. */
@@ -161,6 +165,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     },
     configFindings: () => config.findings(),
     configTree: () => config.tree(),
+    migrate: () => migrateHome({ paths, config, environment, managed, now: () => new Date(clock.now()) }),
     display: (path) => displayPath(path, osHome),
     close: () => log.flush(),
   };

@@ -2,36 +2,33 @@
 import { type Field, type FieldKind, isSection, type Section } from "./field.ts";
 
 /** Fills in defaults, converts what means the same, reports the rest. Never throws. */
-export function decode(entry: Field | Section, raw: unknown, path: string, problems: string[]): unknown {
-  return isSection(entry) ? decodeSection(entry, raw, path, problems) : decodeField(entry, raw, path, problems);
-}
-
-function decodeSection(section: Section, raw: unknown, path: string, problems: string[]): Record<string, unknown> {
+export function decode(section: Section, raw: unknown, path: string, problems: string[]): Record<string, unknown> {
   const given = isMapping(raw) ? raw : {};
   if (raw !== undefined && raw !== null && !isMapping(raw)) {
     problems.push(`${path}: expected a mapping, found ${show(raw)}; using the defaults`);
   }
   const result: Record<string, unknown> = {};
-  for (const [key, entry] of Object.entries(section.fields)) {
-    const value = decode(entry, given[key], path ? `${path}.${key}` : key, problems);
+  for (const key in section.fields) {
+    const entry = section.fields[key];
+    if (entry === undefined) continue;
+    const value = isSection(entry)
+      ? decode(entry, given[key], path ? `${path}.${key}` : key, problems)
+      : decodeField(entry, given[key], path, key, problems);
     if (value !== undefined) result[key] = value;
   }
-  for (const [key, value] of Object.entries(given)) {
-    if (!Object.hasOwn(section.fields, key)) result[key] = value;
-  }
+  for (const key in given) if (!Object.hasOwn(section.fields, key)) result[key] = given[key];
   return result;
 }
 
-function decodeField(field: Field, raw: unknown, path: string, problems: string[]): unknown {
+function decodeField(field: Field, raw: unknown, path: string, key: string, problems: string[]): unknown {
   if (raw === undefined || (raw === null && !field.kinds.includes("null"))) return copy(field.fallback);
   for (const kind of field.kinds) {
     const value = convert(kind, field, raw);
     if (value !== undefined) return value;
   }
   const used = field.fallback === undefined ? "it is ignored" : `using ${show(field.fallback)}`;
-  problems.push(
-    `${path}: expected ${expectation(field)}, found ${field.secret ? "something else" : show(raw)}; ${used}`,
-  );
+  const found = field.secret ? "something else" : show(raw);
+  problems.push(`${path ? `${path}.` : ""}${key}: expected ${expectation(field)}, found ${found}; ${used}`);
   return copy(field.fallback);
 }
 

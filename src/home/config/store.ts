@@ -42,12 +42,11 @@ export class ConfigStore {
   readonly #options: ConfigStoreOptions;
   #yaml: Yaml | null = null;
   #stamp = "";
-  #loaded: Loaded;
+  #lastLoaded: Loaded | null = null;
   #problem: YamlProblem | null = null;
 
   private constructor(options: ConfigStoreOptions) {
     this.#options = options;
-    this.#loaded = this.#build(null);
   }
 
   static async open(options: ConfigStoreOptions): Promise<ConfigStore> {
@@ -64,7 +63,7 @@ export class ConfigStore {
       else void this.reload(); // the first file appeared after start; it counts as soon as the parser is here
     }
     const changed = [...this.#loaded.variables].some(([name, value]) => this.#options.env(name) !== value);
-    if (changed) this.#loaded = this.#build(this.#loaded.tree);
+    if (changed) this.#lastLoaded = this.#build(this.#loaded.tree);
     return this.#loaded.config;
   }
 
@@ -81,6 +80,11 @@ export class ConfigStore {
   /** Why the file cannot be used, or null. */
   problem(): YamlProblem | null {
     return this.#problem;
+  }
+
+  get #loaded(): Loaded {
+    this.#lastLoaded ??= this.#build(null);
+    return this.#lastLoaded;
   }
 
   async reload(): Promise<void> {
@@ -101,7 +105,7 @@ export class ConfigStore {
   }
 
   /** Applies changes to the newest state of the file; other processes wait. No change, no write. */
-  async update(changesFor: (tree: Tree) => readonly YamlChange[]): Promise<void> {
+  async update(changesFor: (tree: Tree) => readonly YamlChange[], { backup = false } = {}): Promise<void> {
     const { path, managed, lockPath, chmod } = this.#options;
     if (managed) throw new ConfigError(refusal(managed, path));
     const yaml = await loadYaml();
@@ -112,6 +116,7 @@ export class ConfigStore {
       const start = old ?? `_config_version: ${CONFIG_VERSION}\n`; // a file of our own making needs no migration
       const text = changesFor(parsed.tree).reduce((before, change) => edit(yaml, before, change, path), start);
       if (text === old) return;
+      if (backup && old !== null) copyFileSync(path, `${path}.bak.${stampName(this.#options.now())}`);
       await writeFileAtomic(path, text, { mode: chmod || old === null ? 0o600 : undefined });
     });
     this.#yaml = yaml;
@@ -125,13 +130,13 @@ export class ConfigStore {
     this.#stamp = stamp;
     if (stamp === "") {
       this.#problem = null;
-      this.#loaded = this.#build(null);
+      this.#lastLoaded = this.#build(null);
       return;
     }
     const { parsed } = parseFile(yaml, path);
     this.#problem = parsed.ok ? null : parsed.problem;
     if (parsed.ok) {
-      this.#loaded = this.#build(parsed.tree);
+      this.#lastLoaded = this.#build(parsed.tree);
       return;
     }
     const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
