@@ -17,6 +17,7 @@ interface RunningTurn {
   readonly budget: IterationBudget;
   readonly finished: Promise<void>;
   interruptMessage?: string;
+  over?: true;
 }
 
 /**
@@ -85,8 +86,8 @@ export class Agent {
     try {
       yield* channel;
     } finally {
-      // Reached early when the reader left: nobody wants the rest.
-      running.controller.abort();
+      // Still running: the reader left early, nobody wants the rest.
+      if (!running.over) running.controller.abort();
       await running.finished;
     }
   }
@@ -180,6 +181,7 @@ export class Agent {
     void turn.then((outcome) => {
       options.signal?.removeEventListener("abort", outer);
       this.#lastOutcome = outcome;
+      running.over = true;
       this.#running = null;
       emit({ type: "done", outcome });
       channel.close();

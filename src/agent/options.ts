@@ -88,7 +88,7 @@ export interface ToolRunnerPort {
   textOrigin?(name: string): TextOrigin | undefined;
   /** Side by side with others, though the planner does not know it (MCP servers that say so). */
   isParallelTool?(name: string): boolean;
-  /** The tool's own time limit for this call. The loop gives up half a minute later; without one it waits. */
+  /** The tool's own time limit for this call. Some time later the loop gives it up; without one it waits. */
   timeoutMs?(name: string, args: Readonly<Record<string, unknown>>): number | undefined;
   /** State that lives as long as the agent; the agent disposes of it. */
   readonly state: ToolState & { dispose(): Promise<void> };
@@ -116,6 +116,8 @@ export interface ToolTimes {
   readonly heartbeatMs: number;
   /** How long an interrupted tool may still answer; then its result is not waited for. */
   readonly graceMs: number;
+  /** How long beyond a tool's own time limit it is still waited for. */
+  readonly overtimeMs: number;
 }
 
 export interface AgentPorts {

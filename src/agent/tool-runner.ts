@@ -15,8 +15,7 @@ import type { Entry } from "./transcript.ts";
 import { wrapUntrusted } from "./untrusted.ts";
 
 const MOST_AT_ONCE = 8;
-const BEYOND_OWN_TIMEOUT_MS = 30_000;
-const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500 };
+const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
 export interface ToolRunnerOptions {
   readonly tools: ToolRunnerPort;
@@ -112,8 +111,9 @@ export class ToolRunner {
     const progress = (text?: string) =>
       emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
 
-    const heartbeat = setInterval(progress, this.#times.heartbeatMs).unref();
-    const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + BEYOND_OWN_TIMEOUT_MS).unref();
+    const heartbeat = setInterval(progress, this.#times.heartbeatMs);
+    const cap =
+      own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
       const ctx = this.#options.contextFor(hooked.id, signal, progress);
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));

@@ -54,7 +54,12 @@ export function rigOptions(rig: RigOptions): AgentOptions {
       state: createToolState(),
       ...rig.port,
     },
-    limits: { maxIterations: 20, apiMaxRetries: 3, toolTimes: { heartbeatMs: 5_000, graceMs: 100 }, ...rig.limits },
+    limits: {
+      maxIterations: 20,
+      apiMaxRetries: 3,
+      toolTimes: { heartbeatMs: 5_000, graceMs: 100, overtimeMs: 30_000 },
+      ...rig.limits,
+    },
     ports: {
       gate: rig.gate,
       clock: manualClock(),

@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { play, type RigOptions, rigAgent } from "../../test/support/agent/agent-rig.ts";
+import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
+import { temporaryStore } from "../../test/support/session-store.ts";
+import type { Question } from "../safety/questions.ts";
+import type { ToolContext } from "../tools/context.ts";
+import type { AgentEvent } from "./events.ts";
+
+type Calls = readonly { readonly name: string; readonly args: unknown }[];
+
+async function runCalls(calls: Calls, rig: Partial<RigOptions>, onEvent?: (event: AgentEvent) => void) {
+  const agent = rigAgent({ gate: new ScriptedGate({ calls }, { text: "done" }), ...rig });
+  const { events, outcome } = await play(agent, "go", onEvent ? { onEvent } : {});
+  return { events, outcome, results: outcome.messages.filter((message) => message.role === "tool") };
+}
+
+test("calls that may run together do, and their results stand in call order", async () => {
+  let running = 0;
+  let most = 0;
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const tools = {
+    web_search: async (args: Readonly<Record<string, unknown>>) => {
+      most = Math.max(most, ++running);
+      const n = Number(args.n);
+      // The first ends only when the second has ended.
+      if (n === 0) await gates[1]?.promise;
+      gates[n]?.resolve();
+      running--;
+      return `result ${n}`;
+    },
+  };
+  const { results } = await runCalls(
+    [
+      { name: "web_search", args: { n: 0 } },
+      { name: "web_search", args: { n: 1 } },
+    ],
+    { tools },
+  );
+  assert.equal(most, 2);
+  assert.deepEqual(
+    results.map((message) => message.content),
+    ["result 0", "result 1"],
+  );
+});
+
+test("at most eight calls run at once", async () => {
+  let running = 0;
+  let most = 0;
+  const tools = {
+    web_search: async () => {
+      most = Math.max(most, ++running);
+      await wait(2);
+      running--;
+      return "ok";
+    },
+  };
+  await runCalls(
+    Array.from({ length: 12 }, (_, n) => ({ name: "web_search", args: { n } })),
+    { tools },
+  );
+  assert.equal(most, 8);
+});
+
+test("calls with side effects run one after the other", async () => {
+  const order: string[] = [];
+  const tools = {
+    todo: async (args: Readonly<Record<string, unknown>>) => {
+      order.push(`begin ${args.n}`);
+      await wait(2);
+      order.push(`end ${args.n}`);
+      return "ok";
+    },
+  };
+  await runCalls(
+    [
+      { name: "todo", args: { n: 1 } },
+      { name: "todo", args: { n: 2 } },
+    ],
+    { tools },
+  );
+  assert.deepEqual(order, ["begin 1", "end 1", "begin 2", "end 2"]);
+});
+
+test("a tool that throws becomes an error result and a failed end", async () => {
+  const tools = { boom: () => Promise.reject(new TypeError("no")) };
+  const { results, events } = await runCalls([{ name: "boom", args: {} }], { tools });
+  assert.equal(results[0]?.content, '{"error":"[TOOL_ERROR] Tool execution failed: TypeError: no"}');
+  const end = events.find((event) => event.type === "tool_end");
+  assert.equal(end?.type === "tool_end" && end.failed, true);
+});
+
+test("the start of a call shows what it is about", async () => {
+  const { events } = await runCalls([{ name: "terminal", args: { command: "ls  -la\n/tmp" } }], {
+    tools: { terminal: () => '{"exit_code":0}' },
+  });
+  const start = events.find((event) => event.type === "tool_start");
+  assert.equal(start?.type === "tool_start" && start.call.preview, "ls -la /tmp");
+});
+
+test("a result passes the redactor, the size limit and the fence in this order", async () => {
+  const page = `SECRET ${"x".repeat(100)}`;
+  const seen: string[] = [];
+  const port = {
+    limitResult: async ({ text }: { text: string }) => {
+      seen.push(text);
+      return `${text.slice(0, 40)}… cut`;
+    },
+  };
+  const { results } = await runCalls([{ name: "web_extract", args: {} }], {
+    tools: { web_extract: () => page },
+    port,
+    ports: { redact: (text) => text.replaceAll("SECRET", "***") },
+  });
+  assert.ok(seen[0]?.startsWith("*** xxx"));
+  assert.match(
+    String(results[0]?.content),
+    /^<untrusted_tool_result source="web_extract">\n.*\n\n\*\*\* x+… cut\n<\/untrusted_tool_result>$/s,
+  );
+});
+
+test("all results together pass the limit of the batch, in order", async () => {
+  const port = {
+    limitBatch: async (all: readonly { text: string }[]) => all.map(({ text }, index) => `${index}:${text.length}`),
+  };
+  const { results } = await runCalls(
+    [
+      { name: "a", args: {} },
+      { name: "b", args: {} },
+    ],
+    { tools: { a: () => "xx", b: () => "yyy" }, port },
+  );
+  assert.deepEqual(
+    results.map((message) => message.content),
+    ["0:2", "1:3"],
+  );
+});
+
+test("hooks see each call once; one may block it, change its result, and add a line outside the fence", async () => {
+  const seen: string[] = [];
+  let ran = 0;
+  const rig: Partial<RigOptions> = {
+    tools: { web_extract: () => `page ${++ran} ${"x".repeat(40)}` },
+    ports: {
+      hooks: {
+        before: async (call) => {
+          seen.push(`before ${call.args.n}`);
+          return call.args.n === 2 ? "not today" : null;
+        },
+        after: async (call, result) => void seen.push(`after ${call.args.n} ${result.status}`),
+        transform: async (_, { text }) => text.replace("page", "PAGE"),
+        appendix: async (call) => (call.args.n === 1 ? "[hint]" : null),
+      },
+    },
+  };
+  const { results } = await runCalls(
+    [
+      { name: "web_extract", args: { n: 1 } },
+      { name: "web_extract", args: { n: 2 } },
+    ],
+    rig,
+  );
+  assert.equal(ran, 1);
+  assert.match(String(results[0]?.content), /PAGE 1 x+\n<\/untrusted_tool_result>\n\n\[hint\]$/);
+  assert.match(String(results[1]?.content), /not today/);
+  assert.deepEqual(seen.sort(), ["after 1 ok", "after 2 blocked", "before 1", "before 2"]);
+});
+
+test("a hook that throws is ignored", async () => {
+  const broken = () => Promise.reject(new Error("plugin"));
+  const { results } = await runCalls([{ name: "echo", args: {} }], {
+    tools: { echo: () => "ok" },
+    ports: { hooks: { before: broken, after: broken, transform: broken, appendix: broken } },
+  });
+  assert.equal(results[0]?.content, "ok");
+});
+
+test("pictures reach a model that sees; the database keeps their description", async (t) => {
+  const { store } = await temporaryStore(t);
+  const output = {
+    _multimodal: true,
+    content: [
+      { type: "text", text: "shot" },
+      { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
+    ],
+    text_summary: "a screenshot of the page",
+  } as const;
+  const { results } = await runCalls([{ name: "look", args: {} }], { tools: { look: () => output }, store });
+  assert.deepEqual(results[0]?.content, output.content);
+  assert.equal((await store.load("session-1"))[2]?.content, "a screenshot of the page");
+});
+
+test("a long call shows signs of life", async () => {
+  const limits = { toolTimes: { heartbeatMs: 5, graceMs: 100, overtimeMs: 30_000 } };
+  const tools = {
+    slow: async (_: unknown, ctx: ToolContext) => {
+      ctx.progress("half way");
+      await wait(30);
+      return "ok";
+    },
+  };
+  const { events } = await runCalls([{ name: "slow", args: {} }], { tools, limits });
+  const progress = events.filter((event) => event.type === "tool_progress");
+  assert.ok(progress.length >= 2);
+  assert.equal(progress[0]?.type === "tool_progress" && progress[0].text, "half way");
+});
+
+test("a call far beyond its own time limit is given up, and the turn goes on", async () => {
+  const limits = { toolTimes: { heartbeatMs: 5_000, graceMs: 5, overtimeMs: 5 } };
+  const { results, outcome } = await runCalls([{ name: "hang", args: {} }], {
+    tools: { hang: () => new Promise<string>(() => undefined) },
+    port: { timeoutMs: () => 5 },
+    limits,
+  });
+  assert.match(String(results[0]?.content), /^\{"error":"hang did not end within its time limit/);
+  assert.equal(outcome.finalText, "done");
+});
+
+test("every call gets the run it belongs to and what it may use", async () => {
+  let ctx: ToolContext | undefined;
+  const tools = {
+    look: (_: unknown, given: ToolContext) => {
+      ctx = given;
+      return "ok";
+    },
+  };
+  await runCalls([{ name: "look", args: { sessionId: "forged" } }], { tools, port: { textOrigin: () => "web" } });
+  assert.deepEqual(
+    [ctx?.sessionId, ctx?.turn, ctx?.platform, ctx?.origin, ctx?.interactive, ctx?.callId, ctx?.contextLength],
+    ["session-1", 1, "cli", "foreground", true, "call_1_0", 200_000],
+  );
+  assert.deepEqual([...(ctx?.toolNames ?? [])], ["look"]);
+});
+
+// --- questions
+
+const approval: Question = {
+  kind: "approval",
+  command: "rm x",
+  description: "deletes",
+  patternKey: "rm",
+  allowAlways: true,
+};
+const asking = { ask: async (_: unknown, ctx: ToolContext) => JSON.stringify(await ctx.ask(approval)) };
+
+test("a question waits for the door's answer; the first one counts", async () => {
+  const { results } = await runCalls([{ name: "ask", args: {} }], { tools: asking }, (event) => {
+    if (event.type !== "ask" || event.request.question.kind !== "approval") return;
+    event.request.answer({ choice: "session" });
+    event.request.answer({ choice: "deny" });
+  });
+  assert.equal(results[0]?.content, '{"choice":"session"}');
+});
+
+test("where nobody can be asked the answer is no, without a question", async () => {
+  const { results, events } = await runCalls([{ name: "ask", args: {} }], {
+    tools: asking,
+    session: { interactive: false },
+  });
+  assert.equal(results[0]?.content, '{"choice":"deny"}');
+  assert.ok(!events.some((event) => event.type === "ask"));
+});
+
+test("a question that nobody answers in time is refused and says so", async () => {
+  const { results } = await runCalls([{ name: "ask", args: {} }], {
+    tools: asking,
+    ports: { askTimeoutMs: () => 1000 },
+  });
+  assert.equal(results[0]?.content, '{"choice":"deny","timedOut":true}');
+});
+
+test("an interrupt answers the open question with no", async () => {
+  const agent = rigAgent({ gate: new ScriptedGate({ calls: [{ name: "ask", args: {} }] }), tools: asking });
+  const { outcome } = await play(agent, "go", { onEvent: (event) => event.type === "ask" && agent.interrupt() });
+  assert.equal(outcome.messages[2]?.content, '{"choice":"deny"}');
+});
