@@ -112,8 +112,7 @@ export class ToolRunner {
       emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
 
     const heartbeat = setInterval(progress, this.#times.heartbeatMs);
-    const cap =
-      own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
+    const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
       const ctx = this.#options.contextFor(hooked.id, signal, progress);
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
