@@ -1,6 +1,7 @@
 // Turns a command line into the programs it would run, wherever they hide: behind sudo, in substitutions, in `-c` texts.
 import type { Command, Group, Redirection, Script, SimpleCommand, Word, WordPart } from "../shell/ast.ts";
 import { parseCommandLine } from "../shell/parse.ts";
+import { printedTexts } from "../shell/printed-text.ts";
 import { resolveText, resolveWord } from "../shell/resolve.ts";
 import { createScope, type Scope } from "../shell/scope.ts";
 import { isForkBomb } from "./fork-bomb.ts";
@@ -244,9 +245,13 @@ class Finder implements Analysis {
       if (!stage.some(readsCommandsFromInput)) return [];
       const texts = (stages[index] ?? []).flatMap((source) => {
         const heredocs = inputTexts(source).map((payload) => (payload.type === "text" ? payload.text : ""));
-        if (source.program !== "echo" && source.program !== "printf") return heredocs;
-        const words = source.args.map(({ text }) => text).filter((text) => !/^-[neE]+$/.test(text));
-        return [...heredocs, words.join(" ").replaceAll("\\n", "\n")];
+        return [
+          ...heredocs,
+          ...(printedTexts(
+            source.program,
+            source.args.map(({ text }) => text),
+          ) ?? []),
+        ];
       });
       return texts.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
     });

@@ -47,6 +47,7 @@ const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payl
     ),
   "-c": (invocation) => (invocation.via.at(-1)?.program === "flock" ? joined(argTexts(invocation)) : []),
   env: splitString,
+  "[[": conditionWords,
   at: inputTexts,
   batch: inputTexts,
   alias: (invocation) => argTexts(invocation).map((arg) => text(arg.slice(arg.indexOf("=") + 1))),
@@ -89,6 +90,16 @@ function gitAliases(invocation: Invocation): readonly Payload[] {
     const shell = /^alias\.[^=]*=!([\s\S]*)$/.exec(arg)?.[1];
     return shell !== undefined && args[index - 1] === "-c" ? [text(shell)] : [];
   });
+}
+
+/** A shell without `[[` would run what stands behind `&&`, `||` and `;` in it. */
+function conditionWords(invocation: Invocation): readonly Payload[] {
+  const parts: Arg[][] = [[]];
+  for (const arg of invocation.args) {
+    if (/^[;&|]$/.test(arg.text)) parts.push([]);
+    else parts.at(-1)?.push(arg);
+  }
+  return parts.slice(1).flatMap((words) => wordsFrom(words, false));
 }
 
 function xargsWords(invocation: Invocation): readonly Payload[] {

@@ -4,8 +4,6 @@ import { type OptionSpec, readOptions } from "./options.ts";
 interface WrapperSpec extends OptionSpec {
   /** Words of its own in front of the command: `timeout 5 cmd`. */
   readonly operands?: number;
-  /** `NAME=value` words in front of the command. */
-  readonly assignments?: boolean;
   /** With one of these it runs nothing, or nothing that stands as words behind it. */
   readonly idle?: string;
   readonly idleLongs?: readonly string[];
@@ -27,10 +25,9 @@ const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
       "chroot",
       "host",
     ],
-    assignments: true,
   },
   doas: { short: "uC" },
-  env: { short: "uC", long: ["unset", "chdir"], assignments: true, idle: "S", idleLongs: ["split-string"] },
+  env: { short: "uC", long: ["unset", "chdir"], idle: "S", idleLongs: ["split-string"] },
   exec: { short: "a" },
   command: { idle: "vV" },
   builtin: {},
@@ -87,14 +84,15 @@ export function unwrap(program: string, args: readonly string[]): Unwrapped | nu
   if (spec.idleLongs?.some((name) => options.longs.includes(name))) return null;
   let at = options.firstOperand;
   if (program === "env" && args[at] === "-") at++;
+  at += spec.operands ?? 0;
   const assignments: { name: string; value: string }[] = [];
-  while (spec.assignments && at < args.length) {
+  // `time A=1 cmd` is a prefix of the shell; for the others a name with `=` would be no program anyway.
+  while (at < args.length) {
     const match = NAME_VALUE.exec(args[at] ?? "");
     if (!match) break;
     assignments.push({ name: match[1] ?? "", value: match[2] ?? "" });
     at++;
   }
-  at += spec.operands ?? 0;
   if (at >= args.length) return null;
   return { commandAt: at, assignments };
 }

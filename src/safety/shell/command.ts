@@ -138,8 +138,6 @@ function readCondition(reader: Reader, grammar: Grammar, words: Word[]): void {
     const start = reader.at;
     const isSubstitution = (char === "<" || char === ">") && reader.text[start + 1] === "(";
     if (endsWord(char) && !isSubstitution) {
-      // Shells without `[[` would run what stands behind these.
-      if (";&|".includes(char)) reader.ok = false;
       reader.at++;
       words.push({ parts: [{ type: "literal", text: char, quoting: "none" }], start, end: reader.at });
       continue;

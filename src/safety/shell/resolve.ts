@@ -1,6 +1,7 @@
 // What a word amounts to when the shell is done with it, as far as the command line alone tells.
 import type { Script, Word, WordPart } from "./ast.ts";
 import { expandBraces } from "./braces.ts";
+import { printedTexts } from "./printed-text.ts";
 import type { Scope } from "./scope.ts";
 
 /** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
@@ -103,8 +104,8 @@ function literalOutput(script: Script, scope: Scope): string | null {
   const [command] = pipeline?.commands ?? [];
   if (script.pipelines.length !== 1 || pipeline?.commands.length !== 1 || command?.type !== "simple") return null;
   const [program, ...args] = command.words.map((word) => resolveText(word, scope));
-  if (program === "echo") return args.filter((arg) => !/^-[neE]+$/.test(arg)).join(" ");
-  if (program === "printf") return (args.length > 1 && /^%[sb]?/.test(args[0] ?? "") ? args.slice(1) : args).join("");
+  const [printed] = printedTexts(program ?? "", args) ?? [];
+  if (printed !== undefined) return printed.replace(/\n+$/, "");
   if (program === "which" || program === "type" || (program === "command" && /^-[vV]$/.test(args[0] ?? ""))) {
     return args.filter((arg) => !arg.startsWith("-")).join(" ");
   }
