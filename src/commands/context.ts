@@ -1,30 +1,40 @@
-import type { Agent } from "../agent/agent.ts";
+import type { OpenAgent } from "../agent/open.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";
 
 /**
  * What a slash command may do to its surface. Each door satisfies it once; commands never know which door they serve.
  *
- * - `say` shows text to the user only; nothing of it reaches the model.
- * - `submit` sends a text as the user's next message.
+ * - `say` and `warn` show text to the user only; nothing of it reaches the model.
+ * - `submit` sends a text as the user's next message, `queue` after everything that waits already.
  */
 export interface CommandContext {
   readonly home: OpenHome;
   readonly store: SessionStore;
-  readonly agent: Agent;
-  readonly surface: "terminal" | "gateway" | "api";
+  /** The conversation right now; another one after `startSession` or `resumeSession`. */
+  readonly conversation: OpenAgent;
+  readonly busy: boolean;
+  /** Unix seconds. */
+  now(): number;
   say(text: string): void;
   warn(text: string): void;
   submit(text: string): void;
+  queue(text: string): void;
   /** Asks for one of several things; null = cancelled. Surfaces without a picker list them and return null. */
-  pick<T>(
-    title: string,
-    items: readonly { readonly label: string; readonly hint?: string; readonly value: T }[],
-  ): Promise<T | null>;
-  confirm(title: string, detail: string): Promise<boolean>;
-  /** Leaves the current conversation and starts or resumes another. */
-  startSession(options?: { title?: string }): Promise<void>;
-  resumeSession(session: SessionListItem | string): Promise<void>;
-  quit(): void;
+  pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null>;
+  confirm(title: string, detail: string): Promise<"once" | "always" | "cancel">;
+  /** Leaves the current conversation and starts another. */
+  startSession(options: { readonly title?: string }): Promise<void>;
+  resumeSession(id: string): Promise<void>;
+  /** The list that numbers of `/resume N` refer to. */
+  lastListed: readonly SessionListItem[];
+  commands(): string;
+  quit(options: { readonly deleteSession: boolean }): void;
   clearScreen(): void;
+}
+
+export interface PickItem<T> {
+  readonly label: string;
+  readonly hint?: string;
+  readonly value: T;
 }

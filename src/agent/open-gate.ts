@@ -1,0 +1,23 @@
+// The one gate of a process, with this home's caps, prices and ledger.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { priceOf } from "../llm/catalogue/prices.ts";
+import { embeddedFetch } from "../llm/demo/demo-fetch.ts";
+import { createGate } from "../llm/gate/create-gate.ts";
+import type { ModelGate } from "../llm/gate.ts";
+import { createWire } from "../llm/wires/create.ts";
+import type { SessionStore } from "../sessions/store.ts";
+
+export function openGate(home: OpenHome, store: SessionStore, clock: Clock): ModelGate {
+  const log = home.log.child("llm");
+  const fetch = embeddedFetch(globalThis.fetch);
+  return createGate({
+    ledger: store,
+    caps: () => home.config().budget,
+    priceOf,
+    wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
+    clock,
+    onDefect: (what, error) => log.error(what, error),
+    onUnknownPrice: (message) => log.warn(message),
+  });
+}

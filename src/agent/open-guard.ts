@@ -1,0 +1,65 @@
+// The check in front of commands for one conversation: what this home allows, whom to ask, and what "always" writes.
+import { homedir } from "node:os";
+import { createApprovalStore } from "../safety/approval-store.ts";
+import { createSessionApprovals } from "../safety/approvals.ts";
+import { saveBlockedScript } from "../safety/blocked-scripts.ts";
+import { createGuard } from "../safety/guard.ts";
+import type { Question } from "../safety/questions.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import type { AgentWish } from "./open.ts";
+import type { AgentPorts } from "./options.ts";
+
+export interface ConversationGuard {
+  /** "Do not ask" for this conversation. */
+  yolo: boolean;
+  readonly ports: Pick<AgentPorts, "guardFor" | "askTimeoutMs">;
+}
+
+export function openGuard(wish: AgentWish, environment: Environment, sessionId: () => string): ConversationGuard {
+  const { home, clock } = wish;
+  const approvals = createSessionApprovals();
+  const questions = createApprovalStore({ clock, report: (problem, error) => home.log.warn(problem, error) });
+  // One guard serves one conversation, whatever id it goes on under.
+  const sessionKey = sessionId();
+  return {
+    get yolo() {
+      return wish.yolo === true || approvals.isYolo(sessionKey);
+    },
+    set yolo(on) {
+      approvals.setYolo(sessionKey, on);
+    },
+    ports: {
+      askTimeoutMs: (question) => timeoutOf(question, home.config()),
+      guardFor: (run, ask) =>
+        createGuard({
+          settings: () => home.config(),
+          places: { home: home.paths.dir, osHome: home.environment().HOME ?? homedir() },
+          sudoPasswordSet: () => home.env("SUDO_PASSWORD") !== undefined,
+          interactive: run.interactive,
+          origin: run.origin,
+          sessionKey,
+          sessionId: run.sessionId,
+          ask,
+          approvals,
+          questions,
+          yolo: wish.yolo === true,
+          isolated: () => environment.isolated,
+          saveAllowlist: (key) => addToAllowlist(wish, key),
+          saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
+          log: home.log.child("safety"),
+        }),
+    },
+  };
+}
+
+async function addToAllowlist({ home }: AgentWish, key: string): Promise<void> {
+  const present = home.config().command_allowlist;
+  if (!present.includes(key)) await home.setConfigKey("command_allowlist", [...present, key]);
+}
+
+/** Silence is an answer too; how long it takes is a setting. */
+function timeoutOf(question: Question, config: ReturnType<AgentWish["home"]["config"]>): number | undefined {
+  if (question.kind === "approval") return config.approvals.timeout * 1000;
+  if (question.kind === "clarify") return config.clarify.timeout * 1000;
+  return question.kind === "sudo" ? 45_000 : 120_000;
+}

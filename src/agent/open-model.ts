@@ -1,0 +1,126 @@
+// Which model answers: resolved from flags, settings and keys; the embedded demo when nothing is configured.
+import type { Config } from "../home/config/schema.ts";
+import type { OpenHome } from "../home/open.ts";
+import { contextSize } from "../kit/formats.ts";
+import { isLocalEndpoint } from "../llm/providers/hosts.ts";
+import { resolveModelName } from "../llm/providers/model-names.ts";
+import { ProviderError } from "../llm/providers/provider-error.ts";
+import { demoRuntime, type RuntimeProvider, resolveRuntimeProvider } from "../llm/providers/resolve.ts";
+import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
+import type { Target } from "../llm/wire.ts";
+import type { SessionStore } from "../sessions/store.ts";
+import type { Agent } from "./agent.ts";
+
+export interface ModelWish {
+  readonly model?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly baseUrl?: string | undefined;
+}
+
+export interface ChosenModel {
+  readonly target: Target;
+  readonly demo: boolean;
+  /** What to ask for to get this provider again: its id, or the name of the user's own entry. */
+  readonly providerName: string;
+  readonly warnings: readonly string[];
+}
+
+export async function chooseTarget(home: OpenHome, wish: ModelWish): Promise<ChosenModel> {
+  const config = home.config();
+  const { model, provider } = splitProvider(wish);
+  let runtime = runtimeFor(home, { model, provider });
+  if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
+  const named = model
+    ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
+    : null;
+  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named);
+  const options = { config, model: named?.model, ...(await localHelp(runtime)) };
+  return chosen(runtime, await targetFor(runtime, options));
+}
+
+const chosen = (runtime: RuntimeProvider, target: Target): ChosenModel => ({
+  target,
+  demo: runtime.provider === "demo",
+  providerName: runtime.custom?.name ?? runtime.localServer ?? runtime.provider,
+  warnings: runtime.warnings,
+});
+
+/** A server on this machine can be asked what it holds; nobody else is asked anything before the first request. */
+async function localHelp(runtime: RuntimeProvider): Promise<Partial<TargetOptions>> {
+  if (!isLocalEndpoint(runtime.baseUrl)) return {};
+  const { probeLocalModel, singleLocalModel } = await import("../llm/providers/local.ts");
+  const only = runtime.model ? null : await singleLocalModel(runtime.baseUrl, { fetch });
+  return {
+    ...(only ? { model: only } : {}),
+    probe: (asked, model) => probeLocalModel(asked, model, { fetch }),
+  };
+}
+
+function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
+  const own = typeof config.model === "object" ? config.model.aliases : undefined;
+  return { ...config.model_aliases, ...own };
+}
+
+export const demoNote = () =>
+  'No model is configured, so the built-in demo answers (it is no AI). "hermes setup" connects a real one.';
+
+/** `provider:model` in one word, when what stands before the colon is a provider. */
+function splitProvider(wish: ModelWish): ModelWish {
+  const match = /^([a-z][\w.-]*):(.+)$/i.exec(wish.model ?? "");
+  if (!match || wish.provider) return wish;
+  const provider = match[1] as string; // group 1 is not optional
+  return isProvider(provider) ? { provider, model: match[2] } : wish;
+}
+
+function isProvider(name: string): boolean {
+  try {
+    resolveRuntimeProvider({ requested: name, config: {}, env: {} });
+    return true;
+  } catch (error) {
+    return error instanceof ProviderError && error.code !== "invalid_provider";
+  }
+}
+
+function runtimeFor(home: OpenHome, wish: ModelWish): RuntimeProvider {
+  if (wish.provider === "demo") return demoRuntime();
+  try {
+    return resolveRuntimeProvider({
+      requested: wish.provider,
+      model: wish.model,
+      baseUrl: wish.baseUrl,
+      config: home.config(),
+      env: (name) => home.env(name),
+    });
+  } catch (error) {
+    if (error instanceof ProviderError && error.code === "no_provider_configured") return demoRuntime();
+    throw error;
+  }
+}
+
+/** All or nothing: the new target is complete before the agent hears of it. */
+export async function switchTarget(
+  home: OpenHome,
+  agent: Agent,
+  wish: { model: string; provider: string; global?: boolean | undefined },
+  store: SessionStore,
+): Promise<{ chosen: ChosenModel; said: string }> {
+  const next = await chooseTarget(home, wish);
+  const { target, providerName } = next;
+  await agent.switchModel({ ...agent.model, target });
+  if (await store.get(agent.sessionId)) {
+    await store.update(agent.sessionId, { model: target.model, modelConfig: modelConfig(next) });
+  }
+  if (wish.global) {
+    await home.setConfigKey("model.default", target.model);
+    await home.setConfigKey("model.provider", providerName);
+  }
+  const kept = wish.global ? " Saved as the standard model." : "";
+  const said = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens.${kept}`;
+  return { chosen: next, said };
+}
+
+/** What a session remembers of its model, for the day it is taken up again. */
+export const modelConfig = ({ target, providerName }: ChosenModel) => ({
+  provider: providerName,
+  base_url: target.baseUrl,
+});

@@ -1,0 +1,36 @@
+// The tools of one conversation, chosen once.
+import type { Environment } from "../sandbox/environment.ts";
+import { AvailabilityCache } from "../tools/availability.ts";
+import { loadTools } from "../tools/discover.ts";
+import { registry } from "../tools/registry.ts";
+import { openToolbox, type Toolbox } from "../tools/toolbox.ts";
+import type { AgentWish } from "./open.ts";
+
+/** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
+export async function openTools(wish: AgentWish, environment: Environment, contextLength: number): Promise<Toolbox> {
+  const { home, platform, toolsets } = wish;
+  const log = home.log.child("tools");
+  await loadTools(log);
+  const toolbox = await openToolbox({
+    registry,
+    availability: new AvailabilityCache(wish.clock),
+    platform,
+    config: home.config(),
+    ...(toolsets ? { toolsets } : {}),
+    environment,
+    contextLength,
+    log,
+    env: (name) => home.env(name),
+  });
+  if (toolsets && toolsets.length > 0 && toolbox.unknown.length === toolsets.length) {
+    throw new ToolsetError(
+      `No such toolset: ${toolbox.unknown.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
+    );
+  }
+  return toolbox;
+}
+
+/** The wish names tools that do not exist. */
+export class ToolsetError extends Error {
+  override name = "ToolsetError";
+}

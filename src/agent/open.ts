@@ -1,0 +1,227 @@
+// From a home and a wish to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { Target } from "../llm/wire.ts";
+import { openLocalEnvironment } from "../sandbox/local.ts";
+import { newSessionId } from "../sessions/session-id.ts";
+import type { EndReason, SessionStore } from "../sessions/store.ts";
+import { Agent } from "./agent.ts";
+import { openGate } from "./open-gate.ts";
+import { openGuard } from "./open-guard.ts";
+import { type ChosenModel, chooseTarget, demoNote, modelConfig, switchTarget } from "./open-model.ts";
+import { promptSource } from "./open-prompt.ts";
+import { openTools } from "./open-tools.ts";
+import type { AgentPorts, ModelChoice } from "./options.ts";
+import { findSession, type ResumedSession } from "./resume.ts";
+
+/** What a door wants to talk with, and how. */
+export interface AgentWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  store(): Promise<SessionStore>;
+  readonly cwd: string;
+  readonly platform: string;
+  /** Stored with the session: where it came from. */
+  readonly source: string;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  readonly model?: string | undefined;
+  readonly provider?: string | undefined;
+  /** Replaces the configured toolsets. */
+  readonly toolsets?: readonly string[] | undefined;
+  readonly resume?: ResumeWish | undefined;
+  readonly restoreCwd?: boolean | undefined;
+  readonly yolo?: boolean | undefined;
+  readonly maxTurns?: number | undefined;
+  readonly reasoning?: string | undefined;
+  readonly passSessionId?: boolean | undefined;
+  /** No SOUL.md, project files or memory. */
+  readonly ignoreRules?: boolean | undefined;
+}
+
+/** An id, a title or an id's prefix; `null` = the most recent conversation. */
+export interface ResumeWish {
+  readonly name: string | null;
+}
+
+/** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
+export interface OpenAgent {
+  readonly agent: Agent;
+  readonly store: SessionStore;
+  /** Where requests go now. */
+  readonly target: Target;
+  /** Tools of this conversation, sorted. */
+  readonly toolNames: readonly string[];
+  /** What was said before, when an earlier conversation is taken up again. */
+  readonly history: readonly HistoryMessage[];
+  readonly resumed: ResumedSession | null;
+  /** True when the embedded demo model answers because no provider is configured. */
+  readonly demo: boolean;
+  /** Lines the user should see once: demo notice, ignored toolsets, where the conversation goes on. */
+  readonly notes: readonly string[];
+  /** "Do not ask" for this conversation only. */
+  yolo: boolean;
+  /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
+  switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
+  /** Models the user may pick from, of the provider in use. */
+  knownModels(): Promise<
+    readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
+  >;
+  title(): Promise<string | null>;
+  setTitle(title: string): Promise<void>;
+  /** Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. */
+  close(reason: EndReason): Promise<void>;
+}
+
+export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
+  const { home, clock } = wish;
+  const config = home.config();
+  const store = await wish.store();
+  const found = wish.resume ? await findSession(wish.resume.name, store) : null;
+  const sessionId = found?.id ?? newSessionId(clock);
+  const recorded = found?.recorded ?? {};
+  const chosen = await chooseTarget(home, {
+    model: wish.model ?? recorded.model,
+    provider: wish.provider ?? recorded.provider,
+  });
+  const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : wish.cwd;
+  const session: { agent?: Agent } = {};
+  const currentId = () => session.agent?.sessionId ?? sessionId;
+  const environment = await openLocalEnvironment({
+    environment: home.environment(),
+    cwd,
+    privateHome: home.paths.at("home"),
+    sessionId: currentId,
+    initFiles: config.terminal.shell_init_files,
+    sourceBashrc: config.terminal.auto_source_bashrc,
+    persistent: config.terminal.persistent_shell,
+  });
+  const tools = await openTools(wish, environment, chosen.target.contextLength);
+  const toolNames = [...tools.names].sort();
+  const guard = openGuard(wish, environment, currentId);
+  const ports: AgentPorts = {
+    gate: openGate(home, store, clock),
+    clock,
+    log: home.log.child("agent"),
+    home: home.paths,
+    config: () => home.config(),
+    environment,
+    redact: home.redact,
+    ...guard.ports,
+  };
+  const model: ModelChoice = { target: chosen.target, ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort) };
+  const agent = new Agent({
+    session: {
+      id: sessionId,
+      source: wish.source,
+      platform: wish.platform,
+      profile: home.paths.profile,
+      store,
+      row: { cwd, modelConfig: modelConfig(chosen) },
+      interactive: wish.interactive,
+    },
+    model,
+    prompt: promptSource({ wish, store, cwd, toolNames, startedAt: found?.startedAt ?? clock.now() / 1000 }),
+    tools,
+    limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },
+    ports,
+  });
+  session.agent = agent;
+  if (found) await store.reopen(found.id);
+  const notes = tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`);
+  return new Opened(agent, { wish, store, chosen, toolNames, notes, found, guard });
+}
+
+interface Parts {
+  readonly wish: AgentWish;
+  readonly store: SessionStore;
+  readonly chosen: ChosenModel;
+  readonly toolNames: readonly string[];
+  readonly notes: readonly string[];
+  readonly found: Awaited<ReturnType<typeof findSession>> | null;
+  readonly guard: { yolo: boolean };
+}
+
+class Opened implements OpenAgent {
+  readonly agent: Agent;
+  readonly store: SessionStore;
+  readonly toolNames: readonly string[];
+  readonly history: readonly HistoryMessage[];
+  readonly resumed: ResumedSession | null;
+  readonly notes: readonly string[];
+  readonly #parts: Parts;
+  #chosen: ChosenModel;
+  #closed: Promise<void> | null = null;
+
+  constructor(agent: Agent, parts: Parts) {
+    const { chosen, found } = parts;
+    this.agent = agent;
+    this.#parts = parts;
+    this.#chosen = chosen;
+    this.store = parts.store;
+    this.toolNames = parts.toolNames;
+    this.history = found?.history ?? [];
+    this.resumed = found?.resumed ?? null;
+    this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
+  }
+
+  get target(): Target {
+    return this.agent.model.target;
+  }
+
+  get demo(): boolean {
+    return this.#chosen.demo;
+  }
+
+  get yolo(): boolean {
+    return this.#parts.guard.yolo;
+  }
+
+  set yolo(on: boolean) {
+    this.#parts.guard.yolo = on;
+  }
+
+  async switchModel(wish: { model: string; provider?: string; global?: boolean }): Promise<string> {
+    const provider = wish.provider ?? this.#chosen.providerName;
+    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
+    this.#chosen = chosen;
+    return said;
+  }
+
+  async knownModels() {
+    const { modelsOf } = await import("../llm/catalogue/facts.ts");
+    const { provider } = this.target;
+    const facts = await modelsOf(provider);
+    return facts.map(({ id, contextLength }) => ({ model: id, provider, contextLength }));
+  }
+
+  async title(): Promise<string | null> {
+    return (await this.store.get(this.agent.sessionId))?.title ?? null;
+  }
+
+  async setTitle(title: string): Promise<void> {
+    const { sessionId } = this.agent;
+    await this.store.ensure({ id: sessionId, source: this.#parts.wish.source, model: this.target.model });
+    await this.store.setTitle(sessionId, title);
+  }
+
+  close(reason: EndReason): Promise<void> {
+    this.#closed ??= this.#close(reason);
+    return this.#closed;
+  }
+
+  async #close(reason: EndReason): Promise<void> {
+    const { sessionId } = this.agent;
+    await this.agent.close();
+    const session = await this.store.get(sessionId);
+    if (session?.messageCount === 0) await this.store.delete(sessionId);
+    else if (session) await this.store.end(sessionId, reason);
+  }
+}
+
+function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {
+  if (effort === "") return {};
+  if (effort === "none") return { reasoning: { enabled: false } };
+  return { reasoning: { enabled: true, effort: effort as "medium" } }; // checked by the option parser and the settings schema
+}
