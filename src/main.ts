@@ -1,1 +1,15 @@
-export {};
+// argv -> one door, loaded lazily; nothing else.
+import { versionLine } from "./home/product.ts";
+
+const argv = process.argv.slice(2);
+
+if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
+  process.stdout.write(`${versionLine()}\n`);
+} else {
+  const { runCli } = await import("./doors/cli/program.ts");
+  process.exitCode = await runCli({
+    argv,
+    env: process.env,
+    openTerminal: async (request) => (await import("./doors/terminal/screen.ts")).runScreen(request),
+  });
+}

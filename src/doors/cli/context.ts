@@ -19,6 +19,8 @@ export interface CliIo {
   readonly columns: number;
   /** One line typed by the user; null at end of input or when there is no terminal. */
   question(prompt: string): Promise<string | null>;
+  /** The same without showing what is typed. */
+  secret(prompt: string): Promise<string | null>;
 }
 
 export interface CliContext {

@@ -58,6 +58,14 @@ export class ModelServer {
     return this;
   }
 
+  /** Forgets the script and the requests, not the cache. */
+  clear(): this {
+    this.#steps.length = 0;
+    this.#otherwise = { text: "ok" };
+    this.requests.length = 0;
+    return this;
+  }
+
   get last(): RecordedRequest {
     const last = this.requests.at(-1);
     if (!last) throw new Error("the model server has received no request");

@@ -1,0 +1,68 @@
+// `hermes` and `hermes chat`: one answer for a script, one turn for a person, or the interactive screen.
+import type { ChatRequest } from "../chat-request.ts";
+import type { ChatOptions } from "./chat-options.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { readAll } from "./io.ts";
+
+/** Resolves to the exit code. */
+export async function runChat(
+  options: ChatOptions,
+  ctx: CliContext,
+  openTerminal: (request: ChatRequest) => Promise<number>,
+): Promise<number> {
+  if (options.oneshot !== undefined) {
+    const prompt = options.oneshot === "-" ? await readAll(ctx.io.stdin) : options.oneshot;
+    return (await import("./one-shot.ts")).runOneShot(prompt, requestOf(options, ctx, false), options, ctx);
+  }
+  const query = await queryOf(options, ctx);
+  if (query !== null) return (await import("./query.ts")).runQuery(query, requestOf(options, ctx, false), options, ctx);
+  if (!ctx.io.stdoutIsTerminal) {
+    throw new ExitError(
+      1,
+      'hermes: the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".',
+    );
+  }
+  return openTerminal(requestOf(options, ctx, true));
+}
+
+/** The text of `-q`, or all of stdin when that is no terminal; null = the interactive screen is wanted. */
+async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | null> {
+  const fromStdin = options.query === "-" || (options.query === undefined && !ctx.io.stdinIsTerminal);
+  if (!fromStdin) return options.query ?? null;
+  const text = await readAll(ctx.io.stdin);
+  if (text.trim() === "") throw new ExitError(1, "hermes: stdin is empty; there is nothing to ask.");
+  return text;
+}
+
+function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): ChatRequest {
+  const asks = screen || (ctx.io.stdinIsTerminal && ctx.io.stderrIsTerminal && options.oneshot === undefined);
+  return {
+    home: ctx.home,
+    clock: ctx.clock,
+    store: ctx.store,
+    cwd: ctx.cwd,
+    platform: "cli",
+    source: options.source ?? ctx.home.env("HERMES_SESSION_SOURCE") ?? "cli",
+    interactive: asks && !options.quiet && !options.json,
+    model: options.model ?? ctx.home.override("HERMES_INFERENCE_MODEL"),
+    provider: options.provider ?? ctx.home.override("HERMES_INFERENCE_PROVIDER"),
+    toolsets: options.toolsets?.split(",").map((name) => name.trim()),
+    resume: resumeOf(options),
+    restoreCwd: options.restoreCwd,
+    yolo: options.yolo === true || isTruthy(ctx.home.override("HERMES_YOLO_MODE")),
+    maxTurns: options.maxTurns,
+    reasoning: options.reasoning,
+    passSessionId: options.passSessionId === true,
+    ignoreRules: options.ignoreRules === true || options.safeMode === true,
+    verbose: options.verbose === true,
+    color: ctx.io.color,
+  };
+}
+
+function resumeOf(options: ChatOptions): ChatRequest["resume"] {
+  if (options.resume !== undefined) return { name: options.resume };
+  if (options.continue === undefined) return undefined;
+  return { name: options.continue === true ? null : options.continue };
+}
+
+const isTruthy = (value: string | undefined) => ["1", "true", "yes", "on"].includes((value ?? "").toLowerCase());

@@ -1,0 +1,142 @@
+// The command line: profile, home, then exactly one command, loaded on demand.
+import { spawn } from "node:child_process";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { Command, CommanderError } from "commander";
+import { ConfigError, type OpenHome, openHome } from "../../home/open.ts";
+import { installRoot, versionLine } from "../../home/product.ts";
+import { ProfileError } from "../../home/profiles.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { didYouMean } from "../../kit/did-you-mean.ts";
+import { createRedactor } from "../../safety/redact.ts";
+import type { SessionStore } from "../../sessions/store.ts";
+import { StoreError } from "../../sessions/store.ts";
+import type { ChatRequest } from "../chat-request.ts";
+import { firstWord, joinNames } from "./argv.ts";
+import { addChatOptions, type ChatOptions } from "./chat-options.ts";
+import { type CliContext, type CliIo, ExitError } from "./context.ts";
+import { processIo } from "./io.ts";
+import { SUBCOMMANDS } from "./subcommands.ts";
+
+export interface CliStart {
+  readonly argv: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** The interactive screen; resolves to the exit code. */
+  openTerminal(request: ChatRequest): Promise<number>;
+}
+
+export async function runCli(start: CliStart): Promise<number> {
+  const io = processIo({ noColor: Boolean(start.env.NO_COLOR) });
+  const closers: (() => Promise<void>)[] = [];
+  try {
+    return await run(start, io, closers);
+  } catch (error) {
+    return report(error, io);
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+}
+
+async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[]): Promise<number> {
+  const names = new Set(["chat", ...SUBCOMMANDS.map((entry) => entry.name)]);
+  const home = await openHome({
+    argv: start.argv,
+    env: start.env,
+    osHome: start.env.HOME || homedir(),
+    cwd: process.cwd(),
+    redactorFor: (settings) => createRedactor(settings),
+  });
+  closers.push(() => home.close());
+  const argv = joinNames(home.argv, names);
+  const word = firstWord(argv);
+  const isChat = word === null || word === "chat";
+  const entry = SUBCOMMANDS.find((candidate) => candidate.name === word);
+  if (!isChat && !entry) throw unknownCommand(word, names);
+
+  const ctx = cliContext(home, io, start, closers);
+  const command = new Command(entry ? `hermes ${entry.name}` : "hermes");
+  command.exitOverride().configureOutput({ writeOut: io.out, writeErr: io.err }).showHelpAfterError("(see --help)");
+  let code = 0;
+  if (entry) (await entry.load()).define(command, ctx);
+  else {
+    addChatOptions(command)
+      .description("A personal AI agent that learns. Without a command: an interactive conversation.")
+      .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help tells more about each.`)
+      .action(async (options: ChatOptions & { version?: boolean }) => {
+        if (options.version) return io.out(`${versionLine()}\n`);
+        code = await (await import("./chat.ts")).runChat(options, ctx, start.openTerminal);
+      });
+  }
+  applyOutput(command, command);
+  const own = word === null ? argv : argv.toSpliced(argv.indexOf(word), 1);
+  await command.parseAsync(own, { from: "user" });
+  return code;
+}
+
+/** Sub-commands of sub-commands report and exit like their parents. */
+function applyOutput(command: Command, root: Command): void {
+  for (const child of command.commands) {
+    child.copyInheritedSettings(root);
+    applyOutput(child, root);
+  }
+}
+
+function commandList(): string {
+  return ["chat".padEnd(12).concat("an interactive conversation (the default)")]
+    .concat(SUBCOMMANDS.map((entry) => entry.name.padEnd(12).concat(entry.summary)))
+    .map((line) => `  ${line}`)
+    .join("\n");
+}
+
+function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
+  const near = didYouMean(word, [...names]);
+  const hint = near.length > 0 ? ` Did you mean ${near.map((name) => `"${name}"`).join(" or ")}?` : "";
+  return new ExitError(2, `hermes: unknown command "${word}".${hint} "hermes --help" lists the commands.`);
+}
+
+function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
+  let opened: Promise<SessionStore> | null = null;
+  return {
+    home,
+    io,
+    clock: systemClock,
+    cwd: process.cwd(),
+    store() {
+      opened ??= import("../../sessions/open.ts").then(async ({ openSessionStore }) => {
+        const store = await openSessionStore({
+          path: home.paths.stateDb,
+          journalMode: home.config().database.journal_mode,
+          log: home.log.child("sessions"),
+          clock: systemClock,
+        });
+        closers.push(() => store.close());
+        return store;
+      });
+      return opened;
+    },
+    rerun: (args) =>
+      new Promise((resolve, reject) => {
+        const child = spawn(process.execPath, [join(installRoot(), "bin", "hermes.mjs"), ...args], {
+          stdio: "inherit",
+          env: { ...start.env, HERMES_HOME: home.paths.dir },
+        });
+        child.on("error", reject);
+        child.on("exit", (exitCode) => resolve(exitCode ?? 1));
+      }),
+  };
+}
+
+/** Every way a command can fail, as one line and an exit code. */
+function report(error: unknown, io: CliIo): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof ExitError) {
+    if (error.message !== "") io.err(`${error.message}\n`);
+    return error.code;
+  }
+  if (error instanceof ConfigError || error instanceof ProfileError || error instanceof StoreError) {
+    io.err(`${error.message}\n`);
+    return 1;
+  }
+  io.err(`hermes: ${error instanceof Error ? error.message : String(error)}\n`);
+  return 1;
+}

@@ -1,0 +1,98 @@
+// `hermes chat -q`: one turn with everything a person wants to see. With --quiet or --json only the answer.
+
+import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
+import { type OpenAgent, openAgent } from "../../agent/open.ts";
+import type { Question } from "../../safety/questions.ts";
+import type { ChatRequest } from "../chat-request.ts";
+import { plainMarkdown } from "../plain-markdown.ts";
+import { feedLine, feedSuffix } from "../tool-feed.ts";
+import { onInterruptSignal, resultJson } from "../turn-result.ts";
+import { attachImages } from "./attachments.ts";
+import type { ChatOptions } from "./chat-options.ts";
+import type { CliContext } from "./context.ts";
+
+export async function runQuery(
+  query: string,
+  request: ChatRequest,
+  options: ChatOptions,
+  ctx: CliContext,
+): Promise<number> {
+  const silent = options.quiet === true || options.json === true;
+  const parts = await attachImages(query, options.image, ctx.cwd);
+  const conversation = await openAgent(request);
+  const stopListening = onInterruptSignal(() => conversation.agent.interrupt("interrupted by a signal"));
+  try {
+    for (const note of conversation.notes) ctx.io.err(`${note}\n`);
+    announceResume(conversation, ctx);
+    if (!silent) ctx.io.err(`❯ ${query.trimEnd()}\n`);
+    let outcome: TurnOutcome | null = null;
+    for await (const event of conversation.agent.run({ text: query, ...(parts ? { parts } : {}) })) {
+      if (event.type === "done") outcome = event.outcome;
+      else if (event.type === "ask") await answerOnTerminal(event.request, ctx);
+      else if (!silent) show(event, ctx);
+    }
+    if (outcome === null) throw new Error("the turn ended without a result");
+    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
+    else present(outcome, request, ctx, options.quiet === true);
+    if (!options.json) ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome));
+    return exitCode(outcome);
+  } finally {
+    stopListening();
+    await conversation.close("cli_close");
+  }
+}
+
+function announceResume(conversation: OpenAgent, ctx: CliContext): void {
+  const { resumed } = conversation;
+  if (!resumed) return;
+  const origin = resumed.continuationOf ? ` (continuation of ${resumed.continuationOf})` : "";
+  ctx.io.err(`resumed ${resumed.title ?? resumed.id}${origin}, ${conversation.history.length} messages\n`);
+}
+
+function show(event: AgentEvent, ctx: CliContext): void {
+  if (event.type === "tool_end")
+    ctx.io.err(`${feedLine(event.call, event.ms, feedSuffix(event.call.name, event.result))}\n`);
+  if (event.type === "text_end" && event.kind === "interim" && event.text.trim()) ctx.io.err(`${event.text.trim()}\n`);
+  if (event.type === "status" && event.kind === "warn") ctx.io.err(`⚠ ${event.message}\n`);
+}
+
+function present(outcome: TurnOutcome, request: ChatRequest, ctx: CliContext, quiet: boolean): void {
+  const text = outcome.finalText ?? "";
+  if (outcome.failed) return ctx.io.err(`hermes: ${text || (outcome.error ?? "the run failed")}\n`);
+  if (outcome.interrupted) return ctx.io.err(`${text || "Interrupted."}\n`);
+  const style = quiet ? "raw" : request.home.config().display.final_response_markdown;
+  ctx.io.out(`${style === "strip" ? plainMarkdown(text, ctx.io.columns) : text}\n`);
+}
+
+const farewell = (outcome: TurnOutcome) => `\nhermes --resume ${outcome.sessionId}  goes on with this conversation\n`;
+
+function exitCode(outcome: TurnOutcome): number {
+  if (outcome.interrupted) return 130;
+  return outcome.failed || !outcome.finalText ? 1 : 0;
+}
+
+/** Typed answers on stderr and stdin; anything that is not a clear yes is a no. */
+async function answerOnTerminal(request: AskRequest, ctx: CliContext): Promise<void> {
+  const question: Question = request.question;
+  const reply = (value: unknown) => request.answer(value as never); // each branch gives the answer of its own kind
+  switch (question.kind) {
+    case "approval": {
+      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${question.command}\n`);
+      const typed = await ctx.io.question("Run it? [o]nce, [s]ession, [a]lways, anything else = no: ");
+      const choice = { o: "once", s: "session", a: "always" }[(typed ?? "").trim().toLowerCase().slice(0, 1)] ?? "deny";
+      return reply({ choice: choice === "always" && !question.allowAlways ? "session" : choice });
+    }
+    case "confirm": {
+      const typed = await ctx.io.question(`${question.title}\n${question.detail}\n[y]es, anything else = no: `);
+      return reply({ choice: /^y/i.test((typed ?? "").trim()) ? "once" : "cancel" });
+    }
+    case "clarify": {
+      const list = (question.choices ?? []).map((choice, index) => `  ${index + 1}. ${choice}\n`).join("");
+      const typed = await ctx.io.question(`\n? ${question.question}\n${list}> `);
+      const picked = question.choices?.[Number(typed) - 1];
+      return reply({ text: picked ?? typed });
+    }
+    default:
+      return reply({ text: null });
+  }
+}

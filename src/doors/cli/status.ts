@@ -1,0 +1,55 @@
+// `hermes status`: what is set up here, at a glance.
+import type { Command } from "commander";
+import { chooseTarget } from "../../agent/open-model.ts";
+import { contextSize } from "../../kit/formats.ts";
+import { PROVIDERS } from "../../llm/providers/table.ts";
+import { maskSecret } from "../../safety/redact.ts";
+import type { CliContext } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command
+    .description("Profile, home, model, keys and sessions.")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) => {
+      const facts = await gather(ctx);
+      if (options.json) return ctx.io.out(`${JSON.stringify(facts)}\n`);
+      const rows: [string, string][] = [
+        ["Profile", facts.profile],
+        ["Home", facts.home],
+        ["Model", facts.model],
+        ["Terminal", `${facts.terminal} backend`],
+        ["Sessions", `${facts.sessions} (${facts.messages} messages)`],
+        ...facts.keys.map(({ name, value }): [string, string] => ["Key", `${name} ${value}`]),
+      ];
+      if (facts.keys.length === 0) rows.push(["Key", "none set"]);
+      ctx.io.out(`${rows.map(([name, value]) => `${name.padEnd(10)}${value}`).join("\n")}\n`);
+    });
+}
+
+async function gather(ctx: CliContext) {
+  const { home } = ctx;
+  const stats = await (await ctx.store()).stats();
+  const names = new Set(PROVIDERS.flatMap((row) => row.keyEnv));
+  return {
+    profile: home.paths.profile,
+    home: home.paths.dir,
+    model: await modelLine(ctx),
+    terminal: home.config().terminal.backend,
+    sessions: stats.sessions,
+    messages: stats.messages,
+    keys: [...names].flatMap((name) => {
+      const value = home.env(name);
+      return value ? [{ name, value: maskSecret(value) }] : [];
+    }),
+  };
+}
+
+async function modelLine(ctx: CliContext): Promise<string> {
+  try {
+    const { target, demo } = await chooseTarget(ctx.home, {});
+    if (demo) return "built-in demo (no provider is configured)";
+    return `${target.model} at ${target.provider}, ${contextSize(target.contextLength)} tokens`;
+  } catch (error) {
+    return `not usable: ${error instanceof Error ? error.message : error}`;
+  }
+}

@@ -1,0 +1,37 @@
+// Every sub-command by name. Only the module of the one that was typed is loaded.
+import type { Command } from "commander";
+import type { CliContext } from "./context.ts";
+
+export interface SubcommandModule {
+  define(command: Command, ctx: CliContext): void;
+}
+
+export interface Subcommand {
+  readonly name: string;
+  readonly summary: string;
+  load(): Promise<SubcommandModule>;
+}
+
+export const SUBCOMMANDS: readonly Subcommand[] = [
+  {
+    name: "approvals",
+    summary: "try a command against the approval policy (same as safety)",
+    load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
+  },
+  { name: "doctor", summary: "find out what is wrong and how to mend it", load: () => import("./doctor.ts") },
+  {
+    name: "model",
+    summary: "choose provider and model",
+    load: async () => ({ define: (await import("./setup.ts")).defineModel }),
+  },
+  {
+    name: "safety",
+    summary: "what the command policy says about a command; runs nothing",
+    load: () => import("./safety.ts"),
+  },
+  { name: "setup", summary: "connect a model, step by step", load: () => import("./setup.ts") },
+  { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
+  { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },
+  { name: "usage", summary: "tokens and money spent", load: () => import("./usage.ts") },
+  { name: "version", summary: "version, runtime and install path", load: () => import("./version.ts") },
+];

@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { installRoot, VERSION, versionLine } from "../../home/product.ts";
+import type { CliContext } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command
+    .description("Version, runtime and install path.")
+    .option("--json", "as JSON")
+    .action((options: { json?: boolean }) => {
+      const facts = {
+        version: VERSION,
+        node: process.versions.node,
+        sqlite: process.versions.sqlite ?? null,
+        platform: `${process.platform} ${process.arch}`,
+        installed: installRoot(),
+        home: ctx.home.paths.dir,
+        profile: ctx.home.paths.profile,
+      };
+      if (options.json) return ctx.io.out(`${JSON.stringify(facts)}\n`);
+      const rows = [
+        versionLine(),
+        `Installed: ${facts.installed}`,
+        `Node: ${facts.node} (${facts.platform})`,
+        `SQLite: ${facts.sqlite ?? "not available"}`,
+        `Home: ${facts.home} (profile ${facts.profile})`,
+      ];
+      ctx.io.out(`${rows.join("\n")}\n`);
+    });
+}

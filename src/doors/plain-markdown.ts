@@ -1,0 +1,55 @@
+// Markdown made readable as plain text: markers go, content stays. Code is never touched.
+import { alignTable, isTableRow, isTableSeparator } from "./plain-table.ts";
+
+/** Removes emphasis, heading, code and link markers outside of code; tables are re-aligned to `width` cells. */
+export function plainMarkdown(text: string, width: number): string {
+  const out: string[] = [];
+  const lines = text.split("\n");
+  let fence: string | null = null;
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] as string; // i is in range
+    const mark = /^\s*(`{3,}|~{3,})/.exec(line)?.[1];
+    if (fence !== null) {
+      if (mark?.startsWith(fence) && line.trim() === mark) fence = null;
+      else out.push(line);
+      continue;
+    }
+    if (mark) {
+      fence = mark;
+      continue;
+    }
+    if (isTableRow(line) && isTableSeparator(lines[i + 1] ?? "")) {
+      const rows: string[] = [];
+      while (i < lines.length && isTableRow(lines[i] as string)) rows.push(lines[i++] as string); // i is checked in the loop
+      i--;
+      out.push(...alignTable(rows.map(plainInline), width));
+      continue;
+    }
+    if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line) && !looksLikeCron(line)) continue;
+    if (line.trim() === "" && out.at(-1)?.trim() === "") continue;
+    out.push(plainInline(line.replace(/^(\s{0,3})#{1,6}\s+(.*?)\s*#*\s*$/, "$1$2")));
+  }
+  return out.join("\n");
+}
+
+// `* * * * *` is a schedule, `***` a rule.
+const looksLikeCron = (line: string) => /^\s*(\*\s+){4}\*\s*$/.test(line);
+
+function plainInline(line: string): string {
+  // Code spans are set aside so that nothing inside them is read as a marker.
+  const spans: string[] = [];
+  const masked = line.replace(/(`+)([^`]|[^`].*?[^`])\1(?!`)/g, (_all, _ticks, code: string) => {
+    spans.push(code.replace(/^ (.*) $/, "$1"));
+    return `\u0000${spans.length - 1}\u0000`;
+  });
+  const stripped = masked
+    .replace(/!\[([^\]]*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
+    .replace(/\[([^\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
+    .replace(/(^|[^\w*])\*\*\*(?=\S)([^*]+?)(?<=\S)\*\*\*(?![\w*])/g, "$1$2")
+    .replace(/(^|[^*])\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\*)/g, "$1$2")
+    .replace(/(^|[^\w])__(?=\S)(?![A-Za-z_]\w*__(?!\w))(.+?)(?<=\S)__(?!\w)/g, "$1$2")
+    .replace(/(^|[^\w*])\*(?=[^\s*])([^*]*?[^\s*])\*(?![\w*])/g, "$1$2")
+    .replace(/(^|[^\w])_(?=[^\s_])([^_]*?[^\s_])_(?!\w)/g, "$1$2")
+    .replace(/~~(?=\S)(.+?)(?<=\S)~~/g, "$1");
+  return stripped.replace(/\u0000(\d+)\u0000/g, (_all, index: string) => spans[Number(index)] ?? "");
+}

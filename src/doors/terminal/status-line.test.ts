@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { visibleWidth } from "@earendil-works/pi-tui";
+import { costText, cut, type StatusFacts, statusLine } from "./status-line.ts";
+import { makeTheme } from "./theme.ts";
+
+const totals = {
+  inputTokens: 10,
+  outputTokens: 5,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  apiCalls: 1,
+  costUsd: 0.5,
+  costStatus: "estimated" as const,
+};
+const facts: StatusFacts = {
+  model: "vendor/some-model",
+  contextUsed: 62_000,
+  contextLength: 100_000,
+  totals,
+  showCost: true,
+  sessionSeconds: 90,
+  turnSeconds: 61,
+  busy: true,
+  compressions: 0,
+  background: 0,
+  queued: 0,
+  yolo: false,
+};
+const plain = makeTheme(false);
+
+test("a wide terminal shows everything", () => {
+  assert.equal(statusLine(facts, 120, plain), "⚕ some-model │ 62K/100K │ [██████░░░░] 62% │ $0.50 │ 1m │ ⏱ 1m 1s");
+});
+
+test("a middling terminal shows the percentage", () => {
+  assert.equal(statusLine(facts, 60, plain), "⚕ some-model · 62% · 1m · $0.50");
+});
+
+test("a narrow terminal shows model and duration", () => {
+  assert.equal(statusLine(facts, 40, plain), "⚕ some-model · 1m");
+});
+
+test("no width is ever exceeded", () => {
+  for (let width = 1; width < 140; width++) {
+    const line = statusLine({ ...facts, model: "模型".repeat(20), yolo: true, queued: 3 }, width, makeTheme(true));
+    assert.ok(visibleWidth(line) <= width, `width ${width}: ${visibleWidth(line)}`);
+  }
+});
+
+test("text is cut by cells", () => {
+  assert.equal(cut("你好世界你好", 7), "你好...");
+  assert.equal(cut("abcdef", 2), "..");
+});
+
+test("an unknown cost is shown as unknown, never as zero", () => {
+  assert.equal(costText({ ...totals, costUsd: null, costStatus: "unknown" }), "cost unknown");
+  assert.equal(costText({ ...totals, costUsd: 0.5, costStatus: "unknown" }), "≥ $0.50 (partly unknown)");
+  assert.equal(costText({ ...totals, costUsd: 0, costStatus: "included" }), "included");
+});

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AgentEvent, TurnOutcome, UserInput } from "../../agent/events.ts";
+import { type BusyMode, type Speaker, Turns } from "./turns.ts";
+
+/** A conversation whose turns end when the test says so. */
+class Scripted implements Speaker {
+  readonly said: string[] = [];
+  readonly interrupts: (string | undefined)[] = [];
+  steered: string[] = [];
+  leftover: string | undefined;
+  #end = Promise.withResolvers<void>();
+
+  async *run(input: UserInput): AsyncIterable<AgentEvent> {
+    this.said.push(input.text);
+    this.#end = Promise.withResolvers<void>();
+    await this.#end.promise;
+    const outcome = { finalText: "ok", pendingSteer: this.leftover } as TurnOutcome; // the driver looks at nothing else
+    this.leftover = undefined;
+    yield { type: "done", outcome, sessionId: "s", turn: 1, seq: 1 };
+  }
+  interrupt(reason?: string) {
+    this.interrupts.push(reason);
+    this.#end.resolve();
+  }
+  steer(text: string) {
+    this.steered.push(text);
+    return true;
+  }
+  end() {
+    this.#end.resolve();
+  }
+}
+
+function setUp(mode: BusyMode) {
+  const speaker = new Scripted();
+  const events: string[] = [];
+  const turns = new Turns({
+    speaker: () => speaker,
+    busyMode: () => mode,
+    onEvent: (event) => events.push(event.type),
+    onChange: () => undefined,
+    onError: (error) => assert.fail(String(error)),
+  });
+  return { speaker, events, turns };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+test("in interrupt mode Enter stops the turn and sends the text next", async () => {
+  const { speaker, turns } = setUp("interrupt");
+  assert.equal(turns.say("one"), "started");
+  await settle();
+  assert.equal(turns.say("two"), "interrupting");
+  await settle();
+  assert.deepEqual(speaker.said, ["one", "two"]);
+  assert.equal(speaker.interrupts.length, 1);
+  speaker.end();
+  await turns.idle();
+  assert.equal(turns.busy, false);
+});
+
+test("in queue mode texts wait their turn in order", async () => {
+  const { speaker, turns } = setUp("queue");
+  turns.say("one");
+  await settle();
+  assert.equal(turns.say("two"), "queued");
+  assert.equal(turns.say("three"), "queued");
+  assert.deepEqual(turns.waiting, ["two", "three"]);
+  for (let i = 0; i < 3; i++) {
+    speaker.end();
+    await settle();
+  }
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one", "two", "three"]);
+});
+
+test("in steer mode the text rides along, and what found no place is said next", async () => {
+  const { speaker, turns } = setUp("steer");
+  turns.say("one");
+  await settle();
+  assert.equal(turns.say("left"), "steered");
+  speaker.leftover = "left";
+  speaker.end();
+  await settle();
+  speaker.end();
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one", "left"]);
+});
+
+test("a dropped queue is not said", async () => {
+  const { speaker, turns } = setUp("queue");
+  turns.say("one");
+  await settle();
+  turns.say("two");
+  assert.equal(turns.dropQueue(), 1);
+  speaker.end();
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one"]);
+});

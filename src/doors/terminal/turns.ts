@@ -1,0 +1,93 @@
+// Which text is said when: runs turns one after another and decides what typing means while one is running.
+import type { AgentEvent, UserInput } from "../../agent/events.ts";
+
+export type BusyMode = "interrupt" | "queue" | "steer";
+
+/** What a conversation offers to whoever drives it. */
+export interface Speaker {
+  run(input: UserInput): AsyncIterable<AgentEvent>;
+  interrupt(reason?: string): void;
+  steer(text: string): boolean;
+}
+
+export interface TurnsOptions {
+  speaker(): Speaker;
+  busyMode(): BusyMode;
+  onEvent(event: AgentEvent): void;
+  /** A turn begins or ends, or the queue changes. */
+  onChange(): void;
+  onError(error: unknown): void;
+}
+
+export class Turns {
+  readonly #options: TurnsOptions;
+  #waiting: UserInput[] = [];
+  #running: Promise<void> | null = null;
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  get busy(): boolean {
+    return this.#running !== null;
+  }
+
+  get waiting(): readonly string[] {
+    return this.#waiting.map((input) => input.text);
+  }
+
+  /** The user pressed Enter. Returns what became of the text. */
+  say(text: string): "started" | "interrupting" | "queued" | "steered" {
+    if (!this.busy) {
+      this.#enqueue({ text });
+      return "started";
+    }
+    const mode = this.#options.busyMode();
+    if (mode === "steer" && this.#options.speaker().steer(text)) return "steered";
+    this.#enqueue({ text });
+    if (mode !== "interrupt") return "queued";
+    this.#options.speaker().interrupt("the user sent a new message");
+    return "interrupting";
+  }
+
+  /** Waits its turn, whatever the mode. */
+  queue(input: UserInput): void {
+    this.#enqueue(input);
+  }
+
+  dropQueue(): number {
+    const dropped = this.#waiting.length;
+    this.#waiting = [];
+    this.#options.onChange();
+    return dropped;
+  }
+
+  /** Resolves when nothing runs and nothing waits. */
+  async idle(): Promise<void> {
+    while (this.#running) await this.#running;
+  }
+
+  #enqueue(input: UserInput): void {
+    this.#waiting.push(input);
+    this.#options.onChange();
+    this.#running ??= this.#drain().finally(() => {
+      this.#running = null;
+      this.#options.onChange();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      this.#options.onChange();
+      try {
+        for await (const event of this.#options.speaker().run(next)) {
+          this.#options.onEvent(event);
+          if (event.type === "done" && event.outcome.pendingSteer)
+            this.#waiting.unshift({ text: event.outcome.pendingSteer });
+        }
+      } catch (error) {
+        this.#options.onError(error);
+      }
+    }
+  }
+}

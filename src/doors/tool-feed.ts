@@ -1,0 +1,124 @@
+// One line per finished tool call, the same in every door that shows a feed.
+import type { ToolCallView } from "../agent/events.ts";
+
+type Args = Readonly<Record<string, unknown>>;
+interface FeedRow {
+  readonly emoji: string;
+  readonly verb: string;
+  readonly detail: string;
+}
+
+const VERB_CELLS = 9;
+
+/** Emoji, verb and detail of a call. */
+export function feedRow(call: Pick<ToolCallView, "name" | "args">): FeedRow {
+  const describe = ROWS[call.name];
+  if (describe) return describe(call.args);
+  return { emoji: "⚡", verb: call.name.slice(0, VERB_CELLS), detail: firstOf(call.args, FALLBACK_KEYS) };
+}
+
+/** `┊ 💻 $         ls -la  0.3s [exit 2]`, without colour and uncut. */
+export function feedLine(
+  call: Pick<ToolCallView, "name" | "args">,
+  ms: number,
+  suffix: string | null,
+  prefix = "┊",
+): string {
+  const { emoji, verb, detail } = feedRow(call);
+  const oneLine = detail.replace(/\s+/g, " ").trim();
+  return `${prefix} ${emoji} ${verb.padEnd(VERB_CELLS)} ${oneLine}  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${suffix}` : ""}`;
+}
+
+/** What went wrong, in brackets; null when nothing did. */
+export function feedSuffix(name: string, result: string): string | null {
+  const value = parseObject(result);
+  if (value === null) return /^\s*error/i.test(result) ? "[error]" : null;
+  if (name === "terminal" && typeof value.exit_code === "number") {
+    if (value.exit_code === 0) return null;
+    return typeof value.error === "string" && value.error !== ""
+      ? `[${short(value.error)}]`
+      : `[exit ${value.exit_code}]`;
+  }
+  if (name === "memory" && value.success === false && /limit|full/i.test(String(value.error))) return "[full]";
+  if (typeof value.error === "string" && value.error !== "") return `[${short(value.error)}]`;
+  if (value.success === false) return `[${short(String(value.message ?? "failed"))}]`;
+  return null;
+}
+
+const FALLBACK_KEYS = ["query", "text", "command", "path", "name", "prompt", "code", "goal"];
+
+const ROWS: Readonly<Record<string, (args: Args) => FeedRow>> = {
+  terminal: (args) => ({ emoji: "💻", verb: "$", detail: text(args.command) }),
+  process: (args) => ({
+    emoji: "⚙️",
+    verb: "proc",
+    detail: [text(args.action), text(args.session_id)].join(" ").trim(),
+  }),
+  read_file: (args) => ({ emoji: "📖", verb: "read", detail: text(args.path) }),
+  write_file: (args) => ({ emoji: "✍️", verb: "write", detail: text(args.path) }),
+  patch: (args) => ({ emoji: "🔧", verb: "patch", detail: text(args.path) || patchedFiles(text(args.patch)) }),
+  search_files: (args) => ({
+    emoji: "🔎",
+    verb: ["files", "find"].includes(text(args.target)) ? "find" : "grep",
+    detail: text(args.pattern),
+  }),
+  web_search: (args) => ({ emoji: "🔍", verb: "search", detail: text(args.query) }),
+  web_extract: (args) => ({ emoji: "📄", verb: "fetch", detail: hosts(args.urls) }),
+  todo: (args) => ({ emoji: "📋", verb: "plan", detail: todoDetail(args) }),
+  session_search: (args) => ({ emoji: "🔍", verb: "recall", detail: `"${text(args.query)}"` }),
+  memory: (args) => ({ emoji: "🧠", verb: "memory", detail: memoryDetail(args) }),
+  skills_list: (args) => ({ emoji: "📚", verb: "skills", detail: `list ${text(args.category)}`.trim() }),
+  skill_view: (args) => ({ emoji: "📚", verb: "skill", detail: text(args.name) }),
+  skill_manage: (args) => ({ emoji: "📝", verb: "skill", detail: `${text(args.action)} ${text(args.name)}` }),
+  clarify: (args) => ({ emoji: "❓", verb: "ask", detail: text(args.question) }),
+  execute_code: (args) => ({ emoji: "🐍", verb: "exec", detail: text(args.code).split("\n")[0] ?? "" }),
+  delegate_task: (args) => ({
+    emoji: "🔀",
+    verb: "delegate",
+    detail: Array.isArray(args.tasks) ? `${args.tasks.length} parallel tasks` : text(args.goal),
+  }),
+};
+
+function todoDetail(args: Args): string {
+  if (!Array.isArray(args.todos)) return "reading tasks";
+  const items = args.todos as readonly { status?: unknown }[]; // rows of a validated call
+  if (args.merge === true) return `update ${items.length} task(s)`;
+  return `${items.filter((item) => item?.status === "completed").length}/${items.length} task(s)`;
+}
+
+function memoryDetail(args: Args): string {
+  const target = text(args.target) || "memory";
+  const sign = { add: "+", replace: "~", remove: "-" }[text(args.action)] ?? "~";
+  const content = text(args.content);
+  return content && sign === "+" ? `+${target}: "${content}"` : `${sign}${target}`;
+}
+
+const patchedFiles = (patch: string) =>
+  [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete|Move) File: (.+)$/gm)].map((match) => match[1]).join(", ");
+
+function hosts(urls: unknown): string {
+  const list = Array.isArray(urls) ? urls.map(String) : [];
+  const first = list[0] && URL.canParse(list[0]) ? new URL(list[0]).host : (list[0] ?? "");
+  return list.length > 1 ? `${first} +${list.length - 1}` : first;
+}
+
+function firstOf(args: Args, keys: readonly string[]): string {
+  const key = keys.find((candidate) => typeof args[candidate] === "string");
+  return key ? text(args[key]) : "";
+}
+
+const text = (value: unknown) => (typeof value === "string" ? value : typeof value === "number" ? String(value) : "");
+
+function short(message: string): string {
+  const line = message.split("\n")[0]?.trim() ?? "";
+  return [...line].length > 60 ? `${[...line].slice(0, 57).join("")}...` : line;
+}
+
+function parseObject(result: string): Readonly<Record<string, unknown>> | null {
+  if (!result.startsWith("{")) return null;
+  try {
+    return JSON.parse(result);
+  } catch {
+    return null; // not JSON: the caller looks at the text
+  }
+}
