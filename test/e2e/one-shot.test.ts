@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
+
+describe("hermes -z", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  for (const mode of ["chat_completions", "codex_responses", "anthropic_messages"] as const) {
+    test(`prints the answer and nothing else over ${mode}`, async () => {
+      await using home = await tempHome({ "config.yaml": modelConfig(server, mode) });
+      server.script({ text: "**four**, of course" });
+      const result = await runHermes(["-z", "two and two?"], { home });
+      assert.deepEqual(result, { code: 0, signal: null, stdout: "**four**, of course\n", stderr: "" });
+    });
+
+    test(`runs a tool and answers with its result over ${mode}`, async () => {
+      await using home = await tempHome({ "config.yaml": modelConfig(server, mode) });
+      await writeFile(join(home.project, "note.txt"), "the secret word is heron\n");
+      server.script({ toolCalls: [{ name: "read_file", arguments: { path: "note.txt" } }] }, (request) => ({
+        text: request.raw.includes("heron") ? "It is heron." : "I saw nothing.",
+      }));
+      const result = await runHermes(["-z", "what is the word?"], { home });
+      assert.equal(result.stdout, "It is heron.\n", result.stderr);
+      assert.equal(result.code, 0);
+    });
+  }
+
+  test("--json prints one object with usage and cost status", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ text: "hi", usage: { input: 100, output: 20, cacheRead: 50 } });
+    const { stdout, code } = await runHermes(["-z", "hello", "--json"], { home });
+    const value = JSON.parse(stdout);
+    assert.equal(code, 0);
+    assert.equal(value.final_response, "hi");
+    assert.equal(value.completed, true);
+    assert.deepEqual(value.usage, {
+      input_tokens: 100,
+      output_tokens: 20,
+      cache_read_tokens: 50,
+      cache_write_tokens: 0,
+      reasoning_tokens: 0,
+    });
+    assert.match(value.session_id, /^\d{8}_\d{6}_[0-9a-f]{6}$/);
+  });
+
+  test("- reads the prompt from stdin", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ text: "ok" });
+    const { code } = await runHermes(["-z", "-"], { home, stdin: "from a pipe" });
+    assert.equal(code, 0);
+    assert.match(server.last.raw, /from a pipe/);
+  });
+
+  test("what would need asking is refused and the model is told", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "git reset --hard" } }] }, (request) => ({
+      text: request.raw.includes("blocked") ? "It was refused." : "It ran.",
+    }));
+    const { stdout, code } = await runHermes(["-z", "clean up"], { home });
+    assert.equal(stdout, "It was refused.\n");
+    assert.equal(code, 0);
+  });
+
+  const failures: [string, Parameters<ModelServer["script"]>[0], RegExp][] = [
+    ["a wrong key", { fault: "status", status: 401, body: { error: { message: "invalid api key" } } }, /key/i],
+    ["an unknown model", { fault: "status", status: 404, body: { error: { message: "model not found" } } }, /model/i],
+    [
+      "no credit left",
+      { fault: "status", status: 402, body: { error: { message: "insufficient credits" } } },
+      /credit/i,
+    ],
+  ];
+  for (const [name, fault, pattern] of failures) {
+    test(`${name} ends with one clear line and exit code 1`, async () => {
+      await using home = await tempHome({ "config.yaml": modelConfig(server) });
+      server.script(fault);
+      const { stdout, stderr, code } = await runHermes(["-z", "hello"], { home });
+      assert.equal(stdout, "");
+      assert.match(stderr, pattern);
+      assert.ok(!stderr.includes("    at "), stderr);
+      assert.equal(code, 1);
+    });
+  }
+
+  test("a refused connection names the address", async () => {
+    const gone = await ModelServer.start();
+    await gone.close();
+    await using home = await tempHome({ "config.yaml": `${modelConfig(gone)}agent:\n  api_max_retries: 1\n` });
+    const { stderr, code } = await runHermes(["-z", "hello"], { home });
+    assert.ok(stderr.includes(gone.origin.replace("http://", "")), stderr);
+    assert.equal(code, 1);
+  });
+});
+
+test("without a provider the demo lists the real files of the folder", async () => {
+  await using home = await tempHome();
+  await writeFile(join(home.project, "alpha.txt"), "a");
+  await writeFile(join(home.project, "beta.md"), "b");
+  const { stdout, stderr, code } = await runHermes(["-z", "list the files here"], { home });
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /alpha\.txt/);
+  assert.match(stdout, /beta\.md/);
+  assert.match(stderr, /demo/);
+});
+
+test("the demo understands Chinese", async () => {
+  await using home = await tempHome();
+  await writeFile(join(home.project, "alpha.txt"), "a");
+  const { stdout, code } = await runHermes(["-z", "列出这里的文件"], { home });
+  assert.equal(code, 0);
+  assert.match(stdout, /alpha\.txt/);
+});
