@@ -1,0 +1,34 @@
+// Small tools of the benchmarks: repeat, take the median, print a row against its budget.
+import { readFile } from "node:fs/promises";
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+export async function repeat(times: number, once: () => Promise<number>): Promise<number> {
+  const values: number[] = [];
+  for (let i = 0; i < times; i++) values.push(await once());
+  return median(values);
+}
+
+/** Prints one row; a broken budget makes the benchmark fail at its end. */
+export function row(name: string, value: string, ratio: number | null, budget: number | null, baseline: string): void {
+  const over = ratio !== null && budget !== null && ratio > budget;
+  if (over) process.exitCode = 1;
+  const shown = ratio === null ? "" : `${ratio.toFixed(2)} x ${baseline}`;
+  const limit = budget === null ? "" : `budget ${budget} x`;
+  process.stdout.write(`${name.padEnd(38)} ${value.padEnd(14)} ${shown.padEnd(26)} ${limit} ${over ? "OVER" : "ok"}\n`);
+}
+
+/** Peak memory of a process in MB (Linux); null where it cannot be told. */
+export async function peakMb(pid: number): Promise<number | null> {
+  try {
+    const status = await readFile(`/proc/${pid}/status`, "utf8");
+    const peak = /VmHWM:\s+(\d+) kB/.exec(status)?.[1];
+    return peak ? Number(peak) / 1024 : null;
+  } catch {
+    return null; // the process is gone, or this is not Linux
+  }
+}

@@ -1,0 +1,49 @@
+// How long until something happens: the version, the first request of a one-shot run, a usable input line.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { ModelServer } from "../test/support/model-server/server.ts";
+import { environmentFor, repository } from "../test/support/run-hermes.ts";
+import { modelConfig, tempHome } from "../test/support/temp-home.ts";
+import { peakMb, repeat, row } from "./measure.ts";
+
+const ROUNDS = 15;
+const launcher = join(repository, "bin", "hermes.mjs");
+const server = await ModelServer.start();
+await using home = await tempHome({ "config.yaml": modelConfig(server) });
+const env = environmentFor({ home, env: { HERMES_FROM_SOURCE: "0" } });
+
+async function wall(args: readonly string[]): Promise<number> {
+  const begin = performance.now();
+  const child = spawn(process.execPath, args, { env, cwd: home.project, stdio: "ignore" });
+  await once(child, "exit");
+  return performance.now() - begin;
+}
+
+const firstRequest = { ms: 0, mb: 0 };
+async function oneShot(): Promise<number> {
+  const arrived = Promise.withResolvers<number>();
+  server.otherwise(async () => {
+    arrived.resolve(performance.now());
+    firstRequest.mb = Math.max(firstRequest.mb, (await peakMb(child.pid ?? 0)) ?? 0);
+    return { text: "pong" };
+  });
+  const begin = performance.now();
+  const child = spawn(process.execPath, [launcher, "-z", "ping"], { env, cwd: home.project, stdio: "ignore" });
+  const exited = once(child, "exit");
+  const at = await Promise.race([arrived.promise, exited.then(() => Promise.reject(new Error("no request was sent")))]);
+  await exited;
+  return at - begin;
+}
+
+await wall([launcher, "--version"]); // fills the compile cache
+await oneShot();
+const bare = await repeat(ROUNDS, () => wall(["-e", "0"]));
+row("bare node start", `${bare.toFixed(1)} ms`, null, null, "");
+const version = await repeat(ROUNDS, () => wall([launcher, "--version"]));
+row("hermes --version", `${version.toFixed(1)} ms`, version / bare, 2, "bare node");
+const first = await repeat(ROUNDS, oneShot);
+row("hermes -z: launch to first request", `${first.toFixed(1)} ms`, first / bare, 6, "bare node");
+row("hermes -z: peak RSS at first request", `${firstRequest.mb.toFixed(0)} MB`, firstRequest.mb / 90, 1, "90 MB");
+await server.close();
