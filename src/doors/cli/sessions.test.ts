@@ -57,6 +57,7 @@ async function sessions(t: TestContext) {
         color: false,
         columns: 80,
         question: async () => input.answer ?? null,
+        secret: async () => null,
       },
       store: async () => store,
       rerun: async (again) => {

@@ -29,6 +29,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "what the command policy says about a command; runs nothing",
     load: () => import("./safety.ts"),
   },
+  {
+    name: "sessions",
+    summary: "list, read, search, export and clean past conversations",
+    load: () => import("./sessions.ts"),
+  },
   { name: "setup", summary: "connect a model, step by step", load: () => import("./setup.ts") },
   { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
   { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },
