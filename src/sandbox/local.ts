@@ -13,7 +13,8 @@ import { commandScript, initScript, MarkerFilter, posixScript, takeMarker } from
 const INIT_MS = 30_000;
 const TERMINATE_MS = 1000;
 const GIVE_UP_MS = 500;
-const MAX_OUTPUT_BYTES = 5_000_000;
+/** Kept of one output. Every later step copies it once or twice, and all of it together must stay below 32 MB. */
+const MAX_OUTPUT_BYTES = 2_500_000;
 const STALE_MS = 7 * 24 * 3600 * 1000;
 /** Linux refuses a single argument of 128 KiB and more. */
 const MAX_ARGUMENT_BYTES = 100_000;

@@ -1,5 +1,5 @@
 // From what a command printed to what the model reads: cut, without control sequences, without secrets.
-import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { stripAnsi } from "../kit/ansi.ts";
 import type { ExecuteResult } from "../sandbox/environment.ts";
@@ -9,17 +9,15 @@ const HEAD_SHARE = 0.4;
 const SAVED_CHARS = 5_000_000;
 const KEPT_MS = 7 * 24 * 3600 * 1000;
 
+type Printed = Pick<ExecuteResult, "output" | "omittedChars" | "headChars">;
+
 export interface PresentedOutput {
   readonly output: string;
   /** Result fields that say what was left out and where it is. */
   readonly truncation: Readonly<Record<string, unknown>>;
 }
 
-export async function presentOutput(
-  result: Pick<ExecuteResult, "output" | "omittedChars" | "headChars">,
-  ctx: ToolContext,
-  tip = "",
-): Promise<PresentedOutput> {
+export async function presentOutput(result: Printed, ctx: ToolContext, tip = ""): Promise<PresentedOutput> {
   const clean = (text: string) => ctx.redact(stripAnsi(text)).trim();
   const cut = cutMiddle({ ...result, output: result.output + tip }, ctx.config.tool_output.max_bytes);
   if (!cut) return { output: clean(result.output + tip), truncation: {} };
@@ -29,7 +27,7 @@ export async function presentOutput(
 
 /** Head and tail with a line between them that says how much is missing; null when nothing has to go. */
 function cutMiddle(
-  { output, omittedChars, headChars }: Pick<ExecuteResult, "output" | "omittedChars" | "headChars">,
+  { output, omittedChars, headChars }: Printed,
   limit: number,
 ): { text: string; total: number } | null {
   const total = output.length + omittedChars;
@@ -48,18 +46,23 @@ function wholeEnd(text: string, at: number): number {
   return at > 0 && at < text.length && /[\uD800-\uDBFF]/.test(text.charAt(at - 1)) ? at - 1 : at;
 }
 
-async function saveWhole(result: Pick<ExecuteResult, "output" | "omittedChars" | "headChars">, ctx: ToolContext) {
-  const { output, omittedChars, headChars } = result;
-  const gap = omittedChars > 0 ? `\n\n... [${omittedChars} chars were not kept] ...\n\n` : "";
-  const whole = output.slice(0, headChars) + gap + output.slice(headChars);
+async function saveWhole({ output, omittedChars, headChars }: Printed, ctx: ToolContext) {
   const directory = join(ctx.home.cacheDir, "terminal-output");
   const now = ctx.clock.now();
   const stamp = new Date(now).toISOString().replace(/[^0-9]/g, "");
   const path = join(directory, `${stamp}-${Math.floor(ctx.clock.random() * 0xffffff).toString(16)}.txt`);
+  const gap = `\n\n... [${omittedChars} chars were not kept] ...\n\n`;
+  const parts = omittedChars > 0 ? [output.slice(0, headChars), gap, output.slice(headChars)] : [output];
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await removeOld(directory, now);
-    await writeFile(path, ctx.redact(stripAnsi(whole)).slice(0, SAVED_CHARS), { mode: 0o600 });
+    // Part by part: megabytes are not joined only to be taken apart again.
+    let room = SAVED_CHARS;
+    for (const part of parts) {
+      const text = ctx.redact(stripAnsi(part)).slice(0, room);
+      room -= text.length;
+      await appendFile(path, text, { mode: 0o600 });
+    }
     return {
       full_output_path: path,
       truncation_note: "The middle is missing here; the whole output is in full_output_path",
