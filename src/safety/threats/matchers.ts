@@ -1,0 +1,119 @@
+// Ways of finding a threat. Each takes folded text (compatibility forms and ASCII capitals undone), gives the first place, and needs
+// time in proportion to the text whatever the text is.
+
+export interface Place {
+  readonly index: number;
+  readonly end: number;
+}
+
+export type Find = (text: string) => Place | null;
+
+const WORD = "[\\p{L}\\p{M}\\p{N}_]+";
+// Only ASCII letters and digits end a word: neither an underscore of Markdown nor a neighbouring Chinese character hides one.
+const NOT_AFTER_WORD = "(?<![a-z0-9])";
+const NOT_BEFORE_WORD = "(?![a-z0-9])";
+
+/**
+ * Words in a row with white space between, e.g. `act as if|though ... you have_no limits`.
+ *
+ * - `a|b`: either; `a_b`: both, as one alternative; `a?`: may be missing; `*`: any word.
+ * - `...`: up to eight words more, `..3`: up to three.
+ * - A blank at the end of the pattern: white space must follow.
+ */
+export function words(pattern: string): Find {
+  const tokens = pattern.trim().split(" ");
+  const last = tokens.length - 1;
+  const source = tokens.map((token, at) => {
+    const gap = /^\.\.(\.|\d)$/.exec(token);
+    if (gap) return `(?:${WORD}\\s+){0,${gap[1] === "." ? 8 : gap[1]}}`;
+    if (token === "*") return WORD;
+    if (token.endsWith("?")) return `(?:${token.slice(0, -1)}\\s+)?`;
+    const either = `(?:${token.replaceAll("_", "\\s+")})`;
+    return at === last ? either : `${either}\\s+`;
+  });
+  return expression(NOT_AFTER_WORD + source.join("") + (pattern.endsWith(" ") ? "\\s" : NOT_BEFORE_WORD));
+}
+
+const WINDOW = 65_536;
+const OVERLAP = 4_096;
+
+/** A regular expression whose repetitions are all bounded or cannot overlap, tried in overlapping windows. */
+export function expression(source: string): Find {
+  const pattern = new RegExp(source, "gu");
+  return (text) => {
+    for (let start = 0; ; start += WINDOW - OVERLAP) {
+      const end = Math.min(start + WINDOW, text.length);
+      const place = firstInside(pattern, text, start, end);
+      if (place || end === text.length) return place;
+    }
+  };
+}
+
+/** What touches a cut edge may be half a word; the neighbouring window sees it whole. */
+function firstInside(pattern: RegExp, text: string, start: number, end: number): Place | null {
+  const window = text.slice(start, end);
+  for (const match of window.matchAll(pattern)) {
+    const after = match.index + match[0].length;
+    if ((start > 0 && match.index === 0) || (end < text.length && after === window.length)) continue;
+    return { index: start + match.index, end: start + after };
+  }
+  return null;
+}
+
+/**
+ * Each expression after the one before it on the same line, at most `reach` characters apart.
+ * Of all places where a step may begin the latest is as good as any, so one pass per step is enough.
+ */
+export function chain(reach: number, ...sources: readonly string[]): Find {
+  const steps = sources.map((source) => new RegExp(source, "gu"));
+  return (text) => {
+    let reached: Place[] | null = null;
+    for (const step of steps) {
+      reached = reached === null ? placesOf(step, text) : continued(reached, step, text, reach);
+      if (reached.length === 0) return null;
+    }
+    return reached?.[0] ?? null;
+  };
+}
+
+function placesOf(step: RegExp, text: string): Place[] {
+  return Array.from(text.matchAll(step), (match) => ({ index: match.index, end: match.index + match[0].length }));
+}
+
+function continued(reached: readonly Place[], step: RegExp, text: string, reach: number): Place[] {
+  const further: Place[] = [];
+  let at = -1;
+  for (const { index, end } of placesOf(step, text)) {
+    for (let next = reached[at + 1]; next && next.end <= index; next = reached[at + 1]) at++;
+    const from = reached[at];
+    if (!from || index - from.end > reach || text.slice(from.end, index).includes("\n")) continue;
+    further.push({ index: from.index, end });
+  }
+  return further;
+}
+
+/** A command word and, anywhere behind it on its line, a target; lines of any length. */
+export function onLine(command: string, target: string): Find {
+  const word = new RegExp(command, "gu");
+  const wanted = new RegExp(target, "u");
+  return (text) => {
+    word.lastIndex = 0;
+    for (let match = word.exec(text); match; match = word.exec(text)) {
+      const after = match.index + match[0].length;
+      const newline = text.indexOf("\n", after);
+      const lineEnd = newline === -1 ? text.length : newline;
+      const found = wanted.exec(text.slice(after, lineEnd));
+      if (found) return { index: match.index, end: after + found.index + found[0].length };
+      word.lastIndex = lineEnd; // a later command word of this line sees less, never more
+    }
+    return null;
+  };
+}
+
+/** The earliest of what several ways find. */
+export function anyOf(...ways: readonly Find[]): Find {
+  return (text) =>
+    ways
+      .map((find) => find(text))
+      .reduce((best, place) => (place && (!best || place.index < best.index) ? place : best), null);
+}

@@ -1,0 +1,288 @@
+// What counts as a threat, in the order it is reported. Sources are written for folded text: lower case, compatibility forms undone.
+import { hiddenElement, orderInComment, wordInComment } from "./markup.ts";
+import { anyOf, chain, expression, type Find, onLine, words } from "./matchers.ts";
+
+/** Which texts a pattern is for: every one, what others wrote (`context`), what is written into memory and skills (`strict`). */
+export type ThreatScope = "all" | "context" | "strict";
+
+export interface ThreatPattern {
+  readonly id: string;
+  readonly scope: ThreatScope;
+  readonly weight: "strong" | "weak";
+  /** Texts without one of these are not searched at all. */
+  readonly needs: readonly string[];
+  readonly find: Find;
+  /** A broader form that counts in scope `strict` too: there the writer can simply choose other words. */
+  readonly strict?: Find;
+}
+
+const SECRET_NAME = "\\$\\{?[\\p{L}\\p{N}_]*(?:key|token|secret|password|credential|api)";
+const OTHER_SECRET_FILES = "credentials|\\.netrc|\\.pgpass|\\.npmrc|\\.pypirc";
+const HOME = "(?:~|\\$home|\\$\\{home\\})";
+const CHANGE = "(?:update|modify|edit|write|change|append|add\\s+to)\\s";
+const C2_PARTS = "server|framework|implant|beacon|payload|listener|teamserver|c2|stager";
+
+export const THREAT_PATTERNS: readonly ThreatPattern[] = [
+  {
+    id: "prompt_injection",
+    scope: "all",
+    weight: "strong",
+    needs: ["ignore", "instructions"],
+    find: words("ignore ... previous|all|above|prior ... instructions"),
+  },
+  {
+    id: "sys_prompt_override",
+    scope: "all",
+    weight: "strong",
+    needs: ["override"],
+    find: words("system prompt override"),
+  },
+  {
+    id: "disregard_rules",
+    scope: "all",
+    weight: "strong",
+    needs: ["disregard"],
+    find: words("disregard ... your|all|any ... instructions|rules|guidelines"),
+  },
+  {
+    id: "bypass_restrictions",
+    scope: "all",
+    weight: "strong",
+    needs: ["act", "you"],
+    find: words("act as if|though ... you ... have_no|don['’]?t_have ... restrictions|limits|rules"),
+  },
+  {
+    id: "html_comment_injection",
+    scope: "all",
+    weight: "strong",
+    needs: ["<!--", "-->"],
+    find: orderInComment,
+    strict: wordInComment,
+  },
+  { id: "hidden_div", scope: "all", weight: "strong", needs: ["style", "display", "none"], find: hiddenElement },
+  {
+    id: "translate_execute",
+    scope: "all",
+    weight: "strong",
+    needs: ["translate", "into"],
+    find: chain(
+      512,
+      "(?<![a-z0-9])translate(?![a-z0-9])",
+      "(?<![a-z0-9])into(?![a-z0-9])",
+      "(?<![a-z0-9])and\\s+(?:execute|run|eval)(?![a-z0-9])",
+    ),
+  },
+  {
+    id: "deception_hide",
+    scope: "all",
+    weight: "strong",
+    needs: ["tell"],
+    find: words("do not ... tell ... the user|users"),
+  },
+  {
+    id: "role_hijack",
+    scope: "context",
+    weight: "strong",
+    needs: ["you", "now"],
+    find: words("you are ... now a|an|the "),
+    strict: words("you are ... now "),
+  },
+  {
+    id: "role_pretend",
+    scope: "context",
+    weight: "weak",
+    needs: ["pretend"],
+    find: words("pretend ... you_are|to_be"),
+  },
+  {
+    id: "leak_system_prompt",
+    scope: "context",
+    weight: "strong",
+    needs: ["output", "prompt"],
+    find: words("output ... system|initial prompt"),
+  },
+  {
+    id: "remove_filters",
+    scope: "context",
+    weight: "strong",
+    needs: ["without"],
+    find: words("respond|answer|reply without ... restrictions|limitations|filters|safety"),
+  },
+  {
+    id: "fake_update",
+    scope: "context",
+    weight: "weak",
+    needs: ["have", "been"],
+    find: words("you have been ... updated|upgraded|patched to"),
+  },
+  {
+    id: "identity_override",
+    scope: "context",
+    weight: "strong",
+    needs: ["yourself"],
+    find: words("name|rename yourself *"),
+  },
+  {
+    id: "c2_node_registration",
+    scope: "context",
+    weight: "weak",
+    needs: ["register", "node"],
+    find: words("register as? a? node(?![-\\x5f])"),
+  },
+  {
+    id: "c2_heartbeat",
+    scope: "context",
+    weight: "weak",
+    needs: [],
+    find: anyOf(
+      words("heartbeat|beacon to|with"),
+      expression(
+        "(?<![a-z0-9])check[\\s-]in\\s+(?:with|to)\\s+(?:\\S{1,256}\\s+){0,3}(?:(?:server|controller|c2|node|host)(?![a-z0-9])|https?://)",
+      ),
+    ),
+    strict: words("check[\\s-]in to|with"),
+  },
+  {
+    id: "c2_task_pull",
+    scope: "context",
+    weight: "weak",
+    needs: ["pull", "task"],
+    find: words("pull down? new? task|tasks|tasking"),
+  },
+  {
+    id: "c2_network_connect",
+    scope: "context",
+    weight: "weak",
+    needs: ["network"],
+    find: words("connect to the network"),
+  },
+  {
+    id: "forced_action",
+    scope: "context",
+    weight: "weak",
+    needs: ["must"],
+    find: words("you must ..3 register|connect|report|beacon"),
+  },
+  {
+    id: "anti_forensic_oneliner",
+    scope: "context",
+    weight: "weak",
+    needs: ["liner"],
+    find: words("only use one[\\s-]liner|one[\\s-]liners"),
+  },
+  {
+    id: "anti_forensic_disk",
+    scope: "context",
+    weight: "weak",
+    needs: ["never", "disk"],
+    find: words("never ... create|write ... script|scripts|file|files ... disk"),
+  },
+  {
+    id: "env_var_unset_agent",
+    scope: "context",
+    weight: "strong",
+    needs: ["unset"],
+    find: expression(
+      "(?<![a-z0-9])unset\\s+(?:-[a-z]\\s+)?[\\p{L}\\p{N}_]*(?:claude|codex|hermes|agent|openai|anthropic)",
+    ),
+  },
+  {
+    id: "known_c2_framework",
+    scope: "context",
+    weight: "weak",
+    needs: [],
+    find: anyOf(words("cobalt_strike|metasploit|brainworm"), words(`sliver|havoc|mythic ..1 ${C2_PARTS}`)),
+    strict: words("sliver|havoc|mythic"),
+  },
+  {
+    id: "c2_explicit",
+    scope: "context",
+    weight: "weak",
+    needs: ["c2"],
+    find: words("c2 server|channel|infrastructure|beacon"),
+  },
+  {
+    id: "c2_explicit_long",
+    scope: "context",
+    weight: "weak",
+    needs: ["command"],
+    find: words("command and control"),
+  },
+  {
+    id: "exfil_curl",
+    scope: "all",
+    weight: "strong",
+    needs: ["curl", "$"],
+    find: onLine("curl(?![a-z])", SECRET_NAME),
+  },
+  {
+    id: "exfil_wget",
+    scope: "all",
+    weight: "strong",
+    needs: ["wget", "$"],
+    find: onLine("wget(?![a-z])", SECRET_NAME),
+  },
+  {
+    id: "read_secrets",
+    scope: "all",
+    weight: "strong",
+    needs: ["cat"],
+    find: onLine(
+      "(?<![a-z0-9_-])cat(?![a-z0-9_-])",
+      `\\.env(?![\\p{L}]|\\.(?:example|sample|template))|\\.envrc|${OTHER_SECRET_FILES}`,
+    ),
+    strict: onLine("cat(?=[^\\S\\n])", `\\.env|${OTHER_SECRET_FILES}`),
+  },
+  {
+    id: "send_to_url",
+    scope: "strict",
+    weight: "strong",
+    needs: ["http"],
+    find: chain(2048, "(?<![a-z0-9])(?:send|post|upload|transmit)(?![a-z0-9])", "(?<![a-z0-9])(?:to|at)\\s+https?://"),
+  },
+  {
+    id: "context_exfil",
+    scope: "strict",
+    weight: "strong",
+    needs: [],
+    find: words(
+      "include|output|print|share ... conversation|conversations|chat_history|previous_messages|full_context|entire_context",
+    ),
+  },
+  {
+    id: "ssh_backdoor",
+    scope: "strict",
+    weight: "strong",
+    needs: ["authorized_keys"],
+    find: expression("authorized_keys"),
+  },
+  { id: "ssh_access", scope: "strict", weight: "strong", needs: [".ssh"], find: expression(`${HOME}/\\.ssh`) },
+  {
+    id: "hermes_env",
+    scope: "strict",
+    weight: "strong",
+    needs: [".hermes/.env"],
+    find: expression(`${HOME}/\\.hermes/\\.env`),
+  },
+  {
+    id: "agent_config_mod",
+    scope: "strict",
+    weight: "strong",
+    needs: [],
+    find: chain(2048, CHANGE, "agents\\.md|claude\\.md|\\.cursorrules|\\.clinerules"),
+  },
+  {
+    id: "hermes_config_mod",
+    scope: "strict",
+    weight: "strong",
+    needs: [".hermes/"],
+    find: chain(2048, CHANGE, "\\.hermes/(?:config\\.yaml|soul\\.md)"),
+  },
+  {
+    id: "hardcoded_secret",
+    scope: "strict",
+    weight: "strong",
+    needs: [],
+    find: expression("(?:api[\\s_-]?key|token|secret|password)[\"']?\\s*[=:]\\s*[\"'`][a-z0-9+/=_-]{20}"),
+  },
+];
