@@ -49,20 +49,25 @@ function put(tree: Tree, [key = "", ...rest]: readonly string[], override: Overr
   return copy;
 }
 
-/** A text from the command line or the environment as a value of that field; what does not fit stays a text. */
-export function fromText(field: Field, text: string): unknown {
+/**
+ * A text from the command line or the environment as a value of that field; what does not fit stays a text.
+ * `parse` reads lists and mappings; undefined means it is none.
+ */
+export function fromText(field: Field, text: string, parse: (text: string) => unknown = parseJson): unknown {
   const trimmed = text.trim();
+  const structured = /^[[{]/.test(trimmed) ? parse(trimmed) : undefined;
+  if (Array.isArray(structured) && field.kinds.some((kind) => kind === "list" || kind === "items")) return structured;
+  if (isMapping(structured) && field.kinds.includes("record")) return structured;
   for (const kind of field.kinds) {
     if (kind === "null" && /^(?:null|none|~)$/i.test(trimmed)) return null;
     if (kind === "flag" && asFlag(trimmed) !== undefined) return asFlag(trimmed);
     if ((kind === "whole" || kind === "number") && isNumber(trimmed)) return Number(trimmed);
-    if ((kind === "list" || kind === "items") && trimmed.startsWith("[")) return parseJson(trimmed) ?? text;
-    if (kind === "record" && trimmed.startsWith("{")) return parseJson(trimmed) ?? text;
-    if (kind === "list" && field.kinds.length === 1)
+    if (kind === "list" && field.kinds.length === 1) {
       return trimmed
         .split(",")
         .map((item) => item.trim())
         .filter(Boolean);
+    }
     if (kind === "text" || kind === "choice") return text;
   }
   return text;

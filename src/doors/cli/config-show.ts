@@ -1,0 +1,105 @@
+// hermes config show: what is set, for people and for programs.
+import { configSchema, type defaultConfig } from "../../home/config/schema.ts";
+import { knownVariables, type VariableGroup } from "../../home/known-variables.ts";
+import { maskTree, maskValue } from "../../home/mask.ts";
+import type { CliContext } from "./context.ts";
+
+export function showConfigJson({ home }: CliContext): string {
+  const keys = Object.fromEntries(
+    knownVariables.filter(({ secret }) => secret).map(({ name }) => [name, maskedOrNull(home.env(name))]),
+  );
+  const result = {
+    home: home.paths.dir,
+    profile: home.paths.profile,
+    config_path: home.paths.configFile,
+    env_path: home.paths.envFile,
+    broken: home.configProblem,
+    keys,
+    config: maskTree(home.config()),
+  };
+  return `${JSON.stringify(result, null, 2)}\n`;
+}
+
+export function showConfig({ home }: CliContext): string {
+  const config = home.config();
+  const { terminal, display, compression } = config;
+  const blocks = [
+    block("Paths", [
+      ["Config", home.display(home.paths.configFile) + (home.configBroken ? "  (broken; defaults are in force)" : "")],
+      ["Secrets", home.display(home.paths.envFile)],
+      ["Home", home.display(home.paths.dir)],
+      ...(home.managed ? [["Managed by", home.managed.manager] as const] : []),
+    ]),
+    block("Model keys", keyRows(home, "model")),
+    block("Tool keys", keyRows(home, "tool")),
+    block("Model", [
+      ["Model", config.model.default || "(not set)"],
+      ["Provider", config.model.provider || "auto"],
+      ...(config.model.base_url ? [["Address", config.model.base_url] as const] : []),
+      ["Max turns", String(config.agent.max_turns)],
+    ]),
+    block("Display", [
+      ["Skin", display.skin],
+      ["Personality", display.personality],
+      ["Language", display.language],
+      ["Streaming", onOff(display.streaming)],
+      ["Reasoning", onOff(display.show_reasoning)],
+      ["Tool feed", display.tool_progress],
+    ]),
+    block("Terminal", [
+      ["Runs in", terminal.backend],
+      ["Directory", terminal.cwd],
+      ["Timeout", `${terminal.timeout} s`],
+      ...backendRows(terminal),
+    ]),
+    block("Time zone", [["Zone", config.timezone || "the machine's"]]),
+    block("Compression", [
+      ["Enabled", onOff(compression.enabled)],
+      ["Threshold", `${Math.round(compression.threshold * 100)} %`],
+      ["Keeps last", `${compression.protect_last_n} messages`],
+    ]),
+    block("Side tasks with a model of their own", auxiliaryRows(config.auxiliary)),
+    block("Chats", keyRows(home, "chat")),
+    block("Skill settings", settingRows(config.skills.config)),
+  ];
+  return blocks.filter((text) => text !== "").join("\n");
+}
+
+type Row = readonly [label: string, value: string];
+
+function block(title: string, rows: readonly Row[]): string {
+  if (rows.length === 0) return "";
+  const width = Math.max(...rows.map(([label]) => label.length)) + 2;
+  return `${title}\n${rows.map(([label, value]) => `  ${label.padEnd(width)}${value}\n`).join("")}`;
+}
+
+function keyRows(home: CliContext["home"], group: VariableGroup): Row[] {
+  const known = knownVariables.filter((variable) => variable.group === group && variable.secret);
+  return known.map(({ name }): Row => [name, maskValue(home.env(name) ?? "")]);
+}
+
+function maskedOrNull(value: string | undefined): string | null {
+  return value ? maskValue(value) : null;
+}
+
+function backendRows(terminal: ReturnType<typeof defaultConfig>["terminal"]): Row[] {
+  if (terminal.backend === "ssh") return [["Host", `${terminal.ssh_user}@${terminal.ssh_host}:${terminal.ssh_port}`]];
+  const image = terminal[`${terminal.backend}_image`];
+  return typeof image === "string" ? [["Image", image]] : [];
+}
+
+/** Only tasks that differ from following the main model. */
+function auxiliaryRows(auxiliary: ReturnType<typeof defaultConfig>["auxiliary"]): Row[] {
+  return Object.keys(configSchema.fields.auxiliary.fields).flatMap((task): Row[] => {
+    const { provider, model } = auxiliary[task as keyof typeof configSchema.fields.auxiliary.fields];
+    return provider === "auto" && model === "" ? [] : [[task, [provider, model].filter(Boolean).join(" ")]];
+  });
+}
+
+function settingRows(settings: Readonly<Record<string, unknown>>): Row[] {
+  return Object.entries(settings).map(([name, value]): Row => [name, JSON.stringify(maskTree(value, name))]);
+}
+
+function onOff(value: boolean): string {
+  return value ? "on" : "off";
+}

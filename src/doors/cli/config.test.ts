@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Command } from "commander";
+import { defaultConfig } from "../../home/config/schema.ts";
+import { openHome } from "../../home/open.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { define } from "./config.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+const base = mkdtempSync(join(tmpdir(), "hermes-config-"));
+after(() => rmSync(base, { recursive: true, force: true }));
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function person(config: string | null = null, env = "", processEnv: Record<string, string> = {}) {
+  const osHome = mkdtempSync(join(base, "u"));
+  const dir = join(osHome, ".hermes");
+  mkdirSync(dir);
+  if (config !== null) writeFileSync(join(dir, "config.yaml"), config);
+  if (env !== "") writeFileSync(join(dir, ".env"), env);
+  const read = (name = "config.yaml") => readFileSync(join(dir, name), "utf8");
+  async function run(...args: string[]): Promise<Outcome> {
+    const home = await openHome({ argv: [], env: processEnv, osHome, cwd: osHome });
+    const written: string[] = [];
+    const said: string[] = [];
+    const io: CliContext["io"] = {
+      out: (text) => void written.push(text),
+      err: (text) => void said.push(text),
+      stdin: process.stdin,
+      stdinIsTerminal: false,
+      stdoutIsTerminal: false,
+      stderrIsTerminal: false,
+      color: false,
+      columns: 80,
+      question: async () => null,
+    };
+    const unused = () => assert.fail("not needed here");
+    const command = new Command("hermes config").exitOverride();
+    define(command, { home, io, clock: systemClock, cwd: osHome, store: unused, rerun: unused });
+    try {
+      await command.parseAsync(args, { from: "user" });
+      return { code: 0, out: written.join(""), err: said.join("") };
+    } catch (error) {
+      if (!(error instanceof ExitError)) throw error;
+      return { code: error.code, out: written.join(""), err: `${said.join("")}${error.message}\n` };
+    } finally {
+      await home.close();
+    }
+  }
+  return { run, read, dir };
+}
+
+test("without a file, what get prints is what the agent uses", async () => {
+  const me = person();
+  const config = defaultConfig();
+  assert.equal((await me.run("get", "terminal.timeout")).out, `${config.terminal.timeout}\n`);
+  assert.equal((await me.run("get", "display.streaming")).out, "true\n");
+  assert.equal((await me.run("get", "toolsets")).out, "- hermes-cli\n");
+  assert.equal((await me.run("get", "toolsets", "--json")).out, '[\n  "hermes-cli"\n]\n');
+  assert.deepEqual(JSON.parse((await me.run("get", "curator", "--json")).out), config.curator);
+  assert.ok(!existsSync(join(me.dir, "config.yaml")));
+});
+
+test("get prints scalars bare, and what is not set ends with 1", async () => {
+  const me = person("model: gpt-4o\nmine: {list: [{x: a b}]}\n");
+  assert.equal((await me.run("get", "model")).out, "gpt-4o\n");
+  assert.equal((await me.run("get", "model.default")).out, "gpt-4o\n");
+  assert.equal((await me.run("get", "mine.list[0].x")).out, "a b\n");
+  assert.deepEqual(await me.run("get", "nothing.here"), { code: 1, out: "", err: "not set\n" });
+});
+
+const sets: readonly [name: string, before: string, args: string[], after: string][] = [
+  ["a number", "a: 1 # c\n", ["agent.max_turns", "60"], "a: 1 # c\nagent:\n  max_turns: 60\n"],
+  ["an enum that looks like a boolean", "", ["approvals.mode", "off"], 'approvals:\n  mode: "off"\n'],
+  ["a text that looks like a number", "", ["timezone", "-5"], 'timezone: "-5"\n'],
+  ["a boolean", "", ["display.streaming", "No"], "display:\n  streaming: false\n"],
+  ["a negative number", "", ["mine.x", "-1.5"], "mine:\n  x: -1.5\n"],
+  ["a version number", "", ["mine.x", "1.2.3"], 'mine:\n  x: "1.2.3"\n'],
+  ["a long id", "", ["mine.x", "123456789012345678"], 'mine:\n  x: "123456789012345678"\n'],
+  ["a flow list", "", ["toolsets", "[web, file]"], "toolsets:\n  - web\n  - file\n"],
+  ["a JSON mapping", "", ["providers.x", '{"api": "http://a"}'], "providers:\n  x:\n    api: http://a\n"],
+  ["model as a section", "model:\n  default: a\n", ["model", "b"], "model:\n  default: b\n"],
+  ["model as a text", "model: a\n", ["model", "b"], "model: b\n"],
+  ["a key beside a plain model", "model: a\n", ["model.provider", "nous"], "model:\n  default: a\n  provider: nous\n"],
+  [
+    "an item of a list",
+    "command_allowlist: # x\n  - a\n  - b # y\n",
+    ["command_allowlist[1]", "c"],
+    "command_allowlist: # x\n  - a\n  - c # y\n",
+  ],
+  [
+    "a key inside a list",
+    "custom_providers:\n- name: a\n  base_url: u\n",
+    ["custom_providers.0.name", "b"],
+    "custom_providers:\n- name: b\n  base_url: u\n",
+  ],
+];
+for (const [name, before, args, wanted] of sets) {
+  test(`set stores ${name}`, async () => {
+    const me = person(before === "" ? "x: 1\n" : before);
+    const { code, err } = await me.run("set", ...args);
+    assert.equal(code, 0, err);
+    assert.equal(me.read(), before === "" ? `x: 1\n${wanted}` : wanted);
+  });
+}
+
+const refusals: readonly [name: string, args: string[], message: RegExp][] = [
+  ["a scalar over a section of the file", ["mine", "5"], /mine is a section .*--force/],
+  ["a scalar over a section of the schema", ["agent", "5"], /agent is a section/],
+  ["an item that is not there", ["list.7", "x"], /list has 2 items; there is no list\.7/],
+  ["a name on a list", ["list.name", "x"], /list is a list; address its items by number/],
+  [
+    "a value outside the enum",
+    ["approvals.mode", "maybe"],
+    /approvals\.mode takes one of manual, smart, off; got "maybe"/,
+  ],
+  ["a text for a number", ["agent.max_turns", "many"], /agent\.max_turns takes a whole number/],
+  ["an empty key part", ["agent..x", "1"], /is not a key/],
+];
+for (const [name, args, message] of refusals) {
+  test(`set refuses ${name} and leaves the file alone`, async () => {
+    const text = "mine: {x: 1}\nlist: [1, 2]\n";
+    const me = person(text);
+    const { code, err } = await me.run("set", ...args);
+    assert.equal(code, 1);
+    assert.match(err, message);
+    assert.equal(me.read(), text);
+  });
+}
+
+test("--force replaces a section", async () => {
+  const me = person("mine: {x: 1}\n");
+  assert.equal((await me.run("set", "mine", "5", "--force")).code, 0);
+  assert.equal(me.read(), "mine: 5\n");
+});
+
+test("set and unset without arguments show how", async () => {
+  const me = person();
+  assert.deepEqual(await me.run("set", "a"), {
+    code: 1,
+    out: "",
+    err: "Usage: hermes config set KEY VALUE [--force]\n",
+  });
+  assert.equal((await me.run("unset")).code, 1);
+  assert.equal((await me.run("get")).code, 1);
+});
+
+test("set says what it did, and masks secrets", async () => {
+  const me = person("x: 1\n");
+  assert.equal(
+    (await me.run("set", "agent.max_turns", "5")).out,
+    "✓ Set agent.max_turns = 5 in ~/.hermes/config.yaml\n",
+  );
+  assert.equal(
+    (await me.run("set", "model.api_key", "sk-1234567890abcdef")).out,
+    "✓ Set model.api_key = sk-1...cdef in ~/.hermes/config.yaml\n",
+  );
+});
+
+test("an unknown key is saved with its neighbours named, unless forced", async () => {
+  const me = person("x: 1\n");
+  const { code, err } = await me.run("set", "agent.max_turn", "5");
+  assert.equal(code, 0);
+  assert.match(err, /agent\.max_turn is not a setting .* Did you mean agent\.max_turns/);
+  assert.equal((await me.run("set", "agent.max_turnz", "5", "--force")).err, "");
+});
+
+test("keys and tokens go to .env, upper-cased and unseen", async () => {
+  const me = person();
+  for (const [name, stored] of [
+    ["openai_api_key", "OPENAI_API_KEY"],
+    ["MY_TOKEN", "MY_TOKEN"],
+    ["FAL_KEY", "FAL_KEY"],
+    ["terminal_ssh_host", "TERMINAL_SSH_HOST"],
+  ] as const) {
+    const { out } = await me.run("set", name, "s3cret value");
+    assert.equal(out, `✓ Set ${stored} in ~/.hermes/.env\n`);
+    assert.ok(me.read(".env").includes(`${stored}="s3cret value"\n`));
+  }
+  assert.equal((await me.run("unset", "my_token")).code, 0);
+  assert.ok(!me.read(".env").includes("MY_TOKEN"));
+  assert.equal((await me.run("unset", "my_token")).code, 1);
+});
+
+test("terminal settings are mirrored to .env and the mirror goes with them", async () => {
+  const me = person("x: 1\n");
+  await me.run("set", "terminal.backend", "docker");
+  await me.run("set", "terminal.timeout", "60");
+  await me.run("set", "terminal.ssh_user", "me");
+  assert.equal(me.read(".env"), "TERMINAL_ENV=docker\nTERMINAL_TIMEOUT=60\n");
+  await me.run("unset", "terminal.timeout");
+  assert.equal((await me.run("get", "terminal.timeout")).out, "180\n");
+});
+
+test("unset removes a key and the sections it leaves empty", async () => {
+  const me = person("# top\na:\n  b:\n    c: 1\n# end\nx: 1\n");
+  assert.deepEqual(await me.run("unset", "a.b.c"), {
+    code: 0,
+    out: "✓ Removed a.b.c from ~/.hermes/config.yaml\n",
+    err: "",
+  });
+  assert.equal(me.read(), "# top\n# end\nx: 1\n");
+  assert.equal((await me.run("unset", "a.b.c")).code, 1);
+});
+
+test("a broken file is never written to and the place is named", async () => {
+  const text = "a: [1\nb: 2\n";
+  const me = person(text);
+  for (const args of [["set", "a.b", "1"], ["unset", "b"], ["check"], ["migrate"]]) {
+    const { code, err } = await me.run(...args);
+    assert.equal(code, 1, args.join(" "));
+    assert.match(err, /broken at line 2, column 1/);
+  }
+  assert.equal(me.read(), text);
+});
+
+test("a managed home is not changed", async () => {
+  const me = person("x: 1\n");
+  mkdirSync(join(me.dir, "logs"), { recursive: true });
+  await me.run("path");
+  writeFileSync(join(me.dir, ".managed"), "homebrew");
+  for (const args of [["set", "a.b", "1"], ["set", "A_TOKEN", "x"], ["unset", "x"], ["edit"]]) {
+    const { code, err } = await me.run(...args);
+    assert.equal(code, 1);
+    assert.match(err, /managed by Homebrew/);
+  }
+  assert.equal(me.read(), "x: 1\n");
+});
+
+test("path and env-path print just that", async () => {
+  const me = person();
+  assert.equal((await me.run("path")).out, `${join(me.dir, "config.yaml")}\n`);
+  assert.equal((await me.run("env-path")).out, `${join(me.dir, ".env")}\n`);
+});
+
+test("show masks every secret, also as JSON", async () => {
+  const me = person(
+    "model: {default: m, api_key: sk-in-the-file-123}\nauxiliary: {vision: {model: v}}\n",
+    "OPENROUTER_API_KEY=sk-or-1234567890\n",
+  );
+  for (const args of [[], ["show"], ["show", "--json"], ["--json"]]) {
+    const { out, code } = await me.run(...args);
+    assert.equal(code, 0);
+    assert.ok(!out.includes("sk-in-the-file-123") && !out.includes("sk-or-1234567890"));
+    assert.ok(out.includes("sk-o...7890"));
+  }
+  const shown = (await me.run("show")).out;
+  for (const part of ["~/.hermes/config.yaml", "(not set)", "vision", "90", "local"])
+    assert.ok(shown.includes(part), part);
+  const json = JSON.parse((await me.run("show", "--json")).out);
+  assert.equal(json.config.model.api_key, "sk-i...-123");
+  assert.equal(json.keys.ANTHROPIC_API_KEY, null);
+});
+
+test("check tells version, mistakes, unknown keys and missing keys, and fails on errors only", async () => {
+  const me = person("custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x}\n");
+  const { code, out } = await me.run("check");
+  assert.equal(code, 1);
+  for (const part of [
+    "version 0, the current one is 24",
+    "✗ custom_providers is a mapping",
+    "Did you mean display",
+    "⚠ agent.max_turns",
+    "OPENROUTER_API_KEY",
+  ]) {
+    assert.ok(out.includes(part), part);
+  }
+  assert.equal((await person("_config_version: 24\n").run("check")).code, 0);
+});
+
+test("migrate prints one line per change", async () => {
+  const me = person("_config_version: 16\ncompression: {summary_model: m}\n");
+  assert.equal(
+    (await me.run("migrate")).out,
+    "✓ compression.summary_model moved to auxiliary.compression.model\n✓ ~/.hermes/config.yaml is now version 24, was 16.\n",
+  );
+  assert.equal((await me.run("migrate")).out, "~/.hermes/config.yaml is up to date (version 24).\n");
+});
+
+test("edit creates the file, opens the editor and reports what it left", async () => {
+  const good = person(null, "", { EDITOR: "printf 'a: 1\\n' >>", PATH: process.env.PATH ?? "" });
+  assert.deepEqual(await good.run("edit"), { code: 0, out: "✓ ~/.hermes/config.yaml is fine\n", err: "" });
+  assert.equal(good.read(), "_config_version: 24\na: 1\n");
+  const bad = person("a: 1\n", "", { VISUAL: "printf 'b: [' >>", PATH: process.env.PATH ?? "" });
+  const { code, err } = await bad.run("edit");
+  assert.equal(code, 1);
+  assert.match(err, /Line 2, column \d+/);
+  const none = await person("a: 1\n", "", { PATH: "" }).run("edit");
+  assert.equal(none.code, 1);
+  assert.match(none.err, /No editor found/);
+});
+
+test("an unknown subcommand ends with 1 and the list", async () => {
+  const { code, err } = await person().run("sett", "a", "b");
+  assert.equal(code, 1);
+  assert.match(err, /unknown subcommand "sett"[\s\S]*unset/);
+});

@@ -1,0 +1,180 @@
+// hermes config: show, read and change settings.
+import type { Command } from "commander";
+import { mirroredVariable, parseKeyPath, planSet } from "../../home/config/set-key.ts";
+import { child } from "../../home/config/store.ts";
+import { isBlock, renderBlock } from "../../home/config/yaml-render.ts";
+import { loadYaml, parseText } from "../../home/config/yaml-text.ts";
+import { belongsIntoEnv } from "../../home/known-variables.ts";
+import { maskTree } from "../../home/mask.ts";
+import { ConfigError } from "../../home/open.ts";
+import { checkConfig } from "./config-check.ts";
+import { editConfig } from "./config-edit.ts";
+import { showConfig, showConfigJson } from "./config-show.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  const { home, io } = ctx;
+  const act =
+    <Args extends unknown[]>(action: (...args: Args) => void | Promise<void>) =>
+    async (...args: Args) => {
+      try {
+        await action(...args);
+      } catch (error) {
+        if (error instanceof ConfigError) throw new ExitError(1, error.message);
+        throw error;
+      }
+    };
+  const show = ({ json }: { json?: boolean }) => io.out(json ? showConfigJson(ctx) : showConfig(ctx));
+
+  command
+    .description("Show and change settings (config.yaml and .env)")
+    .argument("[subcommand]")
+    .allowExcessArguments()
+    .option("--json", "machine-readable")
+    .action((word: string | undefined, options: { json?: boolean }) => {
+      if (word === undefined) return show(options);
+      throw new ExitError(1, `hermes config: unknown subcommand "${word}"\n${command.helpInformation().trimEnd()}`);
+    });
+  command
+    .command("show")
+    .description("what is set, and where")
+    .option("--json", "machine-readable")
+    .action((_options: unknown, self: Command) => show(self.optsWithGlobals()));
+  command
+    .command("get")
+    .description("print one setting, e.g. agent.max_turns")
+    .argument("[key]")
+    .option("--json", "print as JSON")
+    .action(
+      act((key: string | undefined, _options: unknown, self: Command) => getKey(ctx, key, self.optsWithGlobals())),
+    );
+  command
+    .command("set")
+    .description("change one setting; keys and tokens go to .env")
+    .argument("[key]")
+    .argument("[value]")
+    .option("--force", "replace sections, accept unknown keys and values of another kind")
+    .action(
+      act((key: string | undefined, value: string | undefined, options: { force?: boolean }) =>
+        setKey(ctx, key, value, options),
+      ),
+    );
+  command
+    .command("unset")
+    .description("remove one setting")
+    .argument("[key]")
+    .action(act((key: string | undefined) => unsetKey(ctx, key)));
+  command
+    .command("edit")
+    .description("open config.yaml in your editor")
+    .action(act(() => editConfig(ctx)));
+  command
+    .command("path")
+    .description("print where config.yaml is")
+    .action(() => io.out(`${home.paths.configFile}\n`));
+  command
+    .command("env-path")
+    .description("print where .env is")
+    .action(() => io.out(`${home.paths.envFile}\n`));
+  command
+    .command("check")
+    .description("look for mistakes and missing keys")
+    .action(act(() => checkConfig(ctx)));
+  command
+    .command("migrate")
+    .description("bring an older config.yaml up to date")
+    .action(act(() => migrate(ctx)));
+}
+
+function getKey({ home, io }: CliContext, key: string | undefined, { json }: { json?: boolean }): void {
+  if (key === undefined) throw new ExitError(1, "Usage: hermes config get KEY [--json]");
+  const plainModel =
+    key === "model" && typeof home.configTree()?.model === "string" ? home.config().model.default : undefined;
+  const value = plainModel ?? parseKeyPath(key).reduce<unknown>(child, home.config());
+  if (value === undefined) throw new ExitError(1, "not set");
+  io.out(`${json ? JSON.stringify(value, null, 2) : printValue(value)}\n`);
+}
+
+function printValue(value: unknown): string {
+  if (isBlock(value)) return renderBlock(value, "").join("\n");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+}
+
+async function setKey(
+  { home, io }: CliContext,
+  key: string | undefined,
+  text: string | undefined,
+  { force = false }: { force?: boolean },
+): Promise<void> {
+  if (key === undefined || text === undefined) throw new ExitError(1, "Usage: hermes config set KEY VALUE [--force]");
+  if (!key.includes(".") && belongsIntoEnv(key)) {
+    await home.setEnv(key.toUpperCase(), text);
+    io.out(`✓ Set ${key.toUpperCase()} in ${home.display(home.paths.envFile)}\n`);
+    return;
+  }
+  const tree = home.configTree();
+  if (tree === null) throw new ExitError(1, brokenFile(home));
+  const yaml = await loadYaml();
+  const parse = (flow: string) => {
+    const parsed = parseText(yaml, `value: ${flow}`);
+    return parsed.ok ? parsed.tree.value : undefined;
+  };
+  const { path, value, notices } = planSet(tree, key, text, { force, parse });
+  await home.setConfigKey(path, value);
+  const mirror = mirroredVariable(path);
+  if (mirror !== null) await home.setEnv(mirror, typeof value === "object" ? JSON.stringify(value) : String(value));
+  for (const notice of notices) io.err(`${notice}\n`);
+  const shown = maskTree(value, path.at(-1));
+  io.out(
+    `✓ Set ${path.join(".")} = ${typeof shown === "string" ? shown : JSON.stringify(shown)} in ${home.display(home.paths.configFile)}\n`,
+  );
+}
+
+async function unsetKey({ home, io }: CliContext, key: string | undefined): Promise<void> {
+  if (key === undefined) throw new ExitError(1, "Usage: hermes config unset KEY");
+  if (!key.includes(".") && belongsIntoEnv(key)) {
+    if (!(await home.removeEnv(key.toUpperCase())))
+      throw new ExitError(1, `${key.toUpperCase()} is not set in ${home.paths.envFile}`);
+    io.out(`✓ Removed ${key.toUpperCase()} from ${home.display(home.paths.envFile)}\n`);
+    return;
+  }
+  const tree = home.configTree();
+  if (tree === null) throw new ExitError(1, brokenFile(home));
+  const path = parseKeyPath(key);
+  if (path.reduce<unknown>(child, tree) === undefined)
+    throw new ExitError(1, `${key} is not set in ${home.paths.configFile}`);
+  await home.unsetConfigKey(path);
+  const mirror = mirroredVariable(path);
+  if (mirror !== null) await home.removeEnv(mirror);
+  io.out(`✓ Removed ${key} from ${home.display(home.paths.configFile)}\n`);
+}
+
+function brokenFile(home: CliContext["home"]): string {
+  const problem = home.configProblem;
+  const place = problem ? ` at line ${problem.line}, column ${problem.column}: ${problem.message}` : "";
+  return `${home.paths.configFile} is broken${place}. Nothing was saved; mend it with: hermes config edit`;
+}
+
+async function migrate({ home, io }: CliContext): Promise<void> {
+  if (home.configBroken) throw new ExitError(1, brokenFile(home));
+  const { from, to, changed, warnings } = await home.migrate();
+  for (const line of changed) io.out(`✓ ${line}\n`);
+  for (const line of warnings) io.err(`${line}\n`);
+  if (from === to) io.out(`${home.display(home.paths.configFile)} is up to date (version ${to}).\n`);
+  else io.out(`✓ ${home.display(home.paths.configFile)} is now version ${to}, was ${from}.\n`);
+  if (io.stdinIsTerminal) await offerKey({ home, io });
+}
+
+/** A home without any model key is not much use; everything else can wait. */
+async function offerKey({ home, io }: Pick<CliContext, "home" | "io">): Promise<void> {
+  const environment = home.environment();
+  if (Object.keys(environment).some((name) => /_API_KEY$/.test(name)) || home.config().model.api_key) return;
+  const name = (
+    await io.question("No model key is set. Name of a key to add, e.g. OPENROUTER_API_KEY (Enter to skip): ")
+  )?.trim();
+  if (!name) return;
+  const value = (await io.question(`Value of ${name.toUpperCase()}: `))?.trim();
+  if (!value) return;
+  await home.setEnv(name.toUpperCase(), value);
+  io.out(`✓ Set ${name.toUpperCase()} in ${home.display(home.paths.envFile)}\n`);
+}

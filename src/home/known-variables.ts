@@ -1,0 +1,94 @@
+// Environment variables that mean something to the program and have no key in config.yaml. Those that have one carry its name in the
+// schema.
+
+export type VariableGroup = "model" | "tool" | "chat" | "program";
+
+export interface KnownVariable {
+  readonly name: string;
+  readonly group: VariableGroup;
+  readonly meaning: string;
+  readonly secret: boolean;
+}
+
+const secrets = (group: VariableGroup, entries: Readonly<Record<string, string>>): KnownVariable[] =>
+  Object.entries(entries).map(([name, meaning]) => ({ name, group, meaning, secret: true }));
+const switches = (entries: Readonly<Record<string, string>>): KnownVariable[] =>
+  Object.entries(entries).map(([name, meaning]) => ({ name, group: "program", meaning, secret: false }));
+
+export const knownVariables: readonly KnownVariable[] = [
+  ...secrets("model", {
+    OPENROUTER_API_KEY: "OpenRouter: most models with one key",
+    ANTHROPIC_API_KEY: "Anthropic",
+    OPENAI_API_KEY: "OpenAI",
+    GOOGLE_API_KEY: "Google Gemini",
+    GEMINI_API_KEY: "Google Gemini, other name",
+    XAI_API_KEY: "xAI",
+    DEEPSEEK_API_KEY: "DeepSeek",
+    GLM_API_KEY: "Z.ai / GLM",
+    KIMI_API_KEY: "Moonshot / Kimi",
+    MINIMAX_API_KEY: "MiniMax",
+    DASHSCOPE_API_KEY: "Alibaba Qwen",
+    NVIDIA_API_KEY: "NVIDIA",
+    HF_TOKEN: "Hugging Face",
+    OLLAMA_API_KEY: "Ollama Cloud",
+  }),
+  ...secrets("tool", {
+    FIRECRAWL_API_KEY: "web search and pages: Firecrawl",
+    TAVILY_API_KEY: "web search and pages: Tavily",
+    EXA_API_KEY: "web search: Exa",
+    PARALLEL_API_KEY: "web search: Parallel",
+    FAL_KEY: "image generation: FAL",
+    BROWSERBASE_API_KEY: "browser in the cloud: Browserbase",
+    ELEVENLABS_API_KEY: "speech: ElevenLabs",
+    GROQ_API_KEY: "speech recognition: Groq",
+    HONCHO_API_KEY: "external memory: Honcho",
+    GITHUB_TOKEN: "skills from GitHub without rate limits",
+    DAYTONA_API_KEY: "commands in the cloud: Daytona",
+    SUDO_PASSWORD: "password for sudo in the terminal tool",
+  }),
+  ...secrets("chat", {
+    TELEGRAM_BOT_TOKEN: "Telegram",
+    DISCORD_BOT_TOKEN: "Discord",
+    SLACK_BOT_TOKEN: "Slack, bot",
+    SLACK_APP_TOKEN: "Slack, app",
+    MATTERMOST_TOKEN: "Mattermost",
+    MATRIX_ACCESS_TOKEN: "Matrix",
+    EMAIL_PASSWORD: "e-mail",
+    HASS_TOKEN: "Home Assistant",
+    API_SERVER_KEY: "key that clients of the API server need",
+  }),
+  ...switches({
+    HERMES_HOME: "where everything lives instead of ~/.hermes",
+    HERMES_HOME_MODE: "mode of new directories, octal (0700)",
+    HERMES_SKIP_CHMOD: "leave modes of existing files alone",
+    HERMES_MANAGED: "name of the package manager that owns this installation",
+    HERMES_YOLO_MODE: "no questions about dangerous commands; read once at start",
+    HERMES_IGNORE_USER_CONFIG: "built-in defaults instead of config.yaml",
+    HERMES_IGNORE_RULES: "no AGENTS.md, SOUL.md, memory or preloaded skills",
+    HERMES_SESSION_SOURCE: "source noted for new conversations; `tool` hides them from lists",
+    HERMES_SESSION_ID: "set for commands the agent runs: its conversation",
+    HERMES_SIGTERM_GRACE: "seconds a turn gets to end when the program is asked to stop (1.5)",
+    HERMES_TUI: "kept for the Python original",
+    HERMES_TUI_RESUME: "conversation to resume at start",
+    HERMES_TUI_THEME: "light or dark",
+    HERMES_LIGHT: "light background",
+    HERMES_DUMP_REQUESTS: "write failed model requests to sessions/",
+    HERMES_SEARCH_SLOW_MS: "milliseconds after which a search is logged as slow (1000)",
+    HERMES_API_TIMEOUT: "seconds one model request may take (1800)",
+    HERMES_STREAM_STALE_TIMEOUT: "seconds without a sign of life until a stream is given up (180)",
+    HERMES_API_CALL_STALE_TIMEOUT: "the same without streaming (90)",
+    HERMES_CRON_TIMEOUT: "seconds without activity until a scheduled run is stopped (600)",
+    API_SERVER_ENABLED: "run the API server with the gateway",
+    API_SERVER_HOST: "its address (127.0.0.1)",
+    API_SERVER_PORT: "its port",
+    API_SERVER_CORS_ORIGINS: "web pages that may use it",
+    NO_COLOR: "no colours",
+  }),
+];
+
+/** A name that `hermes config set` stores in .env instead of config.yaml. */
+export function belongsIntoEnv(name: string): boolean {
+  const upper = name.toUpperCase();
+  if (/_(?:API_KEY|TOKEN|SECRET)$/.test(upper) || upper.startsWith("TERMINAL_SSH")) return true;
+  return knownVariables.some((variable) => variable.secret && variable.name === upper);
+}
