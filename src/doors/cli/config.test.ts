@@ -40,6 +40,7 @@ function person(config: string | null = null, env = "", processEnv: Record<strin
       color: false,
       columns: 80,
       question: async () => null,
+      secret: async () => null,
     };
     const unused = () => assert.fail("not needed here");
     const command = new Command("hermes config").exitOverride();

@@ -173,7 +173,7 @@ async function offerKey({ home, io }: Pick<CliContext, "home" | "io">): Promise<
     await io.question("No model key is set. Name of a key to add, e.g. OPENROUTER_API_KEY (Enter to skip): ")
   )?.trim();
   if (!name) return;
-  const value = (await io.question(`Value of ${name.toUpperCase()}: `))?.trim();
+  const value = (await io.secret(`Value of ${name.toUpperCase()}: `))?.trim();
   if (!value) return;
   await home.setEnv(name.toUpperCase(), value);
   io.out(`✓ Set ${name.toUpperCase()} in ${home.display(home.paths.envFile)}\n`);
