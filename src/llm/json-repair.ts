@@ -44,47 +44,42 @@ function mend(text: string, truncated: boolean): string | null {
   const open: string[] = [];
   let out = "";
   let inString = false;
+  // A comma is written only when something follows that is no closer.
+  let comma = "";
   let surplus = 0;
   for (let index = 0; index < text.length; index++) {
     const char = text.charAt(index);
     if (inString) {
-      if (char === "\\" && index + 1 < text.length) {
-        out += char + text.charAt(++index);
-        continue;
-      }
       if (char === '"') inString = false;
       out += char < " " ? escapeControl(char) : char;
+      if (char === "\\") out += text.charAt(++index);
       continue;
     }
-    if (char === '"') inString = true;
-    if (char === "{") open.push("}");
-    if (char === "[") open.push("]");
+    if (char.trim() === "") continue;
     if (char !== "}" && char !== "]") {
-      out += char;
+      if (surplus > 0) return null;
+      out += comma;
+      comma = char === "," ? "," : "";
+      if (char !== ",") out += char;
+      if (char === '"') inString = true;
+      if (char === "{") open.push("}");
+      if (char === "[") open.push("]");
       continue;
     }
-    out = dropTrailingComma(out);
+    comma = "";
     const level = open.lastIndexOf(char);
     if (level < 0) {
       // A closer nobody opened is surplus only at the very end; elsewhere the text is beyond repair.
       if (open.length > 0 || ++surplus > MOST_SURPLUS_CLOSERS) return null;
       continue;
     }
-    if (surplus > 0) return null;
     if (level < open.length - 1 && truncated) return null;
     while (open.length > level) out += open.pop();
   }
-  if (inString) return null;
-  if (open.length === 0) return out;
-  if (truncated) return null;
-  return dropTrailingComma(out) + open.reverse().join("");
+  if (inString || (open.length > 0 && truncated)) return null;
+  return out + open.reverse().join("");
 }
 
 function escapeControl(char: string): string {
   return JSON.stringify(char).slice(1, -1);
-}
-
-function dropTrailingComma(text: string): string {
-  const trimmed = text.trimEnd();
-  return trimmed.endsWith(",") ? trimmed.slice(0, -1) : text;
 }

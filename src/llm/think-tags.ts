@@ -4,22 +4,42 @@ const NAMES = ["think", "thinking", "reasoning", "thought", "reasoning_scratchpa
 const THINK = NAMES.join("|");
 const LEAKED = "tool_call|tool_calls|tool_result|function_call|function_calls";
 
-const CLOSED_PAIR = new RegExp(`<(${THINK})>[\\s\\S]*?</\\1>`, "gi");
-const LEAKED_BLOCK = new RegExp(`<(${LEAKED})(?:\\s[^>]*)?>[\\s\\S]*?</\\1>`, "gi");
+const THINK_OPENER = new RegExp(`()<(${THINK})>`, "gi");
+const LEAKED_OPENER = new RegExp(`()<(${LEAKED})(?:\\s[^>]*)?>`, "gi");
 // Only where a sentence or a line begins: prose such as "Call <function> in JS" is left alone.
-const LEAKED_FUNCTION = /(^|\n|[.!?:])([ \t]*)<function\s+name\s*=[^>]*>[\s\S]*?<\/function>/gi;
+const FUNCTION_OPENER = /((?:^|\n|[.!?:])[ \t]*)<(function)\s+name\s*=[^>]*>/gi;
 const UNCLOSED_AT_LINE_START = new RegExp(`(?:^|\\n)[ \\t]*<(?:${THINK})>[\\s\\S]*$`, "i");
 const STRAY_TAG = new RegExp(`(?:</?(?:${THINK})>|</(?:${LEAKED}|function)>)\\s*`, "gi");
 
 /** The visible part of a complete text. */
 export function stripThinkBlocks(text: string): string {
   if (!text.includes("<")) return text;
-  return text
-    .replace(CLOSED_PAIR, "")
-    .replace(LEAKED_BLOCK, "")
-    .replace(LEAKED_FUNCTION, "$1$2")
+  return [THINK_OPENER, LEAKED_OPENER, FUNCTION_OPENER]
+    .reduce(dropBlocks, text)
     .replace(UNCLOSED_AT_LINE_START, "")
     .replace(STRAY_TAG, "");
+}
+
+/** Removes what stands between an opener and its closer. Groups of `opener`: what to keep in front of the tag, and its name. */
+function dropBlocks(text: string, opener: RegExp): string {
+  const lower = asciiLower(text);
+  // A closer that is missing here is missing further on too; without this a text full of openers takes quadratic time.
+  const missing = new Set<string>();
+  let kept = "";
+  let end = 0;
+  for (const match of text.matchAll(opener)) {
+    const [tag, front = "", name = ""] = match;
+    const closer = `</${asciiLower(name)}>`;
+    if (match.index < end || missing.has(closer)) continue;
+    const at = lower.indexOf(closer, match.index + tag.length);
+    if (at < 0) {
+      missing.add(closer);
+      continue;
+    }
+    kept += text.slice(end, match.index) + front;
+    end = at + closer.length;
+  }
+  return kept + text.slice(end);
 }
 
 const OPENERS = NAMES.map((name) => `<${name}>`);
@@ -38,16 +58,18 @@ export class ThinkScrubber {
   #inside: string | null = null;
   #lineIsBlank = true;
   #dropSpace = false;
-  /** How far the closer of a held opener has been looked for already. */
-  #searched = 0;
+  #waiting: Waiting | null = null;
 
   feed(delta: string): string {
-    this.#held += delta;
+    if (this.#waiting && !arrives(this.#waiting, delta)) return "";
+    this.#held += this.#waiting ? this.#waiting.pieces.join("") : delta;
+    this.#waiting = null;
     return this.#scan(false);
   }
 
   /** The end of the stream: what was held back and turned out to be text. */
   flush(): string {
+    this.#held += this.#waiting?.pieces.join("") ?? "";
     const rest = this.#inside === null ? this.#scan(true) : "";
     this.reset();
     return rest;
@@ -58,25 +80,37 @@ export class ThinkScrubber {
     this.#inside = null;
     this.#lineIsBlank = true;
     this.#dropSpace = false;
-    this.#searched = 0;
+    this.#waiting = null;
   }
 
   #scan(final: boolean): string {
+    const lower = asciiLower(this.#held);
+    const missing = new Set<string>();
     let visible = "";
-    while (this.#held !== "") {
+    let at = 0;
+    const past = (tag: string, from: number) => {
+      const found = missing.has(tag) ? -1 : lower.indexOf(tag, from);
+      if (found < 0) missing.add(tag);
+      return found < 0 ? -1 : found + tag.length;
+    };
+    while (at < lower.length) {
       if (this.#inside !== null) {
-        if (!this.#skipPast(this.#inside)) break;
+        const end = past(this.#inside, at);
+        // Hidden text is thrown away as it comes; only what may be the beginning of the closer stays.
+        at = end >= 0 ? end : Math.max(at, lower.length - this.#inside.length + 1);
+        if (end < 0) break;
         this.#inside = null;
         continue;
       }
-      const at = this.#held.indexOf("<");
-      visible += this.#show(at < 0 ? this.#held : this.#held.slice(0, at));
-      this.#held = at < 0 ? "" : this.#held.slice(at);
-      if (at < 0) break;
+      const tagAt = lower.indexOf("<", at);
+      visible += this.#show(this.#held.slice(at, tagAt < 0 ? undefined : tagAt));
+      at = tagAt < 0 ? lower.length : tagAt;
+      if (tagAt < 0) break;
 
-      const head = asciiLower(this.#held.slice(0, LONGEST_TAG));
-      if (CLOSERS.some((tag) => head.startsWith(tag))) {
-        this.#held = this.#held.slice(head.indexOf(">") + 1);
+      const head = lower.slice(at, at + LONGEST_TAG);
+      const orphan = CLOSERS.find((tag) => head.startsWith(tag));
+      if (orphan !== undefined) {
+        at += orphan.length;
         this.#lineIsBlank = false;
         this.#dropSpace = true;
         continue;
@@ -84,38 +118,26 @@ export class ThinkScrubber {
       const opener = OPENERS.find((tag) => head.startsWith(tag));
       if (opener !== undefined) {
         const closer = `</${opener.slice(1)}`;
-        if (this.#dropClosedPair(closer)) continue;
+        const end = past(closer, at);
+        if (end >= 0) {
+          at = end;
+          continue;
+        }
         if (this.#lineIsBlank) {
           this.#inside = closer;
           continue;
         }
-        if (!final) break;
+        if (!final) {
+          this.#waiting = { closer, pieces: [], tail: lower.slice(at).slice(-closer.length) };
+          break;
+        }
       } else if (!final && couldBecomeTag(head)) break;
-      const literal = opener?.length ?? 1;
-      visible += this.#show(this.#held.slice(0, literal));
-      this.#held = this.#held.slice(literal);
-      this.#searched = 0;
+      const end = at + (opener?.length ?? 1);
+      visible += this.#show(this.#held.slice(at, end));
+      at = end;
     }
+    this.#held = this.#held.slice(at);
     return visible;
-  }
-
-  #dropClosedPair(closer: string): boolean {
-    const end = asciiLower(this.#held.slice(this.#searched)).indexOf(closer);
-    if (end < 0) {
-      this.#searched = Math.max(0, this.#held.length - closer.length + 1);
-      return false;
-    }
-    this.#held = this.#held.slice(this.#searched + end + closer.length);
-    this.#searched = 0;
-    return true;
-  }
-
-  #skipPast(closer: string): boolean {
-    const end = asciiLower(this.#held).indexOf(closer);
-    // Hidden text is thrown away as it comes; only what may be the beginning of the closer stays.
-    this.#held = end < 0 ? this.#held.slice(-(closer.length - 1)) : this.#held.slice(end + closer.length);
-    this.#searched = 0;
-    return end >= 0;
   }
 
   #show(text: string): string {
@@ -128,6 +150,21 @@ export class ThinkScrubber {
     if (shown !== "") this.#dropSpace = false;
     return shown;
   }
+}
+
+/** An opener inside a line: everything after it waits for its closer. The pieces are not joined before it comes. */
+interface Waiting {
+  readonly closer: string;
+  readonly pieces: string[];
+  /** The end of what has come so far: the closer may be split between two deltas. */
+  tail: string;
+}
+
+function arrives(waiting: Waiting, delta: string): boolean {
+  waiting.pieces.push(delta);
+  const recent = waiting.tail + asciiLower(delta);
+  waiting.tail = recent.slice(-waiting.closer.length);
+  return recent.includes(waiting.closer);
 }
 
 function couldBecomeTag(head: string): boolean {

@@ -96,6 +96,8 @@ export type ModelEvent =
       readonly finishReason: FinishReason;
       readonly message: AssistantMessage;
       readonly rateLimits?: RateLimits;
+      /** Tools whose arguments were not valid JSON and were mended; for the log. */
+      readonly repaired?: readonly string[];
     }
   | { readonly type: "failed"; readonly error: ModelError };
 

@@ -37,22 +37,28 @@ async function withServer<T>(listener: RequestListener, use: (baseUrl: string) =
   }
 }
 
-test("an answer streams over HTTP, and its connection is used again", async () => {
+test("an answer streams over HTTP, and its connection is used again although the server ends a little later", async () => {
   const sockets = new Set<unknown>();
   const reply = 'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+  let closed = Promise.withResolvers<void>();
   await withServer(
-    (incoming, response) => {
+    async (incoming, response) => {
       sockets.add(incoming.socket);
-      incoming.resume().on("end", () => response.setHeader("content-type", "text/event-stream").end(reply));
+      response.on("close", () => closed.resolve());
+      await incoming.resume().toArray();
+      response.setHeader("content-type", "text/event-stream").write(reply);
+      setTimeout(() => response.end(), 20);
     },
     async (baseUrl) => {
       for (let round = 0; round < 3; round++) {
+        closed = Promise.withResolvers();
         const events = await collect(wire, aRequest(aTarget("chat_completions", { baseUrl })));
         assert.deepEqual(
           events.map((event) => event.type),
           ["text", "done"],
         );
-        await new Promise((resolve) => setImmediate(resolve));
+        await closed.promise;
+        await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
   );
@@ -94,7 +100,7 @@ test("an abort ends the stream at once and closes the socket", async () => {
       stop.abort();
     }
   }
-  assert.ok(performance.now() - aborted < 100);
+  assert.ok(performance.now() - aborted < 1000, "far from the end, also on a busy machine");
   const error = failure(events);
   assert.equal(error.code, "aborted");
   assert.ok(error.partial?.text);
@@ -132,7 +138,7 @@ test("silence inside a stream is a stale stream, and what had come is reported",
 });
 
 test("a server that does not begin to answer is stale too", async () => {
-  model.script({ text: "late", delay: 10_000 });
+  model.script(() => new Promise(() => undefined));
   assert.equal(failure(await collect(wire, request({ limits: { firstByteMs: 40 } }))).code, "stale_stream");
 });
 

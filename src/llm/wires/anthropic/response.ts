@@ -1,13 +1,7 @@
 // anthropic_messages: what comes back, whole or as a stream.
 import type { FinishReason } from "../../messages.ts";
+import type { RawCall } from "../finish-calls.ts";
 import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
-
-/** A tool call as it came: the input is still JSON text. */
-export interface RawCall {
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-}
 
 export interface AnthropicAnswer {
   /** False: the server answered with nothing although it did not mean to stop. */

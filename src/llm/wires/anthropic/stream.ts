@@ -1,11 +1,11 @@
 import { FreshCallIds } from "../../call-ids.ts";
-import { repairArguments } from "../../json-repair.ts";
-import type { AssistantMessage, Message, ToolCall } from "../../messages.ts";
+import type { Message, ToolCall } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
 import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
+import { closingEvents, finishCalls } from "../finish-calls.ts";
 import { asRecord, asText, type Json } from "../json.ts";
 import type { ServerEvent } from "../transport.ts";
 import { type AnthropicAnswer, fromAnthropicResponse } from "./response.ts";
@@ -135,31 +135,15 @@ export class AnthropicAssembler implements Assembler {
   }
 
   #finish(answer: AnthropicAnswer): readonly ModelEvent[] {
-    const truncated = answer.finishReason === "length";
-    const cut = new Set<ToolCall>();
-    const calls = answer.toolCalls.map((raw, index): ToolCall => {
-      const repaired = repairArguments(raw.arguments, { truncated });
-      const args = repaired.outcome === "lost" ? raw.arguments : repaired.json;
-      const id = this.#ids.claim(raw.id, raw.name, args, index);
-      const call: ToolCall = { id, type: "function", function: { name: raw.name, arguments: args } };
-      if (repaired.outcome === "lost") cut.add(call);
-      return call;
-    });
-    const finishReason = cut.size > 0 ? "length" : answer.finishReason;
-    const message: AssistantMessage = {
-      role: "assistant",
-      content: answer.content ?? (calls.length > 0 ? null : ""),
-      ...(calls.length > 0 && { tool_calls: calls }),
+    const finished = finishCalls(answer.toolCalls, this.#ids, { truncated: answer.finishReason === "length" });
+    const said = {
+      content: answer.content,
       ...(answer.reasoning !== null && { reasoning: answer.reasoning }),
       ...(answer.reasoningDetails && { reasoning_details: answer.reasoningDetails }),
-      ...(answer.orderedBlocks && { anthropic_content_blocks: recordOrder(answer.orderedBlocks, calls) }),
-      finish_reason: finishReason,
+      ...(answer.orderedBlocks && { anthropic_content_blocks: recordOrder(answer.orderedBlocks, finished.calls) }),
     };
-    return [
-      ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
-      ...this.usageSoFar(),
-      { type: "done", finishReason, message },
-    ];
+    const finishReason = finished.cut.size > 0 ? "length" : answer.finishReason;
+    return closingEvents(finished, finishReason, said, this.usageSoFar());
   }
 
   #addUsage(usage: unknown): void {

@@ -278,6 +278,13 @@ test("a cut call is announced, shown in the message, and never handed out to be 
   );
 });
 
+test("what was mended is said", () => {
+  const assembler = new ChatAssembler({ provider: "x" });
+  assembler.push({ data: chunk(piece(0, "a", "ls", '{"a":1,}'), "tool_calls") });
+  const done = assembler.end().at(-1);
+  assert.deepEqual(done?.type === "done" && done.repaired, ["ls"]);
+});
+
 test("however the arguments are cut into pieces, the call is the same", async () => {
   await fc.assert(
     fc.asyncProperty(fc.object(), fc.array(fc.nat(), { maxLength: 8 }), async (args, cuts) => {

@@ -1,15 +1,16 @@
 // chat_completions: what comes back, from chunks or whole.
 import { FreshCallIds } from "../../call-ids.ts";
-import type { AssistantMessage, FinishReason, Message, ToolCall } from "../../messages.ts";
+import type { FinishReason, Message, ToolCall } from "../../messages.ts";
 import { normalizeUsage, type Usage } from "../../usage.ts";
 import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
+import { closingEvents, type FinishedCalls } from "../finish-calls.ts";
 import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
 import type { ServerEvent } from "../transport.ts";
 import { mergeReasoningDetails } from "./reasoning-details.ts";
-import { type FinishedCalls, ToolSlots } from "./tool-slots.ts";
+import { ToolSlots } from "./tool-slots.ts";
 
 export interface AssembledChat {
   readonly content: string | null;
@@ -83,19 +84,19 @@ export class ChatAssembler implements Assembler {
   end(): readonly ModelEvent[] {
     if (this.#finish === null) throw cutOff(this.#sawAnything);
     const finished = this.#finishCalls();
-    const finish = this.#finishReason(finished);
-    const calls = finished.calls.filter((call) => !finished.cut.has(call));
-    return [
-      ...calls.map((call) => ({ type: "tool_call", call }) as const),
-      ...this.usageSoFar(),
-      { type: "done", finishReason: finish, message: this.#message(finished.calls, finish) },
-    ];
+    const said = {
+      content: this.#text,
+      ...(this.#reasoning !== "" && { reasoning: this.#reasoning }),
+      ...(this.#echo !== null && { reasoning_content: this.#echo }),
+      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+    };
+    return closingEvents(finished, this.#finishReason(finished), said, this.usageSoFar());
   }
 
   result(): AssembledChat {
     const finished = this.#finishCalls();
     return {
-      content: this.#content(finished.calls),
+      content: this.#text || (finished.calls.length > 0 ? null : ""),
       finishReason: this.#finishReason(finished),
       toolCalls: finished.calls,
       reasoning: this.#reasoning || null,
@@ -148,22 +149,6 @@ export class ChatAssembler implements Assembler {
     // Some servers say "stop" although they call tools, or announce calls that never come.
     if (calls.length > 0 && this.#finish === "stop") return "tool_calls";
     return calls.length === 0 && this.#finish === "tool_calls" ? "stop" : this.#finish;
-  }
-
-  #content(calls: readonly ToolCall[]): string | null {
-    return this.#text === "" && calls.length > 0 ? null : this.#text;
-  }
-
-  #message(calls: readonly ToolCall[], finish: FinishReason): AssistantMessage {
-    return {
-      role: "assistant",
-      content: this.#content(calls),
-      ...(calls.length > 0 && { tool_calls: calls }),
-      ...(this.#reasoning !== "" && { reasoning: this.#reasoning }),
-      ...(this.#echo !== null && { reasoning_content: this.#echo }),
-      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
-      finish_reason: finish,
-    };
   }
 }
 

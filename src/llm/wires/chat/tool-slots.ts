@@ -1,7 +1,6 @@
 // Tool calls of a chat stream, collected from their pieces.
 import type { FreshCallIds } from "../../call-ids.ts";
-import { repairArguments } from "../../json-repair.ts";
-import type { ToolCall } from "../../messages.ts";
+import { type FinishedCalls, finishCalls } from "../finish-calls.ts";
 import { asRecord, asText, type Json } from "../json.ts";
 
 interface Slot {
@@ -9,12 +8,6 @@ interface Slot {
   name: string;
   args: string;
   extra: unknown;
-}
-
-export interface FinishedCalls {
-  readonly calls: readonly ToolCall[];
-  /** Calls whose arguments were cut off; in `calls` they keep their raw text and must not be run. */
-  readonly cut: ReadonlySet<ToolCall>;
 }
 
 export class ToolSlots {
@@ -43,20 +36,13 @@ export class ToolSlots {
   }
 
   finish(ids: FreshCallIds, options: { truncated: boolean }): FinishedCalls {
-    const cut = new Set<ToolCall>();
-    const calls = this.#slots.map((slot, index) => {
-      const repaired = repairArguments(slot.args, options);
-      const args = repaired.outcome === "lost" ? slot.args : repaired.json;
-      const call: ToolCall = {
-        id: ids.claim(slot.id, slot.name, args, index),
-        type: "function",
-        function: { name: slot.name, arguments: args },
-        ...(slot.extra === undefined ? {} : { extra_content: slot.extra }),
-      };
-      if (repaired.outcome === "lost") cut.add(call);
-      return call;
-    });
-    return { calls, cut };
+    const raw = this.#slots.map(({ id, name, args, extra }) => ({
+      id,
+      name,
+      arguments: args,
+      ...(extra !== undefined && { extra: { extra_content: extra } }),
+    }));
+    return finishCalls(raw, ids, options);
   }
 
   #slotFor(index: unknown, id: string): Slot {

@@ -1,12 +1,12 @@
 // A Responses stream is built from its finished items and text deltas; the output inside the last event may be null.
 import { FreshCallIds } from "../../call-ids.ts";
-import { repairArguments } from "../../json-repair.ts";
-import type { AssistantMessage, Message, ToolCall } from "../../messages.ts";
+import type { Message } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
 import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
+import { closingEvents, finishCalls } from "../finish-calls.ts";
 import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
 import type { ServerEvent } from "../transport.ts";
 import { isCommentary } from "./input.ts";
@@ -117,36 +117,22 @@ export class ResponsesAssembler implements Assembler {
     if (!this.#terminal && this.#open.size > 0) throw cutOff(true);
     const response = this.response();
     const answer = fromResponsesOutput(response, this.#issuer === undefined ? {} : { issuer: this.#issuer });
-    const cut = new Set<ToolCall>();
-    const calls = answer.toolCalls.map((raw, index): ToolCall => {
-      const repaired = repairArguments(raw.arguments);
-      const args = repaired.outcome === "lost" ? raw.arguments : repaired.json;
-      const id = this.#ids.claim(raw.callId, raw.name, args, index);
-      const call: ToolCall = {
-        id,
-        type: "function",
-        function: { name: raw.name, arguments: args },
-        call_id: id,
-        ...(raw.itemId && { response_item_id: raw.itemId }),
-      };
-      if (repaired.outcome === "lost") cut.add(call);
-      return call;
-    });
-    const finishReason = cut.size > 0 ? "length" : answer.finishReason;
-    const message: AssistantMessage = {
-      role: "assistant",
-      content: answer.content || (calls.length > 0 ? null : ""),
-      ...(calls.length > 0 && { tool_calls: calls }),
+    const raw = answer.toolCalls.map((call) => ({
+      id: call.callId,
+      name: call.name,
+      arguments: call.arguments,
+      hasCallId: true,
+      ...(call.itemId && { extra: { response_item_id: call.itemId } }),
+    }));
+    const finished = finishCalls(raw, this.#ids, { truncated: false });
+    const said = {
+      content: answer.content,
       ...(answer.reasoning !== null && { reasoning: answer.reasoning }),
       ...(answer.reasoningItems.length > 0 && { codex_reasoning_items: answer.reasoningItems }),
       ...(answer.messageItems.length > 0 && { codex_message_items: answer.messageItems }),
-      finish_reason: finishReason,
     };
-    return [
-      ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
-      ...this.usageSoFar(),
-      { type: "done", finishReason, message },
-    ];
+    const finishReason = finished.cut.size > 0 ? "length" : answer.finishReason;
+    return closingEvents(finished, finishReason, said, this.usageSoFar());
   }
 
   usageSoFar(): readonly ModelEvent[] {

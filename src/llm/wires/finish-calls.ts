@@ -1,0 +1,75 @@
+// The last step of every answer with tool calls: ids that are free, arguments that are JSON, and what was cut kept apart.
+import type { FreshCallIds } from "../call-ids.ts";
+import { repairArguments } from "../json-repair.ts";
+import type { AssistantMessage, FinishReason, ToolCall } from "../messages.ts";
+import type { ModelEvent } from "../wire.ts";
+
+export interface RawCall {
+  readonly id: string;
+  readonly name: string;
+  /** As the model wrote it. */
+  readonly arguments: string;
+  /** Fields of the finished call that only this wire knows. */
+  readonly extra?: Partial<Pick<ToolCall, "extra_content" | "response_item_id">>;
+  /** The wire keeps a call id beside the id. */
+  readonly hasCallId?: boolean;
+}
+
+export interface FinishedCalls {
+  readonly calls: readonly ToolCall[];
+  /** Calls whose arguments were cut off: in `calls` they keep their raw text, and they must not be run. */
+  readonly cut: ReadonlySet<ToolCall>;
+  /** Names of the tools whose arguments were mended. */
+  readonly repaired: readonly string[];
+}
+
+export function finishCalls(
+  raw: readonly RawCall[],
+  ids: FreshCallIds,
+  options: { readonly truncated: boolean },
+): FinishedCalls {
+  const cut = new Set<ToolCall>();
+  const repaired: string[] = [];
+  const calls = raw.map((each, index) => {
+    const { json, outcome } = repairArguments(each.arguments, options);
+    const args = outcome === "lost" ? each.arguments : json;
+    const id = ids.claim(each.id, each.name, args, index);
+    const call: ToolCall = {
+      id,
+      type: "function",
+      function: { name: each.name, arguments: args },
+      ...(each.hasCallId && { call_id: id }),
+      ...each.extra,
+    };
+    if (outcome === "lost") cut.add(call);
+    if (outcome === "repaired") repaired.push(each.name);
+    return call;
+  });
+  return { calls, cut, repaired };
+}
+
+/** The end of a good answer: the calls that may be run, usage, and `done`. */
+export function closingEvents(
+  { calls, cut, repaired }: FinishedCalls,
+  finishReason: FinishReason,
+  message: Omit<AssistantMessage, "role" | "tool_calls" | "finish_reason">,
+  usage: readonly ModelEvent[],
+): readonly ModelEvent[] {
+  const { content, ...rest } = message;
+  return [
+    ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
+    ...usage,
+    {
+      type: "done",
+      finishReason,
+      message: {
+        role: "assistant",
+        content: content || (calls.length > 0 ? null : ""),
+        ...(calls.length > 0 && { tool_calls: calls }),
+        ...rest,
+        finish_reason: finishReason,
+      },
+      ...(repaired.length > 0 && { repaired }),
+    },
+  ];
+}
