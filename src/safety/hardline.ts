@@ -2,7 +2,7 @@
 import type { Invocation } from "./analysis/invocation.ts";
 import { argTexts } from "./analysis/invocation.ts";
 import { matchGlob } from "./glob.ts";
-import { asksForHelp, optionsOf, pathOf, programRule, type Rule, type Scene, writtenFiles } from "./scene.ts";
+import { asksForHelp, optionsOf, pathOf, programRule, type Rule, type Scene, setScene, writtenFiles } from "./scene.ts";
 
 export const LIMIT_KEY = "command parser limit exceeded";
 
@@ -103,7 +103,7 @@ const HARDLINE: readonly Rule[] = [
 
 /** The key of the first hardline rule that matches. What runs on another machine or in a container is not this machine's end. */
 export function findHardline(scene: Scene): string | null {
-  const here: Scene = { ...scene, invocations: scene.invocations.filter(({ remote }) => !remote) };
+  const here = setScene(scene, scene.places, ({ remote }) => !remote);
   return HARDLINE.find((rule) => rule.matches(here))?.key ?? null;
 }
 

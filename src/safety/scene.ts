@@ -5,6 +5,14 @@ import { type Places, placePath } from "./places.ts";
 
 export interface Scene extends Analysis {
   readonly places: Places;
+  /** The invocations of one program. */
+  named(program: string): readonly Invocation[];
+}
+
+export function setScene(analysis: Analysis, places: Places, keep?: (invocation: Invocation) => boolean): Scene {
+  const invocations = keep ? analysis.invocations.filter(keep) : analysis.invocations;
+  const byProgram = Map.groupBy(invocations, ({ program }) => program);
+  return { ...analysis, invocations, places, named: (program) => byProgram.get(program) ?? [] };
 }
 
 export interface Rule {
@@ -19,6 +27,18 @@ export interface RuleGroup {
   readonly rules: readonly Rule[];
 }
 
+/** For what several rules look at: worked out once for each scene. */
+export function oncePerScene<T extends object>(work: (scene: Scene) => T): (scene: Scene) => T {
+  const done = new WeakMap<Scene, T>();
+  return (scene) => {
+    const known = done.get(scene);
+    if (known) return known;
+    const result = work(scene);
+    done.set(scene, result);
+    return result;
+  };
+}
+
 /** A rule on single programs: true when one of them is named so and passes. */
 export function programRule(
   key: string,
@@ -27,8 +47,7 @@ export function programRule(
 ): Rule {
   return {
     key,
-    matches: (scene) =>
-      scene.invocations.some((invocation) => programs.includes(invocation.program) && test(invocation, scene)),
+    matches: (scene) => programs.some((program) => scene.named(program).some((invocation) => test(invocation, scene))),
   };
 }
 

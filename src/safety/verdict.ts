@@ -7,7 +7,7 @@ import { matchGlob } from "./glob.ts";
 import { findHardline, LIMIT_KEY } from "./hardline.ts";
 import { exceedsLimits, flatten, spellings } from "./normalise.ts";
 import type { Places } from "./places.ts";
-import type { Scene } from "./scene.ts";
+import { type Scene, setScene } from "./scene.ts";
 
 export interface ClassifyOptions extends Places {
   /** A sudo password is stored, so reading it from input is no guessing. */
@@ -21,7 +21,7 @@ export const USER_DENY_KEY = "refused by approvals.deny";
 
 export function classifyCommand(command: string, options: ClassifyOptions): CommandVerdict {
   if (exceedsLimits(command)) return limitExceeded;
-  const scenes = spellings(command).map((text): Scene => ({ ...analyseCommand(text), places: options }));
+  const scenes = spellings(command).map((text) => setScene(analyseCommand(text), options));
   if (scenes.some(({ tooDeep }) => tooDeep)) return limitExceeded;
 
   const hardline = scenes.map(findHardline).find((key) => key !== null);

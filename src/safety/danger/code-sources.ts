@@ -2,7 +2,7 @@
 import { argTexts, type Invocation, type Stage, type Substitution } from "../analysis/invocation.ts";
 import { hasLetter, hasLong, readOptions } from "../analysis/options.ts";
 import { isShell } from "../analysis/shells.ts";
-import type { Scene } from "../scene.ts";
+import { oncePerScene, type Scene } from "../scene.ts";
 
 export const isInterpreter = (program: string) =>
   /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir)$/.test(
@@ -31,15 +31,15 @@ export function isPipedToShell(scene: Scene, isSource: (invocation: Invocation) 
 }
 
 /** What commands that run code are handed by expansion: `bash <(...)`, `eval "$(...)"`, `sh -c "$(...)"`, or `$(...)` alone. */
-export function executedSubstitutions(scene: Scene): readonly Substitution[] {
-  return scene.invocations.flatMap((invocation) => [
+export const executedSubstitutions = oncePerScene((scene): readonly Substitution[] =>
+  scene.invocations.flatMap((invocation) => [
     ...invocation.nameSubstitutions,
     ...invocation.args.flatMap(({ substitutions }) =>
       substitutions.filter(({ form }) => runsArgument(invocation, form)),
     ),
     ...(runsInput(invocation) ? invocation.redirects.flatMap(({ substitutions }) => substitutions) : []),
-  ]);
-}
+  ]),
+);
 
 function runsArgument(invocation: Invocation, form: Substitution["form"]): boolean {
   const { program } = invocation;

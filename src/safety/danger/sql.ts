@@ -1,5 +1,5 @@
 import type { Invocation, Stage } from "../analysis/invocation.ts";
-import type { Rule, RuleGroup, Scene } from "../scene.ts";
+import { oncePerScene, type Rule, type RuleGroup } from "../scene.ts";
 
 /** They show or store text; SQL in their arguments does nothing. */
 const READERS = new Set("grep egrep fgrep rg ag ack git gh man less head tail wc test [ [[ hermes".split(" "));
@@ -11,13 +11,13 @@ const TRUNCATE = /\bTRUNCATE\s+(?:TABLE\s+)?["'`[]?\w/i;
 const TRUNCATE_OF_PROSE = /\bTRUNCATE\s+TABLE\s+["'`[]?\w/i;
 
 /** Texts that may reach a database: arguments and heredocs of whatever is not known to only show them. */
-function texts(scene: Scene): readonly string[] {
-  return scene.pipelines.flatMap((stages) =>
+const texts = oncePerScene((scene) =>
+  scene.pipelines.flatMap((stages) =>
     stages.flatMap((stage, index) =>
       stage.filter((invocation) => reaches(invocation, stages[index + 1])).flatMap(textsOf),
     ),
-  );
-}
+  ),
+);
 
 function reaches({ program }: Invocation, next: Stage | undefined): boolean {
   if (READERS.has(program)) return false;
