@@ -21,8 +21,9 @@ function startWriter(
   path: string,
   session: string,
   count: number,
+  journal = "auto",
 ): { child: ChildProcess; said: () => readonly string[] } {
-  const child = spawn(process.execPath, [writer, path, session, String(count)], {
+  const child = spawn(process.execPath, [writer, path, session, String(count), journal], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, NODE_COMPILE_CACHE: join(path, "..", "compiled") },
   });
@@ -44,7 +45,7 @@ function keepReading(store: SessionStore): { stop(): Promise<number> } {
       await store.search("walrus", { limit: 5 });
       await store.search("数据", { limit: 5 });
       reads++;
-      await delay(20);
+      await delay(50);
     }
     return reads;
   })();
@@ -88,8 +89,8 @@ function assertWhole(path: string, said: readonly string[]): void {
   }
 }
 
-async function openHere(t: TestContext, path: string): Promise<SessionStore> {
-  const store = await openSessionStore({ path, journalMode: "auto", log: recordedLog(), clock: systemClock });
+async function openHere(t: TestContext, path: string, journalMode: "auto" | "delete" = "auto"): Promise<SessionStore> {
+  const store = await openSessionStore({ path, journalMode, log: recordedLog(), clock: systemClock });
   t.after(() => store.close());
   return store;
 }
@@ -113,6 +114,23 @@ test("four processes write 500 messages each while another reads and copies: not
   assert.equal((await store.stats()).messages, 2000);
   assert.equal((await store.search("walrus", { limit: 3000 })).hits.length, 2000);
   for (const copy of copies) assertWhole(copy, []);
+});
+
+test("without a write-ahead log three processes and a reader get along too", async (t) => {
+  const path = join(await temporaryFolder(t), "state.db");
+  const writers = ["w1", "w2", "w3"].map((session) => startWriter(path, session, 60, "delete"));
+  const store = await openHere(t, path, "delete");
+  const reading = keepReading(store);
+  const [victim] = writers;
+  if (victim?.child.stdout) await once(victim.child.stdout, "data");
+  victim?.child.kill("SIGKILL");
+  await Promise.all(writers.map(({ child }) => (child.exitCode ?? child.signalCode) === null && once(child, "close")));
+  assert.ok((await reading.stop()) > 0);
+  assertWhole(
+    path,
+    writers.flatMap(({ said }) => said()),
+  );
+  assert.ok((await store.stats()).messages >= 121);
 });
 
 test(`a writer killed at any moment (${kills} times) loses nothing it acknowledged, and readers never fail`, async (t) => {

@@ -10,7 +10,10 @@ import {
   searchAsOriginal,
 } from "../../test/support/original-database.ts";
 import { manualClock, recordedLog, temporaryFolder, temporaryStore } from "../../test/support/session-store.ts";
+import { Connection } from "./connection.ts";
 import { openSessionStore } from "./open.ts";
+import { readShape } from "./shape.ts";
+import { planUpgrade } from "./upgrade.ts";
 
 const FIRST = "20250101_100000_aaaaaa";
 const SECOND = "20250101_110000_bbbbbb";
@@ -278,4 +281,23 @@ test("a damaged search index is rebuilt once, from the messages", async (t) => {
   await store.replace("a", [{ role: "user", content: "fresh" }]);
   assert.equal((await store.search("fresh")).hits.length, 1);
   checkFile(other);
+});
+
+test("without FTS5 messages are stored; the next build that has it makes the index whole again", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  await store.append("a", [{ role: "user", content: "before" }]);
+  await store.close();
+  const db = new Connection({ path });
+  const log = recordedLog();
+  for (const step of planUpgrade(db, log, { ...readShape(db), fts5: false })) step();
+  assert.match(log.lines.join("\n"), /no FTS5/);
+  db.run("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('a', 'user', 'meanwhile', 1)");
+  assert.deepEqual(planUpgrade(db, log, { ...readShape(db), fts5: false }), []);
+  db.close();
+  const { store: again } = await openHere(t, path);
+  assert.equal((await again.search("meanwhile")).hits.length, 1);
+  await again.append("a", [{ role: "user", content: "afterwards" }]);
+  assert.equal((await again.search("afterwards")).hits.length, 1);
+  checkFile(openAsOriginal(t, path));
 });

@@ -1,10 +1,12 @@
-// A process that appends numbered messages and says each number once it is committed. Arguments: path, session, count (0 = for ever).
+// A process that appends numbered messages and says each number once it is committed. Arguments: path, session,
+// count (0 = for ever), journal mode.
 import { systemClock } from "../../src/kit/clock.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import { recordedLog } from "./session-store.ts";
 
-const [path = "", session = "", count = "0"] = process.argv.slice(2);
-const store = await openSessionStore({ path, journalMode: "auto", log: recordedLog(), clock: systemClock });
+const [path = "", session = "", count = "0", journal = "auto"] = process.argv.slice(2);
+const journalMode = journal === "delete" ? "delete" : "auto";
+const store = await openSessionStore({ path, journalMode, log: recordedLog(), clock: systemClock });
 await store.ensure({ id: session });
 const last = Number(count) || Number.POSITIVE_INFINITY;
 const pause = last === Number.POSITIVE_INFINITY ? 1 : 0;

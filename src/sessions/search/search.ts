@@ -1,27 +1,14 @@
 // Search over everything said and heard.
-import { sliceCodePoints } from "../../kit/code-points.ts";
-import { plainText } from "../content.ts";
 import type { StoreCore } from "../core.ts";
 import { isQuerySyntax, sqliteCode } from "../sqlite-errors.ts";
-import type { SearchHit, SearchOptions, SearchResult } from "../store.ts";
+import type { SearchOptions, SearchResult } from "../store.ts";
 import { StoreError } from "../store.ts";
+import { type Found, type IndexTable, readHits, SNIPPET_TOKENS } from "./hits.ts";
 import { chooseRoute, mayRetryOnTrigram, type Route } from "./route.ts";
 import { sanitiseQuery } from "./sanitise.ts";
 import { scanMessages } from "./scan.ts";
-import { CUT, MARK_END, MARK_START, makeSnippet } from "./snippet.ts";
+import { CUT, MARK_END, MARK_START } from "./snippet.ts";
 import { parseQuery, type QueryPart, quoteAll, splitQuery, wantedTerms } from "./terms.ts";
-
-const SNIPPET_TOKENS = 40;
-const CONTEXT_CHARS = 200;
-
-type IndexTable = "messages_fts" | "messages_fts_trigram";
-
-interface Found {
-  readonly id: number;
-  readonly timestamp: number;
-  /** Absent for rows that were scanned. */
-  readonly match?: { readonly table: IndexTable; readonly expression: string };
-}
 
 interface Search {
   readonly core: StoreCore;
@@ -30,7 +17,6 @@ interface Search {
   readonly sort: "newest" | "oldest" | null;
   /** Rows needed from each source before the page is cut. */
   readonly wanted: number;
-  readonly withContext: boolean;
 }
 
 export interface SearchSettings {
@@ -63,7 +49,6 @@ export async function searchMessages(
     filter: filterOf(core, options),
     sort: options.sort ?? null,
     wanted: offset + limit,
-    withContext: options.withContext ?? true,
   };
   let route: Route = chooseRoute(parts, facts);
   const gap = await unindexedRange(core);
@@ -74,7 +59,8 @@ export async function searchMessages(
   }
   if (gap && route !== "scan") found = merge(found, await scan(search, gap), search.sort);
   const page = found.slice(offset, offset + limit);
-  const hits = await core.read(() => page.flatMap((one) => toHit(search, one)));
+  const terms = wantedTerms(parts);
+  const hits = await core.read(() => readHits(core, page, { terms, withContext: options.withContext ?? true }));
   const ms = performance.now() - started;
   if (ms > settings.slowMs) core.log.warn(`slow search: ${Math.round(ms)} ms, route ${route}, ${hits.length} hits`);
   return gap ? { hits, indexRebuild: describe(gap) } : { hits };
@@ -107,10 +93,14 @@ async function matchOnce(
   expression: string,
 ): Promise<Found[]> {
   const order = { newest: "m.timestamp DESC, f.rank", oldest: "m.timestamp, f.rank", none: "f.rank" }[sort ?? "none"];
+  // FTS5 sorts by rank itself, so only rows of the page pay for their snippet; in any other order all rows would.
+  const snippet =
+    sort === null ? `snippet(${table}, -1, '${MARK_START}', '${MARK_END}', '${CUT}', ${SNIPPET_TOKENS})` : "NULL";
   const rows = await core.read(() =>
-    core.db.all<{ id: number; timestamp: number }>(
-      `SELECT m.id, m.timestamp FROM ${table} f JOIN messages m ON m.id = f.rowid JOIN sessions s ON s.id = m.session_id
-       WHERE f.${table} MATCH ? AND ${filter.sql} ORDER BY ${order} LIMIT ?`,
+    core.db.all<{ id: number; timestamp: number; snippet: string | null }>(
+      `SELECT m.id, m.timestamp, ${snippet} AS snippet
+       FROM ${table} CROSS JOIN messages m ON m.id = ${table}.rowid CROSS JOIN sessions s ON s.id = m.session_id
+       WHERE ${table} MATCH ? AND ${filter.sql} ORDER BY ${order.replace("f.rank", `${table}.rank`)} LIMIT ?`,
       expression,
       ...filter.values,
       wanted,
@@ -124,7 +114,10 @@ async function scan(search: Search, range: { after?: number; upTo?: number }): P
   if (expression === null) return [];
   const hits = await scanMessages(search.core, { expression, filter: search.filter, ...range });
   const direction = search.sort === "oldest" ? 1 : -1;
-  return hits.sort((a, b) => direction * (a.timestamp - b.timestamp || a.id - b.id)).slice(0, search.wanted);
+  return hits
+    .sort((a, b) => direction * (a.timestamp - b.timestamp || a.id - b.id))
+    .slice(0, search.wanted)
+    .map((hit) => ({ ...hit, snippet: null }));
 }
 
 function merge(indexed: readonly Found[], scanned: readonly Found[], sort: Search["sort"]): readonly Found[] {
@@ -174,77 +167,3 @@ function describe(gap: { after: number; upTo: number }): { percent: number; note
     note: `the search index is being rebuilt (${percent}%); rows it has not reached were searched directly`,
   };
 }
-
-interface HitRow {
-  readonly session_id: string;
-  readonly role: string;
-  readonly content: Uint8Array | null;
-  readonly tool_name: string | null;
-  readonly tool_calls: string | null;
-  readonly timestamp: number;
-  readonly source: string;
-  readonly model: string | null;
-  readonly started_at: number;
-  readonly compacted: number;
-}
-
-function toHit(search: Search, found: Found): SearchHit[] {
-  const { core } = search;
-  const compacted = core.shape.messageColumns.has("compacted") ? "m.compacted" : "0";
-  const row = core.db.get<HitRow>(
-    `SELECT m.session_id, m.role, CAST(m.content AS BLOB) AS content, m.tool_name, m.tool_calls, m.timestamp, s.source, s.model,
-       s.started_at, ${compacted} AS compacted
-     FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id = ?`,
-    found.id,
-  );
-  if (!row) return [];
-  return [
-    {
-      id: found.id,
-      sessionId: row.session_id,
-      role: row.role,
-      snippet: snippetOf(search, found, row),
-      timestamp: row.timestamp,
-      toolName: row.tool_name,
-      source: row.source,
-      model: row.model,
-      sessionStarted: row.started_at,
-      compacted: row.compacted === 1,
-      context: search.withContext ? contextOf(core, row.session_id, found.id) : [],
-    },
-  ];
-}
-
-function snippetOf({ core, parts }: Search, found: Found, row: HitRow): string {
-  const inParts = row.content?.[0] === 0;
-  if (found.match && !inParts) {
-    const { table, expression } = found.match;
-    const made = core.db.get<{ snippet: string | null }>(
-      `SELECT snippet(${table}, -1, ?, ?, ?, ?) AS snippet FROM ${table} WHERE rowid = ? AND ${table} MATCH ?`,
-      ...[MARK_START, MARK_END, CUT, SNIPPET_TOKENS, found.id, expression],
-    );
-    if (made?.snippet) return made.snippet;
-  }
-  const terms = wantedTerms(parts);
-  const text = plainText(row.content, core.log);
-  const lower = text.toLowerCase();
-  const inText = terms.some((term) => lower.includes(term.toLowerCase()));
-  return makeSnippet(inText ? text : [text, row.tool_name, row.tool_calls].filter(Boolean).join(" "), terms);
-}
-
-/** The message before, the hit, the message after. */
-function contextOf(core: StoreCore, sessionId: string, id: number): SearchHit["context"] {
-  const active = core.shape.messageColumns.has("active") ? "AND active = 1" : "";
-  const near = (condition: string, order: string) =>
-    core.db.get<{ role: string; content: Uint8Array | null }>(
-      `SELECT role, CAST(content AS BLOB) AS content FROM messages
-       WHERE session_id = ? AND id ${condition} ? ${condition === "=" ? "" : active} ORDER BY id ${order} LIMIT 1`,
-      sessionId,
-      id,
-    );
-  return [near("<", "DESC"), near("=", "ASC"), near(">", "ASC")].flatMap((row) =>
-    row ? [{ role: row.role, content: cut(plainText(row.content, core.log)) }] : [],
-  );
-}
-
-const cut = (text: string) => sliceCodePoints(text, 0, CONTEXT_CHARS);
