@@ -1,4 +1,5 @@
 // The tools of one conversation, chosen once.
+import { UserError } from "../kit/user-error.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { AvailabilityCache } from "../tools/availability.ts";
 import { loadTools } from "../tools/discover.ts";
@@ -31,6 +32,7 @@ export async function openTools(wish: AgentWish, environment: Environment, conte
 }
 
 /** The wish names tools that do not exist. */
-export class ToolsetError extends Error {
+export class ToolsetError extends UserError {
   override name = "ToolsetError";
+  override readonly exitCode = 2;
 }

@@ -1,5 +1,6 @@
 // Which conversation "go on with that" means, and what has to be known of it to go on.
 import { stat } from "node:fs/promises";
+import { UserError } from "../kit/user-error.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
@@ -22,7 +23,7 @@ export interface FoundSession {
 }
 
 /** Nothing by that name. The message says how to find it. */
-export class SessionNotFoundError extends Error {
+export class SessionNotFoundError extends UserError {
   override name = "SessionNotFoundError";
 }
 

@@ -1,4 +1,6 @@
 // What SQLite says, in the store's words. Only primary result codes are looked at, except for damage inside a virtual table.
+import { accessSync, constants, statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { StoreError } from "./store.ts";
 
 const BUSY = 5;
@@ -52,13 +54,9 @@ export function storeError(error: unknown, path: string): unknown {
     case LOCKED:
       return new StoreError("busy", `another hermes process holds ${path}; try again, or end the other one`, options);
     case READONLY:
-      return new StoreError(
-        "read_only",
-        `${path} cannot be written; check the rights of the file and its folder`,
-        options,
-      );
+      return readOnly(path, options);
     case FULL:
-      return new StoreError("full", `the disk that holds ${path} is full; free some space and try again`, options);
+      return full(path, options);
     case CORRUPT:
       return new StoreError(
         "damaged",
@@ -72,6 +70,8 @@ export function storeError(error: unknown, path: string): unknown {
         options,
       );
     case IOERR:
+      // Shared memory that cannot grow is reported as an input/output error.
+      if (isFull(path)) return full(path, options);
       return new StoreError(
         "unavailable",
         `reading or writing ${path} failed (${error.message}); check the disk`,
@@ -80,6 +80,7 @@ export function storeError(error: unknown, path: string): unknown {
     case CONSTRAINT:
       return new StoreError("invalid", `${path} refuses this row (${error.message}); nothing was stored`, options);
     case CANTOPEN:
+      if (!isWritable(dirname(path))) return readOnly(path, options);
       return new StoreError(
         "unavailable",
         `${path} cannot be opened; check that its folder exists and is accessible`,
@@ -91,5 +92,31 @@ export function storeError(error: unknown, path: string): unknown {
         : error;
     default:
       return new StoreError("unavailable", `${path}: ${error.message}`, options);
+  }
+}
+
+const full = (path: string, options: ErrorOptions) =>
+  new StoreError("full", `the disk that holds ${path} is full; free some space and try again`, options);
+
+const readOnly = (path: string, options: ErrorOptions) =>
+  new StoreError("read_only", `${path} cannot be written; check the rights of the file and its folder`, options);
+
+const SPARE_BYTES = 256 * 1024;
+
+function isFull(path: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path));
+    return bavail * bsize < SPARE_BYTES;
+  } catch {
+    return false; // it cannot be told; the other words serve
+  }
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -11,11 +11,16 @@ export async function runChat(
   openTerminal: (request: ChatRequest) => Promise<number>,
 ): Promise<number> {
   if (options.oneshot !== undefined) {
+    refuseBrokenConfig(ctx);
     const prompt = options.oneshot === "-" ? await readAll(ctx.io.stdin) : options.oneshot;
     return (await import("./one-shot.ts")).runOneShot(prompt, requestOf(options, ctx, false), options, ctx);
   }
   const query = await queryOf(options, ctx);
-  if (query !== null) return (await import("./query.ts")).runQuery(query, requestOf(options, ctx, false), options, ctx);
+  if (query !== null) {
+    refuseBrokenConfig(ctx);
+    for (const warning of ctx.home.warnings) ctx.io.err(`⚠ ${warning}\n`);
+    return (await import("./query.ts")).runQuery(query, requestOf(options, ctx, false), options, ctx);
+  }
   if (!ctx.io.stdoutIsTerminal) {
     throw new ExitError(
       1,
@@ -23,6 +28,16 @@ export async function runChat(
     );
   }
   return openTerminal(requestOf(options, ctx, true));
+}
+
+/** A run that nobody watches must not answer with other settings than the user wrote. */
+function refuseBrokenConfig({ home }: CliContext): void {
+  const problem = home.configProblem;
+  if (!problem) return;
+  throw new ExitError(
+    1,
+    `hermes: ${home.display(home.paths.configFile)} is broken at line ${problem.line}, column ${problem.column}: ${problem.message}\nMend it with "hermes config edit". Nothing was sent.`,
+  );
 }
 
 /** The text of `-q`, or all of stdin when that is no terminal; null = the interactive screen is wanted. */

@@ -8,6 +8,8 @@ import { installRoot, versionLine } from "../../home/product.ts";
 import { ProfileError } from "../../home/profiles.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { didYouMean } from "../../kit/did-you-mean.ts";
+import { UserError } from "../../kit/user-error.ts";
+import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { StoreError } from "../../sessions/store.ts";
@@ -132,6 +134,14 @@ function report(error: unknown, io: CliIo): number {
   if (error instanceof ExitError) {
     if (error.message !== "") io.err(`${error.message}\n`);
     return error.code;
+  }
+  if (error instanceof UserError) {
+    io.err(`hermes: ${error.message}\n`);
+    return error.exitCode;
+  }
+  if (error instanceof ProviderError) {
+    io.err(`hermes: ${error.message}\n`);
+    return error.code === "no_model_configured" ? 2 : 1;
   }
   if (error instanceof ConfigError || error instanceof ProfileError || error instanceof StoreError) {
     io.err(`${error.message}\n`);

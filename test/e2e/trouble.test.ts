@@ -1,0 +1,187 @@
+// What a user sees when something is wrong with the machine or the settings: one clear message, exit code ≠ 0, nothing lost.
+import assert from "node:assert/strict";
+import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
+import { ModelServer } from "../support/model-server/server.ts";
+import { mountSmallDisk } from "../support/mounted.ts";
+import { runHermes } from "../support/run-hermes.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
+
+const noStackTrace = (text: string) => assert.ok(!/\n\s+at /.test(text), text);
+
+async function disk(t: TestContext, kilobytes: number) {
+  const mounted = await mountSmallDisk(kilobytes);
+  if (!mounted) t.skip("SKIPPED: this machine does not let us mount a small disk");
+  return mounted;
+}
+
+describe("trouble", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  test("a broken config.yaml is named with line and column, stays as it is, and nothing is sent", async () => {
+    const broken = "model:\n  default: x\n bad indent: [\n";
+    await using home = await tempHome({ "config.yaml": broken });
+    for (const args of [
+      ["chat", "-q", "help"],
+      ["-z", "help"],
+    ]) {
+      const result = await runHermes(args, { home });
+      assert.match(result.stderr, /config\.yaml is broken at line 3, column \d+/);
+      assert.equal(result.stdout, "");
+      assert.equal(result.code, 1);
+    }
+    assert.equal(await readFile(home.at("config.yaml"), "utf8"), broken);
+    const copies = (await readdir(home.dir)).filter((name) => name.includes(".corrupt."));
+    assert.equal(copies.length, 1);
+  });
+
+  test("hermes doctor explains a broken config and exits 1", async () => {
+    await using home = await tempHome({ "config.yaml": "a: [\n" });
+    const { code, stdout, stderr } = await runHermes(["doctor"], { home });
+    assert.equal(code, 1, stderr);
+    assert.match(stdout, /✗ .*config\.yaml/);
+  });
+
+  test("hermes doctor finds an unreachable provider and names its address", async () => {
+    const gone = await ModelServer.start();
+    await gone.close();
+    await using home = await tempHome({ "config.yaml": modelConfig(gone) });
+    const { code, stdout } = await runHermes(["doctor", "--json"], { home });
+    assert.equal(code, 1);
+    const model = JSON.parse(stdout).sections.find((section: { title: string }) => section.title === "Model");
+    assert.ok(JSON.stringify(model).includes(gone.origin));
+  });
+
+  test("a damaged database is reported, not deleted, and the doctor says what to do", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await writeFile(home.at("state.db"), "this is no database, only text that is long enough to look at ".repeat(100));
+    const before = await readFile(home.at("state.db"));
+    const result = await runHermes(["-z", "hello"], { home });
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, /state\.db/);
+    noStackTrace(result.stderr);
+    const doctor = await runHermes(["doctor"], { home });
+    assert.equal(doctor.code, 1);
+    assert.match(doctor.stdout, /✗ .*state\.db/);
+    assert.deepEqual(await readFile(home.at("state.db")), before);
+  });
+
+  test("a database that another process writes to can still be read", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await runHermes(["-z", "make the file"], { home });
+    const holder = new DatabaseSync(home.at("state.db"));
+    holder.exec("BEGIN EXCLUSIVE");
+    try {
+      const { stdout } = await runHermes(["sessions", "list"], { home, timeoutMs: 60_000 });
+      assert.match(stdout, /make the file/, "reading goes on while another process writes");
+    } finally {
+      holder.exec("ROLLBACK");
+      holder.close();
+    }
+  });
+
+  test("a full disk ends the turn with a clear message, and what was stored before is still there", async (t) => {
+    await using mounted = await disk(t, 700);
+    if (!mounted) return;
+    await using home = await tempHome();
+    const dir = join(mounted.dir, ".hermes");
+    await mkdir(dir);
+    await writeFile(join(dir, "config.yaml"), modelConfig(server));
+    const env = { HERMES_HOME: dir };
+    server.otherwise({ text: "ok" });
+    assert.equal((await runHermes(["-z", "remember the heron"], { home, env })).code, 0);
+    await writeFile(join(mounted.dir, "filler"), Buffer.alloc(900_000)).catch(() => undefined); // until it is full
+    const result = await runHermes(["-z", `and ${"more ".repeat(20_000)}`], { home, env });
+    assert.notEqual(result.code, 0);
+    assert.match(result.stderr, /full|space/i);
+    noStackTrace(result.stderr);
+    await writeFile(join(mounted.dir, "filler"), "");
+    const { stdout, code, stderr } = await runHermes(["sessions", "search", "heron"], { home, env });
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /heron/);
+  });
+
+  test("a home that cannot be written is said so, and the exit code is not 0", async (t) => {
+    await using mounted = await disk(t, 4000);
+    if (!mounted) return;
+    await using home = await tempHome();
+    const dir = join(mounted.dir, ".hermes");
+    await mkdir(dir);
+    await writeFile(join(dir, "config.yaml"), modelConfig(server));
+    await mounted.protect();
+    const result = await runHermes(["-z", "hello"], { home, env: { HERMES_HOME: dir } });
+    assert.notEqual(result.code, 0);
+    assert.match(result.stderr, /read-only|cannot be written|written/i);
+    noStackTrace(result.stderr);
+    assert.equal(server.requests.length, 0, "nothing is sent that could not be kept");
+  });
+
+  test("an unknown command suggests the right one and exits 2", async () => {
+    await using home = await tempHome();
+    const { code, stderr } = await runHermes(["sesions", "list"], { home });
+    assert.equal(code, 2);
+    assert.match(stderr, /sessions/);
+  });
+
+  test("an unknown option is named and exits 2", async () => {
+    await using home = await tempHome();
+    const { code, stderr } = await runHermes(["--nonsense"], { home });
+    assert.equal(code, 2);
+    assert.match(stderr, /--nonsense/);
+  });
+
+  test("an empty pipe is nothing to ask", async () => {
+    await using home = await tempHome();
+    const { code, stderr } = await runHermes(["chat"], { home, stdin: "  \n" });
+    assert.equal(code, 1);
+    assert.match(stderr, /empty/);
+  });
+
+  test("a toolset that does not exist is named", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { code, stderr } = await runHermes(["-z", "x", "-t", "nonsense"], { home });
+    assert.equal(code, 2);
+    assert.match(stderr, /nonsense/);
+  });
+
+  test("secrets reach neither the log nor the store nor the model", async () => {
+    await using home = await tempHome({
+      "config.yaml": modelConfig(server),
+      ".env": "MY_SERVICE_TOKEN=very-private-value-4711\n",
+    });
+    await writeFile(
+      join(home.project, "out.txt"),
+      "token is very-private-value-4711 and sk-abcdefghijklmnopqrstuvwx\n",
+    );
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "cat out.txt" } }] }, { text: "seen" });
+    await runHermes(["-z", "look at out.txt"], { home });
+    assert.ok(!server.last.raw.includes("very-private-value-4711"));
+    assert.ok(!server.last.raw.includes("sk-abcdefghijklmnopqrstuvwx"));
+    for (const name of ["state.db", "state.db-wal", "logs/agent.log"]) {
+      if (!(await stat(home.at(name)).catch(() => null))) continue;
+      assert.ok(!(await readFile(home.at(name))).includes("very-private-value-4711"), name);
+    }
+  });
+
+  test("commands do not see the keys of the home", async () => {
+    await using home = await tempHome({
+      "config.yaml": modelConfig(server),
+      ".env": "OPENAI_API_KEY=sk-test-abcdefghijklmnop\n",
+    });
+    server.script(
+      { toolCalls: [{ name: "terminal", arguments: { command: "env | grep -c OPENAI || true" } }] },
+      (request) => ({
+        text: /\\"output\\":\\"0/.test(request.raw) ? "hidden" : request.raw.slice(-400),
+      }),
+    );
+    const { stdout } = await runHermes(["-z", "look"], { home });
+    assert.equal(stdout, "hidden\n");
+  });
+});
