@@ -4,6 +4,7 @@ import { IterationBudget } from "./budget.ts";
 import { Conversation } from "./conversation.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
+import { withPendingSteer } from "./outcome.ts";
 import { playTurn } from "./turn.ts";
 
 export interface RunOptions {
@@ -99,9 +100,9 @@ export class Agent {
     this.#running.controller.abort();
   }
 
-  /** Says something to the running turn without stopping it. False for blank text. */
+  /** Says something to the running turn without stopping it. False for blank text, and when no turn runs: then it is a message. */
   steer(text: string): boolean {
-    return this.#conversation.steer.put(text);
+    return this.#running !== null && this.#conversation.steer.put(text);
   }
 
   /** One model call beyond the turn's limit; false when no turn runs or it had one. */
@@ -178,7 +179,9 @@ export class Agent {
       notify: (text) => this.publish({ type: "notice", kind: "process", text }),
       interruptMessage: () => running.interruptMessage,
     });
-    void turn.then((outcome) => {
+    void turn.then((ended) => {
+      // In one step: from here on `steer` refuses, so nothing can slip in between unseen.
+      const outcome = withPendingSteer(ended, this.#conversation.steer);
       options.signal?.removeEventListener("abort", outer);
       this.#lastOutcome = outcome;
       running.over = true;

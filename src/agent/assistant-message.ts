@@ -4,7 +4,7 @@ import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import { stripThinkBlocks } from "../llm/think-tags.ts";
 import { canonicalJson } from "./canonical-arguments.ts";
 
-const INLINE_THINKING = /<(think|thinking|reasoning|thought|reasoning_scratchpad)>([\s\S]*?)<\/\1>/gi;
+const INLINE_THINKING = /<(think|thinking|reasoning|thought|reasoning_scratchpad)>([\s\S]*?)(?:<\/\1>|$)/gi;
 const THINK_TAG = /<\/?(?:think|thinking|reasoning|thought|reasoning_scratchpad)>/i;
 
 /** What a person would read of an answer. */
@@ -45,7 +45,7 @@ export function takeIn(message: AssistantMessage, { text, calls, finishReason, r
   };
 }
 
-function inlineThinking(text: string): string {
+export function inlineThinking(text: string): string {
   return [...text.matchAll(INLINE_THINKING)].flatMap((match) => match[2]?.trim() || []).join("\n\n");
 }
 

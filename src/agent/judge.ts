@@ -2,7 +2,7 @@
 import { deterministicCallId } from "../llm/call-ids.ts";
 import type { AssistantMessage, FinishReason, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/think-tags.ts";
-import { hasInlineThinking, hasOpenScratchpad, takeIn, visibleText } from "./assistant-message.ts";
+import { hasInlineThinking, hasOpenScratchpad, inlineThinking, takeIn, visibleText } from "./assistant-message.ts";
 import {
   acceptBatch,
   type CheckedCall,
@@ -223,7 +223,7 @@ export class AnswerJudge {
   #judgeInterim(answer: Answer): Verdict {
     const same = JSON.stringify(this.#interims.at(-1)?.content) === JSON.stringify(answer.message.content);
     if (!same || this.#interims.length === 0) {
-      const interim: AssistantMessage = { ...answer.message, finish_reason: "incomplete" };
+      const interim: AssistantMessage = { ...answer.message, content: visibleText(answer.message) };
       this.#interims = [...this.#interims, interim];
       this.#scaffold = [...this.#scaffold, interim];
     }
@@ -266,10 +266,7 @@ export class AnswerJudge {
     }
     if (thought(message) && this.#counts.thoughts < MOST_THOUGHTS) {
       this.#counts.thoughts++;
-      this.#scaffold = [
-        ...this.#scaffold.filter((one) => one.role === "user" || one.content),
-        { ...message, content: "" },
-      ];
+      this.#scaffold = [...this.#scaffold.filter((one) => one.role === "user" || one.content), thoughtOf(message)];
       return { type: "again", why: "the model thought but said nothing" };
     }
     if (!thought(message) && this.#counts.empty < MOST_EMPTY) {
@@ -328,6 +325,12 @@ function withId(call: ToolCall, index: number): ToolCall {
 
 function thought(message: AssistantMessage): boolean {
   return hasReasoning(message) || hasInlineThinking(message);
+}
+
+/** A thought without words, in the shape in which it can be handed back. */
+function thoughtOf(message: AssistantMessage): AssistantMessage {
+  const reasoning = message.reasoning ?? inlineThinking(message.content ?? "");
+  return { ...message, content: "", reasoning, reasoning_content: message.reasoning_content ?? reasoning };
 }
 
 function joinReplayItems(after: AssistantMessage, interim: AssistantMessage): AssistantMessage {

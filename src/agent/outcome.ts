@@ -1,6 +1,7 @@
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome } from "./events.ts";
+import type { SteerBox } from "./steer.ts";
 
 /** How a turn comes to its end, before it is written down. */
 export interface Ending {
@@ -36,12 +37,11 @@ export interface TurnFacts {
   readonly interruptMessage?: string | undefined;
 }
 
-/** What the door reads of a turn that is over. Steering that found no result to ride on comes back; an interrupt drops it. */
+/** What the door reads of a turn that is over. */
 export function makeOutcome(conversation: Conversation, ending: Ending, facts: TurnFacts): TurnOutcome {
-  const { transcript, meter, model, steer } = conversation;
+  const { transcript, meter, model } = conversation;
   const { target } = model;
   const { kind, finalText, exitReason, error } = ending;
-  const waiting = steer.take();
   const interrupted = kind === "interrupted";
   return {
     finalText,
@@ -60,9 +60,14 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     totals: meter.totals,
     lastPromptTokens: meter.lastPromptTokens,
     ...(error === undefined ? {} : { error }),
-    ...(waiting === null || interrupted ? {} : { pendingSteer: waiting }),
     ...(interrupted && facts.interruptMessage !== undefined ? { interruptMessage: facts.interruptMessage } : {}),
   };
+}
+
+/** Steering that found no result to ride on comes back, so that the door sends it as the next message; an interrupt drops it. */
+export function withPendingSteer(outcome: TurnOutcome, steer: SteerBox): TurnOutcome {
+  const waiting = steer.take();
+  return waiting === null || outcome.interrupted ? outcome : { ...outcome, pendingSteer: waiting };
 }
 
 /** The reasoning of this turn's last answer; that of an earlier turn is not shown again. */

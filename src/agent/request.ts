@@ -4,6 +4,7 @@ import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import type { Target } from "../llm/wire.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
 import { stripImagesFromMessages } from "./hygiene/images.ts";
+import { joinAssistants } from "./hygiene/repair-sequence.ts";
 import { sanitizeApiMessages } from "./hygiene/sanitize-api.ts";
 import { dropThinkingOnlyAndMergeUsers } from "./hygiene/thinking-only.ts";
 
@@ -35,7 +36,7 @@ export class RequestBuilder {
       ? parts.history
       : (stripImagesFromMessages(parts.history).messages as readonly HistoryMessage[]); // roles stay
     const spoken = [...(parts.prefill ?? []), ...history, ...parts.scaffold];
-    const clean = dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken));
+    const clean = joinAssistants(dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken)));
     const messages = clean.map((message) => this.#render(message, parts.target));
     return [...systemMessage(parts), ...messages, ...this.#openThought(parts)];
   }

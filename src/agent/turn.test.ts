@@ -140,6 +140,12 @@ test("an empty answer after tools is nudged, and nothing of the nudge is kept", 
   assert.deepEqual(said(outcome.messages), ["user: go", "assistant: ", "tool: echo x", "assistant: Now then."]);
 });
 
+test("a note to the model rides on one request only: once it has led to calls it is gone", async () => {
+  const { gate } = await turn([{ calls: [echo("x")] }, {}, { calls: [echo("y")] }, { text: "done" }]);
+  assert.match(JSON.stringify(gate.requests[2]?.messages), /your answer was empty/);
+  assert.doesNotMatch(JSON.stringify(gate.requests[3]?.messages), /your answer was empty|\(empty\)/);
+});
+
 test("text beside housekeeping calls is the answer when nothing follows", async () => {
   const { outcome } = await turn([{ text: "Noted!", calls: [{ name: "memory", args: { action: "add" } }] }, {}]);
   assert.equal(outcome.finalText, "Noted!");

@@ -1,5 +1,5 @@
 // A stored history may be broken: a process died between two rows, another program wrote it. Replay needs it in order.
-import type { HistoryMessage, ToolCall } from "../../llm/messages.ts";
+import type { HistoryMessage, Message, ToolCall } from "../../llm/messages.ts";
 import { mergeAssistants, mergeUsers, staysApart } from "./merge.ts";
 
 export interface RepairedSequence {
@@ -24,24 +24,20 @@ export function repairMessageSequence(messages: readonly HistoryMessage[]): Repa
   return { messages: current, repairs };
 }
 
-function joinAssistants(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
+/** Consecutive answers become one, except those that the Responses wire replays item by item. */
+export function joinAssistants<M extends Message>(messages: readonly M[]): readonly M[] {
   return fold(messages, (last, next) =>
     last.role === "assistant" && next.role === "assistant" && !staysApart(last) && !staysApart(next)
-      ? mergeAssistants(last, next)
+      ? (mergeAssistants(last, next) as M) // two assistants make one
       : null,
   );
 }
 
-export function joinUsers<M extends { readonly role: string }>(
-  messages: readonly (M | HistoryMessage)[],
-): readonly (M | HistoryMessage)[] {
-  return fold<M | HistoryMessage>(messages, (last, next) =>
-    isUser(last) && isUser(next) ? mergeUsers(last, next) : null,
+export function joinUsers<M extends Message>(messages: readonly M[]): readonly M[] {
+  return fold(
+    messages,
+    (last, next) => (last.role === "user" && next.role === "user" ? (mergeUsers(last, next) as M) : null), // two users make one
   );
-}
-
-function isUser(message: { readonly role: string }): message is Extract<HistoryMessage, { role: "user" }> {
-  return message.role === "user";
 }
 
 function fold<M>(messages: readonly M[], merge: (last: M, next: M) => M | null): readonly M[] {

@@ -25,7 +25,9 @@ export type ScriptedStep =
 export class ScriptedGate implements ModelGate {
   readonly requests: ModelRequest[] = [];
   readonly purposes: CallPurpose[] = [];
-  /** Resolves each time a request arrives. */
+  /** Which requests got a whole answer. */
+  readonly answered = new Set<number>();
+  /** Called with each request as it arrives. */
   onRequest: (request: ModelRequest) => void = () => undefined;
   readonly #steps: ScriptedStep[];
   #serial = 0;
@@ -38,12 +40,13 @@ export class ScriptedGate implements ModelGate {
     this.#steps.push(...steps);
   }
 
-  get left(): number {
-    return this.#steps.length;
+  /** Forgets what was not asked for. */
+  drop(): void {
+    this.#steps.length = 0;
   }
 
   async *stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent> {
-    this.requests.push(request);
+    const index = this.requests.push(request) - 1;
     this.purposes.push(purpose);
     this.onRequest(request);
     let step: ScriptedStep = this.#steps.shift() ?? { text: "(the script is over)" };
@@ -59,6 +62,7 @@ export class ScriptedGate implements ModelGate {
       yield { type: "failed", error: step.error };
       return;
     }
+    this.answered.add(index);
     yield* this.#answer(step);
   }
 
