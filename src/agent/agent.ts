@@ -125,6 +125,17 @@ export class Agent {
     });
   }
 
+  /**
+   * Takes the last user turns back with their replies, in the store as in memory. Resolves to what the user had said, oldest first; refused
+   * while a turn runs.
+   */
+  async undo(turns = 1): Promise<readonly string[]> {
+    if (this.#running) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
+    const said = await this.#conversation.undo(turns);
+    if (said.length > 0) this.#lastOutcome = null;
+    return said;
+  }
+
   /** Sends something to `notices`; during a turn it waits for the turn's end. */
   publish(event: AgentEventBody): void {
     if (this.#running) this.#heldNotices.push(event);

@@ -31,7 +31,13 @@ export function createAsk(options: AskingOptions): Ask {
     options.emit({
       type: "ask",
       // Whoever gets the request narrows on `question.kind` and answers in kind.
-      request: { id: randomUUID(), question, signal: over, answer: (given) => resolve(given as AnswerTo<Q>) },
+      request: {
+        id: randomUUID(),
+        question,
+        signal: over,
+        expiresAt: timeout === undefined ? null : options.clock.now() + timeout,
+        answer: (given) => resolve(given as AnswerTo<Q>),
+      },
     });
     try {
       return await promise;

@@ -57,6 +57,13 @@ export class Conversation {
     this.#turns++;
   }
 
+  /** Takes the last user turns back; resolves to what the user had said, oldest first. */
+  async undo(turns: number): Promise<readonly string[]> {
+    const said = await this.transcript.dropTurns(turns);
+    if (said.length > 0) this.options.tools.hydrate?.(this.transcript.messages);
+    return said;
+  }
+
   /** The session's system prompt; asked for once per session and destination. */
   async systemPrompt(): Promise<string> {
     const { sessionId } = this.transcript;

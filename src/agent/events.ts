@@ -27,6 +27,8 @@ export interface AskRequest<Q extends Question = Question> {
   readonly id: string;
   readonly question: Q;
   readonly signal: AbortSignal;
+  /** When silence becomes the answer, in milliseconds since the epoch; null = never. */
+  readonly expiresAt: number | null;
   answer(answer: AnswerTo<Q>): void;
 }
 
@@ -62,6 +64,8 @@ type EventBody =
       readonly result: string;
       readonly ms: number;
       readonly failed: boolean;
+      /** What the call changed in files, as a unified diff. For people: the model does not get it from here. */
+      readonly diff?: string;
     }
   | {
       readonly type: "subagent";

@@ -6,6 +6,7 @@ import type { Target } from "../llm/wire.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
+import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
@@ -62,6 +63,10 @@ export interface OpenAgent {
   readonly notes: readonly string[];
   /** "Do not ask" for this conversation only. */
   yolo: boolean;
+  /** What the agent started in the background and has not ended. */
+  readonly processes: { readonly running: number; stopAll(): Promise<number> };
+  /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
+  setReasoning(effort: string): Promise<void>;
   /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
   switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
   /** Models the user may pick from, of the provider in use. */
@@ -130,7 +135,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   session.agent = agent;
   if (found) await store.reopen(found.id);
   const notes = tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`);
-  return new Opened(agent, { wish, store, chosen, toolNames, notes, found, guard });
+  const processes = tools.state.of(processTable);
+  return new Opened(agent, { wish, store, chosen, toolNames, notes, found, guard, processes });
 }
 
 interface Parts {
@@ -141,6 +147,7 @@ interface Parts {
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof findSession>> | null;
   readonly guard: { yolo: boolean };
+  readonly processes: OpenAgent["processes"];
 }
 
 class Opened implements OpenAgent {
@@ -187,6 +194,15 @@ class Opened implements OpenAgent {
     const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
     this.#chosen = chosen;
     return said;
+  }
+
+  get processes(): OpenAgent["processes"] {
+    return this.#parts.processes;
+  }
+
+  async setReasoning(effort: string): Promise<void> {
+    const { reasoning: _, ...model } = this.agent.model;
+    await this.agent.switchModel({ ...model, ...reasoningOf(effort) });
   }
 
   async knownModels() {

@@ -32,6 +32,7 @@ export interface CallFacts {
   readonly callId: string;
   readonly signal: AbortSignal;
   readonly progress: (text?: string) => void;
+  readonly showDiff?: (diff: string) => void;
 }
 
 /** Makes the contexts of one turn's calls. */

@@ -8,6 +8,7 @@ import type { AgentEventBody, ToolCallView } from "./events.ts";
 import { stubResult } from "./hygiene/unfinished.ts";
 import type { AgentPorts, HookedCall, HookedResult, ToolRunnerPort, ToolTimes } from "./options.ts";
 import { followLinks } from "./real-paths.ts";
+import type { CallFacts } from "./run-context.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import { isFailedResult } from "./tool-failure.ts";
 import { previewCall } from "./tool-preview.ts";
@@ -25,7 +26,7 @@ export interface ToolRunnerOptions {
   /** The model takes pictures. */
   readonly images: boolean;
   readonly emit: (event: AgentEventBody) => void;
-  readonly contextFor: (callId: string, signal: AbortSignal, progress: (text?: string) => void) => ToolContext;
+  readonly contextFor: (call: CallFacts) => ToolContext;
 }
 
 /** A finished call before it becomes a message: the size of all results together is looked at first. */
@@ -83,12 +84,13 @@ export class ToolRunner {
     const hooked: HookedCall = { id: call.id, name, args };
     const view: ToolCallView = { id: call.id, name, args, preview: previewCall(name, args) };
 
+    const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
     emit({ type: "tool_start", call: view });
     const began = performance.now();
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
-      : await this.#dispatch(hooked, view);
+      : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff));
     const ms = Math.round(performance.now() - began);
 
     if (outcome.type === "abandoned") {
@@ -97,11 +99,12 @@ export class ToolRunner {
     }
     const finished = await this.#finish(call, hooked, outcome, ms);
     const shown = textOfParts(wrapUntrusted(name, finished.content));
-    emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed });
+    const diff = this.#options.ports.redact(diffs.join(""));
+    emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return finished;
   }
 
-  async #dispatch(hooked: HookedCall, view: ToolCallView): Promise<Dispatched> {
+  async #dispatch(hooked: HookedCall, view: ToolCallView, showDiff: (diff: string) => void): Promise<Dispatched> {
     const { tools, run, emit } = this.#options;
     const own = tools.timeoutMs?.(hooked.name, hooked.args);
     const overtime = new AbortController();
@@ -114,7 +117,7 @@ export class ToolRunner {
     const heartbeat = setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
-      const ctx = this.#options.contextFor(hooked.id, signal, progress);
+      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
       const settled = await orAbandon(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };
@@ -164,7 +167,7 @@ export class ToolRunner {
     const sized = { callId: call.id, name: hooked.name, text };
     const limited = await tools.limitResult?.(
       sized,
-      this.#options.contextFor(call.id, run.signal, () => undefined),
+      this.#options.contextFor({ callId: call.id, signal: run.signal, progress: () => undefined }),
     );
     return { call, content: limited ?? text, appendix, failed };
   }

@@ -1,5 +1,5 @@
 // The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
-import type { HistoryMessage, UserMessage } from "../llm/messages.ts";
+import { type HistoryMessage, textOf, type UserMessage } from "../llm/messages.ts";
 import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
 import { withoutImageBytes } from "./hygiene/images.ts";
 import { mergeUsers } from "./hygiene/merge.ts";
@@ -110,6 +110,29 @@ export class Transcript {
     if (this.#store && entry.rowId !== null) await this.#store.rewind(this.#sessionId, entry.rowId);
   }
 
+  /**
+   * Takes the last user turns back with everything that followed them: rows are hidden, not deleted. Resolves to what the user had said,
+   * oldest first.
+   */
+  async dropTurns(count: number): Promise<readonly string[]> {
+    await this.open();
+    if (this.#unwritten.length > 0) await this.#write([]);
+    const rows: readonly (HistoryMessage & { readonly id?: number })[] = this.#store
+      ? await this.#load()
+      : this.#messages;
+    const users = rows.flatMap((row, index) => (row.role === "user" ? [index] : [])).slice(-count);
+    const first = users[0];
+    if (count < 1 || first === undefined) return [];
+    const rowId = rows[first]?.id;
+    if (this.#store && rowId !== undefined) await this.#store.rewind(this.#sessionId, rowId);
+    const kept = legal(rows.slice(0, first).map(withoutRow));
+    // What memory already holds stays the same object, pictures included; only a last user message may have been joined with a later one.
+    this.#messages = kept.map((message, index) =>
+      index < kept.length - 1 || message.role !== "user" ? (this.#messages[index] ?? message) : message,
+    );
+    return users.map((index) => textOf(rows[index]?.content ?? null));
+  }
+
   /** Exchanges the newest message for one that also carries `api_content`. */
   async amendLast(rowId: number | null, message: HistoryMessage & { readonly api_content: string }): Promise<void> {
     this.#messages = [...this.#messages.slice(0, -1), message];
@@ -149,7 +172,7 @@ function legal(messages: readonly HistoryMessage[]): readonly HistoryMessage[] {
   return repairMessageSequence(repairCorruptArguments(messages).messages).messages;
 }
 
-function withoutRow(row: StoredMessage): HistoryMessage {
+function withoutRow(row: HistoryMessage & Partial<Pick<StoredMessage, "id" | "timestamp">>): HistoryMessage {
   const { id: _, timestamp: __, ...message } = row;
   // The database has one column for both names of a tool.
   if (message.role !== "tool" || message.tool_name === undefined) return message;

@@ -102,7 +102,7 @@ class Turn {
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
       images: conversation.takesImages,
       emit,
-      contextFor: (callId, callSignal, progress) => contextOf({ callId, signal: callSignal, progress }),
+      contextFor: contextOf,
     });
   }
 

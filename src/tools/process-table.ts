@@ -113,13 +113,28 @@ export class ProcessTable {
     return true;
   }
 
-  async dispose(): Promise<void> {
-    this.#closed.abort();
-    const running = [...this.#processes.values()].filter((process) => process.child && process.exitCode === null);
+  /** How many run that this agent started. */
+  get running(): number {
+    return this.#own().length;
+  }
+
+  /** Ends every process this agent started; resolves to how many there were. */
+  async stopAll(): Promise<number> {
+    const running = this.#own();
     for (const process of running) process.consumed = true;
     await Promise.all(running.map((process) => process.child?.kill()));
     await Promise.all(running.map((process) => process.ended));
+    return running.length;
+  }
+
+  async dispose(): Promise<void> {
+    this.#closed.abort();
+    await this.stopAll();
     await this.#writing;
+  }
+
+  #own(): readonly TrackedProcess[] {
+    return [...this.#processes.values()].filter((process) => process.child && process.exitCode === null);
   }
 
   #follow(tracked: TrackedProcess, patterns: readonly string[], ctx: ToolContext): void {

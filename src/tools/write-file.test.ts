@@ -151,3 +151,12 @@ test("writers of one file at the same time leave one whole text", async () => {
   assert.ok(results.every((result) => result.bytes_written > 0));
   assert.ok(texts.includes(await onDisk("race.txt")));
 });
+
+test("the user is shown what changed; the result stays short", async () => {
+  await writeFile(rig.at("shown.txt"), "a\nb\n");
+  const diffs: string[] = [];
+  const ctx = { ...rig.context(), showDiff: (diff: string) => void diffs.push(diff) };
+  const result = await write("shown.txt", "a\nc\n", ctx);
+  assert.match(diffs.join(""), /^--- a\/shown\.txt\n\+\+\+ b\/shown\.txt\n[\s\S]*-b\n\+c\n/);
+  assert.ok(!("diff" in result));
+});

@@ -1,5 +1,6 @@
 // write_file: a file's whole content.
 import { z } from "zod";
+import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
 import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
@@ -9,6 +10,8 @@ import { withFileLocks } from "./file-locks.ts";
 import { openWorkspace, type Workspace } from "./file-workspace.ts";
 import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./file-write.ts";
 import { register } from "./registry.ts";
+
+const MAX_DIFFED_CHARS = 200_000;
 
 const parameters = z.object({
   path: z.string(),
@@ -36,14 +39,20 @@ export async function writeFile(args: z.infer<typeof parameters>, ctx: ToolConte
     const refusal = await workspace.refuseWrite(path, args.cross_profile ?? false);
     if (refusal !== null) return toolError(refusal);
     const real = await workspace.files.resolve(path);
-    return await withFileLocks([real], () => writeLocked(args.path, real, args.content, workspace));
+    return await withFileLocks([real], () => writeLocked(args.path, real, args.content, workspace, ctx));
   } catch (error) {
     ctx.signal.throwIfAborted();
     return toolError(describeFileError(error, args.path));
   }
 }
 
-async function writeLocked(asked: string, path: string, content: string, workspace: Workspace): Promise<string> {
+async function writeLocked(
+  asked: string,
+  path: string,
+  content: string,
+  workspace: Workspace,
+  ctx: ToolContext,
+): Promise<string> {
   const { files, activity } = workspace;
   const old = await readTextFile(files, path);
   const mark = findFileMark(content);
@@ -60,12 +69,20 @@ async function writeLocked(asked: string, path: string, content: string, workspa
   const warnings = old ? warningsFor(workspace, path, old.version) : [];
   const written = await writeTextFile(files, path, text);
   activity.wrote(path, written.version);
+  await showChange(asked, old?.text ?? null, text, ctx);
   return toolResult({
     bytes_written: written.bytes,
     dirs_created: written.dirsCreated,
     ...(syntax.introduced !== null && { lint: syntax.introduced }),
     ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
   });
+}
+
+/** Big files are written without a diff: it costs seconds and nobody reads it. */
+async function showChange(path: string, before: string | null, after: string, ctx: ToolContext): Promise<void> {
+  if (!ctx.showDiff || (before?.length ?? 0) + after.length > MAX_DIFFED_CHARS) return;
+  const diff = await unifiedDiff(before === null ? null : { path, text: before }, { path, text: after });
+  if (diff !== "") ctx.showDiff(diff);
 }
 
 function warningsFor(workspace: Workspace, path: string, version: string): string[] {
