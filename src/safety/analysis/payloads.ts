@@ -1,4 +1,7 @@
 // Commands that travel inside the arguments of another: `bash -c '...'`, `find -exec`, `ssh host ...`.
+
+import { printedTexts } from "../shell/printed-text.ts";
+import { executedBy } from "./executors.ts";
 import { type Arg, argTexts, type Invocation } from "./invocation.ts";
 import { readOptions } from "./options.ts";
 import { isShell, readsCommandsFromInput, shellPayload } from "./shells.ts";
@@ -13,15 +16,29 @@ export function payloadsOf(invocation: Invocation): readonly Payload[] {
   const { program } = invocation;
   if (isShell(program)) return shellTexts(invocation);
   const read = Object.hasOwn(READERS, program) ? READERS[program] : undefined;
-  return read ? read(invocation) : [];
+  if (read) return read(invocation);
+  const executed = executedBy(invocation);
+  return executed ? [...executed.texts.map((value) => text(value)), ...wordsFrom(executed.words, false)] : [];
 }
 
 const text = (value: string, remote = false): Payload => ({ type: "text", text: value, remote });
 
 function shellTexts(invocation: Invocation): readonly Payload[] {
   const payload = shellPayload(invocation);
-  const found = payload === null ? [] : [text(payload)];
+  const found = [...(payload === null ? [] : [text(payload)]), ...printedScripts(invocation)];
   return readsCommandsFromInput(invocation) ? [...found, ...inputTexts(invocation)] : found;
+}
+
+const sourcedTexts = (invocation: Invocation) => [...printedScripts(invocation), ...inputTexts(invocation)];
+
+/** `bash <(echo ...)`: the script is what the inner command prints. */
+function printedScripts({ args }: Invocation): readonly Payload[] {
+  return args
+    .flatMap(({ substitutions }) => substitutions)
+    .filter(({ form }) => form === "<(")
+    .flatMap(({ invocations }) => invocations)
+    .flatMap((inner) => printedTexts(inner.program, argTexts(inner)) ?? [])
+    .map((value) => text(value));
 }
 
 /** What a heredoc or here-string feeds in. */
@@ -35,7 +52,10 @@ export function inputTexts(invocation: Invocation): readonly Payload[] {
 const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payload[]>> = {
   eval: (invocation) => [text(argTexts(invocation).join(" "))],
   trap: (invocation) => firstOperand(invocation),
-  su: (invocation) => optionTexts(invocation, "c", ["command", "session-command"]),
+  source: sourcedTexts,
+  ".": sourcedTexts,
+  sudo: inputTexts,
+  su: (invocation) => [...optionTexts(invocation, "c", ["command", "session-command"]), ...inputTexts(invocation)],
   runuser: (invocation) => optionTexts(invocation, "c", ["command"]),
   script: (invocation) => optionTexts(invocation, "c", ["command"]),
   watch: (invocation) =>
@@ -51,7 +71,7 @@ const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payl
   at: inputTexts,
   batch: inputTexts,
   alias: (invocation) => argTexts(invocation).map((arg) => text(arg.slice(arg.indexOf("=") + 1))),
-  git: gitAliases,
+  git: gitTexts,
   xargs: xargsWords,
   find: findWords,
   fd: fdWords,
@@ -84,13 +104,22 @@ function splitString(invocation: Invocation): readonly Payload[] {
   return joined([own, ...args.slice(at + 1)]);
 }
 
-function gitAliases(invocation: Invocation): readonly Payload[] {
+/** Aliases given on the line, and the verbs that run a command: `rebase --exec`, `submodule foreach`, `bisect run`. */
+function gitTexts(invocation: Invocation): readonly Payload[] {
   const args = argTexts(invocation);
-  return args.flatMap((arg, index) => {
-    const shell = /^alias\.[^=]*=!([\s\S]*)$/.exec(arg)?.[1];
-    return shell !== undefined && args[index - 1] === "-c" ? [text(shell)] : [];
+  const given = args.flatMap((arg, index) => {
+    const alias = /^alias\.[^=]*=!([\s\S]*)$/.exec(arg)?.[1];
+    if (alias !== undefined && args[index - 1] === "-c") return [text(alias)];
+    const isExec = args.includes("rebase") && /^(?:-x|--exec)$/.test(args[index - 1] ?? "");
+    const exec = isExec ? arg : args.includes("rebase") ? /^--exec=([\s\S]*)$/.exec(arg)?.[1] : undefined;
+    return exec === undefined ? [] : [text(exec)];
   });
+  const verb = args.findIndex((arg, index) => runsRest(args[index - 1], arg));
+  return verb < 0 ? given : [...given, ...joined(args.slice(verb + 1))];
 }
+
+const runsRest = (noun: string | undefined, verb: string) =>
+  (noun === "submodule" && verb === "foreach") || (noun === "bisect" && verb === "run");
 
 /** A shell without `[[` would run what stands behind `&&`, `||` and `;` in it. */
 function conditionWords(invocation: Invocation): readonly Payload[] {
@@ -133,8 +162,12 @@ function fdWords(invocation: Invocation): readonly Payload[] {
 }
 
 function sshText(invocation: Invocation): readonly Payload[] {
-  const { operands } = readOptions(argTexts(invocation), { short: "BbcDEeFIiJLlmOopQRSWw", stopAtOperand: true });
-  return joined(operands.slice(1), true);
+  const { operands, values } = readOptions(argTexts(invocation), {
+    short: "BbcDEeFIiJLlmOopQRSWw",
+    stopAtOperand: true,
+  });
+  const local = values.flatMap(({ value }) => /^(?:ProxyCommand|LocalCommand)[= ](.*)$/i.exec(value)?.[1] ?? []);
+  return [...local.map((value) => text(value)), ...joined(operands.slice(1), true)];
 }
 
 function afterDashes(invocation: Invocation): readonly Payload[] {
