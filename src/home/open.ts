@@ -22,6 +22,8 @@ export { ConfigError } from "./errors.ts";
  */
 export interface OpenHome {
   readonly paths: HomePaths;
+  /** The user's own home directory. */
+  readonly osHome: string;
   /** The arguments without the profile option. */
   readonly argv: readonly string[];
   /** Settings in force. Re-read when the file changed; a broken file leaves the last good ones in force. */
@@ -142,6 +144,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
 
   return {
     paths,
+    osHome,
     argv,
     managed,
     warnings,

@@ -1,0 +1,83 @@
+// Profiles as .tar.gz files, to carry elsewhere or hand on.
+import { chmod, lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { newProfileName } from "./profile-create.ts";
+import { copyTree, exportFilter } from "./profile-tree.ts";
+import { ProfileError, profileDir } from "./profiles.ts";
+
+/** Writes one profile, without its secrets, as one top directory of its name. */
+export async function exportProfile(root: string, name: string, file: string): Promise<void> {
+  const { create } = await import("tar");
+  const source = profileDir(root, name);
+  const staging = await mkdtemp(join(tmpdir(), "hermes-export-"));
+  const draft = `${file}.${process.pid}.tmp`;
+  try {
+    await copyTree(source, join(staging, name), exportFilter({ isDefault: source === root }), "skip");
+    await create({ gzip: true, file: draft, cwd: staging, portable: true }, [name]);
+    await chmod(draft, 0o600);
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error instanceof Error && "code" in error ? new ProfileError(`Cannot write ${file}: ${error.code}`) : error;
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Makes a profile of an archive; resolves to its name. Nothing of a dubious archive reaches the disk. */
+export async function importProfile(root: string, file: string, givenName?: string): Promise<string> {
+  const top = await inspect(resolve(file));
+  const name = newProfileName(root, givenName ?? top);
+  const { extract } = await import("tar");
+  const profiles = dirname(profileDir(root, name));
+  await mkdir(profiles, { recursive: true, mode: 0o700 });
+  const draft = await mkdtemp(join(profiles, ".import-"));
+  try {
+    await extract({ file: resolve(file), cwd: draft, strict: true, preserveOwner: false, umask: 0o077 });
+    await rename(join(draft, top), profileDir(root, name));
+    await chmod(profileDir(root, name), 0o700);
+    return name;
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Reads the whole listing first. Resolves to the one top directory. */
+async function inspect(file: string): Promise<string> {
+  if (!(await lstat(file).catch(() => null))) throw new ProfileError(`${file} does not exist.`);
+  const { list } = await import("tar");
+  const tops = new Set<string>();
+  let refused: string | null = null;
+  try {
+    await list({
+      file,
+      strict: true,
+      onReadEntry(entry) {
+        refused ??= dubious(entry.path, entry.type);
+        const [top = "", ...rest] = entry.path.split("/");
+        if (rest.length === 0) refused ??= `${entry.path} stands outside of any directory`;
+        tops.add(top);
+      },
+    });
+  } catch (error) {
+    throw new ProfileError(
+      `${file} cannot be read as a .tar.gz file: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  if (refused !== null) throw new ProfileError(`${file} is refused: ${refused}.`);
+  const [top, ...more] = tops;
+  if (top === undefined) throw new ProfileError(`${file} is empty.`);
+  if (more.length > 0)
+    throw new ProfileError(
+      `${file} is refused: it has more than one top directory (${[...tops].slice(0, 3).join(", ")}).`,
+    );
+  return top;
+}
+
+function dubious(path: string, type: string): string | null {
+  if (path.startsWith("/") || /^[A-Za-z]:/.test(path) || path.includes("\\")) return `${path} is an absolute path`;
+  if (path.split("/").some((part) => part === ".." || part === ".")) return `${path} leads out of its directory`;
+  if (type === "File" || type === "OldFile" || type === "Directory") return null;
+  return `${path} is a ${type}, not a file or directory`;
+}
