@@ -1,4 +1,5 @@
 // One conversation, as every door sees it.
+import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import { IterationBudget } from "./budget.ts";
 import { Conversation } from "./conversation.ts";
@@ -183,13 +184,14 @@ export class Agent {
     const running: RunningTurn = { controller, budget, finished };
     this.#running = running;
     const emit = (event: AgentEventBody) => channel.push(this.#seal(event));
-    const turn = playTurn(this.#conversation, input, {
+    const parts = {
       signal: controller.signal,
       budget,
       emit,
-      notify: (text) => this.publish({ type: "notice", kind: "process", text }),
+      notify: (text: string) => this.publish({ type: "notice", kind: "process", text }),
       interruptMessage: () => running.interruptMessage,
-    });
+    };
+    const turn = runWithSessionTag(this.sessionId, () => playTurn(this.#conversation, input, parts));
     void turn.then((ended) => {
       // In one step: from here on `steer` refuses, so nothing can slip in between unseen.
       const outcome = withPendingSteer(ended, this.#conversation.steer);

@@ -3,6 +3,7 @@ import type { AssistantMessage, FinishReason, ToolCall } from "../llm/messages.t
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import { stripThinkBlocks } from "../llm/think-tags.ts";
 import { canonicalJson } from "./canonical-arguments.ts";
+import { hasReasoning } from "./hygiene/sanitize-api.ts";
 
 const INLINE_THINKING = /<(think|thinking|reasoning|thought|reasoning_scratchpad)>([\s\S]*?)(?:<\/\1>|$)/gi;
 const THINK_TAG = /<\/?(?:think|thinking|reasoning|thought|reasoning_scratchpad)>/i;
@@ -19,6 +20,28 @@ export function hasInlineThinking(message: AssistantMessage): boolean {
 export function hasOpenScratchpad(message: AssistantMessage): boolean {
   const text = (message.content ?? "").toLowerCase();
   return text.lastIndexOf("<reasoning_scratchpad>") > text.lastIndexOf("</reasoning_scratchpad>");
+}
+
+/** There was thinking in it, in a field of its own or inside the text. */
+export function hasThought(message: AssistantMessage): boolean {
+  return hasReasoning(message) || hasInlineThinking(message);
+}
+
+/** A thought without words, in the shape in which it can be handed back. */
+export function thoughtOf(message: AssistantMessage): AssistantMessage {
+  const reasoning = message.reasoning ?? inlineThinking(message.content ?? "");
+  return { ...message, content: "", reasoning, reasoning_content: message.reasoning_content ?? reasoning };
+}
+
+/** An interim answer of the Responses wire and what came after it: their replay state in order. */
+export function joinReplayItems(after: AssistantMessage, interim: AssistantMessage): AssistantMessage {
+  const reasoning = [...(interim.codex_reasoning_items ?? []), ...(after.codex_reasoning_items ?? [])];
+  const items = [...(interim.codex_message_items ?? []), ...(after.codex_message_items ?? [])];
+  return {
+    ...after,
+    ...(reasoning.length > 0 ? { codex_reasoning_items: reasoning } : {}),
+    ...(items.length > 0 ? { codex_message_items: items } : {}),
+  };
 }
 
 export interface Intake {
@@ -45,7 +68,7 @@ export function takeIn(message: AssistantMessage, { text, calls, finishReason, r
   };
 }
 
-export function inlineThinking(text: string): string {
+function inlineThinking(text: string): string {
   return [...text.matchAll(INLINE_THINKING)].flatMap((match) => match[2]?.trim() || []).join("\n\n");
 }
 

@@ -2,7 +2,15 @@
 import { deterministicCallId } from "../llm/call-ids.ts";
 import type { AssistantMessage, FinishReason, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/think-tags.ts";
-import { hasInlineThinking, hasOpenScratchpad, inlineThinking, takeIn, visibleText } from "./assistant-message.ts";
+import {
+  hasInlineThinking,
+  hasOpenScratchpad,
+  hasThought,
+  joinReplayItems,
+  takeIn,
+  thoughtOf,
+  visibleText,
+} from "./assistant-message.ts";
 import {
   acceptBatch,
   type CheckedCall,
@@ -11,7 +19,6 @@ import {
   rejectArguments,
   rejectNames,
 } from "./call-checks.ts";
-import { hasReasoning } from "./hygiene/sanitize-api.ts";
 import {
   answerFromResults,
   callAgainAfterLoss,
@@ -115,7 +122,7 @@ export class AnswerJudge {
     if (hasOpenScratchpad(message)) return this.#judgeScratchpad(answer);
     const text = visibleText(message);
     if (finishReason === "length" && text.trim() !== "") return this.#goOn(text, answer);
-    if (finishReason === "length" && thought(message)) return this.#thinkingAteTheAnswer(answer);
+    if (finishReason === "length" && hasThought(message)) return this.#thinkingAteTheAnswer(answer);
     if (text.trim() === "" && this.#draft === "" && this.#interims.length === 0)
       return this.#judgeEmpty(answer, history);
     return this.#final(text, answer);
@@ -264,12 +271,12 @@ export class AnswerJudge {
       this.#scaffold = [{ role: "assistant", content: "(empty)" }, answerFromResults];
       return { type: "again", why: "the answer after the tools was empty" };
     }
-    if (thought(message) && this.#counts.thoughts < MOST_THOUGHTS) {
+    if (hasThought(message) && this.#counts.thoughts < MOST_THOUGHTS) {
       this.#counts.thoughts++;
       this.#scaffold = [...this.#scaffold.filter((one) => one.role === "user" || one.content), thoughtOf(message)];
       return { type: "again", why: "the model thought but said nothing" };
     }
-    if (!thought(message) && this.#counts.empty < MOST_EMPTY) {
+    if (!hasThought(message) && this.#counts.empty < MOST_EMPTY) {
       const pause = ++this.#counts.empty;
       return { type: "again", why: "the model returned nothing", pause };
     }
@@ -321,26 +328,6 @@ export class AnswerJudge {
 function withId(call: ToolCall, index: number): ToolCall {
   if (call.id.trim() !== "") return call;
   return { ...call, id: deterministicCallId(call.function.name, call.function.arguments, index) };
-}
-
-function thought(message: AssistantMessage): boolean {
-  return hasReasoning(message) || hasInlineThinking(message);
-}
-
-/** A thought without words, in the shape in which it can be handed back. */
-function thoughtOf(message: AssistantMessage): AssistantMessage {
-  const reasoning = message.reasoning ?? inlineThinking(message.content ?? "");
-  return { ...message, content: "", reasoning, reasoning_content: message.reasoning_content ?? reasoning };
-}
-
-function joinReplayItems(after: AssistantMessage, interim: AssistantMessage): AssistantMessage {
-  const reasoning = [...(interim.codex_reasoning_items ?? []), ...(after.codex_reasoning_items ?? [])];
-  const items = [...(interim.codex_message_items ?? []), ...(after.codex_message_items ?? [])];
-  return {
-    ...after,
-    ...(reasoning.length > 0 ? { codex_reasoning_items: reasoning } : {}),
-    ...(items.length > 0 ? { codex_message_items: items } : {}),
-  };
 }
 
 /** The text that came together with nothing but housekeeping calls was the answer; the model had no more to say. */

@@ -30,6 +30,13 @@ export function interruptedEnding(exitReason: string, sentence: string): Ending 
   return { exitReason, finalText: sentence, kind: "interrupted" };
 }
 
+export function interruptedWaiting(seconds: number): Ending {
+  return interruptedEnding(
+    "interrupted_during_api_call",
+    `Operation interrupted: waiting for model response (${seconds}s elapsed).`,
+  );
+}
+
 export interface TurnFacts {
   readonly apiCalls: number;
   /** The turn ended before its limit. */

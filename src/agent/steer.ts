@@ -1,5 +1,6 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
 import type { ToolMessage } from "../llm/messages.ts";
+import type { Entry } from "./transcript.ts";
 
 export const STEER_OPEN =
   "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]";
@@ -14,6 +15,15 @@ export function withSteer(message: ToolMessage, text: string): ToolMessage {
   const block = formatSteer(text);
   if (typeof message.content === "string") return { ...message, content: message.content + block };
   return { ...message, content: [...message.content, { type: "text", text: block.trimStart() }] };
+}
+
+/** The last result of a batch carries the block; what its row says carries it too. */
+export function steerLast(entries: readonly Entry[], text: string): readonly Entry[] {
+  return entries.map((entry, index) => {
+    if (index !== entries.length - 1 || entry.message.role !== "tool") return entry;
+    const stored = entry.stored?.role === "tool" ? { stored: withSteer(entry.stored, text) } : {};
+    return { message: withSteer(entry.message, text), ...stored };
+  });
 }
 
 /** A copy of a marker inside tool output is no marker any more: its first bracket becomes a parenthesis. */

@@ -233,6 +233,28 @@ test("every call gets the run it belongs to and what it may use", async () => {
   assert.deepEqual([...(ctx?.toolNames ?? [])], ["look"]);
 });
 
+test("a file that was not written is named below the answer, unless it was written in the end", async () => {
+  const gate = new ScriptedGate(
+    {
+      calls: [
+        { name: "write_file", args: { path: "a", content: "x" } },
+        { name: "write_file", args: { path: "b", content: "x" } },
+      ],
+    },
+    { calls: [{ name: "write_file", args: { path: "/work/b", content: "y" } }] },
+    { text: "Both are written." },
+  );
+  const tools = {
+    write_file: ({ path }: Readonly<Record<string, unknown>>) =>
+      path === "/work/b" ? '{"success":true}' : '{"error":"permission denied"}',
+  };
+  const { outcome, events } = await play(rigAgent({ gate, tools }), "go");
+  assert.equal(outcome.finalText, "Both are written.\n\n⚠ Not written in this turn:\n- /work/a: permission denied");
+  assert.equal(outcome.messages.at(-1)?.content, "Both are written.");
+  const shown = events.flatMap((event) => (event.type === "text" ? [event.delta] : [])).join("");
+  assert.equal(shown, outcome.finalText);
+});
+
 // --- questions
 
 const approval: Question = {

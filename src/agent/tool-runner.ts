@@ -26,6 +26,8 @@ export interface ToolRunnerOptions {
   /** The model takes pictures. */
   readonly images: boolean;
   readonly emit: (event: AgentEventBody) => void;
+  /** Told about every call that came to an end. */
+  readonly onFinished: (call: HookedCall, result: string, failed: boolean) => void;
   readonly contextFor: (call: CallFacts) => ToolContext;
 }
 
@@ -94,12 +96,14 @@ export class ToolRunner {
     const ms = Math.round(performance.now() - began);
 
     if (outcome.type === "abandoned") {
+      this.#options.onFinished(hooked, outcome.text, true);
       emit({ type: "tool_end", call: view, result: outcome.text, ms, failed: true });
       return { call, content: outcome.text, appendix: "", stub: true };
     }
     const finished = await this.#finish(call, hooked, outcome, ms);
     const shown = textOfParts(wrapUntrusted(name, finished.content));
     const diff = this.#options.ports.redact(diffs.join(""));
+    this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return finished;
   }

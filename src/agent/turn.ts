@@ -1,32 +1,26 @@
 // One turn, from the user's words to the model's answer.
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
-import type { RunContext } from "../tools/context.ts";
 import { orAbandon } from "./abandon.ts";
 import { type Asked, type Asking, askModel, pause } from "./ask-model.ts";
-import { createAsk } from "./asking.ts";
-import type { IterationBudget } from "./budget.ts";
 import type { Conversation } from "./conversation.ts";
-import type { AgentEventBody, TurnOutcome, UserInput } from "./events.ts";
+import type { TurnOutcome, UserInput } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding } from "./failure.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
-import { AnswerJudge, type Verdict } from "./judge.ts";
+import type { Verdict } from "./judge.ts";
 import { answerAtLimit } from "./loop-notes.ts";
-import { type Ending, failedEnding, interruptedEnding, makeOutcome, partialEnding } from "./outcome.ts";
+import {
+  type Ending,
+  failedEnding,
+  interruptedEnding,
+  interruptedWaiting,
+  makeOutcome,
+  partialEnding,
+} from "./outcome.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
-import { makeRunContext, toolContexts } from "./run-context.ts";
-import { formatSteer, withSteer } from "./steer.ts";
-import { ToolRunner } from "./tool-runner.ts";
+import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";
-
-export interface TurnOptions {
-  readonly signal: AbortSignal;
-  readonly budget: IterationBudget;
-  readonly emit: (event: AgentEventBody) => void;
-  readonly notify: (text: string) => void;
-  /** What the interrupt said, if there was one. */
-  readonly interruptMessage: () => string | undefined;
-}
+import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
 
 const MOST_DEFECTS = 3;
 const PREPARE_GRACE_MS = 250;
@@ -55,9 +49,7 @@ function brokenEnding({ options }: Conversation, error: unknown): Ending {
 class Turn {
   readonly #conversation: Conversation;
   readonly #options: TurnOptions;
-  readonly #judge: AnswerJudge;
-  readonly #run: RunContext;
-  readonly #tools: ToolRunner;
+  readonly #kit: TurnKit;
   #system = "";
   #user: UserEntry;
   #sessionId: string;
@@ -71,39 +63,8 @@ class Turn {
     this.#conversation = conversation;
     this.#user = user;
     this.#options = options;
-    const { tools, ports, limits, session } = conversation.options;
-    const { target, maxTokens } = conversation.model;
-    const { signal, emit, notify } = options;
-    const { sessionId } = conversation.transcript;
-    this.#sessionId = sessionId;
-    this.#judge = new AnswerJudge({
-      names: tools.names,
-      requestedCap: maxTokens,
-      maxChildren: limits.maxConcurrentChildren ?? 3,
-      redact: (text) => ports.redact(text),
-    });
-    this.#run = makeRunContext(conversation.options, { sessionId, turn: conversation.turns, signal });
-    const ask = createAsk({
-      interactive: session.interactive,
-      signal,
-      clock: ports.clock,
-      timeoutMs: (question) => ports.askTimeoutMs?.(question),
-      emit,
-    });
-    const contextOf = toolContexts(conversation.options, this.#run, {
-      ask,
-      contextLength: target.contextLength,
-      notify,
-    });
-    this.#tools = new ToolRunner({
-      tools,
-      ports,
-      run: this.#run,
-      ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
-      images: conversation.takesImages,
-      emit,
-      contextFor: contextOf,
-    });
+    this.#sessionId = conversation.transcript.sessionId;
+    this.#kit = equipTurn(conversation, options);
   }
 
   /** Never rejects. When it resolves, the turn's last row is stored. */
@@ -117,7 +78,7 @@ class Turn {
   }
 
   async #prepare(input: UserInput): Promise<void> {
-    this.#user = await recallFor(this.#conversation, this.#user, input, this.#run);
+    this.#user = await recallFor(this.#conversation, this.#user, input, this.#kit.run);
     this.#system = await this.#conversation.systemPrompt();
   }
 
@@ -144,12 +105,13 @@ class Turn {
   async #iterate(): Promise<Ending | null> {
     await this.#followSession();
     await this.#deliverSteer();
-    const { scaffold, outputCap } = this.#judge;
+    const { scaffold, outputCap } = this.#kit.judge;
     this.#freshTool = null;
     const asked = await askModel(this.#asking, { scaffold, outputCap });
-    if (asked.type === "interrupted") return waitingInterrupted(asked.seconds);
+    if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
     if (asked.type === "failed") return this.#failed(asked);
-    const verdict = asked.type === "lost" ? this.#judge.judgeLost(asked) : this.#judge.judge(asked, this.#messages);
+    const verdict =
+      asked.type === "lost" ? this.#kit.judge.judgeLost(asked) : this.#kit.judge.judge(asked, this.#messages);
     return this.#act(verdict, asked);
   }
 
@@ -188,7 +150,7 @@ class Turn {
         this.#endText(verdict.message, asked, "interim");
         await this.#append([{ message: verdict.message }]);
         this.#previousTools = verdict.calls.map((call) => call.function.name);
-        await this.#appendResults(await this.#tools.runBatch(verdict.calls));
+        await this.#appendResults(await this.#kit.tools.runBatch(verdict.calls));
         if (this.#previousTools.every((name) => name === "execute_code")) this.#options.budget.refund();
         return null;
       }
@@ -217,13 +179,13 @@ class Turn {
   async #answerAtLimit(): Promise<Ending> {
     const { budget } = this.#options;
     const exitReason = `max_iterations_reached(${this.#apiCalls}/${budget.max})`;
-    const scaffold = [...this.#judge.scaffold, answerAtLimit(budget.max)];
+    const scaffold = [...this.#kit.judge.scaffold, answerAtLimit(budget.max)];
     for (let attempt = 1; attempt <= 2; attempt++) {
       const asked = await askModel(this.#asking, { scaffold, toolChoice: "none" });
-      if (asked.type === "interrupted") return waitingInterrupted(asked.seconds);
+      if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
       if (asked.type !== "answer") break;
       const { tool_calls: _, ...message } = asked.message;
-      const verdict = this.#judge.judge({ ...asked, message, finishReason: "stop" }, []);
+      const verdict = this.#kit.judge.judge({ ...asked, message, finishReason: "stop" }, []);
       if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
     }
     return partialEnding(
@@ -282,15 +244,24 @@ class Turn {
   }
 
   #outcome(ending: Ending): TurnOutcome {
-    const { budget, emit, interruptMessage } = this.#options;
-    const { kind, finalText, streamed = false } = ending;
-    if (finalText !== null && (kind === "answered" || kind === "partial"))
-      emit({ type: "text_end", text: finalText, kind: "final", streamed });
-    return makeOutcome(this.#conversation, ending, {
-      apiCalls: this.#apiCalls,
-      withinBudget: budget.used < budget.max,
-      interruptMessage: interruptMessage(),
-    });
+    const { budget, interruptMessage } = this.#options;
+    const finalText = this.#endFinalText(ending);
+    return makeOutcome(
+      this.#conversation,
+      { ...ending, finalText },
+      { apiCalls: this.#apiCalls, withinBudget: budget.used < budget.max, interruptMessage: interruptMessage() },
+    );
+  }
+
+  /** What failed to be written is said below the answer; the history keeps the answer alone. */
+  #endFinalText({ kind, finalText, streamed = false }: Ending): string | null {
+    const { emit } = this.#options;
+    if (finalText === null || (kind !== "answered" && kind !== "partial")) return finalText;
+    const footer = this.#kit.run.config.display.file_mutation_verifier ? this.#kit.mutations.footer() : null;
+    const text = footer === null ? finalText : `${finalText}\n\n${footer}`;
+    if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });
+    emit({ type: "text_end", text, kind: "final", streamed });
+    return text;
   }
 
   // --- shared
@@ -301,7 +272,7 @@ class Turn {
 
   get #asking(): Asking {
     const { session } = this.#conversation.options;
-    const { turn } = this.#run;
+    const { turn } = this.#kit.run;
     const { sessionId } = this.#conversation.transcript;
     const purpose = {
       task: session.task ?? "main",
@@ -326,19 +297,4 @@ class Turn {
   #emptyPause(times: number): number {
     return emptyAnswerDelayMs(times, this.#conversation.options.ports.clock);
   }
-}
-
-function steerLast(entries: readonly Entry[], text: string): readonly Entry[] {
-  return entries.map((entry, index) => {
-    if (index !== entries.length - 1 || entry.message.role !== "tool") return entry;
-    const stored = entry.stored?.role === "tool" ? { stored: withSteer(entry.stored, text) } : {};
-    return { message: withSteer(entry.message, text), ...stored };
-  });
-}
-
-function waitingInterrupted(seconds: number): Ending {
-  return interruptedEnding(
-    "interrupted_during_api_call",
-    `Operation interrupted: waiting for model response (${seconds}s elapsed).`,
-  );
 }

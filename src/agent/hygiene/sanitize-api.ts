@@ -73,11 +73,24 @@ function pairCalls(messages: readonly Message[]): readonly Message[] {
       results.push(next);
       index++;
     }
-    paired.push(...pairRun(message, message.tool_calls, results, used));
+    if (isPaired(message.tool_calls, results, used)) paired.push(message, ...results);
+    else paired.push(...pairRun(message, message.tool_calls, results, used));
   }
   return paired.length === messages.length && paired.every((message, at) => message === messages[at])
     ? messages
     : paired;
+}
+
+/** The usual case, told cheaply: each call with its own result, in order, under a new id. Takes the ids when it is so. */
+function isPaired(calls: readonly ToolCall[], results: readonly ToolMessage[], used: Set<string>): boolean {
+  if (calls.length !== results.length) return false;
+  const fits = calls.every((call, index) => idOf(call) === results[index]?.tool_call_id && !used.has(idOf(call)));
+  if (!fits) return false;
+  const before = used.size;
+  for (const call of calls) used.add(idOf(call));
+  if (used.size === before + calls.length) return true;
+  for (const call of calls) used.delete(idOf(call));
+  return false;
 }
 
 function pairRun(

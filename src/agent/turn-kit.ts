@@ -1,0 +1,61 @@
+// What a turn works with: who it runs for, who judges the answers, who runs the tools.
+import type { RunContext } from "../tools/context.ts";
+import { createAsk } from "./asking.ts";
+import type { IterationBudget } from "./budget.ts";
+import type { Conversation } from "./conversation.ts";
+import type { AgentEventBody } from "./events.ts";
+import { FileMutations } from "./file-mutations.ts";
+import { AnswerJudge } from "./judge.ts";
+import { makeRunContext, toolContexts } from "./run-context.ts";
+import { ToolRunner } from "./tool-runner.ts";
+
+export interface TurnOptions {
+  readonly signal: AbortSignal;
+  readonly budget: IterationBudget;
+  readonly emit: (event: AgentEventBody) => void;
+  readonly notify: (text: string) => void;
+  /** What the interrupt said, if there was one. */
+  readonly interruptMessage: () => string | undefined;
+}
+
+export interface TurnKit {
+  readonly run: RunContext;
+  readonly judge: AnswerJudge;
+  readonly tools: ToolRunner;
+  readonly mutations: FileMutations;
+}
+
+export function equipTurn(conversation: Conversation, { signal, emit, notify }: TurnOptions): TurnKit {
+  const { tools, ports, limits, session } = conversation.options;
+  const { target, maxTokens } = conversation.model;
+  const { sessionId } = conversation.transcript;
+  const run = makeRunContext(conversation.options, { sessionId, turn: conversation.turns, signal });
+  const ask = createAsk({
+    interactive: session.interactive,
+    signal,
+    clock: ports.clock,
+    timeoutMs: (question) => ports.askTimeoutMs?.(question),
+    emit,
+  });
+  const mutations = new FileMutations(() => ports.environment.cwd);
+  return {
+    run,
+    mutations,
+    judge: new AnswerJudge({
+      names: tools.names,
+      requestedCap: maxTokens,
+      maxChildren: limits.maxConcurrentChildren ?? 3,
+      redact: (text) => ports.redact(text),
+    }),
+    tools: new ToolRunner({
+      tools,
+      ports,
+      run,
+      ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
+      images: conversation.takesImages,
+      emit,
+      onFinished: (call, result, failed) => mutations.record(call, result, failed),
+      contextFor: toolContexts(conversation.options, run, { ask, contextLength: target.contextLength, notify }),
+    }),
+  };
+}
