@@ -2,15 +2,16 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { priceOf } from "../llm/catalogue/prices.ts";
-import { embeddedFetch } from "../llm/demo/demo-fetch.ts";
+import { embeddedFetch } from "../llm/demo/embedded-fetch.ts";
 import { createGate } from "../llm/gate/create-gate.ts";
 import type { ModelGate } from "../llm/gate.ts";
 import { createWire } from "../llm/wires/create.ts";
+import { createModelFetch } from "../llm/wires/model-fetch.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
 export function openGate(home: OpenHome, store: SessionStore, clock: Clock): ModelGate {
   const log = home.log.child("llm");
-  const fetch = embeddedFetch(globalThis.fetch);
+  const fetch = embeddedFetch(createModelFetch());
   return createGate({
     ledger: store,
     caps: () => home.config().budget,

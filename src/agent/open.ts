@@ -14,7 +14,7 @@ import { type ChosenModel, chooseTarget, demoNote, modelConfig, switchTarget } f
 import { promptSource } from "./open-prompt.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, ModelChoice } from "./options.ts";
-import { findSession, type ResumedSession } from "./resume.ts";
+import { type ResumedSession, resumeSession } from "./resume.ts";
 
 /** What a door wants to talk with, and how. */
 export interface AgentWish {
@@ -83,7 +83,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const { home, clock } = wish;
   const config = home.config();
   const store = await wish.store();
-  const found = wish.resume ? await findSession(wish.resume.name, store) : null;
+  tidyUp(store, home);
+  const found = wish.resume ? await resumeSession(wish.resume.name, store) : null;
   const sessionId = found?.id ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
   const chosen = await chooseTarget(home, {
@@ -139,13 +140,26 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   return new Opened(agent, { wish, store, chosen, toolNames, notes, found, guard, processes });
 }
 
+/** Old conversations go when the user wants it so; it never delays the one that is opened. */
+function tidyUp(store: SessionStore, home: OpenHome): void {
+  const { sessions } = home.config();
+  if (!sessions.auto_prune) return;
+  store
+    .autoPrune({
+      retentionDays: sessions.retention_days,
+      minIntervalHours: sessions.min_interval_hours,
+      vacuum: sessions.vacuum_after_prune,
+    })
+    .catch((error) => home.log.warn("old sessions could not be pruned", error));
+}
+
 interface Parts {
   readonly wish: AgentWish;
   readonly store: SessionStore;
   readonly chosen: ChosenModel;
   readonly toolNames: readonly string[];
   readonly notes: readonly string[];
-  readonly found: Awaited<ReturnType<typeof findSession>> | null;
+  readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly guard: { yolo: boolean };
   readonly processes: OpenAgent["processes"];
 }

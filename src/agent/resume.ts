@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { UserError } from "../kit/user-error.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import { findLatest, findSession } from "../sessions/resolve.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
 export interface ResumedSession {
@@ -28,8 +29,13 @@ export class SessionNotFoundError extends UserError {
 }
 
 /** Null: there is no conversation yet, a new one begins. A name that leads nowhere is an error. */
-export async function findSession(name: string | null, store: SessionStore): Promise<FoundSession | null> {
-  const asked = name === null ? await latest(store) : await resolve(name, store);
+export async function resumeSession(name: string | null, store: SessionStore): Promise<FoundSession | null> {
+  const asked = name === null ? await findLatest(store) : await findSession(store, name);
+  if (asked === null && name !== null) {
+    throw new SessionNotFoundError(
+      `No conversation has the id or title "${name}". "hermes sessions list" shows what there is.`,
+    );
+  }
   if (asked === null) return null;
   const id = await store.resumeTarget(asked);
   const [session, history] = await Promise.all([store.get(id), store.load(id)]);
@@ -48,25 +54,6 @@ export async function findSession(name: string | null, store: SessionStore): Pro
     },
     notes: session.cwd !== null && !cwdExists ? [`The folder of this conversation is gone: ${session.cwd}`] : [],
   };
-}
-
-async function latest(store: SessionStore): Promise<string | null> {
-  const [session] = await store.list({
-    sources: ["cli", "tui"],
-    limit: 1,
-    orderByLastActive: true,
-    minMessageCount: 1,
-  });
-  return session?.id ?? null;
-}
-
-async function resolve(name: string, store: SessionStore): Promise<string> {
-  const exact = await store.get(name);
-  const id = exact?.id ?? (await store.resolveTitle(name)) ?? (await store.resolveId(name));
-  if (id) return id;
-  throw new SessionNotFoundError(
-    `No conversation has the id or title "${name}". "hermes sessions list" shows what there is.`,
-  );
 }
 
 async function isDirectory(path: string): Promise<boolean> {

@@ -110,6 +110,9 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
           journalMode: home.config().database.journal_mode,
           log: home.log.child("sessions"),
           clock: systemClock,
+          sessionsDir: home.paths.sessionsDir,
+          slowSearchMs: Number(home.env("HERMES_SEARCH_SLOW_MS")) || 1000,
+          onBusy: () => io.err("hermes: waiting for another hermes process to release the database ...\n"),
         });
         closers.push(() => store.close());
         return store;

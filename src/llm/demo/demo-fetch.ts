@@ -4,13 +4,6 @@ import { type Envelope, streamedAnswer, wholeAnswer } from "./stream.ts";
 
 export const DEMO_WINDOW = 128_000;
 
-type Fetch = typeof globalThis.fetch;
-
-/** Sends `demo:` addresses to the embedded model and everything else on. */
-export function embeddedFetch(fetch: Fetch): Fetch {
-  return (input, init) => (urlOf(input).startsWith("demo:") ? demoFetch(input, init) : fetch(input, init));
-}
-
 export async function demoFetch(
   input: string | URL | Request,
   init?: { method?: string; body?: unknown; signal?: AbortSignal | null },

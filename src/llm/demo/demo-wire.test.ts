@@ -10,7 +10,7 @@ import { demoRuntime } from "../providers/resolve.ts";
 import { targetFor } from "../providers/target.ts";
 import type { ModelEvent, ToolDefinition } from "../wire.ts";
 import { createWire } from "../wires/create.ts";
-import { embeddedFetch } from "./demo-fetch.ts";
+import { embeddedFetch } from "./embedded-fetch.ts";
 
 const none = { usd: null, tokens: null };
 const caps: Caps = { call: none, session: none, job: none, day: none };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { demoFetch, embeddedFetch } from "./demo-fetch.ts";
+import { demoFetch } from "./demo-fetch.ts";
+import { embeddedFetch } from "./embedded-fetch.ts";
 import { type Intent, intentOf } from "./intents.ts";
 
 const ALL_TOOLS = ["terminal", "search_files", "read_file", "memory", "session_search", "skill_manage"];
@@ -212,8 +213,8 @@ test("only demo addresses are answered inside; the rest go on", async () => {
     sent.push(String(input));
     return new Response("outside");
   });
-  assert.equal(JSON.parse(await (await fetch("demo:/v1/models")).text()).data[0].context_length, 128_000);
-  assert.equal(await (await fetch("https://example.com/demo:/v1")).text(), "outside");
+  assert.equal(JSON.parse(await (await fetch("demo:/v1/models", {})).text()).data[0].context_length, 128_000);
+  assert.equal(await (await fetch("https://example.com/demo:/v1", {})).text(), "outside");
   assert.deepEqual(sent, ["https://example.com/demo:/v1"]);
 });
 
