@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aRequest, aTarget } from "../../test/support/model-target.ts";
+import { classifyApiError } from "../llm/errors/classify.ts";
+import type { ModelError, ModelRequest } from "../llm/wire.ts";
+import { Lessons } from "./lessons.ts";
+
+const schema = {
+  type: "object",
+  properties: { when: { type: "string", format: "date", pattern: "^x" }, pattern: { type: "string" } },
+};
+const request = aRequest(aTarget("chat_completions"), {
+  maxTokens: 100,
+  overrides: { seed: 1 },
+  tools: [{ type: "function", function: { name: "t", description: "d", parameters: schema } }],
+  messages: [
+    { role: "assistant", content: "x", reasoning_details: [{ signature: "s" }], anthropic_content_blocks: [1] },
+  ],
+});
+
+function taught(error: ModelError): {
+  readonly lessons: Lessons;
+  readonly said: string | null;
+  readonly next: ModelRequest;
+} {
+  const lessons = new Lessons();
+  const said = lessons.learn(error, classifyApiError(error), request);
+  return { lessons, said, next: lessons.apply(request) };
+}
+
+test("a destination that refused nothing gets the request as it is", () => {
+  assert.deepEqual(new Lessons().apply(request), request);
+});
+
+const cases: readonly [name: string, error: ModelError, check: (next: ModelRequest) => void][] = [
+  [
+    "an unsupported parameter is left out, the caller's own overrides stay",
+    { status: 400, message: "Unsupported parameter: 'temperature' is not supported with this model." },
+    (next) => assert.deepEqual(next.overrides, { temperature: undefined, seed: 1 }),
+  ],
+  [
+    "the other name of the output cap takes over",
+    { status: 400, message: "Unsupported parameter: 'max_tokens' is not supported with this model." },
+    (next) => assert.deepEqual(next.overrides, { max_tokens: undefined, max_completion_tokens: 100, seed: 1 }),
+  ],
+  [
+    "thinking that the server no longer accepts goes",
+    { status: 400, message: "messages.1: `thinking` blocks: invalid signature" },
+    (next) => assert.deepEqual(next.messages, [{ role: "assistant", content: "x" }]),
+  ],
+  [
+    "stored reasoning that the server no longer accepts goes",
+    { status: 400, message: "invalid_encrypted_content: could not be verified" },
+    (next) => assert.equal(next.replay?.codexItems, false),
+  ],
+  [
+    "a server that cannot stream is not asked to",
+    { status: 400, message: "stream mode is not supported by this deployment" },
+    (next) => assert.equal(next.stream, false),
+  ],
+  [
+    "patterns and formats go from schemas, a property of that name stays",
+    { status: 400, message: "error parsing grammar: unexpected token" },
+    (next) =>
+      assert.deepEqual(next.tools[0]?.function.parameters, {
+        type: "object",
+        properties: { when: { type: "string" }, pattern: { type: "string" } },
+      }),
+  ],
+];
+
+for (const [name, error, check] of cases) {
+  test(`${name}, and the same refusal teaches nothing twice`, () => {
+    const { lessons, said, next } = taught(error);
+    assert.notEqual(said, null);
+    check(next);
+    assert.equal(lessons.learn(error, classifyApiError(error), request), null);
+  });
+}
+
+test("a refusal that says nothing of the kind teaches nothing", () => {
+  assert.equal(taught({ status: 401, message: "invalid api key" }).said, null);
+  assert.equal(taught({ status: 503, message: "streaming is not supported right now" }).said, null);
+  assert.equal(taught({ status: 400, message: "this model does not support image input" }).said, null);
+});
