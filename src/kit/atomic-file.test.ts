@@ -33,6 +33,15 @@ test("an existing file keeps its mode unless another is asked for", async () => 
   assert.equal(await modeOf(path), 0o600);
 });
 
+test("a mode for new files leaves existing ones alone", async () => {
+  const path = join(dir, "born-private");
+  await writeFileAtomic(path, "1", { newMode: 0o600 });
+  assert.equal(await modeOf(path), 0o600);
+  await chmod(path, 0o640);
+  await writeFileAtomic(path, "2", { newMode: 0o600 });
+  assert.equal(await modeOf(path), 0o640);
+});
+
 test("a symlink survives and its target is replaced", async () => {
   const target = join(dir, "target");
   const link = join(dir, "link");

@@ -1,9 +1,13 @@
-import { chmod, chown, type FileHandle, open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import { chmod, chown, copyFile, type FileHandle, open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 export interface AtomicWriteOptions {
   /** Mode of the file from now on. Without it an existing file keeps its mode and a new one gets 0666 minus the umask. */
   readonly mode?: number;
+  /** Mode of a file that was not there before; an existing one keeps its own. */
+  readonly newMode?: number;
+  /** How names of temporary files begin; they stand beside the target and end in `.tmp`. */
+  readonly temporaryPrefix?: string;
 }
 
 /** A write that did not happen; the old file is as it was. `code` is the system's (ENOSPC, EACCES, ...). */
@@ -33,8 +37,8 @@ export async function writeFileAtomic(
   try {
     const target = await throughLinks(path);
     const old = await statOrNull(target);
-    const mode = options.mode ?? (old ? old.mode & 0o7777 : undefined);
-    const opened = await openTemporary(target, mode ?? 0o666);
+    const mode = options.mode ?? (old ? old.mode & 0o7777 : options.newMode);
+    const opened = await openTemporary(target, mode ?? 0o666, options.temporaryPrefix ?? ".");
     temporary = opened.path;
     try {
       await opened.file.writeFile(data);
@@ -47,7 +51,7 @@ export async function writeFileAtomic(
     if (old && (old.uid !== made.uid || old.gid !== made.gid)) {
       await chown(temporary, old.uid, old.gid).catch(() => undefined); // only root may give files away
     }
-    await rename(temporary, target);
+    await replace(temporary, target);
     temporary = undefined;
     await syncDirectory(dirname(target));
   } catch (error) {
@@ -74,14 +78,36 @@ async function throughLinks(path: string): Promise<string> {
 
 let serial = 0;
 
-async function openTemporary(target: string, mode: number): Promise<{ path: string; file: FileHandle }> {
+async function openTemporary(
+  target: string,
+  mode: number,
+  prefix: string,
+): Promise<{ path: string; file: FileHandle }> {
   for (;;) {
-    const path = join(dirname(target), `.${basename(target)}.${process.pid}.${serial++}.tmp`);
+    const path = join(dirname(target), `${prefix}${basename(target)}.${process.pid}.${serial++}.tmp`);
     try {
       return { path, file: await open(path, "wx", mode) };
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error; // left over by a killed process that had our number
     }
+  }
+}
+
+/** A file that is a mount point of its own (as in containers) cannot be renamed over; its bytes are replaced in place. */
+async function replace(temporary: string, target: string): Promise<void> {
+  try {
+    await rename(temporary, target);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code !== "EBUSY" && code !== "EXDEV") throw error;
+    await copyFile(temporary, target);
+    const file = await open(target, "r+");
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rm(temporary, { force: true });
   }
 }
 

@@ -79,17 +79,20 @@ export interface StateKey<T> {
   dispose?(value: T): void | Promise<void>;
 }
 
+/**
+ * The memory store of the agent.
+ *
+ * - `apply` takes the arguments of a memory call as the model wrote them; the store checks them.
+ * - It never rejects for what a model or a disk did: the result says so.
+ */
 export interface MemoryPort {
-  apply(request: {
-    readonly target: "memory" | "user";
-    readonly operations: readonly MemoryOperation[];
-  }): Promise<Readonly<Record<string, unknown>>>;
+  apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<object>;
 }
 
-export interface MemoryOperation {
-  readonly action: "add" | "replace" | "remove";
-  readonly content?: string;
-  readonly oldText?: string;
-}
+/** What a memory write is told about its run: who writes, and whom to ask. */
+export type MemoryRun = Pick<
+  ToolContext,
+  "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal"
+>;
 
 export type { TextOrigin };

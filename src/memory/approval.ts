@@ -1,0 +1,123 @@
+// Memory writes that need the user's leave: asked for on the spot where that is possible, else kept until the user decides.
+import type { Logger } from "../home/log.ts";
+import type { Clock } from "../kit/clock.ts";
+import { truncateCodePoints } from "../kit/code-points.ts";
+import { stageWrite } from "../safety/pending-writes.ts";
+import type { Ask } from "../safety/questions.ts";
+import { FILE_NAMES } from "./format.ts";
+import type { MemoryRequest, Operation } from "./request.ts";
+import { fail, type MemoryResult } from "./results.ts";
+import type { MemoryAuthor, MemoryStore } from "./store.ts";
+
+/** The run a memory call belongs to. */
+export interface MemoryRun {
+  readonly origin: string;
+  readonly sessionId: string;
+  readonly turn: number;
+  readonly platform: string;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  readonly ask: Ask;
+  readonly signal: AbortSignal;
+}
+
+interface ApprovalOptions {
+  readonly store: MemoryStore;
+  readonly pendingDir: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createApproval({ store, pendingDir, clock, log }: ApprovalOptions) {
+  const trustedSessions = new Set<string>();
+
+  /** Only a write that would work and would change something is worth a question. */
+  async function write(
+    args: Readonly<Record<string, unknown>>,
+    author: MemoryAuthor,
+    run: MemoryRun,
+  ): Promise<MemoryResult> {
+    const request = await store.accept(args);
+    if ("code" in request) return request;
+    const outlook = await store.rehearse(request);
+    if (typeof outlook !== "string") return outlook;
+    if (outlook === "nothing") return store.carryOut(request, author);
+
+    const asked = author.origin === "foreground" && run.interactive;
+    const choice = asked ? await askFor(request, run) : "stage";
+    if (choice === "write") return store.carryOut(request, author);
+    if (choice === "deny") return fail("denied", "The user refused this memory write. Do not try it again.");
+    return stage(request, author);
+  }
+
+  async function askFor(request: MemoryRequest, run: MemoryRun): Promise<"write" | "deny" | "stage"> {
+    if (trustedSessions.has(run.sessionId)) return "write";
+    try {
+      const question = {
+        kind: "approval",
+        command: request.operations.map(describe).join("\n\n"),
+        description: `write to memory (${FILE_NAMES[request.target]})`,
+        patternKey: "memory_write",
+        allowAlways: false,
+      } as const;
+      const { choice, timedOut } = await run.ask(question, run.signal);
+      if (choice === "session") trustedSessions.add(run.sessionId);
+      if (choice === "once" || choice === "session") return "write";
+      return choice === "deny" && !timedOut ? "deny" : "stage";
+    } catch (error) {
+      log.warn("the question about a memory write failed; the write waits", error);
+      return "stage";
+    }
+  }
+
+  async function stage(request: MemoryRequest, { origin }: MemoryAuthor): Promise<MemoryResult> {
+    try {
+      const { id } = await stageWrite(
+        pendingDir,
+        {
+          subsystem: "memory",
+          action: request.batch ? "batch" : (request.operations[0]?.action ?? "batch"),
+          summary: summarize(request),
+          origin,
+          payload: payloadOf(request),
+        },
+        clock,
+      );
+      return {
+        success: true,
+        staged: true,
+        pending_id: id,
+        message: "Not saved yet: the write waits for the user's approval (/memory pending shows it). Do not repeat it.",
+      };
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error);
+      return fail("write_failed", `The write needs the user's approval and could not be kept for it: ${cause}`);
+    }
+  }
+
+  return { write };
+}
+
+/** Full text: the user decides about what will stand in every prompt. */
+function describe(operation: Operation): string {
+  if (operation.action === "add") return `add:\n${operation.content}`;
+  if (operation.action === "remove") return `remove the entry with:\n${operation.oldText}`;
+  return `replace the entry with:\n${operation.oldText}\nby:\n${operation.content}`;
+}
+
+function summarize({ target, operations }: MemoryRequest): string {
+  const parts = operations.map((operation) => {
+    const text = operation.action === "remove" ? operation.oldText : operation.content;
+    return `${operation.action} ${JSON.stringify(truncateCodePoints(text, 80, "..."))}`;
+  });
+  return `${target}: ${parts.join("; ")}`;
+}
+
+function payloadOf({ target, batch, operations }: MemoryRequest): Record<string, unknown> {
+  const calls = operations.map((operation) => ({
+    action: operation.action,
+    ...("content" in operation ? { content: operation.content } : {}),
+    ...("oldText" in operation ? { old_text: operation.oldText } : {}),
+  }));
+  return batch ? { target, operations: calls } : { target, ...calls[0] };
+}

@@ -1,0 +1,123 @@
+// What the rest of the program gets of memory.
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import type { HomePaths } from "../home/paths.ts";
+import type { Clock } from "../kit/clock.ts";
+import { dropPendingWrite, listPendingWrites, type PendingWrite } from "../safety/pending-writes.ts";
+import { createApproval, type MemoryRun } from "./approval.ts";
+import { backUpMemoryFile, type Reading } from "./file.ts";
+import { FILE_NAMES, type MemoryTarget } from "./format.ts";
+import type { HistoryRecord } from "./history.ts";
+import { fail, type MemoryResult } from "./results.ts";
+import { type MemoryAuthor, type MemorySettings, type MemorySnapshot, MemoryStore } from "./store.ts";
+import { undoRecord } from "./undo.ts";
+
+export interface MemoryOptions {
+  readonly paths: HomePaths;
+  config(): Config;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly lockWaitMs?: number;
+}
+
+/** The memory of one agent; a review of its conversation shares it. */
+export interface Memory {
+  /** One of the two stores is switched on. Off: no tool, no guidance, no text. */
+  readonly enabled: boolean;
+  /** The texts for the system prompt, frozen since the last `reload`. */
+  snapshot(): MemorySnapshot;
+  /** Reads the files again and freezes a new snapshot: only for a prompt that is built anew. */
+  reload(): Promise<void>;
+  /** What the memory tool calls: checks, asks for leave where the user wants that, writes. */
+  readonly port: { apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<MemoryResult> };
+  /** The start of a user turn. The port notices a new turn by itself; this is for callers without one. */
+  resetFailures(): void;
+
+  /** A write that needs nobody's leave. */
+  write(args: Readonly<Record<string, unknown>>, author: MemoryAuthor): Promise<MemoryResult>;
+  /** A fresh look at a file. */
+  read(target: MemoryTarget): Promise<Reading>;
+  fileOf(target: MemoryTarget): string;
+  limitOf(target: MemoryTarget): number;
+  isEnabled(target: MemoryTarget): boolean;
+  /** Every change on record, oldest first. */
+  history(): Promise<readonly HistoryRecord[]>;
+  undo(record: HistoryRecord, author: MemoryAuthor): Promise<MemoryResult>;
+  /** Empties a store; the file as it was is kept at `backup`. */
+  clear(target: MemoryTarget, author: MemoryAuthor): Promise<{ result: MemoryResult; backup: string | null }>;
+
+  /** Writes that wait for leave, oldest first. */
+  pending(): Promise<readonly PendingWrite[]>;
+  /** Carries a waiting write out; it stays pending unless that succeeds. */
+  approve(write: PendingWrite): Promise<MemoryResult>;
+  reject(write: PendingWrite): Promise<void>;
+}
+
+/** Opens and loads. Never rejects: a memory that cannot be read is one without text, and its writes say what is wrong. */
+export async function openMemory(options: MemoryOptions): Promise<Memory> {
+  const { paths, clock, log } = options;
+  const settings = () => settingsOf(options.config());
+  const store = new MemoryStore({ ...options, settings });
+  const pendingDir = paths.at("pending", "memory");
+  const approval = createApproval({ store, pendingDir, clock, log });
+  let turn = "";
+
+  await store.load();
+  return {
+    get enabled() {
+      return store.isEnabled("memory") || store.isEnabled("user");
+    },
+    snapshot: () => store.snapshot,
+    reload: () => store.load(),
+    port: {
+      apply(args, run) {
+        const current = `${run.sessionId} ${run.turn}`;
+        if (current !== turn) store.resetFailures();
+        turn = current;
+        const author = authorOf(run);
+        return options.config().memory.write_approval ? approval.write(args, author, run) : store.write(args, author);
+      },
+    },
+    resetFailures: () => store.resetFailures(),
+    write: (args, author) => store.write(args, author),
+    read: (target) => store.read(target),
+    fileOf: (target) => store.fileOf(target),
+    limitOf: (target) => store.limitOf(target),
+    isEnabled: (target) => store.isEnabled(target),
+    history: () => store.history(),
+    undo: (record, author) => undoRecord(store, record, author),
+    clear: (target, author) => clear(store, target, author, clock),
+    pending: () => listPendingWrites(pendingDir),
+    async approve(write) {
+      const result = await store.write(write.payload, { origin: "approval" });
+      if (result.success) await dropPendingWrite(pendingDir, write.id);
+      return result;
+    },
+    reject: (write) => dropPendingWrite(pendingDir, write.id),
+  };
+}
+
+async function clear(store: MemoryStore, target: MemoryTarget, author: MemoryAuthor, clock: Clock) {
+  let backup: string | null = null;
+  const result = await store.change({ target, op: "reset", author }, async (_entries, text) => {
+    if (text === "") return fail("no_match", `${FILE_NAMES[target]} is empty already.`);
+    backup = await backUpMemoryFile(store.fileOf(target), clock);
+    return { entries: [], text: "", message: "All entries removed." };
+  });
+  return { result, backup };
+}
+
+function settingsOf({ memory }: Config): MemorySettings {
+  return {
+    memoryEnabled: memory.memory_enabled,
+    userEnabled: memory.user_profile_enabled,
+    memoryLimit: memory.memory_char_limit,
+    userLimit: memory.user_char_limit,
+  };
+}
+
+/** Whatever kind of run it is: only the review and the flush are told apart from the agent at work. */
+function authorOf({ origin, sessionId, turn, platform }: MemoryRun): MemoryAuthor {
+  const known = origin === "background_review" || origin === "flush" ? origin : "foreground";
+  return { origin: known, sessionId, turn, platform };
+}

@@ -1,0 +1,76 @@
+// Writes of the agent that wait for the user's leave: one file each, kept until they are let through or thrown away.
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { writeFileAtomic } from "../kit/atomic-file.ts";
+import type { Clock } from "../kit/clock.ts";
+
+const ID = /^[0-9a-f]{8}$/;
+
+const schema = z.looseObject({
+  id: z.string().regex(ID),
+  subsystem: z.enum(["memory", "skills"]),
+  action: z.string(),
+  summary: z.string(),
+  origin: z.string(),
+  /** Unix seconds. */
+  created_at: z.number(),
+  /** The arguments of the call, to be made again. */
+  payload: z.record(z.string(), z.unknown()),
+});
+
+export type PendingWrite = Readonly<z.infer<typeof schema>>;
+
+export type NewPendingWrite = Pick<PendingWrite, "subsystem" | "action" | "summary" | "origin" | "payload">;
+
+/** `dir` holds the waiting writes of one subsystem. Throws when the record cannot be kept. */
+export async function stageWrite(dir: string, write: NewPendingWrite, clock: Clock): Promise<PendingWrite> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const record = { id: await freeId(dir, clock), ...write, created_at: clock.now() / 1000 };
+  await writeFileAtomic(fileOf(dir, record.id), `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
+  return record;
+}
+
+/** Oldest first. Files that are no such record are left out. */
+export async function listPendingWrites(dir: string): Promise<readonly PendingWrite[]> {
+  const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  const ids = names.filter((name) => name.endsWith(".json")).map((name) => name.slice(0, -".json".length));
+  const records = await Promise.all(ids.map((id) => readPendingWrite(dir, id)));
+  return records.filter((record) => record !== null).sort((a, b) => a.created_at - b.created_at || compare(a.id, b.id));
+}
+
+export async function readPendingWrite(dir: string, id: string): Promise<PendingWrite | null> {
+  if (!ID.test(id)) return null;
+  try {
+    return schema.safeParse(JSON.parse(await readFile(fileOf(dir, id), "utf8"))).data ?? null;
+  } catch (error) {
+    if (error instanceof SyntaxError || (error instanceof Error && "code" in error && error.code === "ENOENT"))
+      return null;
+    throw error;
+  }
+}
+
+export async function dropPendingWrite(dir: string, id: string): Promise<void> {
+  if (ID.test(id)) await rm(fileOf(dir, id), { force: true });
+}
+
+function fileOf(dir: string, id: string): string {
+  return join(dir, `${id}.json`);
+}
+
+async function freeId(dir: string, clock: Clock): Promise<string> {
+  for (;;) {
+    const id = Math.floor(clock.random() * 2 ** 32)
+      .toString(16)
+      .padStart(8, "0");
+    const taken = await stat(fileOf(dir, id)).catch(() => null);
+    if (!taken) return id;
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
