@@ -1,0 +1,243 @@
+import assert from "node:assert/strict";
+import { mkdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { loadCatalogue, unshadowed } from "./catalogue.ts";
+import { resolveSkill } from "./resolve.ts";
+import { walkSkills } from "./tree.ts";
+
+const paths = async (place: Parameters<typeof loadCatalogue>[0]) =>
+  (await loadCatalogue(place)).roots.flatMap(({ skills }) => skills.map(({ path }) => path));
+
+test("skills are found at any depth, with their category", async () => {
+  const place = await skillsHome({
+    "skills/alone/SKILL.md": "At the top",
+    "skills/dev/git/SKILL.md": "One down",
+    "skills/dev/deep/er/SKILL.md": "Two down",
+    "skills/dev/DESCRIPTION.md": "---\ndescription: For developers\n---\n",
+  });
+  const [root] = (await loadCatalogue(place)).roots;
+  assert.deepEqual(
+    root?.skills.map(({ path, category, name, description }) => [path, category, name, description]),
+    [
+      ["alone", null, "alone", "At the top"],
+      ["dev/deep/er", "dev/deep", "er", "Two down"],
+      ["dev/git", "dev", "git", "One down"],
+    ],
+  );
+  assert.deepEqual(root?.categories, { dev: "For developers" });
+});
+
+const hidden =
+  ".git .github .hub .archive .curator_backups .venv venv node_modules site-packages __pycache__ .tox .nox .pytest_cache .mypy_cache .ruff_cache";
+test("certain folders are never entered", async () => {
+  const place = await skillsHome(
+    Object.fromEntries(hidden.split(" ").map((name) => [`skills/${name}/x/SKILL.md`, "Hidden"])),
+  );
+  await place.write("skills/references/y/SKILL.md", "A category of that name is a category");
+  assert.deepEqual(await paths(place), ["references/y"]);
+});
+
+test("a SKILL.md below a skill's support folders is data; below its other folders it is a skill", async () => {
+  const place = await skillsHome({
+    "skills/a/SKILL.md": "A",
+    "skills/a/references/x/SKILL.md": "data",
+    "skills/a/templates/x/SKILL.md": "data",
+    "skills/a/scripts/x/SKILL.md": "data",
+    "skills/a/assets/x/SKILL.md": "data",
+    "skills/a/sub/SKILL.md": "Sub",
+  });
+  assert.deepEqual(await paths(place), ["a", "a/sub"]);
+});
+
+test("a root below a folder of an excluded name is searched all the same", async () => {
+  const place = await skillsHome({ "venv/node_modules/x/SKILL.md": "External" });
+  place.settings = { external_dirs: ["venv/node_modules"] };
+  assert.deepEqual(await paths(place), ["x"]);
+});
+
+test("linked folders are followed once, circles end, and a folder keeps its own path", async () => {
+  const place = await skillsHome({ "skills/z/real/SKILL.md": "Real", "elsewhere/linked/SKILL.md": "Linked" });
+  await symlink(place.at("elsewhere"), place.at("skills/b"));
+  await symlink(place.at("skills"), place.at("skills/a-circle"));
+  await symlink(place.at("skills/z"), place.at("skills/a-double"));
+  await symlink(place.at("nowhere"), place.at("skills/dangling"));
+  assert.deepEqual(await paths(place), ["b/linked", "z/real"]);
+});
+
+test("external folders: home, variables, relative, missing, doubled and the home's own", async () => {
+  const place = await skillsHome({ "skills/a/SKILL.md": "local", "more/b/SKILL.md": "B" });
+  const user = place.home.osHome;
+  for (const [dir, name] of [
+    ["tilde", "c"],
+    ["var", "d"],
+  ] as const) {
+    await mkdir(join(user, dir, name), { recursive: true });
+    await writeFile(join(user, dir, name, "SKILL.md"), skillText(name, name));
+  }
+  place.variables.WHERE = join(user, "var");
+  place.settings = {
+    external_dirs: [
+      "more",
+      "~/tilde",
+      ["$", "{WHERE}"].join(""),
+      "/does/not/exist",
+      "more/../more",
+      place.at("skills"),
+    ],
+  };
+  assert.deepEqual(await paths(place), ["a", "b", "c", "d"]);
+});
+
+test("of one name the first root wins", async () => {
+  const place = await skillsHome({
+    "skills/a/SKILL.md": "Mine",
+    "ext/cat/a/SKILL.md": "Theirs",
+    "ext/b/SKILL.md": "B",
+  });
+  place.settings = { external_dirs: ["ext"] };
+  const skills = unshadowed(await loadCatalogue(place));
+  assert.deepEqual(
+    skills.map(({ name, description }) => [name, description]),
+    [
+      ["a", "Mine"],
+      ["b", "B"],
+    ],
+  );
+});
+
+test("what cannot be parsed is listed by its directory and reported", async () => {
+  const place = await skillsHome({
+    "skills/none/SKILL.md": "# Just text\n",
+    "skills/open/SKILL.md": "---\nname: x\n",
+    "skills/yaml/SKILL.md": "---\nname: saved\ndescription: Kept\nbad: [\n---\nBody\n",
+    "skills/named/SKILL.md": "---\nname: ../../etc\ndescription: D\n---\nBody\n",
+    "skills/platform/SKILL.md": "---\nname: platform\ndescription: D\nplatforms: [amiga, linux]\n---\nBody\n",
+  });
+  const [root] = (await loadCatalogue(place)).roots;
+  const rows = root?.skills.map(({ name, description, problems }) => [name, description, problems.length]);
+  assert.deepEqual(rows, [
+    ["named", "D", 1],
+    ["none", "", 1],
+    ["open", "", 1],
+    ["platform", "D", 1],
+    ["saved", "Kept", 1],
+  ]);
+});
+
+test("a long front matter is read whole", async () => {
+  const place = await skillsHome({
+    "skills/a/SKILL.md": `---\nx: ${"y".repeat(9000)}\nname: late\ndescription: D\n---\nBody\n`,
+  });
+  assert.equal((await loadCatalogue(place)).roots[0]?.skills[0]?.name, "late");
+});
+
+test("the snapshot is written once and trusted only while every file is as it was", async () => {
+  const place = await skillsHome({
+    "skills/c/a/SKILL.md": "First",
+    "skills/c/DESCRIPTION.md": "---\ndescription: C\n---\n",
+  });
+  const file = place.at(".skills_prompt_snapshot.json");
+  const first = await loadCatalogue(place);
+  const stored = JSON.parse(await readFile(file, "utf8"));
+  assert.equal(stored.version, 3);
+  assert.deepEqual(Object.keys(stored.manifest), ["c/DESCRIPTION.md", "c/a/SKILL.md"]);
+  assert.match(stored.manifest["c/a/SKILL.md"][0], /^\d{18,}$/);
+  assert.equal(stored.skills[0].frontmatter_name, "a");
+
+  stored.skills[0].description = "From the snapshot";
+  await writeFile(file, JSON.stringify(stored));
+  const second = await loadCatalogue(place);
+  assert.equal(second.roots[0]?.skills[0]?.description, "From the snapshot");
+  assert.deepEqual(second.roots[0]?.categories, first.roots[0]?.categories);
+  assert.equal(second.digest, first.digest);
+
+  await utimes(place.at("skills/c/a/SKILL.md"), 1, 1);
+  const third = await loadCatalogue(place);
+  assert.equal(third.roots[0]?.skills[0]?.description, "First");
+  assert.notEqual(third.digest, first.digest);
+});
+
+for (const broken of [
+  "",
+  "{",
+  "[]",
+  '{"version":3}',
+  '{"version":2,"manifest":{},"skills":[],"category_descriptions":{}}',
+  '{"version":3,"manifest":{},"skills":[{"x":1}],"category_descriptions":{}}',
+]) {
+  test(`a snapshot that reads ${JSON.stringify(broken).slice(0, 40)} is replaced`, async () => {
+    const place = await skillsHome({ "skills/a/SKILL.md": "A", ".skills_prompt_snapshot.json": broken });
+    assert.deepEqual(await paths(place), ["a"]);
+    assert.equal(JSON.parse(await readFile(place.at(".skills_prompt_snapshot.json"), "utf8")).skills.length, 1);
+  });
+}
+
+test("a snapshot that cannot be written costs nothing", async () => {
+  const place = await skillsHome({ "skills/a/SKILL.md": "A" });
+  await mkdir(place.at(".skills_prompt_snapshot.json"));
+  assert.deepEqual(await paths(place), ["a"]);
+});
+
+test("a missing root is empty", async () => {
+  assert.deepEqual(await walkSkills("/does/not/exist"), { skills: [], described: [], manifest: {} });
+});
+
+const world = {
+  "skills/dev/git-flow/SKILL.md": skillText("branching", "Front matter name differs"),
+  "skills/ops/twin/SKILL.md": "One",
+  "skills/web/twin/SKILL.md": "Two",
+  "skills/top/SKILL.md": "No category",
+  "skills/deep/er/down/SKILL.md": "Deep",
+  "ext/misc/twin/SKILL.md": "Shadowed",
+  "ext/misc/only/SKILL.md": "External",
+  "plug/one/SKILL.md": "Of a plugin",
+};
+const names: readonly (readonly [string, string])[] = [
+  ["branching", "dev/git-flow"],
+  ["git-flow", "dev/git-flow"],
+  ["dev/git-flow", "dev/git-flow"],
+  ["dev:git-flow", "dev/git-flow"],
+  ["dev/branching", "dev/git-flow"],
+  ["dev/git-flow/", "dev/git-flow"],
+  ["ops/twin", "ops/twin"],
+  ["twin", "ambiguous"],
+  ["top", "top"],
+  ["general/top", "top"],
+  ["general:top", "top"],
+  ["deep/er/down", "deep/er/down"],
+  ["er/down", "not_found"],
+  ["only", "misc/only"],
+  ["misc/twin", "misc/twin"],
+  ["my-plugin:one", "one"],
+  ["other-plugin:one", "not_found"],
+  ["one", "not_found"],
+  ["", "bad_name"],
+  ["/etc/passwd", "bad_name"],
+  ["C:\\x", "bad_name"],
+  ["c:/x", "bad_name"],
+  ["~/x", "bad_name"],
+  ["../x", "bad_name"],
+  ["dev/../top", "bad_name"],
+  ["dev\\..\\top", "bad_name"],
+  ["dev:..", "bad_name"],
+  ["a\u0000b", "bad_name"],
+  ["Branching", "not_found"],
+];
+for (const [name, expected] of names) {
+  test(`the name ${JSON.stringify(name)} means ${expected}`, async () => {
+    const home = await skillsHome(world);
+    home.settings = { external_dirs: ["ext"] };
+    const place = { ...home, plugins: new Map([["my-plugin", home.at("plug")]]) };
+    const found = await resolveSkill(name, await loadCatalogue(place), place);
+    assert.equal(found.type === "found" ? found.skill.path : found.type, expected);
+  });
+}
+
+test("what a local skill hides is told", async () => {
+  const place = await skillsHome({ "skills/a/SKILL.md": "Mine", "ext/x/a/SKILL.md": "Theirs" });
+  place.settings = { external_dirs: ["ext"] };
+  const found = await resolveSkill("a", await loadCatalogue(place), place);
+  assert.deepEqual(found.type === "found" && found.shadows, [place.at("ext/x/a")]);
+});

@@ -1,0 +1,95 @@
+// All skills of a home, as one list that every surface works from.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseFrontMatter, unquote } from "../kit/front-matter.ts";
+import { readEntry, type SkillEntry } from "./entry.ts";
+import { textField } from "./fields.ts";
+import { type SkillRoot, type SkillsPlace, skillRoots } from "./roots.ts";
+import { readSnapshot, type SnapshotContent, writeSnapshot } from "./snapshot.ts";
+import { compare, type SkillTree, walkSkills } from "./tree.ts";
+
+export interface Skill extends SkillEntry {
+  readonly root: SkillRoot;
+  /** Absolute. */
+  readonly dir: string;
+}
+
+export interface RootSkills {
+  readonly root: SkillRoot;
+  readonly skills: readonly Skill[];
+  readonly categories: Readonly<Record<string, string>>;
+}
+
+export interface Catalogue {
+  readonly roots: readonly RootSkills[];
+  /** Changes whenever a SKILL.md or DESCRIPTION.md does. */
+  readonly digest: string;
+}
+
+export async function loadCatalogue(place: SkillsPlace): Promise<Catalogue> {
+  const roots = await skillRoots(place);
+  const loaded = await Promise.all(roots.map((root) => loadRoot(root, place)));
+  const digest = createHash("sha256").update(JSON.stringify(loaded.map(({ tree }) => tree.manifest)));
+  return { roots: loaded.map(({ content }) => content), digest: digest.digest("hex") };
+}
+
+/** One root by itself, e.g. a plugin's. */
+export async function loadRootSkills(root: SkillRoot, place: SkillsPlace): Promise<RootSkills> {
+  return (await loadRoot(root, place)).content;
+}
+
+/** Every skill that is not shadowed: of one name, the first root has it. */
+export function unshadowed(catalogue: Catalogue): readonly Skill[] {
+  const taken = new Set<string>();
+  return catalogue.roots.flatMap(({ skills }) => {
+    const free = skills.filter(({ name }) => !taken.has(name));
+    for (const { name } of skills) taken.add(name);
+    return free;
+  });
+}
+
+/** Texts of the categories; earlier roots have the say. */
+export function categoryTexts(catalogue: Catalogue): Readonly<Record<string, string>> {
+  return Object.assign({}, ...catalogue.roots.map(({ categories }) => categories).reverse());
+}
+
+async function loadRoot(root: SkillRoot, place: SkillsPlace): Promise<{ tree: SkillTree; content: RootSkills }> {
+  const tree = await walkSkills(root.dir);
+  const { entries, categories } = root.kind === "local" ? await cached(tree, root, place) : await readTree(tree, root);
+  const skills = entries.map((entry) => ({ ...entry, root, dir: join(root.dir, entry.path) }));
+  return { tree, content: { root, skills, categories } };
+}
+
+async function cached(tree: SkillTree, root: SkillRoot, place: SkillsPlace): Promise<SnapshotContent> {
+  const known = await readSnapshot(place.paths, tree.manifest);
+  if (known) return known;
+  const content = await readTree(tree, root);
+  const failure = await writeSnapshot(place.paths, tree.manifest, content);
+  if (failure !== null) place.log.debug("the skill index snapshot could not be written", failure);
+  return content;
+}
+
+async function readTree(tree: SkillTree, root: SkillRoot): Promise<SnapshotContent> {
+  const entries = await Promise.all(
+    tree.skills.map(async (path) => readEntry(path, await readText(join(root.dir, path, "SKILL.md")))),
+  );
+  const described = await Promise.all(
+    tree.described.map(async (path) => {
+      const { fields } = parseFrontMatter((await readText(join(root.dir, path, "DESCRIPTION.md"))) ?? "");
+      return [path, unquote(textField(fields.description))] as const;
+    }),
+  );
+  return {
+    entries: entries.sort((a, b) => compare(a.path, b.path)),
+    categories: Object.fromEntries(described.filter(([, text]) => text !== "")),
+  };
+}
+
+export async function readText(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch {
+    return null; // the entry says so
+  }
+}

@@ -1,0 +1,79 @@
+// Where skills live: the home's own folder first, then what the settings add.
+import { realpath, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Config } from "../home/config/schema.ts";
+import type { Logger } from "../home/log.ts";
+import type { HomePaths } from "../home/paths.ts";
+import type { Clock } from "../kit/clock.ts";
+
+/** The home whose skills are meant. Read on every call: one process may serve several profiles. */
+export interface SkillsPlace {
+  readonly paths: HomePaths;
+  config(): Config;
+  env(name: string): string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Skills that plugins bring, by namespace. */
+  readonly plugins?: ReadonlyMap<string, string>;
+}
+
+export interface SkillRoot {
+  readonly dir: string;
+  readonly kind: "local" | "external" | "plugin";
+  /** Plugin skills are asked for as `namespace:name`. */
+  readonly namespace?: string;
+}
+
+/** The roots in the order they are searched. Missing, doubled and local-equal folders are left out. */
+export async function skillRoots(place: SkillsPlace): Promise<readonly SkillRoot[]> {
+  const local = place.paths.skillsDir;
+  const seen = new Set([await realOr(local)]);
+  const roots: SkillRoot[] = [{ dir: local, kind: "local" }];
+  for (const given of externalDirs(place.config())) {
+    const dir = expandDir(given, place);
+    const real = await realOr(dir);
+    if (seen.has(real) || !(await isDirectory(dir))) continue;
+    seen.add(real);
+    roots.push({ dir, kind: "external" });
+  }
+  return roots;
+}
+
+export function pluginRoot(place: SkillsPlace, namespace: string): SkillRoot | null {
+  const dir = place.plugins?.get(namespace);
+  return dir === undefined ? null : { dir, kind: "plugin", namespace };
+}
+
+/** `~` and `${VAR}` filled in; relative paths are relative to the home. */
+export function expandDir(given: string, place: Pick<SkillsPlace, "paths" | "env">): string {
+  const filled = expandVariables(given.trim(), place);
+  return resolve(place.paths.dir, filled);
+}
+
+export function expandVariables(text: string, place: Pick<SkillsPlace, "env">): string {
+  const home = place.env("HOME") || homedir();
+  const filled = text.replace(/\$\{([A-Za-z_]\w*)\}/g, (whole, name: string) => place.env(name) ?? whole);
+  if (filled === "~") return home;
+  return filled.startsWith("~/") ? join(home, filled.slice(2)) : filled;
+}
+
+function externalDirs(config: Config): readonly string[] {
+  return config.skills.external_dirs.filter((dir): dir is string => typeof dir === "string" && dir.trim() !== "");
+}
+
+async function realOr(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch {
+    return path; // not there yet
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false; // missing or unreadable
+  }
+}
