@@ -10,9 +10,10 @@ import { expand, restoreTemplates } from "./expand.ts";
 import { normalise } from "./normalise.ts";
 import { applyOverrides, type Override } from "./overrides.ts";
 import { CONFIG_VERSION, type Config, decodeConfig } from "./schema.ts";
+import { readSimpleYaml } from "./simple-yaml.ts";
 import { checkStructure, type Finding } from "./structure.ts";
 import { editYaml, type YamlChange } from "./yaml-edit.ts";
-import { loadYaml, type ParsedText, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
+import { loadYaml, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
 
 export interface ConfigStoreOptions {
   readonly path: string;
@@ -59,8 +60,7 @@ export class ConfigStore {
   config(): Config {
     if (this.#options.ignoreFile) return this.#loaded.config;
     if (stampOf(this.#options.path) !== this.#stamp) {
-      if (this.#yaml) this.#read(this.#yaml);
-      else void this.reload(); // the first file appeared after start; it counts as soon as the parser is here
+      if (!this.#read()) void this.reload(); // counts as soon as the parser is here
     }
     const changed = [...this.#loaded.variables].some(([name, value]) => this.#options.env(name) !== value);
     if (changed) this.#lastLoaded = this.#build(this.#loaded.tree);
@@ -88,9 +88,9 @@ export class ConfigStore {
   }
 
   async reload(): Promise<void> {
-    if (this.#options.ignoreFile || stampOf(this.#options.path) === "") return;
+    if (this.#options.ignoreFile || stampOf(this.#options.path) === this.#stamp || this.#read()) return;
     this.#yaml = await loadYaml();
-    if (stampOf(this.#options.path) !== this.#stamp) this.#read(this.#yaml);
+    this.#read();
   }
 
   set(path: readonly string[], value: unknown): Promise<void> {
@@ -120,28 +120,26 @@ export class ConfigStore {
       await writeFileAtomic(path, text, { mode: chmod || old === null ? 0o600 : undefined });
     });
     this.#yaml = yaml;
-    if (!this.#options.ignoreFile) this.#read(yaml);
+    if (!this.#options.ignoreFile) this.#read();
   }
 
-  #read(yaml: Yaml): void {
+  /** Takes the file in; false when it needs the parser and that is not loaded yet. */
+  #read(): boolean {
     const { path, warn } = this.#options;
     const stamp = stampOf(path);
+    const parsed = stamp === "" ? null : parseFile(this.#yaml, path).parsed;
+    if (parsed === "needs parser") return false;
     const fresh = this.#stamp === "";
     this.#stamp = stamp;
-    if (stamp === "") {
-      this.#problem = null;
-      this.#lastLoaded = this.#build(null);
-      return;
-    }
-    const { parsed } = parseFile(yaml, path);
-    this.#problem = parsed.ok ? null : parsed.problem;
-    if (parsed.ok) {
-      this.#lastLoaded = this.#build(parsed.tree);
-      return;
+    this.#problem = parsed?.ok === false ? parsed.problem : null;
+    if (parsed === null || parsed.ok) {
+      this.#lastLoaded = this.#build(parsed?.tree ?? null);
+      return true;
     }
     const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
     const kept = keepCorruptCopy(path, this.#options.now());
     warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is mended.${kept}`);
+    return true;
   }
 
   #build(tree: Tree | null): Loaded {
@@ -180,13 +178,19 @@ export function describe(path: string, { line, column, message }: YamlProblem): 
   return `${path} is broken at line ${line}, column ${column}: ${message}`;
 }
 
-function parseFile(yaml: Yaml, path: string): { text: string | null; parsed: ParsedText } {
+type FileContent = { readonly ok: true; readonly tree: Tree } | { readonly ok: false; readonly problem: YamlProblem };
+
+function parseFile(yaml: Yaml, path: string): { text: string | null; parsed: FileContent };
+function parseFile(yaml: Yaml | null, path: string): { text: string | null; parsed: FileContent | "needs parser" };
+function parseFile(yaml: Yaml | null, path: string): { text: string | null; parsed: FileContent | "needs parser" } {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
-    return { text, parsed: parseText(yaml, text) };
+    const tree = readSimpleYaml(text);
+    if (tree !== null) return { text, parsed: { ok: true, tree } };
+    return { text, parsed: yaml ? parseText(yaml, text) : "needs parser" };
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ENOENT") return { text: null, parsed: parseText(yaml, "") };
+    if (code === "ENOENT") return { text: null, parsed: { ok: true, tree: {} } };
     const message =
       code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8 text" : `it cannot be read (${code})`;
     return { text: null, parsed: { ok: false, problem: { line: 1, column: 1, message } } };
