@@ -119,6 +119,9 @@ test("two processes that rotate one file lose no line", async () => {
   await Promise.all(children.map((child) => once(child, "exit")));
   const names = (await readdir(dir)).filter((name) => name.startsWith("agent.log"));
   assert.ok(names.length > 3);
+  // Whoever comes second finds the file rotated already and must not rotate it again.
+  const rotated = await Promise.all(names.filter((name) => name !== "agent.log").map((name) => stat(join(dir, name))));
+  for (const { size } of rotated) assert.ok(size > 1000, `rotated at ${size} bytes`);
   const all = (await Promise.all(names.map((name) => readFile(join(dir, name), "utf8")))).join("");
   const seen = new Set([...all.matchAll(/line (\w+)\./g)].map((match) => match[1]));
   assert.equal(seen.size, 200);
