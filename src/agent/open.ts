@@ -1,4 +1,5 @@
 // From a home and a wish to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
+import { delimiter } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
@@ -114,6 +115,11 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     config: () => home.config(),
     environment,
     redact: home.redact,
+    toolPorts: {
+      env: (name) => home.env(name),
+      redactFile: (text, path) => home.redact.forFile(text, path),
+      writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
+    },
     ...guard.ports,
   };
   const model: ModelChoice = { target: chosen.target, ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort) };

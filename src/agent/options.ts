@@ -137,6 +137,8 @@ export interface AgentPorts {
   priceOf?(usage: Usage, target: Target): { readonly usd: number | null; readonly status: CostStatus };
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
+  /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
+  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots">;
 }
 
 /** Where others look into a call. A hook that throws is logged and ignored. */

@@ -54,6 +54,7 @@ export function toolContexts(
     toolNames: tools.names,
     redact: (text) => ports.redact(text),
     notify: shared.notify,
+    ...ports.toolPorts,
     ...(ports.memory ? { memory: ports.memory } : {}),
   });
 }

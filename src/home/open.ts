@@ -49,7 +49,7 @@ export interface OpenHome {
   reloadEnv(): { readonly set: number; readonly removed: number };
   readonly log: RootLogger;
   /** Masks secrets; the one redactor. */
-  redact(text: string): string;
+  readonly redact: TextRedactor;
   /** What the user should see at start: config problems, ignored values, a missing sticky profile. */
   readonly warnings: readonly string[];
   /** Every secret value known to this home (from .env, auth.json and config), for the redactor. The same list until it changes. */
@@ -78,12 +78,20 @@ export interface OpenHomeOptions {
   readonly osHome: string;
   readonly cwd: string;
   /** Makes the redactor; `enabled` is decided here, once. Without it nothing is masked. */
-  readonly redactorFor?: (settings: RedactorSettings) => (text: string) => string;
+  readonly redactorFor?: (settings: RedactorSettings) => TextRedactor;
   /** Problems that come up after start, such as a config.yaml that is broken while the program runs. The log has them anyway. */
   readonly onWarning?: (message: string) => void;
   readonly ignoreUserConfig?: boolean;
   readonly clock?: Clock;
 }
+
+/** Masks secrets in a text; `forFile` in text that may be written back to its file. */
+export interface TextRedactor {
+  (text: string): string;
+  forFile(text: string, path: string): string;
+}
+
+const unmasked: TextRedactor = Object.assign((text: string) => text, { forFile: (text: string) => text });
 
 export interface RedactorSettings {
   readonly enabled: boolean;
@@ -127,7 +135,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     authFile: paths.at("auth.json"),
   });
   const enabled = settings.security.redact_secrets; // once: a tool that edits the file later changes nothing
-  const redact = options.redactorFor?.({ enabled, knownSecrets: secrets }) ?? ((text: string) => text);
+  const redact = options.redactorFor?.({ enabled, knownSecrets: secrets }) ?? unmasked;
   const log = createLogger({
     dir: paths.logsDir,
     level: settings.logging.level,

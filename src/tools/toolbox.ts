@@ -8,6 +8,7 @@ import type { AvailabilityCache } from "./availability.ts";
 import type { TextOrigin, ToolContext } from "./context.ts";
 import { toolDefinitions } from "./definitions.ts";
 import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
+import { noteToolCall } from "./file-activity.ts";
 import type { ToolOutput, ToolRegistry } from "./registry.ts";
 import { limitResult, limitTurn, resultLimit, sizeLimits } from "./result-size.ts";
 import { environmentResultStore } from "./result-store.ts";
@@ -71,8 +72,11 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     toolsets: chosen.toolsets,
     unknown: chosen.unknown,
     state,
-    call: async (name, args, ctx) =>
-      entryOf(name) ? dispatch(registry, name, args, ctx) : toolError(`Unknown tool: ${name}`),
+    async call(name, args, ctx) {
+      if (!entryOf(name)) return toolError(`Unknown tool: ${name}`);
+      noteToolCall(state, name);
+      return dispatch(registry, name, args, ctx);
+    },
     prepare(name, args) {
       const entry = entryOf(name);
       return entry ? prepareArguments(entry, args) : args;
