@@ -117,11 +117,7 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
 
 function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
   const { target } = conversation.model;
-  const reported = usage.reportedCostUsd;
-  const price =
-    conversation.options.ports.priceOf?.(usage, target) ??
-    (reported === undefined ? { usd: null, status: "unknown" as const } : { usd: reported, status: "actual" as const });
-  conversation.meter.add(usage, price);
+  conversation.meter.add(usage, usage.cost ?? { usd: null, status: "unknown" });
   emit({
     type: "usage",
     usage,

@@ -3,9 +3,8 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { CostStatus, ModelGate, Task } from "../llm/gate.ts";
+import type { ModelGate, Task } from "../llm/gate.ts";
 import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
-import type { Usage } from "../llm/usage.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask, Question } from "../safety/questions.ts";
@@ -133,8 +132,6 @@ export interface AgentPorts {
   askTimeoutMs?(question: Question): number | undefined;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
-  /** What a call cost; without it only what the provider itself reported is known. */
-  priceOf?(usage: Usage, target: Target): { readonly usd: number | null; readonly status: CostStatus };
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */

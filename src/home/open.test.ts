@@ -387,10 +387,11 @@ describe("secrets", () => {
   test("are masked in the log, and the switch is read once", async () => {
     const me = user({ ".hermes/.env": "A_API_KEY=from-dot-env\n" });
     const home = await me.open({
-      redactorFor:
-        ({ enabled, knownSecrets }) =>
-        (text) =>
-          enabled ? knownSecrets().reduce((masked, secret) => masked.replaceAll(secret, "***"), text) : text,
+      redactorFor: ({ enabled, knownSecrets }) => {
+        const mask = (text: string) =>
+          enabled ? knownSecrets().reduce((masked, secret) => masked.replaceAll(secret, "***"), text) : text;
+        return Object.assign(mask, { forFile: mask });
+      },
     });
     await home.setConfigKey("security.redact_secrets", false);
     home.log.warn("key from-dot-env");

@@ -61,7 +61,7 @@ export interface Ledger {
  *
  * - Caps are checked before anything leaves; a refusal yields `failed` with code `budget_exceeded` and no traffic.
  * - Exactly one ledger row per call, whatever its end; a ledger that fails is reported through `onDefect`, never thrown at the turn.
- * - Events pass through untouched and without delay.
+ * - Events pass through without delay, untouched but for `usage`, which gains its cost.
  */
 export interface ModelGate {
   stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent>;

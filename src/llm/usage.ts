@@ -1,4 +1,5 @@
 // What a call cost in tokens, and how much of the provider's allowance is left.
+import type { CostStatus } from "./gate.ts";
 import type { ApiMode } from "./wire.ts";
 import { asRecord } from "./wires/json.ts";
 
@@ -16,6 +17,8 @@ export interface Usage {
   readonly totalTokens: number | null;
   /** Present when the provider itself reported what the call cost. */
   readonly reportedCostUsd?: number;
+  /** What the call cost, as the gate booked it. */
+  readonly cost?: { readonly usd: number | null; readonly status: CostStatus };
 }
 
 /** The usage object of any of the three wires, in our buckets. */

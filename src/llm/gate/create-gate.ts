@@ -1,4 +1,4 @@
-// The one gate: caps, key check, wire, metering, ledger. Events pass through untouched.
+// The one gate: caps, key check, wire, metering, ledger. Events pass through; usage gains its cost.
 import type { Clock } from "../../kit/clock.ts";
 import { type Cost, costOf } from "../catalogue/cost.ts";
 import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
@@ -24,6 +24,11 @@ export interface GateOptions {
 }
 
 const NOTHING_LEFT: Cost = { usd: 0, status: "actual", source: "not_sent" };
+
+function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): ModelEvent {
+  const { usd, status } = costOf(event.usage, price);
+  return { type: "usage", usage: { ...event.usage, cost: { usd, status } } };
+}
 
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
@@ -57,7 +62,7 @@ export function createGate(options: GateOptions): ModelGate {
           const outcome = event.error.code === "aborted" ? "aborted" : "error";
           book(outcome, meter.cost(request, price, outcome, event.error));
         }
-        yield event;
+        yield event.type === "usage" ? priced(event, price) : event;
       }
       if (!booked) throw new Error(`the ${target.apiMode} wire ended without an answer or a failure`);
     } catch (error) {

@@ -103,10 +103,15 @@ const cap = (scope: CapScope, limit: { usd?: number; tokens?: number }): Caps =>
   [scope]: { usd: limit.usd ?? null, tokens: limit.tokens ?? null },
 });
 
-test("events pass untouched and the row holds tokens, cost and purpose", async () => {
+test("events pass, usage gains its cost, and the row holds tokens, cost and purpose", async () => {
   const script: readonly ModelEvent[] = [{ type: "text", delta: "hi" }, { type: "usage", usage }, done];
   const { gate, rows } = gateWith(script);
-  assert.deepEqual(await drain(gate.stream(request, { ...purpose, turn: 3 }, never)), script);
+  const cost = { usd: 0.002001, status: "estimated" };
+  assert.deepEqual(await drain(gate.stream(request, { ...purpose, turn: 3 }, never)), [
+    script[0],
+    { type: "usage", usage: { ...usage, cost } },
+    done,
+  ]);
   assert.equal(rows.length, 1);
   const [row] = rows;
   assert.deepEqual(
