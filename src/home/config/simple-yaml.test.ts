@@ -151,6 +151,9 @@ const word = fc.constantFrom(
   "---",
   "TRUE",
   "tRue",
+  "e0",
+  "E5",
+  "x1e3",
   "nan",
   ".inf",
 );

@@ -111,9 +111,9 @@ test("a value becomes a section where it stands", () => {
 });
 
 test("a key added after a block text stands right below it", () => {
-  const text = "a:\n  note: |\n    one\n    two\nb: 1\nc: 2\n";
-  assert.equal(editYaml(yaml, text, set("a.x", 1)), text.replace("b: 1", "  x: 1\nb: 1"));
-  assert.equal(editYaml(yaml, text, remove("a.note")), "b: 1\nc: 2\n");
+  const text = "a:\n  note: |\n    one\n    two\nb:   1\nc: 2\n";
+  assert.equal(editYaml(yaml, text, set("a.x", 1)), text.replace("b: ", "  x: 1\nb: "));
+  assert.equal(editYaml(yaml, text, remove("a.note")), "b:   1\nc: 2\n");
 });
 
 test("setting what is already there changes nothing", () => {

@@ -59,7 +59,7 @@ function renderText(text: string, style: QuoteStyle): string {
 // that YAML 1.1 or 1.2 reads as a boolean or as null. Anything else is quoted: too often costs nothing, too rarely costs a setting.
 const plainText = /^[A-Za-z_/][A-Za-z0-9_./@+=-]*(?: [A-Za-z0-9_./@+=(][A-Za-z0-9_./@+=()-]*)*$/;
 const address = /^https?:\/\/[A-Za-z0-9._~/:@%+=-]*[A-Za-z0-9/]$/;
-const typedWord = /^(?:y|n|yes|no|on|off|true|false|null|nan|inf)$/i;
+const typedWord = /^(?:y|n|yes|no|on|off|true|false|null|nan|inf|e\d+)$/i;
 
 function isPlain(text: string): boolean {
   if (text.length > 400 || typedWord.test(text)) return false;

@@ -52,11 +52,13 @@ function problemAt(position: { line: number; col: number } | undefined, message:
   };
 }
 
-// Differences between YAML 1.1 on paper and in PyYAML: y and n are texts. Dates stay texts too: no setting is one.
+// Differences between YAML 1.1 on paper and in PyYAML: y and n are texts, and so is an exponent without a number (e5). Dates stay
+// texts too: no setting is one.
 function asPythonReads(tags: Tags): Tags {
   return tags.flatMap((tag) => {
     if (typeof tag === "string" || !("test" in tag)) return [tag];
     if (tag.tag === "tag:yaml.org,2002:timestamp") return [];
+    if (tag.test?.test("e5")) return [{ ...tag, test: /^[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.[\d_]+)[eE][-+]?\d+$/ }];
     if (tag.tag !== "tag:yaml.org,2002:bool" || !tag.test) return [tag];
     const words = tag.test.test("true")
       ? /^(?:[Yy]es|YES|[Tt]rue|TRUE|[Oo]n|ON)$/
