@@ -35,6 +35,17 @@ export interface History {
   append(records: readonly HistoryRecord[]): Promise<() => Promise<void>>;
 }
 
+/** The change that brought an entry into its store; null when no record tells. */
+export function recordThatWrote(
+  oldestFirst: readonly HistoryRecord[],
+  target: MemoryTarget,
+  entry: string,
+): HistoryRecord | null {
+  const wrote = (record: HistoryRecord) =>
+    record.target === target && record.after.includes(entry) && !record.before.includes(entry);
+  return oldestFirst.findLast(wrote) ?? null;
+}
+
 const MAX_BYTES = 1 << 20;
 
 export function openHistory(path: string, maxBytes = MAX_BYTES): History {

@@ -1,18 +1,16 @@
 // hermes config edit: the user's editor on config.yaml, and a look at the result.
-import { spawn } from "node:child_process";
-import { access, constants, open, readFile } from "node:fs/promises";
-import { delimiter, join } from "node:path";
+import { open, readFile } from "node:fs/promises";
 import { CONFIG_VERSION } from "../../home/config/schema.ts";
 import { loadYaml, parseText } from "../../home/config/yaml-text.ts";
 import { refusal } from "../../home/managed.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { findEditor, runEditor } from "./editor.ts";
 
 export async function editConfig({ home, io }: CliContext): Promise<void> {
   const path = home.paths.configFile;
   if (home.managed) throw new ExitError(1, refusal(home.managed, path));
   await createIfAbsent(path);
-  const editor =
-    home.env("EDITOR")?.trim() || home.env("VISUAL")?.trim() || (await firstEditor(home.env("PATH") ?? ""));
+  const editor = await findEditor(home);
   if (!editor) throw new ExitError(1, `No editor found. Set EDITOR, or edit the file yourself: ${path}`);
   const code = await runEditor(editor, path, home.environment());
   if (code !== 0) throw new ExitError(1, `${editor} ended with code ${code}; ${path} is as it left it.`);
@@ -38,31 +36,4 @@ async function createIfAbsent(path: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
   }
-}
-
-async function firstEditor(path: string): Promise<string | null> {
-  for (const name of ["nano", "vim", "vi", "code", "notepad"]) {
-    for (const dir of path.split(delimiter)) {
-      const found =
-        dir !== "" &&
-        (await access(join(dir, name), constants.X_OK).then(
-          () => true,
-          () => false,
-        ));
-      if (found) return name === "code" ? "code --wait" : name;
-    }
-  }
-  return null;
-}
-
-/** The setting may carry arguments ("code --wait"), so a shell takes it apart; the path goes in as an argument of its own. */
-function runEditor(editor: string, path: string, env: Readonly<Record<string, string>>): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child =
-      process.platform === "win32"
-        ? spawn(`${editor} "${path}"`, { stdio: "inherit", env: { ...env }, shell: true })
-        : spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], { stdio: "inherit", env: { ...env } });
-    child.on("error", reject);
-    child.on("exit", (code) => resolve(code ?? 1));
-  });
 }

@@ -19,6 +19,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
   { name: "doctor", summary: "find out what is wrong and how to mend it", load: () => import("./doctor.ts") },
+  { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
     name: "model",
     summary: "choose provider and model",
