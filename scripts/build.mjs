@@ -20,19 +20,26 @@ const toolIndex = {
     bundler.onLoad({ filter: /[\\/]tools[\\/]discover\.ts$/ }, async () => {
       const { toolFiles } = await import(pathToFileURL(join(folder, "discover.ts")).href);
       const files = await toolFiles(pathToFileURL(`${folder}/`));
-      const rows = files.map((file) => `  { file: ${JSON.stringify(file)}, load: () => import("./${file}") },`);
+      const imports = files.map((file) => `import "./${file}";`);
       const contents = `import { registry } from "./registry.ts";
-const modules = [
-${rows.join("\n")}
-];
+${imports.join("\n")}
 export async function loadTools(log) {
   registry.useLog(log);
-  await Promise.all(modules.map(({ file, load }) =>
-    load().catch((error) => log.warn(\`tool file \${file} could not be loaded; its tools are missing\`, error))));
 }
 `;
       return { contents, loader: "js", resolveDir: folder };
     });
+  },
+};
+
+/** zod brings the words of forty languages along; its messages reach models, in English. */
+const englishOnly = {
+  name: "english-only",
+  setup(bundler) {
+    bundler.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
+      contents: 'export { default as en } from "./en.js";',
+      loader: "js",
+    }));
   },
 };
 
@@ -45,15 +52,16 @@ const result = await build({
   format: "esm",
   platform: "node",
   target: "node24",
-  minifySyntax: true,
-  minifyWhitespace: true,
+  minify: true,
+  // Errors are told apart by their names in logs.
+  keepNames: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep"],
   // Some packages are CommonJS inside and ask for `require`.
   banner: {
     js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
   },
-  plugins: [toolIndex],
+  plugins: [toolIndex, englishOnly],
   metafile: true,
   logLevel: "warning",
 });

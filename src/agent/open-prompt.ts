@@ -32,12 +32,7 @@ export function promptSource(place: PromptPlace): PromptSource {
       });
       return build.full;
     },
-    ephemeral: () => {
-      const text = [wish.home.config().agent.system_prompt, wish.home.env("HERMES_EPHEMERAL_SYSTEM_PROMPT") ?? ""]
-        .map((part) => part.trim())
-        .filter((part) => part !== "");
-      return text.length > 0 ? text.join("\n\n") : undefined;
-    },
+    ephemeral: () => wish.home.config().agent.system_prompt.trim() || undefined,
   };
 }
 
@@ -65,7 +60,7 @@ function inputs(place: PromptPlace, target: Target, sessionId: string) {
     parallelToolGuidance: agent.parallel_tool_call_guidance,
     hostName: `${type() === "Darwin" ? "macOS" : type() === "Windows_NT" ? "Windows" : type()} (${release()})`,
     userHome: wish.home.environment().HOME ?? userInfo().homedir,
-    environmentHint: wish.home.env("HERMES_ENVIRONMENT_HINT") ?? agent.environment_hint,
+    environmentHint: agent.environment_hint,
     profile: paths.profile,
     rootHome: displayPath(paths.root, wish.home.environment().HOME),
     profileHome: displayPath(paths.dir, wish.home.environment().HOME),
@@ -79,18 +74,24 @@ function inputs(place: PromptPlace, target: Target, sessionId: string) {
   };
 }
 
-/** The calendar day in a zone; an unknown zone is the machine's own. */
+/** The calendar day in a zone; without one, or with one nobody knows, the machine's own. */
 function dayIn(ms: number, zone: string): CalendarDay {
-  const parts = (timeZone: string | undefined) =>
-    new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" }).format(ms);
-  let text: string;
+  const here = new Date(ms);
+  const local = { year: here.getFullYear(), month: here.getMonth() + 1, day: here.getDate() };
+  // Asking for a zone loads all of them, which takes longer than the rest of the prompt.
+  if (zone === "") return local;
   try {
-    text = parts(zone || undefined);
+    const format = new Intl.DateTimeFormat("en-CA", {
+      timeZone: zone,
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+    });
+    const [year = 0, month = 1, day = 1] = format.format(ms).split("-").map(Number);
+    return { year, month, day };
   } catch {
-    text = parts(undefined); // not a zone; the settings check has warned about it
+    return local; // not a zone; the settings check has warned about it
   }
-  const [year = 0, month = 1, day = 1] = text.split("-").map(Number);
-  return { year, month, day };
 }
 
 const sameDay = (a: CalendarDay, b: CalendarDay) => a.year === b.year && a.month === b.month && a.day === b.day;

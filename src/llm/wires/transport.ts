@@ -8,7 +8,29 @@ import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
 import { parseJson } from "./json.ts";
 import { Watch } from "./watch.ts";
 
-export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
+/** What a wire needs of `fetch`; the global one satisfies it, and so does anything that answers like it. */
+export type FetchLike = (url: string, init: FetchInit) => Promise<ResponseLike>;
+
+export interface FetchInit {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+  readonly signal?: AbortSignal;
+  readonly redirect?: "manual";
+}
+
+export interface ResponseLike {
+  readonly ok: boolean;
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: Iterable<[string, string]>;
+  readonly body: { getReader(): BodyReader } | null;
+}
+
+export interface BodyReader {
+  read(): Promise<{ done: false; value: Uint8Array } | { done: true; value?: undefined }>;
+  cancel(): Promise<void>;
+}
 
 export interface WirePorts {
   readonly fetch: FetchLike;
@@ -70,9 +92,9 @@ export async function post(exchange: Exchange): Promise<Answer> {
   }
 }
 
-function openAnswer(response: Response, headers: Record<string, string>, exchange: Exchange, watch: Watch): Answer {
+function openAnswer(response: ResponseLike, headers: Record<string, string>, exchange: Exchange, watch: Watch): Answer {
   const type = headers["content-type"] ?? "";
-  const reader = (response.body ?? new Blob([]).stream()).getReader();
+  const reader = response.body?.getReader() ?? NO_BODY;
   const host = hostOf(exchange.rendered.url);
   if (type.includes("text/html")) {
     throw new WireFailure({
@@ -111,7 +133,9 @@ function openAnswer(response: Response, headers: Record<string, string>, exchang
   };
 }
 
-type Read = ReadableStreamDefaultReader<Uint8Array>["read"];
+type Read = BodyReader["read"];
+
+const NO_BODY: BodyReader = { read: async () => ({ done: true }), cancel: async () => undefined };
 
 async function* readEvents(read: Read): AsyncGenerator<ServerEvent> {
   const queue: EventSourceMessage[] = [];
@@ -151,15 +175,15 @@ async function readText(read: Read, most: number): Promise<string> {
 }
 
 async function refusal(
-  response: Response,
+  response: ResponseLike,
   headers: Record<string, string>,
   exchange: Exchange,
   watch: Watch,
 ): Promise<WireFailure> {
   const { status } = response;
-  const reader = response.body?.getReader();
+  const reader = response.body?.getReader() ?? NO_BODY;
   const read: Read = async () => {
-    const chunk = reader ? await watch.race(reader.read()) : { done: true as const, value: undefined };
+    const chunk = await watch.race(reader.read());
     watch.touch();
     return chunk;
   };
@@ -176,7 +200,7 @@ async function refusal(
 }
 
 /** Reads on for a moment after the last event, so that the connection can be used again. */
-async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+async function drain(reader: BodyReader): Promise<void> {
   const late = AbortSignal.timeout(LINGER_MS);
   const stop = () => void reader.cancel().catch(() => undefined);
   late.addEventListener("abort", stop, { once: true });
@@ -189,6 +213,6 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
   }
 }
 
-function headersOf(response: Response): Record<string, string> {
+function headersOf(response: ResponseLike): Record<string, string> {
   return Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"));
 }
