@@ -18,12 +18,18 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "try a command against the approval policy (same as safety)",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
+  { name: "config", summary: "show and change settings", load: () => import("./config.ts") },
   { name: "doctor", summary: "find out what is wrong and how to mend it", load: () => import("./doctor.ts") },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
     name: "model",
     summary: "choose provider and model",
     load: async () => ({ define: (await import("./setup.ts")).defineModel }),
+  },
+  {
+    name: "profile",
+    summary: "several agents side by side, each with its own home",
+    load: () => import("./profile.ts"),
   },
   {
     name: "safety",

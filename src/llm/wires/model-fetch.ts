@@ -82,4 +82,3 @@ function readerOf(incoming: IncomingMessage) {
     },
   };
 }
-
