@@ -1,49 +1,126 @@
 // The assembled prompt: what the agent is, knows and may trust. Pure: the same inputs give the same bytes.
+import { alibabaModel } from "./blocks/alibaba.ts";
+import { codingBrief, operatorInstructions } from "./blocks/coding.ts";
+import { COMPUTER_USE } from "./blocks/computer-use.ts";
 import { environmentHints } from "./blocks/environment.ts";
 import { identity, productHelp } from "./blocks/identity.ts";
 import { platformHint } from "./blocks/platform.ts";
 import { profileStatement } from "./blocks/profile.ts";
 import { sessionLine } from "./blocks/session-line.ts";
-import { enforcesTools, modelFamilyBlocks, TOOL_ENFORCEMENT } from "./blocks/tool-enforcement.ts";
+import { skillsIndex } from "./blocks/skills-index.ts";
+import { enforcesTools, GOOGLE, isGoogle, isOpenAi, OPENAI, TOOL_ENFORCEMENT } from "./blocks/tool-enforcement.ts";
 import { PARALLEL_TOOLS, STEER_CHANNEL, TASK_COMPLETION, toolGuidance } from "./blocks/tool-guidance.ts";
 import type { Layer, PromptBlock, PromptBuild, PromptInputs } from "./contract.ts";
+import { PROMPT_VERSION, sha256 } from "./fingerprint.ts";
+import { strip } from "./strip.ts";
 
-const LAYERS: readonly Layer[] = ["stable", "context", "volatile"];
-
-export function buildSystemPromptParts(input: PromptInputs): PromptBuild {
-  const blocks = blocksOf(input).flatMap(([id, layer, text]): PromptBlock[] => {
-    const stripped = text?.trim() ?? "";
-    return stripped === "" ? [] : [{ id, layer, text: stripped }];
-  });
-  const joined = (layer: Layer) =>
-    blocks
-      .filter((block) => block.layer === layer)
-      .map((block) => block.text)
-      .join("\n\n");
-  const [stable = "", context = "", volatile = ""] = LAYERS.map(joined);
-  const full = [stable, context, volatile].filter((text) => text !== "").join("\n\n");
-  return { blocks, stable, context, volatile, full, warnings: [] };
+interface Piece {
+  readonly id: string;
+  readonly layer: Layer;
+  text(): string | null;
+  readonly source?: string | undefined;
 }
 
-function blocksOf(input: PromptInputs): readonly (readonly [string, Layer, string | null])[] {
-  const anyTool = input.toolNames.length > 0;
-  const enforced = anyTool && enforcesTools(input.toolUseEnforcement, input.model);
+/** Never throws: a piece that fails is left out, and the user is told. */
+export function buildSystemPromptParts(input: PromptInputs): PromptBuild {
+  const warnings: string[] = [
+    ...(input.soul?.warnings ?? []),
+    ...(input.contextFiles?.warnings ?? []),
+    ...(input.notes ?? []),
+  ];
+  const blocks = piecesOf(input, (warning) => warnings.push(warning)).flatMap((piece) => toBlock(piece, warnings));
+  const layer = (wanted: Layer) => join(blocks.filter((block) => block.layer === wanted).map((block) => block.text));
+  const [stable, context, volatile] = [layer("stable"), layer("context"), layer("volatile")];
+  const full = join([stable, context, volatile]);
+  return {
+    blocks,
+    stable,
+    context,
+    volatile,
+    full,
+    warnings: [...new Set(warnings)],
+    contextFiles: [...(input.soul?.report ? [input.soul.report] : []), ...(input.contextFiles?.reports ?? [])],
+    fingerprint: {
+      v: PROMPT_VERSION,
+      model: input.model,
+      provider: input.provider,
+      platform: input.platform,
+      cwd: input.cwd,
+      ...(input.toolsHash === undefined ? {} : { toolsHash: input.toolsHash }),
+      ...(input.toolSelection === undefined ? {} : { toolSelection: input.toolSelection }),
+      promptHash: sha256(full),
+    },
+  };
+}
+
+function join(texts: readonly string[]): string {
+  return texts.filter((text) => text !== "").join("\n\n");
+}
+
+function toBlock({ id, layer, text, source }: Piece, warnings: string[]): PromptBlock[] {
+  try {
+    const stripped = strip(text() ?? "");
+    return stripped === "" ? [] : [{ id, layer, text: stripped, ...(source === undefined ? {} : { source }) }];
+  } catch (error) {
+    warnings.push(
+      `The prompt goes without its part "${id}": ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return [];
+  }
+}
+
+function piecesOf(input: PromptInputs, warn: (warning: string) => void): readonly Piece[] {
+  const { toolNames, model, coding } = input;
+  const anyTool = toolNames.length > 0;
+  const enforced = anyTool && enforcesTools(input.toolUseEnforcement, model);
+  const codes = anyTool && coding?.active === true;
+  const stable = (id: string, when: boolean, text: () => string | null, source?: string): Piece => ({
+    id,
+    layer: "stable",
+    text: () => (when ? text() : null),
+    source,
+  });
+  const context = (id: string, text: string | null | undefined): Piece => ({
+    id,
+    layer: "context",
+    text: () => text ?? null,
+  });
+  const volatile = (id: string, text: () => string | null | undefined): Piece => ({
+    id,
+    layer: "volatile",
+    text: () => text() ?? null,
+  });
+  const soulSource = input.soul?.text === null ? undefined : input.soul?.report?.path;
   return [
-    ["identity", "stable", identity(input)],
-    ["product_help", "stable", productHelp(input)],
-    ["task_completion", "stable", anyTool && input.taskCompletionGuidance ? TASK_COMPLETION : null],
-    ["parallel_tools", "stable", anyTool && input.parallelToolGuidance ? PARALLEL_TOOLS : null],
-    ["tool_guidance", "stable", toolGuidance(input.toolNames)],
-    ["steer_channel", "stable", anyTool ? STEER_CHANNEL : null],
-    ["tool_enforcement", "stable", enforced ? TOOL_ENFORCEMENT : null],
-    ...(enforced ? modelFamilyBlocks(input.model) : []),
-    ["env_hints", "stable", environmentHints(input)],
-    ["profile", "stable", profileStatement(input)],
-    ["platform_hint", "stable", platformHint(input.platform)],
-    ["cwd", "context", input.cwd === null ? null : `Current working directory: ${input.cwd}`],
-    ["system_message", "context", input.systemMessage],
-    ["memory", "volatile", input.memoryText],
-    ["user_profile", "volatile", input.userText],
-    ["session_line", "volatile", sessionLine(input)],
+    stable("identity", true, () => identity(input.soul), soulSource),
+    stable("product_help", true, () => productHelp(toolNames)),
+    stable("task_completion", anyTool && input.taskCompletionGuidance, () => TASK_COMPLETION),
+    stable("parallel_tools", anyTool && input.parallelToolGuidance, () => PARALLEL_TOOLS),
+    stable("tool_guidance", true, () => toolGuidance(toolNames, input.kanbanGuidance)),
+    stable("steer_channel", anyTool, () => STEER_CHANNEL),
+    stable("computer_use", toolNames.includes("computer_use"), () => COMPUTER_USE),
+    stable("tool_enforcement", enforced, () => TOOL_ENFORCEMENT),
+    stable("model_google", enforced && isGoogle(model), () => GOOGLE),
+    stable("model_openai", enforced && isOpenAi(model), () => OPENAI),
+    stable("skills_index", true, () => skillsIndex(input.skills ?? [], toolNames, { focus: codes && coding.focus })),
+    stable("alibaba_model", input.provider === "alibaba", () => alibabaModel(model)),
+    stable("env_hints", true, () => environmentHints(input)),
+    stable("coding_brief", codes, () => codingBrief(model)),
+    stable("operator_instructions", codes, () => operatorInstructions(coding?.instructions ?? "")),
+    stable("python_probe", !isRemote(input), () => input.pythonLine ?? null),
+    stable("profile", true, () => profileStatement(input)),
+    stable("platform_hint", true, () =>
+      platformHint(input.platform, { settings: input.platformHints, plugin: input.pluginHint, warn }),
+    ),
+    context("workspace_snapshot", coding?.active ? coding.workspace : null),
+    context("cwd", input.cwd === null || isRemote(input) ? null : `Current working directory: ${input.cwd}`),
+    context("system_message", input.systemMessage),
+    context("context_files", input.contextFiles?.text),
+    volatile("memory", () => input.memoryText),
+    volatile("user_profile", () => input.userText),
+    volatile("external_memory", () => input.externalMemory),
+    volatile("session_line", () => sessionLine(input)),
   ];
 }
+
+const isRemote = (input: PromptInputs) => input.backend?.type === "remote";

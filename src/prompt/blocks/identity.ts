@@ -1,14 +1,15 @@
 import { DEFAULT_IDENTITY } from "../../home/soul.ts";
-import type { PromptInputs } from "../contract.ts";
+import type { SoulReading } from "../contract.ts";
 
-/** The user's SOUL.md as it is, or the built-in identity. */
-export function identity(input: PromptInputs): string {
-  return input.soul?.trim() || DEFAULT_IDENTITY;
+/** The user's SOUL.md as it is, or the built-in identity. A withheld file leaves its marker, never an agent without identity. */
+export function identity(soul: SoulReading | null): string {
+  const own = soul?.text ?? DEFAULT_IDENTITY;
+  return soul?.blockedMarker ? `${own}\n\n${soul.blockedMarker}` : own;
 }
 
-export function productHelp(input: PromptInputs): string {
-  const skill = input.toolNames.includes("skill_view")
-    ? " or load the `hermes-agent` skill with `skill_view` if it is there; where the two differ, the documentation is right"
+export function productHelp(toolNames: readonly string[]): string {
+  const skill = toolNames.includes("skill_view")
+    ? ", or load the `hermes-agent` skill with `skill_view` if it is there; where they differ, the documentation is right"
     : "";
-  return `You run on Hermes Agent. When the user asks about Hermes itself (setting it up, what it can do, why something does not work), do not answer from memory: look it up in its documentation (\`hermes --help\`, the docs folder of the installation)${skill}.`;
+  return `You run on Hermes Agent. Questions about Hermes itself (setting it up, what it can do, why something does not work) are not answered from memory: consult its documentation (\`hermes --help\`, the docs folder of the installation)${skill}.`;
 }

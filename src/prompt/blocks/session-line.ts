@@ -8,7 +8,7 @@ export function sessionLine(input: PromptInputs): string {
   return [
     `Conversation started: ${longDate(input.startedOn)}`,
     input.rebuiltOn &&
-      `Today's date (as of the last context rebuild): ${longDate(input.rebuiltOn)}; this one tells what day it is now.`,
+      `Today's date (as of the last context rebuild): ${longDate(input.rebuiltOn)} (this one tells what day it is now)`,
     input.sessionId && `Session ID: ${input.sessionId}`,
     input.model && `Model: ${input.model}`,
     input.provider && `Provider: ${input.provider}`,

@@ -1,12 +1,11 @@
 // Models that tend to describe what they would do, instead of doing it, are told so.
-import type { Layer } from "../contract.ts";
 
 const AUTO_FAMILIES = ["gpt", "codex", "gemini", "gemma", "grok", "glm", "qwen", "deepseek"];
 
 export const TOOL_ENFORCEMENT = `# Tool-use enforcement
 Act through your tools; do not describe what you would do. When you say that you will do something, make the call in the same response. Never end a response on a promise of future action: do it now. Keep going until the task is really finished. Each response either moves the work forward with tool calls or delivers the final result; one that only announces intentions is not acceptable.`;
 
-const GOOGLE = `# Google model operational directives
+export const GOOGLE = `# Google model operational directives
 - Use absolute paths in file operations.
 - Look at a file before you change it; never guess what it contains.
 - Check package manifests before you import a library; do not assume that it is there.
@@ -15,7 +14,7 @@ const GOOGLE = `# Google model operational directives
 - Send independent calls together in one response.
 - Carry on until the task is solved; do not stop at a plan.`;
 
-const OPENAI = `# Execution discipline
+export const OPENAI = `# Execution discipline
 <tool_persistence>
 Use tools whenever they make the answer more correct or complete. An empty or partial result is a reason to try another query or another way, not to give up. Stop only when the task is done and you have checked the result.
 </tool_persistence>
@@ -46,11 +45,7 @@ export function enforcesTools(setting: boolean | string | readonly unknown[], mo
   return AUTO_FAMILIES.some((family) => id.includes(family));
 }
 
-export function modelFamilyBlocks(model: string): (readonly [string, Layer, string])[] {
-  const id = model.toLowerCase();
-  const has = (...parts: string[]) => parts.some((part) => id.includes(part));
-  return [
-    ...(has("gemini", "gemma") ? [["model_google", "stable", GOOGLE] as const] : []),
-    ...(has("gpt", "codex", "grok") ? [["model_openai", "stable", OPENAI] as const] : []),
-  ];
-}
+const contains = (model: string, parts: readonly string[]) => parts.some((part) => model.toLowerCase().includes(part));
+
+export const isGoogle = (model: string) => contains(model, ["gemini", "gemma"]);
+export const isOpenAi = (model: string) => contains(model, ["gpt", "codex", "grok"]);

@@ -1,0 +1,68 @@
+// What a stored prompt depended on, as data: whether it can be used again is never read out of its text, which a project file could forge.
+import { createHash } from "node:crypto";
+
+/** Raised only when stored tool schemas no longer fit the built-in tools; new texts alone never rebuild a prompt. */
+export const PROMPT_VERSION = 1;
+
+export interface PromptFingerprint {
+  readonly v: number;
+  readonly model: string;
+  readonly provider: string;
+  readonly platform: string;
+  readonly cwd: string | null;
+  /** Of the tool array as it is sent. */
+  readonly toolsHash?: string;
+  /** Of what the user chose. */
+  readonly toolSelection?: string;
+  /** Of the prompt's text. */
+  readonly promptHash: string;
+}
+
+export interface ToolChoice {
+  readonly toolsets: readonly string[];
+  readonly disabledToolsets: readonly string[];
+  readonly disabledTools: readonly string[];
+  readonly mcpServers: readonly string[];
+}
+
+type Compared = "v" | "model" | "provider" | "platform" | "cwd" | "toolSelection";
+const COMPARED: readonly Compared[] = ["v", "model", "provider", "platform", "cwd", "toolSelection"];
+
+/** Hex SHA-256 of a text's UTF-8 bytes, or of bytes. */
+export function sha256(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+export function hashTools(tools: readonly unknown[]): string {
+  return sha256(JSON.stringify(tools));
+}
+
+export function hashToolChoice(choice: ToolChoice): string {
+  const sorted = (names: readonly string[]) => [...new Set(names)].sort();
+  return sha256(
+    JSON.stringify([
+      sorted(choice.toolsets),
+      sorted(choice.disabledToolsets),
+      sorted(choice.disabledTools),
+      sorted(choice.mcpServers),
+    ]),
+  );
+}
+
+/**
+ * What speaks against using a stored prompt again, in a fixed order; empty = use it byte for byte. A field that is missing on either
+ * side does not count, so a prompt that nobody stamped (an older program wrote it) is taken as it is.
+ */
+export function fingerprintChanges(stored: unknown, wanted: Partial<PromptFingerprint>): readonly Compared[] {
+  if (typeof stored !== "object" || stored === null) return [];
+  const known = stored as Partial<Record<Compared, unknown>>; // read back from the store, every field checked below
+  return COMPARED.filter((field) => isKnown(known[field]) && isKnown(wanted[field]) && known[field] !== wanted[field]);
+}
+
+/** Whether the text is the one that was stamped; if not, another program rewrote it and its layers are unknown. */
+export function isStampedText(stored: unknown, prompt: string): boolean {
+  if (typeof stored !== "object" || stored === null || !("promptHash" in stored)) return false;
+  return stored.promptHash === sha256(prompt);
+}
+
+const isKnown = (value: unknown) => value !== undefined && value !== null;
