@@ -68,10 +68,10 @@ export interface RateLimits {
 
 /** The `x-ratelimit-*` headers of an answer; null when there are none. */
 export function parseRateLimitHeaders(
-  headers: Headers | Readonly<Record<string, string>>,
+  headers: Iterable<[string, string]> | Readonly<Record<string, string>>,
   provider = "",
 ): RateLimits | null {
-  const entries = headers instanceof Headers ? [...headers] : Object.entries(headers);
+  const entries = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
   const values = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]));
   const window = (suffix: string): RateLimit | null => {
     const limit = quantity(values.get(`x-ratelimit-limit-${suffix}`));

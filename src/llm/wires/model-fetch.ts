@@ -12,7 +12,8 @@ export interface ModelFetchOptions {
 export function createModelFetch({ connectMs = 30_000 }: ModelFetchOptions = {}): FetchLike {
   return async (url, init) => {
     const secure = new URL(url).protocol === "https:";
-    const { request } = secure ? await import("node:https") : await import("node:http");
+    // Not by `import`: that reads every export of the module, and one of them loads the built-in fetch after all.
+    const { request } = secure ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
     init.signal?.throwIfAborted();
     const body = Buffer.from(init.body ?? "");
     const outgoing = request(url, {
