@@ -3,9 +3,11 @@ import { performance } from "node:perf_hooks";
 import { scanForThreats } from "../src/safety/threats/scan.ts";
 
 const MIB = 1 << 20;
-const fill = (unit: string) => unit.repeat(Math.ceil(MIB / unit.length)).slice(0, MIB);
+// The tail completes no pattern; it only keeps the cheap look at single words from ending the search.
+const fill = (unit: string) =>
+  `${unit.repeat(Math.ceil(MIB / unit.length)).slice(0, MIB)}\n; instructions; limits; -->`;
 const texts: Record<string, string> = {
-  "one start, long filler": `ignore ${"filler ".repeat(150_000)}`,
+  "one start, long filler": `ignore ${"filler ".repeat(150_000)}\n; instructions`,
   "a start at every word": fill("ignore all "),
   "three gaps": fill("act as if you you have no "),
   "open comments": fill("<!-- ignore system "),

@@ -11,6 +11,7 @@ export function shortUsage(current: number, limit: number): string {
   return `${withCommas(current)}/${withCommas(limit)}`;
 }
 
+// Not toLocaleString: its first call loads locale data for tens of milliseconds, and every start of an agent counts its memory.
 export function withCommas(count: number): string {
-  return count.toLocaleString("en-US");
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }

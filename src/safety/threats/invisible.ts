@@ -46,7 +46,7 @@ function isNeeded(text: string, index: number, codePoint: number): boolean {
   // An emoji, a skin tone and a selector take at most four units; a letter of these scripts takes two.
   const before = text.slice(Math.max(0, index - 5), index);
   const after = text.slice(index + 1, index + 6);
-  if (JOINING_LETTER_AT_END.test(before) && JOINING_LETTER_AT_START.test(after)) return true;
+  if (spelling().before.test(before) && spelling().after.test(after)) return true;
   return codePoint === ZWJ && EMOJI_AT_END.test(before) && EMOJI_AT_START.test(after);
 }
 
@@ -58,6 +58,16 @@ const JOINING_SCRIPTS = [
   ...["Arabic", "Syriac", "Nko", "Mongolian", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya"],
   ...["Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Khmer", "Myanmar"],
 ];
-const JOINING_LETTER = `(?=[\\p{L}\\p{M}])[${JOINING_SCRIPTS.map((script) => `\\p{scx=${script}}`).join("")}]`;
-const JOINING_LETTER_AT_END = new RegExp(`${JOINING_LETTER}$`, "u");
-const JOINING_LETTER_AT_START = new RegExp(`^${JOINING_LETTER}`, "u");
+const spelling = once(() => {
+  const letter = `(?=[\\p{L}\\p{M}])[${JOINING_SCRIPTS.map((script) => `\\p{scx=${script}}`).join("")}]`;
+  return { before: new RegExp(`${letter}$`, "u"), after: new RegExp(`^${letter}`, "u") };
+});
+
+/** Putting such classes together takes milliseconds, and few texts ever need them. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

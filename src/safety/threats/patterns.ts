@@ -9,14 +9,14 @@ export interface ThreatPattern {
   readonly id: string;
   readonly scope: ThreatScope;
   readonly weight: "strong" | "weak";
-  /** Texts without one of these are not searched at all. */
+  /** Texts that lack one of these (`a|b`: both of them) are not searched at all. */
   readonly needs: readonly string[];
   readonly find: Find;
   /** A broader form that counts in scope `strict` too: there the writer can simply choose other words. */
   readonly strict?: Find;
 }
 
-const SECRET_NAME = "\\$\\{?[\\p{L}\\p{N}_]*(?:key|token|secret|password|credential|api)";
+const SECRET_NAME = "\\$\\{?[a-z0-9_]*(?:key|token|secret|password|credential|api)";
 const OTHER_SECRET_FILES = "credentials|\\.netrc|\\.pgpass|\\.npmrc|\\.pypirc";
 const HOME = "(?:~|\\$home|\\$\\{home\\})";
 const CHANGE = "(?:update|modify|edit|write|change|append|add\\s+to)\\s";
@@ -34,7 +34,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "sys_prompt_override",
     scope: "all",
     weight: "strong",
-    needs: ["override"],
+    needs: ["system", "override"],
     find: words("system prompt override"),
   },
   {
@@ -48,7 +48,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "bypass_restrictions",
     scope: "all",
     weight: "strong",
-    needs: ["act", "you"],
+    needs: ["act", "as", "restrictions|limits|rules"],
     find: words("act as if|though ... you ... have_no|don['’]?t_have ... restrictions|limits|rules"),
   },
   {
@@ -112,7 +112,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "fake_update",
     scope: "context",
     weight: "weak",
-    needs: ["have", "been"],
+    needs: ["have", "been", "updated|upgraded|patched"],
     find: words("you have been ... updated|upgraded|patched to"),
   },
   {
@@ -133,7 +133,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "c2_heartbeat",
     scope: "context",
     weight: "weak",
-    needs: [],
+    needs: ["heartbeat|beacon|check"],
     find: anyOf(
       words("heartbeat|beacon to|with"),
       expression(
@@ -160,7 +160,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "forced_action",
     scope: "context",
     weight: "weak",
-    needs: ["must"],
+    needs: ["must", "register|connect|report|beacon"],
     find: words("you must ..3 register|connect|report|beacon"),
   },
   {
@@ -182,15 +182,13 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     scope: "context",
     weight: "strong",
     needs: ["unset"],
-    find: expression(
-      "(?<![a-z0-9])unset\\s+(?:-[a-z]\\s+)?[\\p{L}\\p{N}_]*(?:claude|codex|hermes|agent|openai|anthropic)",
-    ),
+    find: expression("(?<![a-z0-9])unset\\s+(?:-[a-z]\\s+)?[a-z0-9_]*(?:claude|codex|hermes|agent|openai|anthropic)"),
   },
   {
     id: "known_c2_framework",
     scope: "context",
     weight: "weak",
-    needs: [],
+    needs: ["cobalt|metasploit|brainworm|sliver|havoc|mythic"],
     find: anyOf(words("cobalt_strike|metasploit|brainworm"), words(`sliver|havoc|mythic ..1 ${C2_PARTS}`)),
     strict: words("sliver|havoc|mythic"),
   },
@@ -205,7 +203,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "c2_explicit_long",
     scope: "context",
     weight: "weak",
-    needs: ["command"],
+    needs: ["command", "control"],
     find: words("command and control"),
   },
   {
@@ -226,10 +224,10 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "read_secrets",
     scope: "all",
     weight: "strong",
-    needs: ["cat"],
+    needs: ["cat", ".env|credentials|.netrc|.pgpass|.npmrc|.pypirc"],
     find: onLine(
       "(?<![a-z0-9_-])cat(?![a-z0-9_-])",
-      `\\.env(?![\\p{L}]|\\.(?:example|sample|template))|\\.envrc|${OTHER_SECRET_FILES}`,
+      `\\.env(?![a-z]|\\.(?:example|sample|template))|\\.envrc|${OTHER_SECRET_FILES}`,
     ),
     strict: onLine("cat(?=[^\\S\\n])", `\\.env|${OTHER_SECRET_FILES}`),
   },
@@ -244,7 +242,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "context_exfil",
     scope: "strict",
     weight: "strong",
-    needs: [],
+    needs: ["conversation|chat|messages|context"],
     find: words(
       "include|output|print|share ... conversation|conversations|chat_history|previous_messages|full_context|entire_context",
     ),
@@ -268,7 +266,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "agent_config_mod",
     scope: "strict",
     weight: "strong",
-    needs: [],
+    needs: [".md|rules"],
     find: chain(2048, CHANGE, "agents\\.md|claude\\.md|\\.cursorrules|\\.clinerules"),
   },
   {
@@ -282,7 +280,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "hardcoded_secret",
     scope: "strict",
     weight: "strong",
-    needs: [],
+    needs: ["key|token|secret|password"],
     find: expression("(?:api[\\s_-]?key|token|secret|password)[\"']?\\s*[=:]\\s*[\"'`][a-z0-9+/=_-]{20}"),
   },
 ];

@@ -295,7 +295,9 @@ test("scanning never throws and gives each id once", () => {
 // The promise is 500 ms on an ordinary machine (the benchmark holds it); here only a blow-up may fail.
 test("near misses of a mebibyte take time in proportion to their length", () => {
   const MIB = 1 << 20;
-  const fill = (unit: string) => unit.repeat(Math.ceil(MIB / unit.length)).slice(0, MIB);
+  // The tail completes no pattern; it only keeps the cheap look at single words from ending the search.
+  const fill = (unit: string) =>
+    `${unit.repeat(Math.ceil(MIB / unit.length)).slice(0, MIB)}\n; instructions; limits; -->`;
   for (const text of [
     `ignore ${"filler ".repeat(150_000)}`,
     fill("ignore all "),

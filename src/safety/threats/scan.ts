@@ -31,7 +31,7 @@ export function scanForThreats(text: string, scope: ThreatScope): readonly Findi
       finding(`invisible_unicode_${codePointName(codePoint)}`, "strong", text, index, text.slice(index, index + 80)),
     ),
     ...THREAT_PATTERNS.flatMap((pattern) => {
-      if ((RANK.get(pattern.scope) ?? 0) > rank || !pattern.needs.every((word) => folded.includes(word))) return [];
+      if ((RANK.get(pattern.scope) ?? 0) > rank || !hasNeeds(folded, pattern.needs)) return [];
       const place = searcherOf(pattern, scope)(folded);
       if (!place) return [];
       return finding(pattern.id, pattern.weight, text, originalIndex(text, place.index), excerptOf(folded, place));
@@ -55,6 +55,10 @@ const RANK: ReadonlyMap<string, number> = new Map([
 /** Full-width and other compatibility forms become plain; after that only A to Z have lower-case twins that patterns use. */
 function fold(text: string): string {
   return text.normalize("NFKC").replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
+}
+
+function hasNeeds(folded: string, needs: readonly string[]): boolean {
+  return needs.every((words) => words.split("|").some((word) => folded.includes(word)));
 }
 
 function searcherOf(pattern: { readonly find: Find; readonly strict?: Find }, scope: ThreatScope): Find {
