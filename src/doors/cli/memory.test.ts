@@ -73,11 +73,14 @@ test("entries are added, changed by number or by a part, and removed", async (t)
 });
 
 test("the editor gets the entry and its result is what counts", async (t) => {
-  const { say, run, file, home } = await person(t, {}, { EDITOR: "sed -i s/fish/zsh/", PATH: process.env.PATH ?? "" });
+  const { say, run, file } = await person(
+    t,
+    {},
+    { EDITOR: "printf 'too, said the editor\\n' >>", PATH: process.env.PATH ?? "" },
+  );
   await say("add", "Uses fish");
   await say("edit", "1");
-  assert.equal(await file(), "Uses zsh");
-  await home.write(".env", "");
+  assert.equal(await file(), "Uses fish\ntoo, said the editor");
   const none = await person(t, { "memories/MEMORY.md": "x" }, { PATH: "" });
   assert.match((await none.run(["edit", "1"])).err, /No editor found/);
   const fails = await person(t, { "memories/MEMORY.md": "x" }, { EDITOR: "false", PATH: process.env.PATH ?? "" });
