@@ -1,0 +1,52 @@
+// From launch to an input line that takes keys, and to an open conversation, in a real pseudo-terminal.
+import { spawn as spawnChild } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import pty from "@lydell/node-pty";
+import { environmentFor, repository } from "../test/support/run-hermes.ts";
+import { tempHome } from "../test/support/temp-home.ts";
+import { repeat, row } from "./measure.ts";
+
+const ROUNDS = 11;
+await using home = await tempHome();
+const env = { ...environmentFor({ home, env: { HERMES_FROM_SOURCE: "0" } }), TERM: "xterm-256color" };
+
+async function bareStart(): Promise<number> {
+  const begin = performance.now();
+  await once(spawnChild(process.execPath, ["-e", "0"], { stdio: "ignore" }), "exit");
+  return performance.now() - begin;
+}
+
+/** Milliseconds until the screen shows a typed word, which it can only do when the input line is alive. */
+function usableInput(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const begin = performance.now();
+    const child = pty.spawn(process.execPath, [join(repository, "bin", "hermes.mjs")], {
+      cols: 100,
+      rows: 30,
+      cwd: home.project,
+      env,
+    });
+    let seen = "";
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`no input line within 20 s; the screen showed: ${seen.slice(-500)}`));
+    }, 20_000);
+    // Typed before anything is there; it appears with the first frame of the input line.
+    child.write("zebra");
+    child.onData((data) => {
+      seen += data;
+      if (!seen.includes("zebra\u001b") && !/zebra.*[─╭│]/s.test(seen)) return;
+      clearTimeout(timer);
+      const took = performance.now() - begin;
+      child.onExit(() => resolve(took));
+      child.kill("SIGKILL");
+    });
+  });
+}
+
+await usableInput(); // fills the compile cache
+const bare = await repeat(ROUNDS, bareStart);
+const ready = await repeat(ROUNDS, usableInput);
+row("interactive: launch to usable input", `${ready.toFixed(1)} ms`, ready / bare, 8, "bare node");

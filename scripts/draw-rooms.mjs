@@ -1,0 +1,57 @@
+// node scripts/draw-rooms.mjs: draws who imports whom, room by room, into docs/rooms.md, from the real imports.
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { projectNode, root, setup } from "./setup.mjs";
+
+const FLOORS = [
+  ["main"],
+  ["doors"],
+  ["commands"],
+  ["agent"],
+  ["prompt", "memory", "skills", "tools", "mcp", "cron", "kanban", "plugins"],
+  ["llm", "sandbox", "safety", "sessions"],
+  ["home"],
+  ["kit"],
+];
+
+/** The page as it should be. */
+export function drawRooms() {
+  const cruiser = join(root, "node_modules", "dependency-cruiser", "bin", "dependency-cruiser.mjs");
+  const args = [cruiser, "--config", ".dependency-cruiser.mjs", "--output-type", "json", "src"];
+  const found = JSON.parse(execFileSync(projectNode(), args, { cwd: root, maxBuffer: 1 << 28, encoding: "utf8" }));
+  const edges = new Set();
+  for (const { source, dependencies } of found.modules) {
+    if (/[.]test[.]ts$/.test(source)) continue;
+    for (const { resolved } of dependencies) {
+      const [from, to] = [roomOf(source), roomOf(resolved)];
+      if (from && to && from !== to) edges.add(`  ${from} --> ${to}`);
+    }
+  }
+  const floors = FLOORS.map((rooms, index) => {
+    const here = rooms.map((room) => `    ${room}`).join("\n");
+    return `  subgraph floor${index} [" "]\n    direction LR\n${here}\n  end`;
+  });
+  return `# Who imports whom
+
+Drawn from the imports by \`node scripts/draw-rooms.mjs\`. Arrows point down only; \`npm run check\` fails otherwise.
+
+\`\`\`mermaid
+flowchart TD
+${floors.join("\n")}
+${[...edges].sort().join("\n")}
+\`\`\`
+`;
+}
+
+function roomOf(path) {
+  if (path === "src/main.ts") return "main";
+  return /^src\/([^/]+)\//.exec(path)?.[1] ?? null;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  setup();
+  writeFileSync(join(root, "docs", "rooms.md"), drawRooms());
+  process.stdout.write(readFileSync(join(root, "docs", "rooms.md"), "utf8"));
+}
