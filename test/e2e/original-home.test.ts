@@ -3,7 +3,12 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
-import { insertAsOriginal, makeOriginalDatabase, ORIGINAL_VERSIONS, searchAsOriginal } from "../support/original-database.ts";
+import {
+  insertAsOriginal,
+  makeOriginalDatabase,
+  ORIGINAL_VERSIONS,
+  searchAsOriginal,
+} from "../support/original-database.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { validateChat } from "../support/wire-validators.ts";
@@ -39,7 +44,12 @@ describe("a home of the original", () => {
       const db = new DatabaseSync(home.at("state.db"));
       try {
         assert.deepEqual({ ...db.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
-        insertAsOriginal(db, { session: "20250101_110000_bbbbbb", role: "user", content: "the original says narwhal", at: 9e9 });
+        insertAsOriginal(db, {
+          session: "20250101_110000_bbbbbb",
+          role: "user",
+          content: "the original says narwhal",
+          at: 9e9,
+        });
         assert.equal(searchAsOriginal(db, "messages_fts", "narwhal").length, 1, "the original finds its own new row");
         assert.equal(searchAsOriginal(db, "messages_fts", "iceberg").length, 1, "the original finds ours");
       } finally {
