@@ -2,6 +2,7 @@
 import { release, type, userInfo } from "node:os";
 import { displayPath } from "../home/paths.ts";
 import type { Target } from "../llm/wire.ts";
+import type { Memory } from "../memory/open.ts";
 import { buildSystemPromptParts } from "../prompt/build.ts";
 import type { CalendarDay } from "../prompt/contract.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -13,6 +14,7 @@ interface PromptPlace {
   readonly store: SessionStore;
   readonly cwd: string;
   readonly toolNames: readonly string[];
+  readonly memory: Pick<Memory, "snapshot" | "reload"> | null;
   /** Unix seconds. */
   readonly startedAt: number;
 }
@@ -24,6 +26,8 @@ export function promptSource(place: PromptPlace): PromptSource {
       const stored = await store.getPrompt(sessionId);
       const destination = { model: target.model, provider: target.provider };
       if (stored && isFor(stored.fingerprint, destination)) return stored.prompt;
+      // A prompt that is built anew may know what was learned since; the stored one never changes.
+      if (stored) await place.memory?.reload();
       const build = buildSystemPromptParts(inputs(place, target, sessionId));
       await store.setPrompt(sessionId, {
         prompt: build.full,
@@ -68,6 +72,7 @@ function inputs(place: PromptPlace, target: Target, sessionId: string) {
     systemMessage: null,
     memoryText: null,
     userText: null,
+    ...place.memory?.snapshot(),
     startedOn,
     rebuiltOn: sameDay(startedOn, today) ? null : today,
     sessionId: wish.passSessionId ? sessionId : null,

@@ -7,19 +7,30 @@ import { registry } from "../tools/registry.ts";
 import { openToolbox, type Toolbox } from "../tools/toolbox.ts";
 import type { AgentWish } from "./open.ts";
 
+interface ToolPlace {
+  readonly environment: Environment;
+  readonly contextLength: number;
+  /** Tools whose port this conversation does not have. */
+  readonly without: readonly string[];
+}
+
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
-export async function openTools(wish: AgentWish, environment: Environment, contextLength: number): Promise<Toolbox> {
+export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Toolbox> {
   const { home, platform, toolsets } = wish;
+  const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);
   const toolbox = await openToolbox({
     registry,
     availability: new AvailabilityCache(wish.clock),
     platform,
-    config: home.config(),
+    config: {
+      ...config,
+      tools: { ...config.tools, disabled_functions: [...config.tools.disabled_functions, ...place.without] },
+    },
     ...(toolsets ? { toolsets } : {}),
-    environment,
-    contextLength,
+    environment: place.environment,
+    contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
   });

@@ -4,6 +4,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
+import { openMemory } from "../memory/open.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
@@ -104,7 +105,13 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     sourceBashrc: config.terminal.auto_source_bashrc,
     persistent: config.terminal.persistent_shell,
   });
-  const tools = await openTools(wish, environment, chosen.target.contextLength);
+  const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
+  const withoutMemory = memory?.enabled ? [] : ["memory"];
+  const tools = await openTools(wish, {
+    environment,
+    contextLength: chosen.target.contextLength,
+    without: withoutMemory,
+  });
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
   const ports: AgentPorts = {
@@ -120,6 +127,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       redactFile: (text, path) => home.redact.forFile(text, path),
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
+    ...(memory?.enabled ? { memory: memory.port } : {}),
     ...guard.ports,
   };
   const model: ModelChoice = { target: chosen.target, ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort) };
@@ -134,7 +142,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       interactive: wish.interactive,
     },
     model,
-    prompt: promptSource({ wish, store, cwd, toolNames, startedAt: found?.startedAt ?? clock.now() / 1000 }),
+    prompt: promptSource({ wish, store, cwd, toolNames, memory, startedAt: found?.startedAt ?? clock.now() / 1000 }),
     tools,
     limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },
     ports,

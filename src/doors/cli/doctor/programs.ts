@@ -6,7 +6,6 @@ import type { Finding } from "./finding.ts";
 const PROGRAMS: readonly { readonly name: string; readonly use: string; readonly needed: boolean }[] = [
   { name: "bash", use: "runs the agent's commands", needed: true },
   { name: "git", use: "worktrees, checkpoints, diffs", needed: false },
-  { name: "rg", use: "fast file search (a built-in search is used without it)", needed: false },
 ];
 
 export async function checkPrograms(ctx: CliContext): Promise<readonly Finding[]> {
@@ -18,7 +17,7 @@ export async function checkPrograms(ctx: CliContext): Promise<readonly Finding[]
       return {
         level: needed ? "error" : "warn",
         text: `${name} is not on the PATH (${use})`,
-        fix: `install ${name === "rg" ? "ripgrep" : name} with your system's package manager`,
+        fix: `install ${name} with your system's package manager`,
       };
     }),
   );

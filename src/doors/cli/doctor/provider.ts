@@ -15,7 +15,7 @@ export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]
         {
           level: "warn",
           text: "no provider is configured; the built-in demo model answers",
-          fix: 'set a key, e.g. "hermes config set OPENROUTER_API_KEY ...", and a model: "hermes config set model.default ..."',
+          fix: '"hermes setup" connects a real one',
         },
       ];
     }
