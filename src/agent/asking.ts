@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../kit/clock.ts";
 import type { AnswerTo, Ask, Question } from "../safety/questions.ts";
+import { refuse } from "../safety/refusal.ts";
 import type { AgentEventBody } from "./events.ts";
 
 export interface AskingOptions {
@@ -14,17 +15,17 @@ export interface AskingOptions {
 /** Questions travel as events; the door answers through the request. Silence, an interrupt and an empty room all mean no. */
 export function createAsk(options: AskingOptions): Ask {
   return async <Q extends Question>(question: Q, signal?: AbortSignal): Promise<AnswerTo<Q>> => {
-    if (!options.interactive) return refusal(question);
+    if (!options.interactive) return refuse(question);
     const closed = new AbortController();
     const ends = [options.signal, closed.signal, ...(signal ? [signal] : [])];
     const over = AbortSignal.any(ends);
-    if (over.aborted) return refusal(question);
+    if (over.aborted) return refuse(question);
     const { promise, resolve } = Promise.withResolvers<AnswerTo<Q>>();
-    over.addEventListener("abort", () => resolve(refusal(question)), { once: true });
+    over.addEventListener("abort", () => resolve(refuse(question)), { once: true });
     const timeout = options.timeoutMs(question);
     if (timeout !== undefined) {
       options.clock.sleep(timeout, over).then(
-        () => resolve(refusal(question, { timedOut: true })),
+        () => resolve(refuse(question, { timedOut: true })),
         () => undefined, // the question was settled before its time was up
       );
     }
@@ -45,14 +46,4 @@ export function createAsk(options: AskingOptions): Ask {
       closed.abort();
     }
   };
-}
-
-function refusal<Q extends Question>(question: Q, late: { readonly timedOut?: true } = {}): AnswerTo<Q> {
-  const no =
-    question.kind === "approval"
-      ? { choice: "deny", ...late }
-      : question.kind === "confirm"
-        ? { choice: "cancel" }
-        : { text: null };
-  return no as AnswerTo<Q>; // chosen by the question's kind
 }

@@ -69,7 +69,7 @@ export function findEntry(entries: readonly string[], oldText: string): string |
   return fail(
     "ambiguous",
     `${matches.length} entries contain ${what}. Call it again with a more precise old_text that only one of them contains.`,
-    { matches: matches.map((entry) => (countCodePoints(entry) > 80 ? truncateCodePoints(entry, 80) + "..." : entry)) },
+    { matches: matches.map((entry) => (countCodePoints(entry) > 80 ? `${truncateCodePoints(entry, 80)}...` : entry)) },
   );
 }
 

@@ -179,7 +179,7 @@ test("a batch is judged by its final state and applied whole or not at all", asy
 test("a store over its limit can be made smaller, step by step", async (t) => {
   const box = await memoryHome(t, {
     memory: { memory_char_limit: 40 },
-    files: { "MEMORY.md": "a".repeat(30) + "\n§\n" + "b".repeat(30) },
+    files: { "MEMORY.md": `${"a".repeat(30)}\n§\n${"b".repeat(30)}` },
   });
   const run = (args: Record<string, unknown>) => box.memory.write(args, USER);
   assert.equal(failure(await run({ action: "add", content: "c" })).code, "over_limit");

@@ -9,23 +9,26 @@ interface WrapperSpec extends OptionSpec {
   readonly idleLongs?: readonly string[];
 }
 
+/** The options of sudo that take a value. */
+export const SUDO_OPTIONS = {
+  short: "ugpCrtTUDR",
+  long: [
+    "user",
+    "group",
+    "prompt",
+    "close-from",
+    "role",
+    "type",
+    "command-timeout",
+    "other-user",
+    "chdir",
+    "chroot",
+    "host",
+  ],
+};
+
 const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
-  sudo: {
-    short: "ugpCrtTUDR",
-    long: [
-      "user",
-      "group",
-      "prompt",
-      "close-from",
-      "role",
-      "type",
-      "command-timeout",
-      "other-user",
-      "chdir",
-      "chroot",
-      "host",
-    ],
-  },
+  sudo: SUDO_OPTIONS,
   doas: { short: "uC" },
   env: { short: "uC", long: ["unset", "chdir"], idle: "S", idleLongs: ["split-string"] },
   exec: { short: "a" },

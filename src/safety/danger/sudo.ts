@@ -1,5 +1,6 @@
 import { argTexts, type Invocation } from "../analysis/invocation.ts";
 import { type Options, readOptions } from "../analysis/options.ts";
+import { SUDO_OPTIONS } from "../analysis/wrappers.ts";
 import type { RuleGroup, Scene } from "../scene.ts";
 
 const PRIVILEGED = "SAsli";
@@ -7,25 +8,7 @@ const PRIVILEGED_LONGS = ["stdin", "askpass", "shell", "list", "login"];
 
 /** The options of every sudo on the line, those of the commands behind it left out. */
 function sudoOptions(scene: Scene): readonly Options[] {
-  return scene.invocations.flatMap(ownArgs).map((args) =>
-    readOptions(args, {
-      short: "ugpCrtTUDR",
-      long: [
-        "user",
-        "group",
-        "prompt",
-        "close-from",
-        "role",
-        "type",
-        "command-timeout",
-        "other-user",
-        "chdir",
-        "chroot",
-        "host",
-      ],
-      stopAtOperand: true,
-    }),
-  );
+  return scene.invocations.flatMap(ownArgs).map((args) => readOptions(args, { ...SUDO_OPTIONS, stopAtOperand: true }));
 }
 
 function ownArgs(invocation: Invocation): readonly (readonly string[])[] {

@@ -145,7 +145,7 @@ test("words come out as bash itself cuts and unquotes them", () => {
 const markedLine = fc.letrec<{ list: string; item: string }>((tie) => ({
   list: fc
     .array(fc.tuple(tie("item"), fc.constantFrom("; ", "\n", " && ", " ;\n")), { minLength: 1, maxLength: 3 })
-    .map((items) => items.map(([item, joiner]) => (item.endsWith("\n") ? item : item + joiner)).join("") + "m 1"),
+    .map((items) => `${items.map(([item, joiner]) => (item.endsWith("\n") ? item : item + joiner)).join("")}m 1`),
   item: fc.oneof(
     { maxDepth: 3, depthIdentifier: "nesting" },
     fc.integer({ min: 2, max: 899 }).map((number) => `m ${number}`),
