@@ -1,7 +1,20 @@
+import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
 import { CommandRegistry } from "./registry.ts";
 import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
+import { TOOL_COMMANDS } from "./tools.ts";
+import { TRANSCRIPT_COMMANDS } from "./transcript.ts";
+import { TURN_COMMANDS } from "./turns.ts";
 
 /** A fresh registry with the built-in commands. Plugins and skills add to a door's own copy. */
-export const builtinCommands = () => new CommandRegistry([...SESSION_COMMANDS, ...SETTINGS_COMMANDS, ...INFO_COMMANDS]);
+export const builtinCommands = () =>
+  new CommandRegistry([
+    ...CONVERSATION_COMMANDS,
+    ...TURN_COMMANDS,
+    ...SESSION_COMMANDS,
+    ...TRANSCRIPT_COMMANDS,
+    ...SETTINGS_COMMANDS,
+    ...TOOL_COMMANDS,
+    ...INFO_COMMANDS,
+  ]);

@@ -1,5 +1,6 @@
 import type { OpenAgent } from "../agent/open.ts";
 import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";
 
 /**
@@ -11,15 +12,24 @@ import type { SessionListItem, SessionStore } from "../sessions/store.ts";
 export interface CommandContext {
   readonly home: OpenHome;
   readonly store: SessionStore;
+  readonly clock: Clock;
+  /** Where the user stands. */
+  readonly cwd: string;
+  /** The platform whose tools are in force, such as `cli`. */
+  readonly platform: string;
   /** The conversation right now; another one after `startSession` or `resumeSession`. */
   readonly conversation: OpenAgent;
   readonly busy: boolean;
+  /** What waits to be said after the running turn. */
+  readonly waiting: readonly string[];
   /** Unix seconds. */
   now(): number;
   say(text: string): void;
   warn(text: string): void;
   submit(text: string): void;
   queue(text: string): void;
+  /** Puts a text where the user can change and send it; surfaces without an input line show it. */
+  offerInput(text: string): void;
   /** Asks for one of several things; null = cancelled. Surfaces without a picker list them and return null. */
   pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null>;
   confirm(title: string, detail: string): Promise<"once" | "always" | "cancel">;
@@ -30,7 +40,19 @@ export interface CommandContext {
   lastListed: readonly SessionListItem[];
   commands(): string;
   quit(options: { readonly deleteSession: boolean }): void;
+  /** Absent where there is none: commands that need it are offered in the terminal alone. */
+  readonly terminal?: TerminalSurface;
+}
+
+export interface TerminalSurface {
   clearScreen(): void;
+  redraw(): void;
+  /** Resolves to how it was done. */
+  copy(text: string): Promise<string>;
+  /** The next message in the user's editor. */
+  compose(): Promise<void>;
+  /** Returns whether the status line is shown now. */
+  toggleStatusLine(): boolean;
 }
 
 export interface PickItem<T> {

@@ -1,22 +1,34 @@
 // Typed text -> a command, or not. The same on every surface.
+import { stat } from "node:fs/promises";
 import { didYouMean } from "../kit/did-you-mean.ts";
 import type { CommandContext } from "./context.ts";
+import { quickCommands } from "./quick.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
+
+export interface DispatchSurface {
+  readonly kind: "terminal" | "gateway";
+  /** Stops the running turn and waits for its end. */
+  interrupt(): Promise<void>;
+}
 
 /** Runs the command that the text names. False = it is no command and belongs to the model. Never throws for what a command did. */
 export async function dispatchTyped(
   text: string,
   registry: CommandRegistry,
   ctx: CommandContext,
-  surface: { interrupt(): Promise<void> },
+  surface: DispatchSurface,
+  visited: ReadonlySet<string> = new Set(),
 ): Promise<boolean> {
   const typed = parseTyped(text);
   if (typed === null) return false;
-  const match = registry.find(typed.name);
+  const known = commandsOf(registry, ctx, surface, visited);
+  const match = known.find(typed.name);
   if (match.type === "unknown") {
+    // A file that was dropped into the terminal is something to talk about.
+    if (await isFile(`/${typed.name}`)) return false;
     const near = didYouMean(
       typed.name,
-      registry.all().map((command) => command.name),
+      known.all().map((command) => command.name),
     );
     const hint = near.length > 0 ? ` Did you mean ${near.map((name) => `/${name}`).join(", ")}?` : "";
     ctx.warn(`Unknown command /${typed.name}.${hint} /help lists the commands. Nothing was sent to the model.`);
@@ -39,4 +51,26 @@ export async function dispatchTyped(
     ctx.warn(`/${command.name}: ${error instanceof Error ? error.message : error}`);
   }
   return true;
+}
+
+/** What can be typed here: the surface's commands and the user's own. A name that is taken keeps its meaning. */
+export function commandsOf(
+  registry: CommandRegistry,
+  ctx: Pick<CommandContext, "home">,
+  surface: DispatchSurface,
+  visited: ReadonlySet<string> = new Set(),
+): CommandRegistry {
+  const quick = quickCommands(
+    ctx.home.config().quick_commands,
+    async (text, inner, path) => {
+      if (!(await dispatchTyped(text, registry, inner, surface, path))) inner.submit(text);
+    },
+    visited,
+  );
+  return registry.in(surface.kind).with(quick);
+}
+
+async function isFile(path: string): Promise<boolean> {
+  const facts = await stat(path).catch(() => null); // not there, or not ours to see
+  return facts?.isFile() === true;
 }

@@ -51,6 +51,18 @@ export class CommandRegistry {
     const other = surface === "terminal" ? "gateway" : "cli";
     return this.#ordered.filter((command) => (command.availability ?? "everywhere") !== other);
   }
+
+  /** A registry of its own with what one surface offers. */
+  in(surface: "terminal" | "gateway"): CommandRegistry {
+    return new CommandRegistry(this.availableIn(surface));
+  }
+
+  /** A registry of its own that holds these commands too, as far as their names are free. */
+  with(more: readonly CommandDefinition[]): CommandRegistry {
+    const copy = new CommandRegistry(this.#ordered);
+    for (const definition of more) copy.register(definition);
+    return copy;
+  }
 }
 
 export type CommandMatch =
@@ -91,13 +103,17 @@ export function subcommandsOf(command: CommandDefinition): readonly string[] {
   return words ? words.split("|") : [];
 }
 
+/** A longer one pushes its own description to the right, not everybody's. */
+const MOST_USAGE = 28;
+
 /** Per category: `/name args` left, description right, aliases appended. */
 export function helpText(commands: readonly CommandDefinition[]): string {
   const usage = (command: CommandDefinition) => `/${command.name}${command.argsHint ? ` ${command.argsHint}` : ""}`;
-  const width = Math.max(...commands.map((command) => usage(command).length)) + 2;
+  const widths = commands.map((command) => usage(command).length).filter((width) => width <= MOST_USAGE);
+  const width = Math.max(0, ...widths);
   const line = (command: CommandDefinition) => {
     const aliases = command.aliases?.length ? ` (also ${command.aliases.map((alias) => `/${alias}`).join(", ")})` : "";
-    return `  ${usage(command).padEnd(width)}${command.description}${aliases}`;
+    return `  ${usage(command).padEnd(width)}  ${command.description}${aliases}`;
   };
   const section = (category: Category) => {
     const own = commands.filter((command) => command.category === category);

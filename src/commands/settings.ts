@@ -1,5 +1,5 @@
-// Commands that change how the agent works.
-
+// Commands that change how the agent works and what is shown of it.
+import { maskTree } from "../home/mask.ts";
 import { contextSize } from "../kit/formats.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
 import type { CommandContext } from "./context.ts";
@@ -28,7 +28,10 @@ async function pickModel(ctx: CommandContext): Promise<{ model: string; provider
   const { target } = ctx.conversation;
   ctx.say(`Model: ${target.model} (${target.provider}), ${contextSize(target.contextLength)} tokens`);
   const known = await ctx.conversation.knownModels();
-  if (known.length === 0) return null;
+  if (known.length === 0) {
+    ctx.say("/model NAME switches to another one.");
+    return null;
+  }
   return ctx.pick(
     "Switch to",
     known.map((row) => ({ label: row.model, hint: hintOf(row), value: row })),
@@ -39,19 +42,139 @@ function hintOf({ provider, contextLength }: { provider: string; contextLength: 
   return contextLength === null ? provider : `${provider} · ${contextSize(contextLength)}`;
 }
 
+const config: CommandDefinition = {
+  name: "config",
+  description: "show what is set in config.yaml",
+  category: "Configuration",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    const { home } = ctx;
+    const path = home.display(home.paths.configFile);
+    const tree = home.configTree();
+    if (home.configProblem || tree === null) {
+      return ctx.warn(
+        `${path} is broken: ${home.configProblem?.message ?? "it cannot be read"}. Defaults are in force.`,
+      );
+    }
+    const { stringify } = await import("yaml");
+    const text = Object.keys(tree).length === 0 ? "(nothing is set; defaults are in force)" : stringify(maskTree(tree));
+    ctx.say(`${path}\n\n${text.trimEnd()}\n\nhermes config set KEY VALUE changes a setting.`);
+  },
+};
+
 const yolo: CommandDefinition = {
   name: "yolo",
-  description: "run dangerous commands without asking, in this conversation only",
+  description: "dangerous commands without questions, in this conversation",
   category: "Configuration",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     ctx.conversation.yolo = !ctx.conversation.yolo;
     ctx.say(
       ctx.conversation.yolo
-        ? "YOLO is on: dangerous commands run without a question (the hardline list still holds). /yolo turns it off."
+        ? "⚠ YOLO is on: dangerous commands run without a question (the hardline list still holds). /yolo turns it off."
         : "YOLO is off: dangerous commands are asked about.",
     );
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [model, yolo];
+const LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh"];
+const SHOW: Readonly<Record<string, boolean>> = { show: true, on: true, hide: false, off: false };
+
+const reasoning: CommandDefinition = {
+  name: "reasoning",
+  description: "how hard the model thinks, and whether you see it",
+  category: "Configuration",
+  argsHint: "[level|show|hide]",
+  subcommands: [...LEVELS, "show", "hide"],
+  async run(args, ctx) {
+    const word = args.toLowerCase();
+    const shown = SHOW[word];
+    if (shown !== undefined) {
+      await ctx.home.setConfigKey("display.show_reasoning", shown);
+      return ctx.say(
+        shown ? "The model's thinking is shown from now on." : "The model's thinking is hidden from now on.",
+      );
+    }
+    if (LEVELS.includes(word)) {
+      await ctx.conversation.setReasoning(word);
+      return ctx.say(
+        `Reasoning: ${word}, in this conversation. agent.reasoning_effort in config.yaml sets it for all.`,
+      );
+    }
+    const now = ctx.conversation.agent.model.reasoning;
+    const level = now === undefined ? "the provider's default" : now.enabled ? (now.effort ?? "on") : "none";
+    if (word !== "") ctx.warn(`"${args}" is no level. Choose from ${LEVELS.join(" ")}, show or hide.`);
+    else ctx.say(`Reasoning: ${level}; ${ctx.home.config().display.show_reasoning ? "shown" : "hidden"}.`);
+  },
+};
+
+const FEED_MODES = ["off", "new", "all", "verbose"] as const;
+
+const verbose: CommandDefinition = {
+  name: "verbose",
+  description: "how much of the tool feed is shown",
+  category: "Configuration",
+  availability: "cli",
+  gatewayConfigGate: "display.tool_progress_command",
+  argsHint: "[off|new|all|verbose]",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const modes: readonly string[] = FEED_MODES;
+    const present = modes.indexOf(ctx.home.config().display.tool_progress);
+    const next = args === "" ? FEED_MODES[(present + 1) % FEED_MODES.length] : FEED_MODES.find((mode) => mode === args);
+    if (!next) return ctx.warn(`"${args}" is none of ${FEED_MODES.join(", ")}.`);
+    await ctx.home.setConfigKey("display.tool_progress", next);
+    ctx.say(`Tool feed: ${next}`);
+  },
+};
+
+const BUSY_MODES: Readonly<Record<string, string>> = {
+  interrupt: "Enter stops the running turn and says the new message.",
+  queue: "Enter puts the message behind the running turn.",
+  steer: "Enter tells the agent with its next tool result.",
+};
+
+const busy: CommandDefinition = {
+  name: "busy",
+  description: "what Enter does while the agent works",
+  category: "Configuration",
+  availability: "cli",
+  argsHint: "[queue|steer|interrupt|status]",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const word = args.toLowerCase();
+    const meaning = BUSY_MODES[word];
+    if (meaning) {
+      await ctx.home.setConfigKey("display.busy_input_mode", word);
+      return ctx.say(`${word}: ${meaning}`);
+    }
+    if (word !== "" && word !== "status")
+      return ctx.warn(`"${args}" is none of ${Object.keys(BUSY_MODES).join(", ")}.`);
+    const present = ctx.home.config().display.busy_input_mode;
+    ctx.say(`${present}: ${BUSY_MODES[present]}`);
+  },
+};
+
+const statusbar: CommandDefinition = {
+  name: "statusbar",
+  aliases: ["sb"],
+  description: "show or hide the status line",
+  category: "Configuration",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    if (ctx.terminal)
+      ctx.say(ctx.terminal.toggleStatusLine() ? "The status line is shown." : "The status line is hidden.");
+  },
+};
+
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [
+  config,
+  model,
+  statusbar,
+  verbose,
+  yolo,
+  reasoning,
+  busy,
+];

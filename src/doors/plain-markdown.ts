@@ -1,21 +1,23 @@
 // Markdown made readable as plain text: markers go, content stays. Code is never touched.
 import { alignTable, isTableRow, isTableSeparator } from "./plain-table.ts";
 
-/** Removes emphasis, heading, code and link markers outside of code; tables are re-aligned to `width` cells. */
-export function plainMarkdown(text: string, width: number): string {
+/**
+ * Removes emphasis, heading, code and link markers outside of code; tables are re-aligned to `width` cells. A text may be given in pieces
+ * of whole lines: `open` is the fence that the pieces before left open.
+ */
+export function plainMarkdown(text: string, width: number, open: string | null = null): string {
   const out: string[] = [];
   const lines = text.split("\n");
-  let fence: string | null = null;
+  let fence = open;
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] as string; // i is in range
-    const mark = /^\s*(`{3,}|~{3,})/.exec(line)?.[1];
-    if (fence !== null) {
-      if (mark?.startsWith(fence) && line.trim() === mark) fence = null;
-      else out.push(line);
+    const next = fenceAfter(line, fence);
+    if (next !== fence) {
+      fence = next;
       continue;
     }
-    if (mark) {
-      fence = mark;
+    if (fence !== null) {
+      out.push(line);
       continue;
     }
     if (isTableRow(line) && isTableSeparator(lines[i + 1] ?? "")) {
@@ -30,6 +32,14 @@ export function plainMarkdown(text: string, width: number): string {
     out.push(plainInline(line.replace(/^(\s{0,3})#{1,6}\s+(.*?)\s*#*\s*$/, "$1$2")));
   }
   return out.join("\n");
+}
+
+/** The fence that is open behind this line; null outside of code. */
+export function fenceAfter(line: string, open: string | null): string | null {
+  const mark = /^\s*(`{3,}|~{3,})/.exec(line)?.[1];
+  if (!mark) return open;
+  if (open === null) return mark;
+  return mark.startsWith(open) && line.trim() === mark ? null : open;
 }
 
 // `* * * * *` is a schedule, `***` a rule.

@@ -1,11 +1,22 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { ToolCallView } from "../agent/events.ts";
+import { cellWidth, cutCells } from "../kit/cells.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 interface FeedRow {
   readonly emoji: string;
   readonly verb: string;
   readonly detail: string;
+  /** The detail is a path: its end says more than its beginning. */
+  readonly path?: true;
+}
+
+export interface FeedLook {
+  /** Cells of the whole line; the detail gives way. */
+  readonly width?: number;
+  /** Characters of the detail; 0 = all. */
+  readonly detailChars?: number;
+  readonly prefix?: string;
 }
 
 const VERB_CELLS = 9;
@@ -17,16 +28,29 @@ export function feedRow(call: Pick<ToolCallView, "name" | "args">): FeedRow {
   return { emoji: "⚡", verb: call.name.slice(0, VERB_CELLS), detail: firstOf(call.args, FALLBACK_KEYS) };
 }
 
-/** `┊ 💻 $         ls -la  0.3s [exit 2]`, without colour and uncut. */
+/** `┊ 💻 $         ls -la  0.3s [exit 2]`, without colour. */
 export function feedLine(
   call: Pick<ToolCallView, "name" | "args">,
   ms: number,
   suffix: string | null,
-  prefix = "┊",
+  { width, detailChars = 0, prefix = "┊" }: FeedLook = {},
 ): string {
-  const { emoji, verb, detail } = feedRow(call);
+  const { emoji, verb, detail, path } = feedRow(call);
+  const head = `${prefix} ${emoji} ${verb.padEnd(VERB_CELLS)} `;
+  const tail = `  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${suffix}` : ""}`;
+  const room = Math.min(
+    width === undefined ? Number.POSITIVE_INFINITY : Math.max(8, width - cellWidth(head) - cellWidth(tail)),
+    detailChars > 0 ? detailChars : Number.POSITIVE_INFINITY,
+  );
   const oneLine = detail.replace(/\s+/g, " ").trim();
-  return `${prefix} ${emoji} ${verb.padEnd(VERB_CELLS)} ${oneLine}  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${suffix}` : ""}`;
+  return `${head}${path ? cutLeft(oneLine, room) : cutCells(oneLine, room, "...")}${tail}`;
+}
+
+function cutLeft(text: string, cells: number): string {
+  if (cellWidth(text) <= cells) return text;
+  const points = [...text];
+  while (points.length > 0 && cellWidth(points.join("")) > cells - 3) points.shift();
+  return `...${points.join("")}`;
 }
 
 /** What went wrong, in brackets; null when nothing did. */
@@ -49,14 +73,15 @@ const FALLBACK_KEYS = ["query", "text", "command", "path", "name", "prompt", "co
 
 const ROWS: Readonly<Record<string, (args: Args) => FeedRow>> = {
   terminal: (args) => ({ emoji: "💻", verb: "$", detail: text(args.command) }),
-  process: (args) => ({
-    emoji: "⚙️",
-    verb: "proc",
-    detail: [text(args.action), text(args.session_id)].join(" ").trim(),
+  process: (args) => ({ emoji: "⚙️", verb: "proc", detail: words(args.action, args.session_id) }),
+  read_file: (args) => ({ emoji: "📖", verb: "read", detail: text(args.path), path: true }),
+  write_file: (args) => ({ emoji: "✍️", verb: "write", detail: text(args.path), path: true }),
+  patch: (args) => ({
+    emoji: "🔧",
+    verb: "patch",
+    detail: text(args.path) || patchedFiles(text(args.patch)),
+    path: true,
   }),
-  read_file: (args) => ({ emoji: "📖", verb: "read", detail: text(args.path) }),
-  write_file: (args) => ({ emoji: "✍️", verb: "write", detail: text(args.path) }),
-  patch: (args) => ({ emoji: "🔧", verb: "patch", detail: text(args.path) || patchedFiles(text(args.patch)) }),
   search_files: (args) => ({
     emoji: "🔎",
     verb: ["files", "find"].includes(text(args.target)) ? "find" : "grep",
@@ -64,14 +89,28 @@ const ROWS: Readonly<Record<string, (args: Args) => FeedRow>> = {
   }),
   web_search: (args) => ({ emoji: "🔍", verb: "search", detail: text(args.query) }),
   web_extract: (args) => ({ emoji: "📄", verb: "fetch", detail: hosts(args.urls) }),
+  browser_navigate: (args) => ({ emoji: "🌐", verb: "navigate", detail: hosts([args.url]) }),
+  browser_snapshot: () => ({ emoji: "📸", verb: "snapshot", detail: "" }),
+  browser_click: (args) => ({ emoji: "👆", verb: "click", detail: text(args.ref) }),
+  browser_type: (args) => ({ emoji: "⌨️", verb: "type", detail: `"${text(args.text)}"` }),
+  browser_scroll: (args) => ({ emoji: "↓", verb: "scroll", detail: text(args.direction) }),
+  browser_back: () => ({ emoji: "◀️", verb: "back", detail: "" }),
+  browser_press: (args) => ({ emoji: "⌨️", verb: "press", detail: text(args.key) }),
+  browser_get_images: () => ({ emoji: "🖼️", verb: "images", detail: "" }),
+  browser_vision: (args) => ({ emoji: "👁️", verb: "vision", detail: text(args.question) }),
   todo: (args) => ({ emoji: "📋", verb: "plan", detail: todoDetail(args) }),
   session_search: (args) => ({ emoji: "🔍", verb: "recall", detail: `"${text(args.query)}"` }),
   memory: (args) => ({ emoji: "🧠", verb: "memory", detail: memoryDetail(args) }),
-  skills_list: (args) => ({ emoji: "📚", verb: "skills", detail: `list ${text(args.category)}`.trim() }),
+  skills_list: (args) => ({ emoji: "📚", verb: "skills", detail: words("list", args.category) }),
   skill_view: (args) => ({ emoji: "📚", verb: "skill", detail: text(args.name) }),
-  skill_manage: (args) => ({ emoji: "📝", verb: "skill", detail: `${text(args.action)} ${text(args.name)}` }),
+  skill_manage: (args) => ({ emoji: "📝", verb: "skill", detail: words(args.action, args.name) }),
+  image_generate: (args) => ({ emoji: "🎨", verb: "create", detail: text(args.prompt) }),
+  text_to_speech: (args) => ({ emoji: "🔊", verb: "speak", detail: text(args.text) }),
+  vision_analyze: (args) => ({ emoji: "👁️", verb: "vision", detail: text(args.question) || text(args.image_url) }),
+  send_message: (args) => ({ emoji: "📨", verb: "send", detail: `${text(args.target)}: "${text(args.message)}"` }),
+  cronjob: (args) => ({ emoji: "⏰", verb: "cron", detail: words(args.action, args.name) }),
   clarify: (args) => ({ emoji: "❓", verb: "ask", detail: text(args.question) }),
-  execute_code: (args) => ({ emoji: "🐍", verb: "exec", detail: text(args.code).split("\n")[0] ?? "" }),
+  execute_code: (args) => ({ emoji: "🐍", verb: "exec", detail: text(args.code).trim().split("\n")[0] ?? "" }),
   delegate_task: (args) => ({
     emoji: "🔀",
     verb: "delegate",
@@ -108,10 +147,15 @@ function firstOf(args: Args, keys: readonly string[]): string {
 }
 
 const text = (value: unknown) => (typeof value === "string" ? value : typeof value === "number" ? String(value) : "");
+const words = (...values: readonly unknown[]) =>
+  values
+    .map(text)
+    .filter((word) => word !== "")
+    .join(" ");
 
 function short(message: string): string {
   const line = message.split("\n")[0]?.trim() ?? "";
-  return [...line].length > 60 ? `${[...line].slice(0, 57).join("")}...` : line;
+  return cutCells(line, 60, "...");
 }
 
 function parseObject(result: string): Readonly<Record<string, unknown>> | null {

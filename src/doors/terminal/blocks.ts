@@ -1,10 +1,12 @@
 // The pieces a transcript is made of. Each renders itself for a width and remembers the result until it changes.
-import { type Component, Markdown, type MarkdownTheme, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
-import { plainMarkdown } from "../plain-markdown.ts";
-import { cut } from "./status-line.ts";
-import type { Theme } from "./theme.ts";
+import { type Component, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { printable } from "./printable.ts";
+import { cut } from "./width.ts";
 
-abstract class CachedBlock implements Component {
+export type LineStyle = (line: string) => string;
+const asIs: LineStyle = (line) => line;
+
+export abstract class CachedBlock implements Component {
   #cache: { readonly width: number; readonly lines: string[] } | null = null;
 
   render(width: number): string[] {
@@ -22,92 +24,50 @@ abstract class CachedBlock implements Component {
 /** Text that is wrapped, styled line by line. */
 export class Lines extends CachedBlock {
   readonly #text: string;
-  readonly #style: (line: string) => string;
+  readonly #style: LineStyle;
 
-  constructor(text: string, style: (line: string) => string = (line) => line) {
+  constructor(text: string, style: LineStyle = asIs) {
     super();
-    this.#text = text;
+    this.#text = printable(text);
     this.#style = style;
   }
 
   protected draw(width: number): string[] {
-    return this.#text
-      .split("\n")
-      .flatMap((line) => wrapTextWithAnsi(line, width))
-      .map(this.#style);
+    return wrapLines(this.#text, width).map(this.#style);
   }
 }
 
-/** One line that is cut at the edge instead of wrapped. */
-export class CutLine extends CachedBlock {
-  readonly #text: string;
-  readonly #style: (line: string) => string;
+/** Lines that carry their own styles; cut at the edge instead of wrapped, so that columns stay columns. */
+export class CutLines extends CachedBlock {
+  readonly #lines: (width: number) => readonly string[];
 
-  constructor(text: string, style: (line: string) => string) {
+  constructor(lines: readonly string[] | ((width: number) => readonly string[])) {
     super();
-    this.#text = text;
+    this.#lines = typeof lines === "function" ? lines : () => lines;
+  }
+
+  protected draw(width: number): string[] {
+    return this.#lines(width).map((line) => cut(line, width));
+  }
+}
+
+/** `─ label ─────` over the whole width. */
+export class Rule extends CachedBlock {
+  readonly #label: string;
+  readonly #style: LineStyle;
+
+  constructor(label: string, style: LineStyle) {
+    super();
+    this.#label = label;
     this.#style = style;
   }
 
   protected draw(width: number): string[] {
-    return [this.#style(cut(this.#text, width))];
+    const head = `─ ${this.#label} `;
+    return [this.#style(cut(head + "─".repeat(Math.max(0, width - visibleWidth(head))), width))];
   }
 }
 
-export type AnswerStyle = "strip" | "render" | "raw";
-
-/** The answer as it grows. */
-export class AnswerBlock extends CachedBlock {
-  readonly #style: AnswerStyle;
-  readonly #markdown: Markdown;
-  #text = "";
-
-  constructor(style: AnswerStyle, theme: Theme) {
-    super();
-    this.#style = style;
-    this.#markdown = new Markdown("", 0, 0, markdownTheme(theme));
-  }
-
-  append(delta: string): void {
-    this.setText(this.#text + delta);
-  }
-
-  setText(text: string): void {
-    this.#text = text;
-    this.#markdown.setText(text);
-    this.invalidate();
-  }
-
-  get text(): string {
-    return this.#text;
-  }
-
-  protected draw(width: number): string[] {
-    if (this.#style === "render") return this.#markdown.render(width);
-    const text = this.#style === "strip" ? plainMarkdown(this.#text, width) : this.#text;
-    return text
-      .replace(/^\n+/, "")
-      .split("\n")
-      .flatMap((line) => (visibleWidth(line) <= width ? [line] : wrapTextWithAnsi(line, width)));
-  }
-}
-
-function markdownTheme(theme: Theme): MarkdownTheme {
-  const same = (text: string) => text;
-  return {
-    heading: (text) => theme.bold(theme.accent(text)),
-    link: theme.accent,
-    linkUrl: theme.dim,
-    code: theme.accent,
-    codeBlock: same,
-    codeBlockBorder: theme.dim,
-    quote: theme.dim,
-    quoteBorder: theme.dim,
-    hr: theme.dim,
-    listBullet: theme.accent,
-    bold: theme.bold,
-    italic: (text) => text,
-    strikethrough: same,
-    underline: same,
-  };
+export function wrapLines(text: string, width: number): string[] {
+  return text.split("\n").flatMap((line) => (visibleWidth(line) <= width ? [line] : wrapTextWithAnsi(line, width)));
 }

@@ -1,32 +1,82 @@
-// What Tab and the menu offer: slash commands with their values, and file paths.
-import { type AutocompleteProvider, CombinedAutocompleteProvider, type SlashCommand } from "@earendil-works/pi-tui";
+// What Tab and the menu offer: slash commands with their values, project files after `@`, and paths.
+import type { AutocompleteItem, AutocompleteProvider, AutocompleteSuggestions } from "@earendil-works/pi-tui";
 import type { CommandDefinition } from "../../commands/definition.ts";
 import { subcommandsOf } from "../../commands/registry.ts";
+import { rankFiles } from "./file-score.ts";
+import { completePath } from "./path-completion.ts";
 
-export interface DynamicValues {
-  /** Titles of earlier conversations. */
-  titles(): Promise<readonly string[]>;
-  models(): Promise<readonly string[]>;
+export interface CompletionSources {
+  commands(): readonly CommandDefinition[];
+  /** Values that follow a command and change with time, such as titles; null for commands without. */
+  values(command: string): Promise<readonly string[]> | null;
+  /** Paths of project files, relative to the folder. */
+  files(): Promise<readonly string[]>;
+  readonly cwd: string;
 }
 
-export function completions(
-  commands: readonly CommandDefinition[],
-  cwd: string,
-  values: DynamicValues,
-): AutocompleteProvider {
-  const slash = commands.map((command): SlashCommand => {
-    const dynamic = { resume: values.titles, model: values.models }[command.name];
-    const fixed = subcommandsOf(command);
+const MOST_FILES = 20;
+
+export class Completion implements AutocompleteProvider {
+  readonly #sources: CompletionSources;
+
+  constructor(sources: CompletionSources) {
+    this.#sources = sources;
+  }
+
+  async getSuggestions(
+    lines: string[],
+    line: number,
+    col: number,
+    { force = false }: { readonly force?: boolean } = {},
+  ): Promise<AutocompleteSuggestions | null> {
+    const before = (lines[line] ?? "").slice(0, col);
+    const found = (await this.#command(before, line)) ?? (await this.#word(before, force));
+    return found && found.items.length > 0 ? found : null;
+  }
+
+  applyCompletion(lines: string[], line: number, col: number, item: AutocompleteItem, prefix: string) {
+    const text = lines[line] ?? "";
+    const head = text.slice(0, col - prefix.length) + item.value;
+    // A folder can be followed further; everything else is a finished word.
+    const blank = item.value.endsWith("/") || text[col] === " " ? "" : " ";
     return {
-      name: command.name,
-      description: command.description,
-      ...(command.argsHint ? { argumentHint: command.argsHint } : {}),
-      async getArgumentCompletions(prefix) {
-        const candidates = dynamic ? await dynamic() : fixed;
-        const matching = candidates.filter((value) => value.toLowerCase().startsWith(prefix.toLowerCase()));
-        return matching.length > 0 ? matching.map((value) => ({ value, label: value })) : null;
-      },
+      lines: lines.with(line, head + blank + text.slice(col)),
+      cursorLine: line,
+      cursorCol: head.length + blank.length,
     };
-  });
-  return new CombinedAutocompleteProvider(slash, cwd);
+  }
+
+  /** `/name` and what follows it, on the first line only. */
+  async #command(before: string, line: number): Promise<AutocompleteSuggestions | null> {
+    const typed = line === 0 ? /^\/([^\s/]*)(\s+)?(.*)$/s.exec(before) : null;
+    if (!typed) return null;
+    const [, name = "", blank, args = ""] = typed;
+    if (blank === undefined) return { prefix: before, items: this.#names(name.toLowerCase()) };
+    const command = this.#sources.commands().find(({ name: own, aliases = [] }) => [own, ...aliases].includes(name));
+    if (!command) return null;
+    const values = (await this.#sources.values(command.name)) ?? subcommandsOf(command);
+    const wanted = args.toLowerCase();
+    const items = values.filter((value) => value.toLowerCase().startsWith(wanted) && value !== args);
+    return items.length > 0 ? { prefix: args, items: items.map((value) => ({ value, label: value })) } : null;
+  }
+
+  #names(prefix: string): AutocompleteItem[] {
+    return this.#sources.commands().flatMap((command) => {
+      const hit = [command.name, ...(command.aliases ?? [])].find((name) => name.startsWith(prefix));
+      if (hit === undefined) return [];
+      const hint = command.argsHint ? `${command.argsHint} ` : "";
+      return [{ value: `/${hit}`, label: `/${hit}`, description: `${hint}${command.description}` }];
+    });
+  }
+
+  async #word(before: string, force: boolean): Promise<AutocompleteSuggestions | null> {
+    const word = /\S*$/.exec(before)?.[0] ?? "";
+    if (word.startsWith("@")) {
+      const ranked = rankFiles(await this.#sources.files(), word.slice(1), MOST_FILES);
+      return { prefix: word, items: ranked.map((path) => ({ value: `@${path}`, label: path })) };
+    }
+    const isPath = /^(?:\.{1,2}\/|~\/|\/)/.test(word) || word.includes("/");
+    if (!isPath && !force) return null;
+    return { prefix: word, items: await completePath(word, this.#sources.cwd) };
+  }
 }

@@ -5,10 +5,12 @@ import { makeTheme } from "./theme.ts";
 
 const plain = makeTheme(false);
 
-test("a failed edit shows no diff", () => {
-  assert.equal(diffOf('{"error":"no","diff":"x"}'), null);
-  assert.equal(diffOf("Error"), null);
-  assert.equal(diffOf('{"success":true,"diff":"--- a/x"}'), "--- a/x");
+test("a diff comes from the side channel or the result; a failed edit shows none", () => {
+  assert.equal(diffOf({ result: '{"error":"no","diff":"x"}', failed: false }), null);
+  assert.equal(diffOf({ result: "Error", failed: false }), null);
+  assert.equal(diffOf({ result: '{"success":true,"diff":"--- a/x"}', failed: false }), "--- a/x");
+  assert.equal(diffOf({ result: '{"bytes_written":1}', failed: false, diff: "--- a/y" }), "--- a/y");
+  assert.equal(diffOf({ result: '{"bytes_written":1}', failed: true, diff: "--- a/y" }), null);
 });
 
 test("a long diff is cut and the rest counted", () => {

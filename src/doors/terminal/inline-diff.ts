@@ -1,11 +1,20 @@
 // The diff that a file edit reports, short enough for the feed.
+import { printable } from "./printable.ts";
 import type { Theme } from "./theme.ts";
 
 const MAX_FILES = 6;
 const MAX_LINES = 80;
 
-/** The `diff` of a successful edit's result; null when there is none. */
-export function diffOf(result: string): string | null {
+/** What a call changed: told to the screen alone, or as the `diff` of a successful result. Null when there is none. */
+export function diffOf(event: {
+  readonly result: string;
+  readonly failed: boolean;
+  readonly diff?: string;
+}): string | null {
+  return event.failed ? null : (event.diff ?? diffInResult(event.result));
+}
+
+function diffInResult(result: string): string | null {
   if (!result.startsWith("{")) return null;
   try {
     const value = JSON.parse(result);
@@ -19,7 +28,7 @@ export function diffLines(diff: string, theme: Theme): string[] {
   const out: string[] = [];
   let files = 0;
   let hidden = 0;
-  for (const line of diff.replace(/\n$/, "").split("\n")) {
+  for (const line of printable(diff).replace(/\n$/, "").split("\n")) {
     if (line.startsWith("--- ")) files++;
     if (files > MAX_FILES || out.length >= MAX_LINES) hidden++;
     else out.push(paint(line, theme));

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { cleanPaste, Pastes, shouldCollapse } from "./pastes.ts";
 
 const limits = { lines: 5, chars: 2000 };
@@ -13,6 +14,7 @@ test("five newlines or two thousand characters collapse, a slash command never d
   assert.equal(shouldCollapse("x".repeat(2000), limits, ""), true);
   assert.equal(shouldCollapse("a\n".repeat(9), limits, "/title "), false);
   assert.equal(shouldCollapse("a\n".repeat(9), { lines: 0, chars: 0 }, ""), false);
+  assert.equal(shouldCollapse("x".repeat(1_000_000), { lines: 0, chars: 0 }, "/title "), true);
 });
 
 const cleaned: [string, string][] = [
@@ -25,6 +27,7 @@ const cleaned: [string, string][] = [
   ["x\u001b[<0;10;20My", "xy"],
   ["a<b;c", "a<b;c"],
   ["value 2001~", "value 2001~"],
+  ["00~text01~", "text"],
   ["bad \ud800 half", "bad \ufffd half"],
 ];
 for (const [raw, expected] of cleaned) {
@@ -33,17 +36,38 @@ for (const [raw, expected] of cleaned) {
 
 test("the placeholder becomes the text again, and a lost file is told", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hermes-paste-"));
+  const open = () => new Pastes({ folder: join(folder, "pastes"), display: (path) => path, onTrouble: assert.ifError });
   try {
-    const pastes = new Pastes(join(folder, "pastes"));
+    const pastes = open();
     const text = "line\n".repeat(10);
-    const placeholder = await pastes.store(text, new Date(2026, 0, 1, 9, 8, 7));
+    const placeholder = pastes.store(text, new Date(2026, 0, 1, 9, 8, 7));
     assert.match(placeholder, /^\[Pasted text #1: 11 lines → .*paste_1_090807\.txt\]$/);
-    const [file] = await readdir(join(folder, "pastes"));
-    assert.equal((await stat(join(folder, "pastes", file!))).mode & 0o777, 0o600);
     assert.deepEqual(await pastes.expand(`see ${placeholder} end`), { text: `see ${text} end`, missing: [] });
+    const file = join(folder, "pastes", "paste_1_090807.txt");
+    while (
+      await stat(file).then(
+        (found) => found.size < text.length,
+        () => true,
+      )
+    )
+      await setImmediate();
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+    assert.equal((await open().expand(placeholder)).text, text, "a placeholder from the history finds its file");
     await rm(join(folder, "pastes"), { recursive: true });
-    assert.deepEqual(await pastes.expand(placeholder), { text: placeholder, missing: [placeholder] });
+    assert.deepEqual(await open().expand(placeholder), { text: placeholder, missing: [placeholder] });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+});
+
+test("a text that cannot be written is not lost", async () => {
+  const trouble: unknown[] = [];
+  const pastes = new Pastes({
+    folder: "/dev/null/pastes",
+    display: (path) => path,
+    onTrouble: (error) => void trouble.push(error),
+  });
+  const placeholder = pastes.store("a\nb", new Date());
+  while (trouble.length === 0) await setImmediate();
+  assert.equal((await pastes.expand(placeholder)).text, "a\nb");
 });

@@ -1,7 +1,6 @@
 // Big pastes become a placeholder with a file behind it; on submit the text takes its place again.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { displayPath } from "../../home/paths.ts";
 
 export interface PasteLimits {
   /** Newlines from which on a paste is collapsed; 0 = never by lines. */
@@ -10,60 +9,107 @@ export interface PasteLimits {
   readonly chars: number;
 }
 
+/** More than an editor line is made for, whatever the limits say. */
+const ALWAYS_COLLAPSED_CHARS = 200_000;
+
 export function shouldCollapse(text: string, limits: PasteLimits, draft: string): boolean {
+  if (text.length >= ALWAYS_COLLAPSED_CHARS) return true;
   if (draft.startsWith("/")) return false;
-  const newlines = text.split("\n").length - 1;
-  return (limits.lines > 0 && newlines >= limits.lines) || (limits.chars > 0 && text.length >= limits.chars);
+  return (limits.lines > 0 && newlinesIn(text) >= limits.lines) || (limits.chars > 0 && text.length >= limits.chars);
 }
 
 /** Wrappers and reports that terminals leak into pasted text. Ordinary text that merely looks similar stays. */
 export function cleanPaste(text: string): string {
-  return text
-    .replaceAll("\r\n", "\n")
-    .replaceAll("\r", "\n")
-    .replace(/(?:\u001b|\^\[)\[20[01]~/g, "")
-    .replace(/^\[200~([\s\S]*)\[201~$/, "$1")
-    .replace(/(?:\u001b|\^\[)\[\d+;\d+R/g, "")
-    .replace(/(?:\u001b|\^\[)\[<\d+;\d+;\d+[Mm]/g, "")
-    .toWellFormed();
+  const lines = text.includes("\r") ? text.replaceAll("\r\n", "\n").replaceAll("\r", "\n") : text;
+  const plain = /\u001b|\^\[/.test(lines)
+    ? lines
+        .replace(/(?:\u001b|\^\[)\[20[01]~/g, "")
+        .replace(/(?:\u001b|\^\[)\[\d+;\d+R/g, "")
+        .replace(/(?:\u001b|\^\[)\[<\d+;\d+;\d+[Mm]/g, "")
+    : lines;
+  return withoutEdges(withoutEdges(plain, "[200~", "[201~"), "00~", "01~").toWellFormed();
+}
+
+// Remnants of the paste marks go only in pairs at the edges: `value 2001~` is somebody's text.
+function withoutEdges(text: string, open: string, close: string): string {
+  return text.startsWith(open) && text.endsWith(close) ? text.slice(open.length, -close.length) : text;
+}
+
+function newlinesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++;
+  return count;
 }
 
 const PLACEHOLDER = /\[Pasted text #(\d+): \d+ lines → [^\]]+\]/g;
 
+export interface PastesOptions {
+  readonly folder: string;
+  /** A path as messages show it. */
+  display(path: string): string;
+  onTrouble(error: unknown): void;
+}
+
 export class Pastes {
-  readonly #folder: string;
+  readonly #options: PastesOptions;
   readonly #files = new Map<number, string>();
+  /** Texts whose file is not written yet, or could not be. */
+  readonly #unwritten = new Map<number, string>();
   #count = 0;
 
-  constructor(folder: string) {
-    this.#folder = folder;
+  constructor(options: PastesOptions) {
+    this.#options = options;
   }
 
-  /** Stores the text (readable by the user only) and returns the placeholder for the input. */
-  async store(text: string, now: Date): Promise<string> {
+  /** Returns the placeholder for the input at once; the text is written (readable by the user only) meanwhile. */
+  store(text: string, now: Date): string {
     const number = ++this.#count;
     const stamp = [now.getHours(), now.getMinutes(), now.getSeconds()]
       .map((part) => String(part).padStart(2, "0"))
       .join("");
-    const path = join(this.#folder, `paste_${number}_${stamp}.txt`);
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    await writeFile(path, text, { mode: 0o600 });
+    const path = join(this.#options.folder, `paste_${number}_${stamp}.txt`);
     this.#files.set(number, path);
-    return `[Pasted text #${number}: ${text.split("\n").length} lines → ${displayPath(path)}]`;
+    this.#unwritten.set(number, text);
+    void this.#write(number, path, text);
+    return `[Pasted text #${number}: ${newlinesIn(text) + 1} lines → ${this.#options.display(path)}]`;
   }
 
   /** The input with every placeholder replaced by its text. A placeholder whose file is gone stays and is reported. */
   async expand(input: string): Promise<{ readonly text: string; readonly missing: readonly string[] }> {
     const missing: string[] = [];
     const texts = new Map<string, string>();
-    for (const match of input.matchAll(PLACEHOLDER)) {
-      const path = this.#files.get(Number(match[1]));
-      try {
-        if (path) texts.set(match[0], await readFile(path, "utf8"));
-      } catch {
-        missing.push(match[0]);
-      }
+    for (const [placeholder, number] of input.matchAll(PLACEHOLDER)) {
+      const text = await this.#read(Number(number), placeholder);
+      if (text === null) missing.push(placeholder);
+      else texts.set(placeholder, text);
     }
     return { text: input.replace(PLACEHOLDER, (placeholder) => texts.get(placeholder) ?? placeholder), missing };
+  }
+
+  async #write(number: number, path: string, text: string): Promise<void> {
+    try {
+      await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
+      await writeFile(path, text, { mode: 0o600 });
+      this.#unwritten.delete(number);
+    } catch (error) {
+      this.#options.onTrouble(error);
+    }
+  }
+
+  async #read(number: number, placeholder: string): Promise<string | null> {
+    const path = this.#files.get(number) ?? this.#fromHistory(placeholder);
+    const held = this.#unwritten.get(number);
+    if (held !== undefined && path === this.#files.get(number)) return held;
+    try {
+      return path === null ? null : await readFile(path, "utf8");
+    } catch {
+      return null; // gone: the caller tells the user
+    }
+  }
+
+  /** A placeholder of an earlier run, taken from the history, names its file; only files of our folder count. */
+  #fromHistory(placeholder: string): string | null {
+    const name = /paste_\d+_\d{6}\.txt(?=\]$)/.exec(placeholder)?.[0];
+    return name ? join(this.#options.folder, name) : null;
   }
 }

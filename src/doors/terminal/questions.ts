@@ -1,153 +1,236 @@
-// Questions of the agent, one at a time, between the transcript and the input line. The cautious answer is always preselected.
-import { type Component, Container, Input, SelectList, type SelectListTheme, type TUI } from "@earendil-works/pi-tui";
+// Questions, one at a time, between the transcript and the input line. The cautious answer is always preselected; silence means no.
+import { type Component, Container, Input, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
-import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, ConfirmQuestion, Question } from "../../safety/questions.ts";
-import { Lines } from "./blocks.ts";
+import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, Question } from "../../safety/questions.ts";
+import { Lines, wrapLines } from "./blocks.ts";
+import { type Choice, ChoiceList } from "./choice-list.ts";
+import { printable, revealed } from "./printable.ts";
 import type { Theme } from "./theme.ts";
+import { cut } from "./width.ts";
 
-interface Choice<T> {
-  readonly label: string;
-  readonly hint?: string;
-  readonly value: T;
+export interface QuestionsOptions {
+  readonly theme: Theme;
+  now(): number;
+  /** The last question is answered: keys belong to the input again. */
+  onIdle(): void;
+  /** A line about what became of a question. */
+  onSettled(text: string): void;
+}
+
+/** One question while it is shown. */
+interface Shown {
+  /** Gives the refusing answer. */
+  cancel(): void;
+  readonly expiresAt: number | null;
+}
+
+export interface PickOptions {
+  readonly selected?: number;
+  readonly filter?: boolean;
+  /** Silence for this long means "cancelled". */
+  readonly timeoutMs?: number;
 }
 
 export class Questions {
   readonly area = new Container();
   readonly #tui: TUI;
-  readonly #theme: Theme;
-  readonly #focusBack: () => void;
+  readonly #options: QuestionsOptions;
   readonly #waiting: (() => void)[] = [];
-  #cancel: (() => void) | null = null;
+  #shown: Shown | null = null;
 
-  constructor(tui: TUI, theme: Theme, focusBack: () => void) {
+  constructor(tui: TUI, options: QuestionsOptions) {
     this.#tui = tui;
-    this.#theme = theme;
-    this.#focusBack = focusBack;
+    this.#options = options;
   }
 
   get open(): boolean {
-    return this.#cancel !== null;
+    return this.#shown !== null;
   }
 
   /** Gives the refusing answer to the question on screen. */
   cancel(): void {
-    this.#cancel?.();
+    this.#shown?.cancel();
   }
 
   ask(request: AskRequest): void {
-    const show = () => this.#show(request);
-    if (this.open) this.#waiting.push(show);
-    else show();
+    this.#line(() => this.#show(request));
   }
 
   /** A choice that belongs to a command, not to the agent; null = cancelled. */
-  pick<T>(title: string, choices: readonly Choice<T>[], selected = 0): Promise<T | null> {
+  pick<T>(title: string, choices: readonly Choice<T>[], options: PickOptions = {}): Promise<T | null> {
     const result = Promise.withResolvers<T | null>();
-    const show = () => this.#choose(title, choices, selected, result.resolve, () => result.resolve(null));
-    if (this.open) this.#waiting.push(show);
-    else show();
+    this.#line(() => {
+      const { timeoutMs } = options;
+      const expiresAt = timeoutMs === undefined ? null : this.#options.now() + timeoutMs;
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.cancel(), timeoutMs);
+      const settle = (value: T | null) => {
+        clearTimeout(timer);
+        result.resolve(value);
+      };
+      this.#choose(
+        title,
+        choices,
+        options,
+        expiresAt,
+        ([value]) => settle(value ?? null),
+        () => settle(null),
+      );
+    });
     return result.promise;
   }
 
+  #line(show: () => void): void {
+    if (this.open) this.#waiting.push(show);
+    else show();
+  }
+
   #show(request: AskRequest): void {
-    const question: Question = request.question;
-    const answer = request.answer as (value: AnswerTo<Question>) => void; // the kind was checked by the switch below
-    if (request.signal.aborted) return this.#next();
-    request.signal.addEventListener("abort", () => this.#close(), { once: true });
+    const { question, expiresAt, signal } = request;
+    if (signal.aborted) return this.#next();
+    const settled = this.#close.bind(this);
+    const onAbort = () => {
+      const late = expiresAt !== null && this.#options.now() >= expiresAt;
+      if (late) this.#options.onSettled(`⌛ no answer in time: ${silence(question)}`);
+      settled();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    const answer = (value: AnswerTo<Question>) => {
+      signal.removeEventListener("abort", onAbort);
+      this.#options.onSettled(outcome(question, value));
+      (request.answer as (value: AnswerTo<Question>) => void)(value); // made for this kind of question below
+    };
+    const text = (given: string | null) => answer({ text: given === "" ? null : given });
     switch (question.kind) {
       case "approval":
-        return this.#choose(approvalTitle(question, this.#theme), approvalChoices(question), -1, answer, () =>
-          answer({ choice: "deny", reason: "cancelled by the user" }),
-        );
+        return this.#approve(question, expiresAt, answer);
       case "confirm":
-        return this.#choose(confirmTitle(question), CONFIRM_CHOICES, -1, answer, () => answer({ choice: "cancel" }));
+        return this.#choose(
+          `${question.title}\n${question.detail}`,
+          CONFIRM_CHOICES,
+          { selected: 2 },
+          expiresAt,
+          ([choice = "cancel"]) => answer({ choice }),
+          () => answer({ choice: "cancel" }),
+        );
       case "clarify":
-        return this.#clarify(question, answer);
+        return this.#clarify(question, expiresAt, text);
       case "sudo":
-        return this.#type("🔐 sudo password (empty = skip)", true, (text) => answer({ text: text || null }));
+        return this.#type("🔐 sudo password (empty = skip)", { hidden: true }, expiresAt, text);
       case "secret":
-        return this.#type(`🔑 ${question.prompt}`, true, (text) => answer({ text: text || null }));
+        return this.#type(`🔑 ${question.prompt} (empty = skip)`, { hidden: true }, expiresAt, text);
     }
   }
 
-  #clarify(question: ClarifyQuestion, answer: (value: { text: string | null }) => void): void {
-    const choices = question.choices ?? [];
-    if (choices.length === 0) return this.#type(`✎ ${question.question}`, false, (text) => answer({ text }));
+  #approve(
+    question: ApprovalQuestion,
+    expiresAt: number | null,
+    answer: (value: AnswerTo<ApprovalQuestion>) => void,
+  ): void {
+    const { theme } = this.#options;
+    const choices = approvalChoices(question);
+    const command: Component = {
+      render: (width) => [
+        theme.warn(cut(`⚠ ${printable(question.description)}`, width)),
+        ...wrapLines(revealed(question.command), Math.max(10, width - 2)).map((line) => cut(`  ${line}`, width)),
+      ],
+      invalidate: () => undefined,
+    };
+    this.#choose(
+      command,
+      choices,
+      { selected: choices.length - 1 },
+      expiresAt,
+      ([choice = "deny"]) => answer({ choice }),
+      () => answer({ choice: "deny", reason: "cancelled by the user" }),
+    );
+  }
+
+  #clarify(question: ClarifyQuestion, expiresAt: number | null, answer: (text: string | null) => void): void {
+    const type = (given: readonly string[] = []) =>
+      this.#type(`✎ ${question.question}`, {}, expiresAt, (text) =>
+        answer([...given, ...(text ? [text] : [])].join(", ") || null),
+      );
+    if (!question.choices || question.choices.length === 0) return type();
     const rows: Choice<string | null>[] = [
-      ...choices.map((choice) => ({ label: choice, value: choice })),
+      ...question.choices.map((choice) => ({ label: choice, value: choice })),
       { label: "Other ...", value: null },
     ];
+    const title = `? ${question.question}${question.multiSelect ? " (blank marks, Enter takes)" : ""}`;
     this.#choose(
-      `? ${question.question}`,
+      title,
       rows,
-      0,
-      (choice) =>
-        choice === null
-          ? this.#type(`✎ ${question.question}`, false, (text) => answer({ text }))
-          : answer({ text: choice }),
-      () => answer({ text: null }),
+      { multiple: question.multiSelect },
+      expiresAt,
+      (taken) => {
+        const given = taken.filter((choice) => choice !== null);
+        if (taken.includes(null)) type(given);
+        else answer(given.join(", "));
+      },
+      () => answer(null),
     );
   }
 
   #choose<T>(
-    title: string,
+    title: string | Component,
     choices: readonly Choice<T>[],
-    selected: number,
-    chosen: (value: T) => void,
+    look: { readonly selected?: number; readonly multiple?: boolean; readonly filter?: boolean },
+    expiresAt: number | null,
+    taken: (values: readonly T[]) => void,
     cancelled: () => void,
   ): void {
-    const items = choices.map((choice, index) => ({
-      value: String(index),
-      label: `${index + 1}. ${choice.label}`,
-      ...(choice.hint ? { description: choice.hint } : {}),
-    }));
-    const list = new SelectList(items, 10, selectTheme(this.#theme), { maxPrimaryColumnWidth: 60 });
-    list.setSelectedIndex(selected < 0 ? choices.length + selected : selected);
-    const take = (index: number) => {
-      const choice = choices[index];
-      if (!choice) return;
-      this.#close();
-      chosen(choice.value);
-    };
-    list.onSelect = (item) => take(Number(item.value));
-    list.onCancel = () => this.cancel();
-    const byNumber: Component & { focused?: boolean } = {
-      render: (width) => list.render(width),
-      invalidate: () => list.invalidate(),
-      handleInput: (data) => (/^[1-9]$/.test(data) ? take(Number(data) - 1) : list.handleInput(data)),
-    };
-    this.#open([new Lines(title), byNumber], byNumber, cancelled);
+    const list = new ChoiceList<T>({
+      choices,
+      theme: this.#options.theme,
+      ...look,
+      onTake: (values) => this.#close(() => taken(values)),
+      onCancel: () => this.cancel(),
+    });
+    const head = typeof title === "string" ? new Lines(title) : title;
+    this.#open([head, list], list, expiresAt, cancelled);
   }
 
-  #type(title: string, hidden: boolean, done: (text: string | null) => void): void {
+  #type(
+    title: string,
+    look: { readonly hidden?: boolean },
+    expiresAt: number | null,
+    done: (text: string | null) => void,
+  ): void {
     const input = new Input();
-    input.onSubmit = (text) => {
-      this.#close();
-      done(text);
-    };
+    input.onSubmit = (text) => this.#close(() => done(text));
     input.onEscape = () => this.cancel();
-    const shown: Component & { focused: boolean } = hidden ? masked(input) : input;
-    this.#open([new Lines(title)], shown, () => done(null), shown);
+    const shown = look.hidden ? masked(input) : input;
+    this.#open([new Lines(title), shown], shown, expiresAt, () => done(null));
   }
 
-  #open(parts: readonly Component[], focus: Component, cancelled: () => void, extra?: Component): void {
+  #open(parts: readonly Component[], focus: Component, expiresAt: number | null, cancelled: () => void): void {
     this.area.clear();
+    this.area.addChild({ render: () => [""], invalidate: () => undefined });
     for (const part of parts) this.area.addChild(part);
-    if (extra) this.area.addChild(extra);
-    this.#cancel = () => {
-      this.#close();
-      cancelled();
-    };
+    // Below the question: a line above the window that changes every second would redraw everything.
+    this.area.addChild({ render: (width) => this.#countdown(width), invalidate: () => undefined });
+    this.#shown = { expiresAt, cancel: () => this.#close(cancelled) };
     this.#tui.setFocus(focus);
     this.#tui.requestRender();
   }
 
-  #close(): void {
-    if (this.#cancel === null) return;
-    this.#cancel = null;
+  #countdown(width: number): string[] {
+    const expiresAt = this.#shown?.expiresAt ?? null;
+    const more = this.#waiting.length > 0 ? `${this.#waiting.length} more to answer` : "";
+    const left =
+      expiresAt === null ? "" : `${Math.max(0, Math.ceil((expiresAt - this.#options.now()) / 1000))}s left, then no`;
+    const text = [left, more].filter((part) => part !== "").join(" · ");
+    return text === "" ? [] : [this.#options.theme.dim(cut(`  ${text}`, width))];
+  }
+
+  /** Takes the question away, lets its answer be given, shows the next one. */
+  #close(then: () => void = () => undefined): void {
+    if (this.#shown === null) return;
+    this.#shown = null;
     this.area.clear();
-    this.#focusBack();
-    this.#next();
+    then();
+    // The answer may have opened a follow-up of its own ("Other ...").
+    if (!this.open) this.#next();
+    if (!this.open) this.#options.onIdle();
     this.#tui.requestRender();
   }
 
@@ -165,45 +248,41 @@ function masked(input: Input): Component & { focused: boolean } {
     set focused(value) {
       input.focused = value;
     },
-    render: () => [`> ${"•".repeat([...input.getValue()].length)}`],
+    render: (width) => [cut(`> ${"•".repeat([...input.getValue()].length)}`, width)],
     invalidate: () => input.invalidate(),
     handleInput: (data) => input.handleInput(data),
   };
 }
 
-function approvalTitle(question: ApprovalQuestion, theme: Theme): string {
-  return `${theme.warn(`⚠ Dangerous command: ${question.description}`)}\n  ${question.command.split("\n").join("\n  ")}`;
-}
-
-function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>>[] {
+function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>["choice"]>[] {
   return [
-    { label: "Run it once", value: { choice: "once" } },
-    {
-      label: "Allow for this session",
-      hint: `everything of the kind "${question.patternKey}"`,
-      value: { choice: "session" },
-    },
-    ...(question.allowAlways
-      ? [{ label: "Always allow", hint: "kept in config.yaml", value: { choice: "always" as const } }]
-      : []),
-    { label: "No, do not run it", value: { choice: "deny" } },
+    { label: "Run it once", value: "once" },
+    { label: "Allow for this session", hint: `everything of the kind "${question.patternKey}"`, value: "session" },
+    ...(question.allowAlways ? [{ label: "Always allow", hint: "kept in config.yaml", value: "always" as const }] : []),
+    { label: "No, do not run it", value: "deny" },
   ];
 }
 
-const confirmTitle = (question: ConfirmQuestion) => `${question.title}\n${question.detail}`;
-
-const CONFIRM_CHOICES: Choice<AnswerTo<ConfirmQuestion>>[] = [
-  { label: "Yes, once", value: { choice: "once" } },
-  { label: "Yes, and never ask again", value: { choice: "always" } },
-  { label: "No, cancel", value: { choice: "cancel" } },
+const CONFIRM_CHOICES: Choice<"once" | "always" | "cancel">[] = [
+  { label: "Yes, once", value: "once" },
+  { label: "Yes, and never ask again", value: "always" },
+  { label: "No, cancel", value: "cancel" },
 ];
 
-export function selectTheme(theme: Theme): SelectListTheme {
-  return {
-    selectedPrefix: theme.accent,
-    selectedText: theme.accent,
-    description: theme.dim,
-    scrollInfo: theme.dim,
-    noMatch: theme.dim,
-  };
+function outcome(question: Question, value: AnswerTo<Question>): string {
+  if ("choice" in value) {
+    const said = { once: "allowed once", session: "allowed for this session", always: "always allowed" };
+    const what = question.kind === "approval" ? oneLine(question.command) : question.kind;
+    return value.choice === "deny" || value.choice === "cancel"
+      ? `✗ not allowed: ${what}`
+      : `✓ ${said[value.choice]}: ${what}`;
+  }
+  if (question.kind === "clarify") return `? ${oneLine(question.question)} → ${oneLine(value.text ?? "no answer")}`;
+  const what = question.kind === "secret" ? `🔑 ${question.name}` : "🔐 sudo password";
+  return `${what}: ${value.text === null ? "skipped" : "given"}`;
 }
+
+const silence = (question: Question) =>
+  question.kind === "approval" ? `not allowed: ${oneLine(question.command)}` : "the agent goes on without it";
+
+const oneLine = (text: string) => cut(revealed(text).replace(/\s+/g, " "), 100);

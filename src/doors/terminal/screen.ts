@@ -1,128 +1,139 @@
 // The interactive screen: transcript above, input below, everything driven by events.
-import {
-  type Component,
-  Container,
-  Loader,
-  matchesKey,
-  ProcessTerminal,
-  type TUI,
-  TuiMainScreen,
-} from "@earendil-works/pi-tui";
-import type { AgentEvent, SessionTotals } from "../../agent/events.ts";
+import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
+import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/open.ts";
-import { openAgent } from "../../agent/open.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
-import type { CommandContext } from "../../commands/context.ts";
-import { dispatchTyped } from "../../commands/dispatch.ts";
+import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
-import type { EndReason, SessionListItem } from "../../sessions/store.ts";
+import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeWish } from "../chat-request.ts";
-import { recap } from "../recap.ts";
-import { banner } from "./banner.ts";
-import { completions } from "./completion.ts";
+import { Activity } from "./activity.ts";
+import { copyText } from "./clipboard.ts";
+import { commandContext, type SurfaceParts } from "./command-surface.ts";
+import { Completion } from "./completion.ts";
 import { CtrlC } from "./ctrl-c.ts";
-import { exitSummary } from "./exit-summary.ts";
+import { farewell } from "./farewell.ts";
+import { Header } from "./header.ts";
+import { firstTimeHint, type HintName } from "./hints.ts";
+import { searchHistory } from "./history-search.ts";
 import { InputLine } from "./input-line.ts";
+import { type KeyAction, ScreenKeys } from "./keys.ts";
+import { showRecap } from "./opening.ts";
+import { watchProcess } from "./process-watch.ts";
+import { ProjectFiles } from "./project-files.ts";
 import { Questions } from "./questions.ts";
-import { statusLine } from "./status-line.ts";
+import { ScreenTerminal } from "./screen-terminal.ts";
+import { Status } from "./status.ts";
+import { suspend } from "./suspend.ts";
 import { resetTerminal } from "./terminal-reset.ts";
-import { makeTheme, type Theme } from "./theme.ts";
-import { runningText, Transcript } from "./transcript.ts";
+import { makeTheme } from "./theme.ts";
+import { pickTip } from "./tips.ts";
+import { Transcript } from "./transcript.ts";
 import { Turns } from "./turns.ts";
+import { cut } from "./width.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
-export async function runScreen(request: ChatRequest): Promise<number> {
-  const screen = new Screen(request);
-  return screen.run();
+export function runScreen(request: ChatRequest): Promise<number> {
+  return new Screen(request).run();
 }
 
 class Screen {
   readonly #request: ChatRequest;
-  readonly #theme: Theme;
-  readonly #tui: TUI;
+  readonly #theme;
+  readonly #tui: TuiMainScreen;
   readonly #transcript: Transcript;
   readonly #questions: Questions;
   readonly #input: InputLine;
   readonly #turns: Turns;
+  readonly #activity: Activity;
+  readonly #status: Status;
+  readonly #header: Header;
   readonly #ctrlC = new CtrlC();
+  readonly #keys = new ScreenKeys();
   readonly #commands = builtinCommands();
-  readonly #activity = new Container();
+  readonly #surface: DispatchSurface & SurfaceParts;
   readonly #left = Promise.withResolvers<number>();
-  readonly #startedAt: number;
-  readonly #header: Component;
   #conversation: OpenAgent | null = null;
-  #spinner: Loader | null = null;
-  #turnStarted: number | null = null;
-  #turnSeconds: number | null = null;
-  #totals: SessionTotals | null = null;
-  #contextUsed: number | null = null;
-  #compressions = 0;
   #typedEarly: string[] = [];
-  #leaving = false;
-  #lastListed: readonly SessionListItem[] = [];
 
   constructor(request: ChatRequest) {
+    const { home, clock } = request;
+    const config = () => home.config();
+    const now = () => clock.now();
     this.#request = request;
-    this.#startedAt = request.clock.now();
     this.#theme = makeTheme(request.color);
-    this.#tui = new TuiMainScreen(new ProcessTerminal());
-    const config = () => request.home.config();
+    const terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
+    this.#tui = new TuiMainScreen(terminal, undefined, home.paths.logsDir);
     this.#transcript = new Transcript(this.#theme, () => ({
       answerStyle: config().display.final_response_markdown,
-      toolProgress: config().display.tool_progress,
+      toolProgress: request.verbose ? "verbose" : config().display.tool_progress,
+      previewLength: config().display.tool_preview_length,
       showReasoning: config().display.show_reasoning,
       interimText: config().display.interim_assistant_messages,
       inlineDiffs: config().display.inline_diffs,
       streaming: config().display.streaming,
+      timestamp: config().display.timestamps ? clockTime(now()) : null,
+      echo: config().display.user_message_preview,
     }));
-    this.#input = new InputLine(this.#tui, this.#theme, {
-      historyFile: request.home.paths.historyFile,
-      pastesDir: request.home.paths.pastesDir,
+    this.#input = new InputLine(this.#tui, {
+      theme: this.#theme,
+      historyFile: home.paths.historyFile,
+      pastesDir: home.paths.pastesDir,
+      display: (path) => home.display(path),
+      prompt: () => this.#prompt(),
       pasteLimits: () => ({ lines: config().paste_collapse_threshold, chars: config().paste_collapse_char_threshold }),
-      now: () => new Date(request.clock.now()),
+      now: () => new Date(now()),
       onSubmit: (text) => void this.#submit(text),
       onWarning: (text) => this.#warn(text),
     });
-    this.#questions = new Questions(this.#tui, this.#theme, () => this.#tui.setFocus(this.#input.editor));
+    this.#questions = new Questions(this.#tui, {
+      theme: this.#theme,
+      now,
+      onIdle: () => this.#tui.setFocus(this.#input.editor),
+      onSettled: (text) => this.#transcript.dim(text),
+    });
     this.#turns = new Turns({
       speaker: () => this.#ready().agent,
       busyMode: () => config().display.busy_input_mode,
       onEvent: (event) => this.#onEvent(event),
       onChange: () => this.#refresh(),
-      onError: (error) => this.#warn(error instanceof Error ? error.message : String(error)),
+      onError: (error) => this.#warn(reason(error)),
     });
-    this.#header = {
-      render: (width) => [...this.#bannerLines(width), ""],
-      invalidate: () => undefined,
-    };
+    this.#activity = new Activity(this.#theme, now, () => this.#refresh());
+    this.#status = new Status(this.#theme, {
+      now,
+      conversation: () => this.#conversation,
+      turnSeconds: () => this.#activity.turnSeconds,
+      turns: this.#turns,
+      showCost: () => config().display.show_cost,
+    });
+    this.#header = new Header(request, this.#theme);
+    this.#surface = this.#makeSurface();
   }
 
   async run(): Promise<number> {
-    await this.#input.loadHistory();
     this.#layOut();
-    this.#listenToKeys();
+    this.#tui.addInputListener((data) => this.#onKey(data));
     this.#tui.start();
     this.#tui.setFocus(this.#input.editor);
-    const clock = setInterval(() => this.#tui.requestRender(), 1000);
-    const signals = this.#listenToSignals();
+    const second = setInterval(() => this.#refresh(), 1000);
+    const unwatch = watchProcess({
+      onSignal: (code) => this.#leave(code),
+      onCrash: (error) => this.#crash(error),
+    });
     try {
-      for (const warning of this.#request.home.warnings) this.#transcript.warn(warning);
-      await this.#open(this.#request.resume);
-      for (const text of this.#typedEarly.splice(0)) await this.#submit(text);
+      await this.#begin();
       return await this.#left.promise;
     } finally {
-      clearInterval(clock);
-      signals();
-      this.#spinner?.stop();
-      this.#tui.stop();
-      resetTerminal(process.stdout);
-      await this.#farewell();
+      clearInterval(second);
+      this.#release();
+      await this.#sayGoodbye();
+      unwatch();
     }
   }
 
   #layOut(): void {
-    const status: Component = { render: (width) => [this.#statusText(width)], invalidate: () => undefined };
-    const queue: Component = { render: () => this.#queueLines(), invalidate: () => undefined };
+    const queue: Component = { render: (width) => this.#queueLines(width), invalidate: () => undefined };
     for (const part of [
       this.#header,
       this.#transcript.view,
@@ -130,34 +141,38 @@ class Screen {
       this.#questions.area,
       queue,
       this.#input.editor,
-      status,
+      this.#status,
     ]) {
       this.#tui.addChild(part);
     }
   }
 
-  /** Opens a new conversation, or an earlier one, in place of the present one. */
-  async #open(resume: ResumeWish | undefined): Promise<void> {
-    try {
-      const conversation = await openAgent({ ...this.#request, resume });
-      this.#conversation = conversation;
-      this.#totals = null;
-      this.#contextUsed = null;
-      for (const note of conversation.notes) this.#transcript.dim(note);
-      if (conversation.resumed) this.#showRecap(conversation);
-      this.#input.editor.setAutocompleteProvider(
-        completions(this.#commands.availableIn("terminal"), this.#request.cwd, {
-          titles: async () =>
-            (await conversation.store.list({ limit: 50 })).flatMap((session) => (session.title ? [session.title] : [])),
-          models: async () => (await conversation.knownModels()).map((row) => row.model),
-        }),
-      );
-      void this.#readNotices(conversation);
-    } catch (error) {
-      this.#leave(1);
-      this.#transcript.warn(error instanceof Error ? error.message : String(error));
-    }
+  /** The screen is there already; now everything that takes time. */
+  async #begin(): Promise<void> {
+    const { home, clock } = this.#request;
+    await this.#input.loadHistory();
+    for (const warning of home.warnings) this.#transcript.warn(warning);
+    const conversation = await this.#open(this.#request.resume);
+    if (!conversation.resumed) this.#transcript.dim(`Tip: ${pickTip(() => clock.random())}`);
+    this.#offerCompletions();
+    for (const text of this.#typedEarly.splice(0)) await this.#submit(text, { early: true });
     this.#refresh();
+  }
+
+  /** Opens a new conversation, or an earlier one, in place of the present one. What fails leaves the present one as it is. */
+  async #open(resume: ResumeWish | undefined): Promise<OpenAgent> {
+    const { openAgent } = await import("../../agent/open.ts");
+    const conversation = await openAgent({ ...this.#request, resume });
+    await this.#conversation?.close(resume ? "resumed_other" : "new_session");
+    this.#conversation = conversation;
+    this.#status.forget();
+    await this.#header.show(conversation);
+    for (const note of conversation.notes) this.#transcript.dim(note);
+    if (conversation.yolo)
+      this.#transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");
+    if (conversation.resumed) showRecap(conversation, this.#transcript, this.#request.home.config().display);
+    void this.#readNotices(conversation);
+    return conversation;
   }
 
   async #readNotices(conversation: OpenAgent): Promise<void> {
@@ -169,219 +184,186 @@ class Screen {
     }
   }
 
-  #showRecap(conversation: OpenAgent): void {
-    const { display } = this.#request.home.config();
-    const name = conversation.resumed?.title ?? conversation.resumed?.id ?? "";
-    const origin = conversation.resumed?.continuationOf;
-    this.#transcript.dim(
-      `resumed ${name}${origin ? ` (continuation of ${origin})` : ""}, ${conversation.history.length} messages`,
-    );
-    if (display.resume_display === "minimal") return;
-    const { entries, olderExchanges } = recap(conversation.history, {
-      exchanges: display.resume_exchanges,
-      userChars: display.resume_max_user_chars,
-      assistantChars: display.resume_max_assistant_chars,
-      assistantLines: display.resume_max_assistant_lines,
-      skipToolOnly: display.resume_skip_tool_only,
+  #offerCompletions(): void {
+    const { cwd, clock } = this.#request;
+    const files = new ProjectFiles(cwd, () => clock.now());
+    const provider = new Completion({
+      commands: () => commandsOf(this.#commands, this.#request, this.#surface).all(),
+      values: (command) => this.#valuesFor(command),
+      files: () => files.list(),
+      cwd,
     });
-    if (olderExchanges > 0) this.#transcript.dim(`... ${olderExchanges} earlier exchanges`);
-    for (const entry of entries) {
-      if (entry.who === "user") this.#transcript.user(entry.text);
-      else if (entry.who === "tools") this.#transcript.dim(`┊ ${entry.text}`);
-      else this.#transcript.answer(entry.text);
-    }
+    this.#input.editor.setAutocompleteProvider(provider);
   }
 
-  async #submit(text: string): Promise<void> {
-    if (text.trim() === "") return;
+  #valuesFor(command: string): Promise<readonly string[]> | null {
+    const conversation = this.#conversation;
+    if (!conversation) return null;
+    if (command === "model") return conversation.knownModels().then((rows) => rows.map((row) => row.model));
+    if (command !== "resume") return null;
+    const listed = conversation.store.list({ limit: 50, orderByLastActive: true, minMessageCount: 1 });
+    return listed.then((sessions) => sessions.flatMap(({ title }) => (title ? [title] : [])));
+  }
+
+  async #submit(text: string, { early = false } = {}): Promise<void> {
     if (this.#conversation === null) {
       this.#typedEarly.push(text);
-      return;
+      return this.#refresh();
     }
-    const handled = await dispatchTyped(text, this.#commands, this.#commandContext(), {
-      interrupt: async () => {
-        this.#ready().agent.interrupt("a command was typed");
-        this.#turns.dropQueue();
-        await this.#turns.idle();
-      },
-    });
+    const handled = await dispatchTyped(text, this.#commands, commandContext(this.#surface), this.#surface);
     this.#refresh();
     if (handled) return;
+    if (early) return this.#turns.queue({ text });
     const became = this.#turns.say(text);
     if (became === "steered") this.#transcript.dim(`↪ ${text}`);
+    if (became !== "started") this.#hint("busy_input_prompt");
     this.#refresh();
   }
 
   #onEvent(event: AgentEvent): void {
-    switch (event.type) {
-      case "turn_start":
-        this.#turnStarted = this.#request.clock.now();
-        if (event.input.from !== "synthetic") this.#transcript.user(event.input.persistText ?? event.input.text);
-        this.#spin("thinking");
-        break;
-      case "tool_start":
-        this.#spin(runningText(event.call));
-        break;
-      case "tool_progress":
-        this.#spin(`${runningText(event.call)} (${Math.round(event.seconds)}s)`);
-        break;
-      case "tool_end":
-      case "step":
-        this.#spin("thinking");
-        break;
-      case "status":
-        if (event.kind === "waiting" || event.kind === "lifecycle") this.#spin(event.message);
-        break;
-      case "text":
-        this.#spin("writing");
-        break;
-      case "ask":
-        this.#questions.ask(event.request);
-        break;
-      case "usage":
-        this.#totals = event.totals;
-        if (event.contextUsed !== null) this.#contextUsed = event.contextUsed;
-        break;
-      case "compressed":
-        this.#compressions++;
-        break;
-      case "done":
-        this.#endTurn();
-        break;
-    }
+    this.#activity.follow(event);
+    this.#status.follow(event);
+    if (event.type === "turn_start" && event.input.from !== "synthetic")
+      this.#transcript.user(event.input.persistText ?? event.input.text);
+    if (event.type === "ask") this.#questions.ask(event.request);
     this.#transcript.show(event);
+    if (event.type === "tool_end") this.#hint("tool_progress_prompt");
+    if (event.type === "done" && this.#request.home.config().display.bell_on_complete)
+      this.#tui.terminal.write("\u0007");
     this.#refresh();
   }
 
-  #endTurn(): void {
-    if (this.#turnStarted !== null) this.#turnSeconds = (this.#request.clock.now() - this.#turnStarted) / 1000;
-    this.#turnStarted = null;
-    this.#spinner?.stop();
-    this.#spinner = null;
-    this.#activity.clear();
-    if (this.#request.home.config().display.bell_on_complete) process.stdout.write("\u0007");
+  #hint(name: HintName): void {
+    const hint = firstTimeHint(name, this.#request.home);
+    if (hint) this.#transcript.dim(`Tip: ${hint}`);
   }
 
-  #spin(message: string): void {
-    const line = message.replace(/\s+/g, " ").slice(0, 200);
-    if (this.#spinner) return this.#spinner.setMessage(line);
-    this.#spinner = new Loader(this.#tui, this.#theme.accent, this.#theme.dim, line);
-    this.#activity.addChild(this.#spinner);
+  #onKey(data: string): { consume: true } | undefined {
+    const { editor } = this.#input;
+    const state = {
+      questionOpen: this.#questions.open,
+      menuOpen: editor.isShowingAutocomplete(),
+      draft: this.#input.draft,
+      queued: this.#turns.waiting.length,
+      busy: this.#turns.busy,
+    };
+    const action = this.#keys.read(data, state, this.#request.clock.now());
+    if (action !== null) {
+      if (action !== "nothing") this.#act(action);
+      this.#refresh();
+      return { consume: true };
+    }
+    const used = this.#questions.open ? undefined : this.#input.intercept(data);
+    if (used) this.#refresh();
+    return used;
   }
 
-  #listenToKeys(): void {
-    this.#tui.addInputListener((data) => {
-      if (matchesKey(data, "ctrl+c")) {
-        this.#onCtrlC();
-        return { consume: true };
-      }
-      if (matchesKey(data, "ctrl+d") && this.#input.editor.getText() === "" && !this.#questions.open) {
-        this.#leave(0);
-        return { consume: true };
-      }
-      if (matchesKey(data, "ctrl+l")) {
-        this.#tui.requestRender(true);
-        return { consume: true };
-      }
-      if (this.#questions.open) return undefined;
-      return this.#input.intercept(data);
-    });
+  #act(action: KeyAction): void {
+    switch (action) {
+      case "ctrl_c":
+        return this.#onCtrlC();
+      case "leave":
+        return this.#leave(0);
+      case "redraw":
+        return this.#tui.requestRender(true);
+      case "suspend":
+        return void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() });
+      case "stash":
+        return this.#input.stash();
+      case "edit_externally":
+        return void this.#compose();
+      case "search_history":
+        return void searchHistory(this.#input, this.#questions);
+      case "edit_previous":
+        return void this.#submit("/undo");
+      case "take_back_queued":
+        this.#input.draft = this.#turns.takeBack() ?? "";
+    }
   }
 
   #onCtrlC(): void {
-    const action = this.#ctrlC.press(
-      {
-        questionOpen: this.#questions.open,
-        busy: this.#turns.busy,
-        menuOpen: this.#input.editor.isShowingAutocomplete(),
-        draft: this.#input.editor.getText(),
-      },
-      this.#request.clock.now(),
-    );
+    const { editor } = this.#input;
+    const state = {
+      questionOpen: this.#questions.open,
+      busy: this.#turns.busy,
+      menuOpen: editor.isShowingAutocomplete(),
+      draft: this.#input.draft,
+    };
+    const action = this.#ctrlC.press(state, this.#request.clock.now());
     switch (action) {
       case "cancel_question":
         return this.#questions.cancel();
       case "interrupt":
-        this.#conversation?.agent.interrupt("stopped by the user");
-        return;
+        return this.#conversation?.agent.interrupt("stopped by the user");
       case "close_menu":
-        return this.#input.editor.handleInput("\u001b");
+        return editor.handleInput("\u001b");
       case "clear_draft":
-        return this.#input.clear();
+        this.#input.draft = "";
+        return;
       case "arm_exit":
-        this.#transcript.dim("press Ctrl+C again to leave");
-        return this.#refresh();
+        return this.#transcript.dim("press Ctrl+C again to leave");
       case "force_exit":
+        return this.#leave(130);
       case "exit":
-        return this.#leave(action === "exit" ? 0 : 130);
+        return this.#leave(0);
     }
   }
 
-  /** SIGTERM and SIGHUP: stop the turn, give it a moment, leave. A second one leaves at once. */
-  #listenToSignals(): () => void {
-    const codes = { SIGTERM: 143, SIGHUP: 129 } as const;
-    const onSignal = (signal: keyof typeof codes) => {
-      if (this.#leaving) process.exit(codes[signal]);
-      this.#leave(codes[signal]);
-    };
-    const names = Object.keys(codes) as (keyof typeof codes)[];
-    for (const name of names) process.on(name, onSignal);
-    return () => {
-      for (const name of names) process.off(name, onSignal);
-    };
+  async #compose(): Promise<void> {
+    const { home } = this.#request;
+    const { editText } = await import("./external-editor.ts");
+    const editor = home.env("VISUAL") || home.env("EDITOR") || (process.platform === "win32" ? "notepad" : "vi");
+    const draft = await this.#input.expanded();
+    this.#release();
+    try {
+      this.#input.draft = await editText(draft, editor);
+    } catch (error) {
+      this.#transcript.warn(reason(error));
+    } finally {
+      this.#reclaim();
+    }
   }
 
-  #commandContext(): CommandContext {
-    const screen = this;
-    const conversation = this.#ready();
+  #makeSurface(): DispatchSurface & SurfaceParts {
+    let lastListed: readonly SessionListItem[] = [];
     return {
-      home: this.#request.home,
-      store: conversation.store,
-      get conversation() {
-        return screen.#ready();
+      kind: "terminal",
+      interrupt: async () => {
+        this.#turns.dropQueue();
+        this.#ready().agent.interrupt("a command was typed");
+        await this.#turns.idle();
       },
-      get busy() {
-        return screen.#turns.busy;
-      },
+      request: this.#request,
+      transcript: this.#transcript,
+      questions: this.#questions,
+      input: this.#input,
+      turns: this.#turns,
+      conversation: () => this.#ready(),
       get lastListed() {
-        return screen.#lastListed;
+        return lastListed;
       },
       set lastListed(listed) {
-        screen.#lastListed = listed;
+        lastListed = listed;
       },
-      now: () => this.#request.clock.now() / 1000,
-      say: (text) => this.#transcript.info(text),
       warn: (text) => this.#warn(text),
-      submit: (text) => void this.#turns.say(text),
-      queue: (text) => this.#turns.queue({ text }),
-      pick: (title, items) => this.#questions.pick(title, items),
-      confirm: async (title, detail) =>
-        (await this.#questions.pick<"once" | "always" | "cancel">(
-          `${title}\n${detail}`,
-          [
-            { label: "Yes", value: "once" },
-            { label: "Yes, and do not ask again", value: "always" },
-            { label: "No", value: "cancel" },
-          ],
-          2,
-        )) ?? "cancel",
-      startSession: ({ title }) => this.#switchTo(undefined, "new_session", title),
-      resumeSession: (id) => this.#switchTo({ name: id }, "resumed_other"),
-      commands: () => helpText(this.#commands.availableIn("terminal")),
-      clearScreen: () => {
-        this.#transcript.clear();
-        this.#tui.requestRender(true);
-      },
-      quit: ({ deleteSession }) => void this.#quit(deleteSession),
+      switchTo: (resume, title) => this.#switchTo(resume, title),
+      help: () => helpText(commandsOf(this.#commands, this.#request, this.#surface).all()),
+      quit: (options) => this.#quit(options.deleteSession),
+      redraw: () => this.#tui.requestRender(true),
+      compose: () => this.#compose(),
+      copy: (text) =>
+        copyText(text, {
+          remote: this.#request.home.env("SSH_CONNECTION") !== undefined,
+          write: (data) => this.#tui.terminal.write(data),
+        }),
+      toggleStatusLine: () => this.#status.toggle(),
     };
   }
 
-  async #switchTo(resume: ResumeWish | undefined, reason: EndReason, title?: string): Promise<void> {
-    await this.#conversation?.close(reason);
-    this.#conversation = null;
-    this.#transcript.dim("─".repeat(20));
+  async #switchTo(resume: ResumeWish | undefined, title?: string): Promise<void> {
     await this.#open(resume);
     if (title) await this.#ready().setTitle(title);
+    this.#transcript.dim(resume ? "─".repeat(20) : `A new conversation begins${title ? `: ${title}` : ""}.`);
   }
 
   async #quit(deleteSession: boolean): Promise<void> {
@@ -396,79 +378,54 @@ class Screen {
   }
 
   #leave(code: number): void {
-    this.#leaving = true;
+    this.#turns.dropQueue();
     this.#conversation?.agent.interrupt("the screen was closed");
     this.#left.resolve(code);
   }
 
+  /** Gives the terminal to somebody else, or back for good. */
+  #release(): void {
+    this.#activity.pause();
+    this.#tui.stop();
+    resetTerminal(process.stdout);
+  }
+
+  #reclaim(): void {
+    this.#tui.start();
+    this.#tui.requestRender(true);
+  }
+
   /** Ends the session and says how to come back. */
-  async #farewell(): Promise<void> {
+  async #sayGoodbye(): Promise<void> {
     const conversation = this.#conversation;
     if (!conversation) return;
-    const grace = Promise.withResolvers<void>();
-    const timer = setTimeout(grace.resolve, 1500);
-    await Promise.race([this.#turns.idle(), grace.promise]);
-    clearTimeout(timer);
-    const session = await conversation.store.get(conversation.agent.sessionId);
-    await conversation.close("cli_close");
-    if (!session || session.messageCount === 0) {
-      process.stdout.write("Goodbye.\n");
-      return;
-    }
-    const messages = await conversation.store.load(session.id);
-    const summary = exitSummary({
-      sessionId: session.id,
-      title: session.title,
-      profile: this.#request.home.paths.profile,
-      seconds: (this.#request.clock.now() - this.#startedAt) / 1000,
-      messages: messages.length,
-      userMessages: messages.filter((message) => message.role === "user").length,
-      toolCalls: session.toolCallCount,
-    });
-    process.stdout.write(`\n${summary}\n`);
+    const { home, clock } = this.#request;
+    const grace = Number(home.env("HERMES_SIGTERM_GRACE") ?? "") || 1.5;
+    const timer = Promise.withResolvers<void>();
+    const waiting = setTimeout(timer.resolve, grace * 1000);
+    await Promise.race([this.#turns.idle(), timer.promise]);
+    clearTimeout(waiting);
+    const seconds = (clock.now() - this.#header.startedAt) / 1000;
+    process.stdout.write(await farewell(conversation, { profile: home.paths.profile, seconds }));
   }
 
-  #bannerLines(width: number): string[] {
-    const conversation = this.#conversation;
-    return banner(
-      {
-        profile: this.#request.home.paths.profile,
-        cwd: this.#request.cwd,
-        target: conversation?.target ?? null,
-        toolCount: conversation?.toolNames.length ?? null,
-      },
-      width,
-      this.#theme,
-    );
+  async #crash(error: unknown): Promise<void> {
+    const { home } = this.#request;
+    this.#release();
+    home.log.error("the screen crashed", error);
+    process.stderr.write(`hermes: ${reason(error)} (details: ${home.display(home.paths.at("logs", "errors.log"))})\n`);
+    await home.close();
   }
 
-  #statusText(width: number): string {
-    const now = this.#request.clock.now();
-    const target = this.#conversation?.target;
-    if (!target) return this.#theme.dim("connecting ...");
-    const running = this.#turnStarted === null ? this.#turnSeconds : (now - this.#turnStarted) / 1000;
-    return statusLine(
-      {
-        model: target.model,
-        contextUsed: this.#contextUsed,
-        contextLength: target.contextLength,
-        totals: this.#totals,
-        showCost: this.#request.home.config().display.show_cost,
-        sessionSeconds: (now - this.#startedAt) / 1000,
-        turnSeconds: running,
-        busy: this.#turns.busy,
-        compressions: this.#compressions,
-        background: 0,
-        queued: this.#turns.waiting.length,
-        yolo: this.#conversation?.yolo ?? false,
-      },
-      width,
-      this.#theme,
-    );
+  #prompt(): string {
+    const { profile } = this.#request.home.paths;
+    const symbol = this.#turns.busy ? "⚕" : "❯";
+    return profile === "default" ? symbol : `${profile} ${symbol}`;
   }
 
-  #queueLines(): string[] {
-    return this.#turns.waiting.map((text) => this.#theme.dim(`▶ next: ${text.split("\n")[0]?.slice(0, 60)}`));
+  #queueLines(width: number): string[] {
+    const texts = [...this.#typedEarly, ...this.#turns.waiting];
+    return texts.map((text) => this.#theme.dim(cut(`▶ next: ${text.slice(0, 500).replace(/\s+/g, " ")}`, width)));
   }
 
   #ready(): OpenAgent {
@@ -484,4 +441,11 @@ class Screen {
   #refresh(): void {
     this.#tui.requestRender();
   }
+}
+
+const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+function clockTime(now: number): string {
+  const at = new Date(now);
+  return `[${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}]`;
 }

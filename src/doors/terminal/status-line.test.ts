@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { costText, cut, type StatusFacts, statusLine } from "./status-line.ts";
+import { costText, type StatusFacts, statusLine } from "./status-line.ts";
 import { makeTheme } from "./theme.ts";
+import { cut } from "./width.ts";
 
 const totals = {
   inputTokens: 10,
@@ -24,7 +25,7 @@ const facts: StatusFacts = {
   turnSeconds: 61,
   busy: true,
   compressions: 0,
-  background: 0,
+  processes: 0,
   queued: 0,
   yolo: false,
 };

@@ -1,8 +1,8 @@
 // The line under the input: what answers, how full its window is, what it cost, how long it has been.
-import { stripTerminalSequences, truncateToWidth, visibleWidth } from "@earendil-works/pi-tui";
 import type { SessionTotals } from "../../agent/events.ts";
 import { compactDuration, dollars, exactDuration, percentBar, tokenCount } from "../../kit/formats.ts";
 import type { Theme } from "./theme.ts";
+import { cut } from "./width.ts";
 
 export interface StatusFacts {
   readonly model: string;
@@ -15,7 +15,8 @@ export interface StatusFacts {
   readonly turnSeconds: number | null;
   readonly busy: boolean;
   readonly compressions: number;
-  readonly background: number;
+  /** Processes the agent started in the background. */
+  readonly processes: number;
   readonly queued: number;
   readonly yolo: boolean;
 }
@@ -30,7 +31,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
   const counters = [
     facts.compressions > 0 ? `🗜️ ${facts.compressions}` : null,
-    facts.background > 0 ? `⚙ ${facts.background}` : null,
+    facts.processes > 0 ? `⚙ ${facts.processes}` : null,
     facts.queued > 0 ? `▶ ${facts.queued} queued` : null,
   ];
   const cost = facts.showCost ? costText(facts.totals) : null;
@@ -63,13 +64,6 @@ export function costText(totals: SessionTotals | null): string {
 function contextColour(percent: number | null, theme: Theme): (text: string) => string {
   if (percent === null) return theme.dim;
   if (percent < 50) return theme.ok;
-  return percent <= 80 ? theme.warn : theme.error;
-}
-
-/** Cut by cells, with dots that never exceed the width. */
-export function cut(text: string, width: number): string {
-  if (visibleWidth(text) <= width) return text;
-  if (width <= 3) return ".".repeat(Math.max(0, width));
-  const shortened = truncateToWidth(text, width, "...");
-  return text.includes("\u001b") ? shortened : stripTerminalSequences(shortened);
+  if (percent <= 80) return theme.warn;
+  return percent < 95 ? theme.error : (text) => theme.bold(theme.error(text));
 }

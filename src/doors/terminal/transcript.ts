@@ -1,19 +1,28 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 import { Container, Spacer } from "@earendil-works/pi-tui";
-import type { AgentEvent, ToolCallView } from "../../agent/events.ts";
-import { feedLine, feedRow, feedSuffix } from "../tool-feed.ts";
-import { AnswerBlock, type AnswerStyle, CutLine, Lines } from "./blocks.ts";
+import type { AgentEvent } from "../../agent/events.ts";
+import { feedLine, feedSuffix } from "../tool-feed.ts";
+import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
+import { CutLines, Lines, Rule } from "./blocks.ts";
 import { diffLines, diffOf } from "./inline-diff.ts";
 import type { Theme } from "./theme.ts";
+import { userEcho } from "./user-echo.ts";
 
 export interface TranscriptSettings {
   readonly answerStyle: AnswerStyle;
   readonly toolProgress: "off" | "new" | "all" | "verbose" | "log";
+  readonly previewLength: number;
   readonly showReasoning: boolean;
   readonly interimText: boolean;
   readonly inlineDiffs: boolean;
   readonly streaming: boolean;
+  /** `[HH:MM]` in front of messages; null = without. */
+  readonly timestamp: string | null;
+  readonly echo: { readonly first_lines: number; readonly last_lines: number };
 }
+
+const VERBOSE_CHARS = 2000;
+const LABEL = "⚕ Hermes";
 
 export class Transcript {
   readonly view = new Container();
@@ -22,6 +31,8 @@ export class Transcript {
   #answer: AnswerBlock | null = null;
   #thinking: AnswerBlock | null = null;
   #lastTool: string | null = null;
+  /** The last thing added was a line of the feed or a note: such lines stand together. */
+  #inFeed = false;
 
   constructor(theme: Theme, settings: () => TranscriptSettings) {
     this.#theme = theme;
@@ -30,7 +41,9 @@ export class Transcript {
 
   user(text: string): void {
     this.#gap();
-    this.view.addChild(new Lines(`❯ ${text}`, this.#theme.user));
+    const { echo, timestamp } = this.#settings();
+    const stamp = timestamp === null ? "" : `${timestamp} `;
+    this.view.addChild(new Lines(`${stamp}❯ ${userEcho(text, echo)}`, this.#theme.user));
   }
 
   info(text: string): void {
@@ -39,45 +52,44 @@ export class Transcript {
   }
 
   dim(text: string): void {
-    this.view.addChild(new Lines(text, this.#theme.dim));
+    this.#note(new Lines(text, this.#theme.dim));
   }
 
   warn(text: string): void {
-    this.view.addChild(new Lines(`⚠ ${text}`, this.#theme.warn));
+    this.#note(new Lines(`⚠ ${text}`, this.#theme.warn));
   }
 
   clear(): void {
     this.view.clear();
     this.#answer = null;
     this.#thinking = null;
+    this.#inFeed = false;
   }
 
   /** An answer that is already whole: shown when a conversation is taken up again. */
   answer(text: string): void {
-    this.#gap();
-    const block = new AnswerBlock(this.#settings().answerStyle, this.#theme);
-    block.setText(text);
-    this.view.addChild(block);
+    this.#openAnswer().finish(text);
   }
 
   show(event: AgentEvent): void {
     const settings = this.#settings();
     switch (event.type) {
       case "text":
-        if (settings.streaming) this.#growing().append(event.delta);
-        return;
+        if (!settings.streaming) return;
+        this.#answer ??= this.#openAnswer();
+        return this.#answer.append(event.delta);
       case "text_end":
         return this.#endText(event.text, event.kind);
       case "thinking":
-        if (settings.showReasoning) this.#think(event.delta);
+        if (settings.showReasoning || settings.toolProgress === "verbose") this.#think(event.delta);
         return;
       case "tool_end":
-        return this.#tool(event.call, event.result, event.ms);
+        return this.#tool(event);
       case "status":
         if (event.kind === "warn") this.warn(event.message);
         return;
       case "compressed":
-        return this.dim(`context compressed: ${event.before} → ${event.after} tokens`);
+        return this.dim(`🗜️ context compressed: ${event.before} → ${event.after} tokens`);
       case "notice":
         return this.dim(event.text);
       case "done":
@@ -89,54 +101,68 @@ export class Transcript {
     }
   }
 
-  #growing(): AnswerBlock {
-    if (this.#answer === null) {
-      this.#gap();
-      this.#answer = new AnswerBlock(this.#settings().answerStyle, this.#theme);
-      this.view.addChild(this.#answer);
-    }
-    return this.#answer;
+  #openAnswer(): AnswerBlock {
+    this.#gap();
+    const { timestamp, answerStyle } = this.#settings();
+    this.view.addChild(new Rule(timestamp === null ? LABEL : `${LABEL} ${timestamp}`, this.#theme.dim));
+    const block = new AnswerBlock(answerStyle, this.#theme);
+    this.view.addChild(block);
+    return block;
   }
 
   #endText(text: string, kind: "interim" | "final"): void {
-    const hidden = kind === "interim" && !this.#settings().interimText;
-    if (this.#answer) {
-      if (hidden) this.view.removeChild(this.#answer);
-      else if (text.trim() !== "") this.#answer.setText(text);
-    } else if (!hidden && text.trim() !== "") this.answer(text);
+    const shown = text.trim() !== "" && (kind === "final" || this.#settings().interimText);
+    if (this.#answer && shown) this.#answer.finish(text);
+    else if (this.#answer) this.#dropAnswer(this.#answer);
+    else if (shown) this.answer(text);
     this.#answer = null;
     this.#thinking = null;
+  }
+
+  #dropAnswer(answer: AnswerBlock): void {
+    const rule = this.view.children[this.view.children.indexOf(answer) - 1];
+    if (rule) this.view.removeChild(rule);
+    this.view.removeChild(answer);
   }
 
   #think(delta: string): void {
     if (this.#thinking === null) {
       this.#gap();
-      this.view.addChild(new Lines("thinking", this.#theme.dim));
-      this.#thinking = new AnswerBlock("raw", this.#theme);
+      this.view.addChild(new Rule("thinking", this.#theme.dim));
+      this.#thinking = new AnswerBlock("raw", this.#theme, this.#theme.dim);
       this.view.addChild(this.#thinking);
     }
     this.#thinking.append(delta);
   }
 
-  #tool(call: ToolCallView, result: string, ms: number): void {
-    const { toolProgress, inlineDiffs } = this.#settings();
+  #tool(event: Extract<AgentEvent, { type: "tool_end" }>): void {
+    const { call, result, ms } = event;
+    const { toolProgress, inlineDiffs, previewLength } = this.#settings();
     const repeated = call.name === this.#lastTool;
     this.#lastTool = call.name;
-    if (toolProgress === "off" || toolProgress === "log" || (toolProgress === "new" && repeated)) return;
-    const suffix = feedSuffix(call.name, result);
-    this.view.addChild(new CutLine(feedLine(call, ms, suffix), suffix ? this.#theme.warn : this.#theme.dim));
-    if (toolProgress === "verbose") this.view.addChild(new Lines(result.slice(0, 2000), this.#theme.dim));
-    const diff = inlineDiffs ? diffOf(result) : null;
-    if (diff) this.view.addChild(new Lines(diffLines(diff, this.#theme).join("\n")));
+    if (toolProgress === "off" || toolProgress === "log") return;
+    if (toolProgress !== "new" || !repeated) {
+      const suffix = feedSuffix(call.name, result);
+      const style = suffix ? this.#theme.warn : this.#theme.dim;
+      const line = (width: number) => [style(feedLine(call, ms, suffix, { width, detailChars: previewLength }))];
+      this.#note(new CutLines(line));
+    }
+    if (toolProgress === "verbose") {
+      this.#note(new Lines(`  ${JSON.stringify(call.args).slice(0, VERBOSE_CHARS)}`, this.#theme.dim));
+      this.#note(new Lines(result.slice(0, VERBOSE_CHARS).replace(/^/gm, "  "), this.#theme.dim));
+    }
+    const diff = inlineDiffs ? diffOf(event) : null;
+    if (diff !== null) this.#note(new CutLines(diffLines(diff, this.#theme)));
+  }
+
+  #note(block: Lines | CutLines): void {
+    if (!this.#inFeed) this.#gap();
+    this.#inFeed = true;
+    this.view.addChild(block);
   }
 
   #gap(): void {
+    this.#inFeed = false;
     if (this.view.children.length > 0) this.view.addChild(new Spacer(1));
   }
-}
-
-/** What the spinner says while a call runs. */
-export function runningText(call: ToolCallView): string {
-  const { emoji, verb, detail } = feedRow(call);
-  return `${emoji} ${verb} ${detail.replace(/\s+/g, " ")}`;
 }

@@ -98,3 +98,34 @@ test("a dropped queue is not said", async () => {
   await turns.idle();
   assert.deepEqual(speaker.said, ["one"]);
 });
+
+test("several messages that interrupt are said as one, before what was queued", async () => {
+  const { speaker, turns } = setUp("interrupt");
+  turns.say("one");
+  await settle();
+  turns.queue({ text: "later" });
+  // No pause between the two: the first turn is still ending.
+  turns.say("two");
+  turns.say("three");
+  assert.deepEqual(turns.waiting, ["two\nthree", "later"]);
+  await settle();
+  speaker.end();
+  await settle();
+  speaker.end();
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one", "two\nthree", "later"]);
+});
+
+test("a waiting text can be taken back", async () => {
+  const { speaker, turns } = setUp("queue");
+  turns.say("one");
+  await settle();
+  turns.say("two");
+  turns.queue({ text: "a process ended", from: "synthetic" });
+  assert.equal(turns.takeBack(), "two");
+  assert.equal(turns.takeBack(), null);
+  assert.deepEqual(turns.waiting, ["a process ended"]);
+  turns.dropQueue();
+  speaker.end();
+  await turns.idle();
+});

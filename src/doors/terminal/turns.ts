@@ -22,6 +22,8 @@ export interface TurnsOptions {
 export class Turns {
   readonly #options: TurnsOptions;
   #waiting: UserInput[] = [];
+  /** The message that interrupted the running turn; further ones join it. */
+  #interrupting: UserInput | null = null;
   #running: Promise<void> | null = null;
 
   constructor(options: TurnsOptions) {
@@ -44,9 +46,11 @@ export class Turns {
     }
     const mode = this.#options.busyMode();
     if (mode === "steer" && this.#options.speaker().steer(text)) return "steered";
-    this.#enqueue({ text });
-    if (mode !== "interrupt") return "queued";
-    this.#options.speaker().interrupt("the user sent a new message");
+    if (mode !== "interrupt") {
+      this.#enqueue({ text });
+      return "queued";
+    }
+    this.#interrupt(text);
     return "interrupting";
   }
 
@@ -55,9 +59,20 @@ export class Turns {
     this.#enqueue(input);
   }
 
+  /** Takes the newest waiting text back, to be changed; null when none waits. */
+  takeBack(): string | null {
+    const last = this.#waiting.findLastIndex((input) => input.from !== "synthetic");
+    if (last === -1) return null;
+    const [input] = this.#waiting.splice(last, 1);
+    if (input === this.#interrupting) this.#interrupting = null;
+    this.#options.onChange();
+    return input?.text ?? null;
+  }
+
   dropQueue(): number {
     const dropped = this.#waiting.length;
     this.#waiting = [];
+    this.#interrupting = null;
     this.#options.onChange();
     return dropped;
   }
@@ -65,6 +80,16 @@ export class Turns {
   /** Resolves when nothing runs and nothing waits. */
   async idle(): Promise<void> {
     while (this.#running) await this.#running;
+  }
+
+  /** What interrupts comes before everything that was queued. */
+  #interrupt(text: string): void {
+    const earlier = this.#interrupting;
+    const input = { text: earlier ? `${earlier.text}\n${text}` : text };
+    this.#waiting = [input, ...this.#waiting.filter((one) => one !== earlier)];
+    this.#interrupting = input;
+    this.#options.onChange();
+    this.#options.speaker().interrupt("the user sent a new message");
   }
 
   #enqueue(input: UserInput): void {
@@ -78,6 +103,7 @@ export class Turns {
 
   async #drain(): Promise<void> {
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      this.#interrupting = null;
       this.#options.onChange();
       try {
         for await (const event of this.#options.speaker().run(next)) {

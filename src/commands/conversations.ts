@@ -1,0 +1,157 @@
+// Commands that begin, name, find and leave conversations.
+import { relativeTime } from "../kit/relative-time.ts";
+import { newSessionId } from "../sessions/session-id.ts";
+import type { SessionListItem } from "../sessions/store.ts";
+import { confirmDestructive } from "./confirm.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+import { takeSkipWord } from "./registry.ts";
+
+const LISTED = 20;
+const STAYS = "This one stays in the history; /resume brings it back.";
+
+const startNew: CommandDefinition = {
+  name: "new",
+  aliases: ["reset"],
+  description: "start a new conversation",
+  category: "Session",
+  argsHint: "[name]",
+  destructive: true,
+  busyPolicy: "interrupt_then_dispatch",
+  async run(typed, ctx) {
+    const { args, skip } = takeSkipWord(typed);
+    if (!(await confirmDestructive(ctx, { what: "Start a new conversation?", detail: STAYS, skip }))) return;
+    await ctx.startSession(args === "" ? {} : { title: args });
+  },
+};
+
+const clear: CommandDefinition = {
+  name: "clear",
+  description: "clear the screen and start a new conversation",
+  category: "Session",
+  availability: "cli",
+  destructive: true,
+  async run(typed, ctx) {
+    const { skip } = takeSkipWord(typed);
+    const what = "Clear the screen and start a new conversation?";
+    if (!(await confirmDestructive(ctx, { what, detail: STAYS, skip }))) return;
+    ctx.terminal?.clearScreen();
+    await ctx.startSession({});
+  },
+};
+
+const title: CommandDefinition = {
+  name: "title",
+  description: "show or set the title of this conversation",
+  category: "Session",
+  argsHint: "[name]",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    if (args === "") return ctx.say((await ctx.conversation.title()) ?? "This conversation has no title yet.");
+    await ctx.conversation.setTitle(args);
+    ctx.say(`Title: ${args}`);
+  },
+};
+
+const resume: CommandDefinition = {
+  name: "resume",
+  description: "go on with an earlier conversation",
+  category: "Session",
+  argsHint: "[name, id or number]",
+  async run(args, ctx) {
+    const id = args === "" ? await pickSession(ctx) : await resolveSession(args, ctx);
+    if (id === null) return;
+    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is this conversation.");
+    await ctx.resumeSession(id);
+  },
+};
+
+const sessions: CommandDefinition = {
+  name: "sessions",
+  description: "browse earlier conversations",
+  category: "Session",
+  async run(_args, ctx) {
+    const id = await pickSession(ctx);
+    if (id !== null) await ctx.resumeSession(id);
+  },
+};
+
+const branch: CommandDefinition = {
+  name: "branch",
+  aliases: ["fork"],
+  description: "go on in a copy of this conversation",
+  category: "Session",
+  argsHint: "[name]",
+  async run(args, ctx) {
+    const { sessionId } = ctx.conversation.agent;
+    const session = await ctx.store.get(sessionId);
+    if (!session || session.messageCount === 0) return ctx.say("There is nothing to branch off from yet.");
+    const name = args || (session.title === null ? undefined : await ctx.store.nextTitle(session.title));
+    const copy = newSessionId(ctx.clock);
+    await ctx.store.branch(sessionId, copy, name);
+    await ctx.resumeSession(copy);
+    ctx.say(`This is a branch of ${session.title ?? sessionId}${name ? `, called ${name}` : ""}.`);
+  },
+};
+
+const quit: CommandDefinition = {
+  name: "quit",
+  aliases: ["exit"],
+  description: "leave; --delete removes this conversation",
+  category: "Exit",
+  availability: "cli",
+  argsHint: "[--delete]",
+  subcommands: ["--delete"],
+  destructive: true,
+  busyPolicy: "interrupt_then_dispatch",
+  async run(typed, ctx: CommandContext) {
+    const { args, skip } = takeSkipWord(typed);
+    if (args !== "" && args !== "--delete") return ctx.warn(`/quit knows only --delete, not "${args}".`);
+    const deleteSession = args === "--delete";
+    const question = { what: "Delete this conversation and leave?", detail: "It is gone for good.", skip };
+    if (deleteSession && !(await confirmDestructive(ctx, question))) return;
+    ctx.quit({ deleteSession });
+  },
+};
+
+async function pickSession(ctx: CommandContext): Promise<string | null> {
+  const listed = await ctx.store.list({
+    limit: LISTED,
+    excludeSources: ["tool", "subagent", "kanban"],
+    orderByLastActive: true,
+    minMessageCount: 1,
+  });
+  const others = listed.filter((session) => session.id !== ctx.conversation.agent.sessionId);
+  ctx.lastListed = others;
+  if (others.length === 0) {
+    ctx.say("There is no other conversation yet.");
+    return null;
+  }
+  return ctx.pick(
+    "Go on with",
+    others.map((session) => ({
+      label: labelOf(session),
+      hint: relativeTime(session.lastActive, ctx.now()),
+      value: session.id,
+    })),
+  );
+}
+
+const labelOf = (session: SessionListItem) => session.title ?? (session.preview || session.id);
+
+async function resolveSession(wish: string, ctx: CommandContext): Promise<string | null> {
+  const numbered = /^\d{1,2}$/.test(wish) ? ctx.lastListed[Number(wish) - 1] : undefined;
+  const id = numbered?.id ?? (await ctx.store.resolveTitle(wish)) ?? (await ctx.store.resolveId(wish));
+  if (id === null) ctx.warn(`No conversation has the id or title "${wish}". /sessions lists them.`);
+  return id;
+}
+
+export const CONVERSATION_COMMANDS: readonly CommandDefinition[] = [
+  startNew,
+  clear,
+  title,
+  resume,
+  sessions,
+  branch,
+  quit,
+];

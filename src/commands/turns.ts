@@ -1,0 +1,89 @@
+// Commands about what is said next, what is being done now, and what should not have been said.
+import { confirmDestructive } from "./confirm.ts";
+import type { CommandDefinition } from "./definition.ts";
+import { takeSkipWord } from "./registry.ts";
+
+const queue: CommandDefinition = {
+  name: "queue",
+  aliases: ["q"],
+  description: "say this when the running turn is over",
+  category: "Session",
+  argsHint: "<prompt>",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    if (args !== "") return ctx.queue(args);
+    if (ctx.waiting.length === 0) return ctx.say("Nothing waits. /queue <prompt> adds something.");
+    ctx.say(ctx.waiting.map((text, index) => `${index + 1}. ${text}`).join("\n"));
+  },
+};
+
+const steer: CommandDefinition = {
+  name: "steer",
+  description: "tell the agent something without stopping it",
+  category: "Session",
+  argsHint: "<prompt>",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    if (args === "") return ctx.warn("/steer needs a text: /steer <prompt>");
+    if (!ctx.busy) return ctx.submit(args);
+    ctx.conversation.agent.steer(args);
+    ctx.say(`↪ with the next tool result: ${args}`);
+  },
+};
+
+const stop: CommandDefinition = {
+  name: "stop",
+  description: "stop the running turn and the background processes",
+  category: "Session",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    if (ctx.busy) ctx.conversation.agent.interrupt("stopped by the user");
+    const ended = await ctx.conversation.processes.stopAll();
+    if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);
+    if (!ctx.busy) ctx.say("Nothing is running.");
+  },
+};
+
+const retry: CommandDefinition = {
+  name: "retry",
+  description: "send the last message again",
+  category: "Session",
+  async run(_args, ctx) {
+    const [text] = await ctx.conversation.agent.undo(1);
+    if (text === undefined) return ctx.say("There is nothing to send again yet.");
+    ctx.submit(text);
+  },
+};
+
+const undo: CommandDefinition = {
+  name: "undo",
+  description: "take the last messages back, with the answers to them",
+  category: "Session",
+  argsHint: "[N]",
+  destructive: true,
+  async run(typed, ctx) {
+    const { args, skip } = takeSkipWord(typed);
+    const turns = args === "" ? 1 : Number(args);
+    if (!Number.isInteger(turns) || turns < 1) return ctx.warn(`/undo takes a number of messages, not "${args}".`);
+    const what = turns === 1 ? "Take the last message back?" : `Take the last ${turns} messages back?`;
+    const detail = "The answers to it go too. What tools changed stays changed.";
+    if (!(await confirmDestructive(ctx, { what, detail, skip }))) return;
+    const said = await ctx.conversation.agent.undo(turns);
+    if (said.length === 0) return ctx.say("There is nothing to take back yet.");
+    ctx.say(`↶ ${said.length === 1 ? "One message" : `${said.length} messages`} taken back, with the answers.`);
+    ctx.offerInput(said[0] ?? "");
+  },
+};
+
+const compose: CommandDefinition = {
+  name: "prompt",
+  aliases: ["compose"],
+  description: "write the next message in your editor",
+  category: "Session",
+  availability: "cli",
+  async run(_args, ctx) {
+    await ctx.terminal?.compose();
+  },
+};
+
+export const TURN_COMMANDS: readonly CommandDefinition[] = [queue, steer, stop, retry, undo, compose];

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { visibleWidth } from "@earendil-works/pi-tui";
+import { type BannerFacts, banner } from "./banner.ts";
+import { makeTheme } from "./theme.ts";
+
+const facts: BannerFacts = {
+  profile: "work",
+  cwd: "/home/someone/项目/with/a/long/name",
+  compact: false,
+  opened: {
+    model: "some/model",
+    provider: "openrouter",
+    contextLength: 131_072,
+    sessionId: "20260101_000000_abcdef",
+    tools: new Map(Array.from({ length: 10 }, (_, i) => [`set${i}`, ["one", "two"]])),
+  },
+};
+const text = (width: number, given = facts) => banner(given, width, makeTheme(false)).join("\n");
+
+test("each width has its own banner", () => {
+  assert.match(text(100), /╠═╣/);
+  assert.match(text(100), /set0: one, two/);
+  assert.match(text(100), /2 more toolsets/);
+  assert.match(text(100), /20 tools · \/help/);
+  assert.doesNotMatch(text(90), /╠═╣/);
+  assert.match(text(90), /set0/);
+  assert.doesNotMatch(text(60), /set0/);
+  assert.match(text(60), /131\.1K/);
+  assert.match(text(60), /work/);
+  assert.equal(text(20).split("\n").length, 1);
+  assert.doesNotMatch(text(120, { ...facts, compact: true }), /set0/);
+});
+
+test("before the conversation is open the banner says so", () => {
+  assert.match(text(100, { ...facts, opened: null }), /connecting/);
+});
+
+test("no width is ever exceeded", () => {
+  for (let width = 1; width < 130; width++)
+    for (const line of banner(facts, width, makeTheme(true)))
+      assert.ok(visibleWidth(line) <= width, `width ${width}: ${JSON.stringify(line)}`);
+});

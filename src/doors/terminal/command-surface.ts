@@ -1,0 +1,89 @@
+// What slash commands may do, as the screen does it.
+import type { OpenAgent } from "../../agent/open.ts";
+import type { CommandContext } from "../../commands/context.ts";
+import type { SessionListItem } from "../../sessions/store.ts";
+import type { ChatRequest, ResumeWish } from "../chat-request.ts";
+import type { InputLine } from "./input-line.ts";
+import type { Questions } from "./questions.ts";
+import type { Transcript } from "./transcript.ts";
+import type { Turns } from "./turns.ts";
+
+export interface SurfaceParts {
+  readonly request: ChatRequest;
+  readonly transcript: Transcript;
+  readonly questions: Questions;
+  readonly input: InputLine;
+  readonly turns: Turns;
+  conversation(): OpenAgent;
+  /** The list that numbers of `/resume N` refer to. */
+  lastListed: readonly SessionListItem[];
+  warn(text: string): void;
+  switchTo(resume: ResumeWish | undefined, title?: string): Promise<void>;
+  help(): string;
+  quit(options: { readonly deleteSession: boolean }): Promise<void>;
+  redraw(): void;
+  compose(): Promise<void>;
+  copy(text: string): Promise<string>;
+  toggleStatusLine(): boolean;
+}
+
+const CONFIRM_MS = 120_000;
+
+export function commandContext(parts: SurfaceParts): CommandContext {
+  const { request, transcript, questions, input, turns } = parts;
+  return {
+    home: request.home,
+    store: parts.conversation().store,
+    clock: request.clock,
+    cwd: request.cwd,
+    platform: request.platform,
+    get conversation() {
+      return parts.conversation();
+    },
+    get busy() {
+      return turns.busy;
+    },
+    get waiting() {
+      return turns.waiting;
+    },
+    get lastListed() {
+      return parts.lastListed;
+    },
+    set lastListed(listed) {
+      parts.lastListed = listed;
+    },
+    now: () => request.clock.now() / 1000,
+    say: (text) => transcript.info(text),
+    warn: (text) => parts.warn(text),
+    submit: (text) => void turns.say(text),
+    queue: (text) => turns.queue({ text }),
+    offerInput: (text) => {
+      input.draft = text;
+    },
+    pick: (title, items) => questions.pick(title, items, { filter: true }),
+    confirm: async (title, detail) =>
+      (await questions.pick<"once" | "always" | "cancel">(
+        `${title}\n${detail}`,
+        [
+          { label: "Yes", value: "once" },
+          { label: "Yes, and do not ask again", value: "always" },
+          { label: "No", value: "cancel" },
+        ],
+        { selected: 2, timeoutMs: CONFIRM_MS },
+      )) ?? "cancel",
+    startSession: ({ title }) => parts.switchTo(undefined, title),
+    resumeSession: (id) => parts.switchTo({ name: id }),
+    commands: () => parts.help(),
+    quit: (options) => void parts.quit(options),
+    terminal: {
+      clearScreen: () => {
+        transcript.clear();
+        parts.redraw();
+      },
+      redraw: () => parts.redraw(),
+      copy: (text) => parts.copy(text),
+      compose: () => parts.compose(),
+      toggleStatusLine: () => parts.toggleStatusLine(),
+    },
+  };
+}

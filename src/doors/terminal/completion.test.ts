@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { CommandDefinition } from "../../commands/definition.ts";
+import { Completion } from "./completion.ts";
+import { ProjectFiles } from "./project-files.ts";
+
+const command = (name: string, extra: Partial<CommandDefinition> = {}): CommandDefinition => ({
+  name,
+  description: `does ${name}`,
+  category: "Session",
+  run: async () => undefined,
+  ...extra,
+});
+
+let folder: string;
+let completion: Completion;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "hermes-completion-"));
+  await mkdir(join(folder, "src", "deep"), { recursive: true });
+  await writeFile(join(folder, "src", "main.ts"), "x");
+  await writeFile(join(folder, "src", "数据.txt"), "x".repeat(2048));
+  await writeFile(join(folder, "secret.log"), "x");
+  await writeFile(join(folder, ".gitignore"), "*.log\n");
+  const files = new ProjectFiles(folder, () => 0);
+  completion = new Completion({
+    commands: () => [
+      command("model"),
+      command("new", { aliases: ["reset"] }),
+      command("resume"),
+      command("busy", { argsHint: "[queue|steer|interrupt]" }),
+    ],
+    values: (name) => (name === "resume" ? Promise.resolve(["Alpha talk", "Beta talk"]) : null),
+    files: () => files.list(),
+    cwd: folder,
+  });
+});
+after(() => rm(folder, { recursive: true }));
+
+async function offered(text: string, force = false): Promise<string[]> {
+  const found = await completion.getSuggestions([text], 0, text.length, { force });
+  return found?.items.map((item) => item.value) ?? [];
+}
+
+const cases: [string, string[]][] = [
+  ["/m", ["/model"]],
+  ["/re", ["/reset", "/resume"]],
+  ["/busy ", ["queue", "steer", "interrupt"]],
+  ["/busy s", ["steer"]],
+  ["/busy steer", []],
+  ["/resume be", ["Beta talk"]],
+  ["/zzz", []],
+  ["hello", []],
+  ["look at @main", ["@src/main.ts"]],
+  ["look at @secret", []],
+  ["mail a@main", []],
+  ["open ./s", ["./src/", "./secret.log"]],
+  ["open src/", ["src/deep/", "src/main.ts", "src/数据.txt"]],
+];
+for (const [text, expected] of cases)
+  test(`${JSON.stringify(text)} offers ${JSON.stringify(expected)}`, async () =>
+    assert.deepEqual(await offered(text), expected));
+
+test("Tab completes any word as a path", async () => assert.deepEqual(await offered("open sr", true), ["src/"]));
+
+test("what is taken stands where it was typed, followed by a blank unless it is a folder", async () => {
+  const apply = (text: string, value: string, prefix: string) =>
+    completion.applyCompletion([text], 0, text.length, { value, label: value }, prefix);
+  assert.deepEqual(apply("/m", "/model", "/m"), { lines: ["/model "], cursorLine: 0, cursorCol: 7 });
+  assert.deepEqual(apply("see ./s", "./src/", "./s"), { lines: ["see ./src/"], cursorLine: 0, cursorCol: 10 });
+});

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Component, TUI } from "@earendil-works/pi-tui";
+import type { AskRequest } from "../../agent/events.ts";
+import type { Question } from "../../safety/questions.ts";
+import { Questions } from "./questions.ts";
+import { makeTheme } from "./theme.ts";
+
+function desk() {
+  const world: { focus: Component | null; now: number } = { focus: null, now: 1_000_000 };
+  const settled: string[] = [];
+  // The two things a question asks of the screen.
+  const tui = {
+    setFocus: (component: Component) => {
+      world.focus = component;
+    },
+    requestRender: () => undefined,
+  } as unknown as TUI;
+  const questions = new Questions(tui, {
+    theme: makeTheme(false),
+    now: () => world.now,
+    onIdle: () => {
+      world.focus = null;
+    },
+    onSettled: (text) => void settled.push(text),
+  });
+  const ask = (question: Question, expiresAt: number | null = null) => {
+    const controller = new AbortController();
+    const answers: unknown[] = [];
+    const request: AskRequest = {
+      id: "q",
+      question,
+      signal: controller.signal,
+      expiresAt,
+      answer: (answer) => void answers.push(answer),
+    };
+    questions.ask(request);
+    return { answers, controller };
+  };
+  return {
+    questions,
+    settled,
+    ask,
+    press: (...keys: string[]) => {
+      for (const key of keys) world.focus?.handleInput?.(key);
+    },
+    text: (width = 80) => questions.area.render(width).join("\n"),
+    pass: (ms: number) => {
+      world.now += ms;
+    },
+    focused: () => world.focus !== null,
+  };
+}
+
+const approval = (extra: Partial<Extract<Question, { kind: "approval" }>> = {}): Question => ({
+  kind: "approval",
+  command: "git push --force",
+  description: "force push",
+  patternKey: "git force",
+  allowAlways: true,
+  ...extra,
+});
+
+test("Enter on an approval means no", () => {
+  const { ask, press, focused, settled } = desk();
+  const { answers } = ask(approval());
+  press("\r");
+  assert.deepEqual(answers, [{ choice: "deny" }]);
+  assert.deepEqual(settled, ["✗ not allowed: git push --force"]);
+  assert.equal(focused(), false);
+});
+
+const numbers: [boolean, string, string][] = [
+  [true, "1", "once"],
+  [true, "2", "session"],
+  [true, "3", "always"],
+  [true, "4", "deny"],
+  [false, "3", "deny"],
+];
+for (const [allowAlways, key, choice] of numbers) {
+  test(`number ${key} ${allowAlways ? "with" : "without"} "always" means ${choice}`, () => {
+    const { ask, press } = desk();
+    const { answers } = ask(approval({ allowAlways }));
+    press(key);
+    assert.deepEqual(answers, [{ choice }]);
+  });
+}
+
+test("the whole command is shown, hidden characters spelled out", () => {
+  const { ask, text } = desk();
+  ask(approval({ command: `echo ${"long ".repeat(60)}end\nsecond\u202e line` }));
+  assert.match(text(60), /end\n {2}second<U\+202E> line/);
+  assert.doesNotMatch(desk().text(), /Always/);
+});
+
+test("several questions wait for each other", () => {
+  const { ask, press, text } = desk();
+  const first = ask(approval({ command: "first" }));
+  const second = ask(approval({ command: "second" }));
+  assert.match(text(), /first[\s\S]*1 more to answer/);
+  press("1");
+  assert.match(text(), /second/);
+  press("4");
+  assert.deepEqual([first.answers, second.answers], [[{ choice: "once" }], [{ choice: "deny" }]]);
+});
+
+test("the time that is left is shown, and silence closes the question", () => {
+  const { ask, text, pass, questions, settled } = desk();
+  const { controller, answers } = ask(approval(), 1_060_000);
+  assert.match(text(), /60s left, then no/);
+  pass(60_000);
+  controller.abort();
+  assert.equal(questions.open, false);
+  assert.deepEqual(answers, []);
+  assert.deepEqual(settled, ["⌛ no answer in time: not allowed: git push --force"]);
+});
+
+test("Ctrl+C's cancel denies, and the next question comes up", () => {
+  const { ask, questions, text } = desk();
+  const { answers } = ask(approval());
+  ask({ kind: "sudo" });
+  questions.cancel();
+  assert.deepEqual(answers, [{ choice: "deny", reason: "cancelled by the user" }]);
+  assert.match(text(), /sudo password/);
+});
+
+const clarify: Question = { kind: "clarify", question: "Which?", choices: ["red", "blue"], multiSelect: false };
+
+test("a clarification takes a choice, an own text, or several", () => {
+  const one = desk();
+  const chosen = one.ask(clarify);
+  one.press("2");
+  assert.deepEqual(chosen.answers, [{ text: "blue" }]);
+
+  const other = desk();
+  const typed = other.ask(clarify);
+  other.press("3", ..."绿色", "\r");
+  assert.deepEqual(typed.answers, [{ text: "绿色" }]);
+
+  const several = desk();
+  const both = several.ask({ ...clarify, multiSelect: true });
+  several.press("1", "2", "\r");
+  assert.deepEqual(both.answers, [{ text: "red, blue" }]);
+
+  const open = desk();
+  const free = open.ask({ ...clarify, choices: null });
+  open.press(..."hello", "\r");
+  assert.deepEqual(free.answers, [{ text: "hello" }]);
+});
+
+test("a password is never drawn", () => {
+  const { ask, press, text, settled } = desk();
+  const { answers } = ask({ kind: "secret", name: "API_KEY", prompt: "Key?" });
+  press(..."hunter2");
+  assert.doesNotMatch(text(), /hunter2/);
+  assert.match(text(), /•••••••/);
+  press("\r");
+  assert.deepEqual(answers, [{ text: "hunter2" }]);
+  assert.deepEqual(settled, ["🔑 API_KEY: given"]);
+});
+
+test("a command's question is cancelled by Escape", async () => {
+  const { questions, press } = desk();
+  const picked = questions.pick("Sure?", [{ label: "yes", value: true }]);
+  press("\u001b");
+  assert.equal(await picked, null);
+});
