@@ -85,7 +85,7 @@ const budgets: readonly (readonly [name: string, text: string, most: number, poi
     [
       /^# Execution discipline\n/,
       ...["tool_persistence", "mandatory_tool_use", "act_dont_ask", "prerequisite_checks", "verification"].map(
-        (tag) => new RegExp(`<${tag}>[sS]+</${tag}>`),
+        (tag) => new RegExp(`<${tag}>.+</${tag}>`, "s"),
       ),
       /<missing_context>[\s\S]+<\/missing_context>/,
       /arithmetic/,

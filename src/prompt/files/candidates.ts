@@ -1,0 +1,87 @@
+// Where the project's context files may be. Order is everything: the first kind with a usable file is the only one loaded.
+import { dirname, join, relative, sep } from "node:path";
+import { compareCodePoints } from "../compare.ts";
+import type { FileAccess } from "../ports/file-access.ts";
+
+export interface Candidate {
+  readonly path: string;
+  /** As the heading shows it. */
+  readonly name: string;
+  readonly frontMatter: "strip" | "keep";
+}
+
+export interface CandidateKind {
+  readonly kind: "hermes" | "agents" | "claude" | "cursor";
+  /** Each holds names for one and the same thing; the first usable one counts. */
+  readonly slots: readonly (readonly Candidate[])[];
+  /** `first`: one slot is enough. `all`: every slot, together one text under `label`. */
+  readonly take: "first" | "all";
+  readonly label: string;
+}
+
+export interface Search {
+  readonly cwd: string;
+  readonly gitRoot: string | null;
+  /** `context_files.agents_scope`. */
+  readonly agentsScope?: "cwd" | "git_root" | undefined;
+}
+
+const MOST_RULE_FILES = 100;
+
+export async function findCandidates(search: Search, files: FileAccess): Promise<readonly CandidateKind[]> {
+  const { cwd, gitRoot } = search;
+  const upwards = directoriesUpTo(cwd, gitRoot ?? cwd);
+  const inCwd = (names: readonly string[]) => [names.map((name) => candidate(cwd, name))];
+  return [
+    {
+      kind: "hermes",
+      slots: upwards.map((directory) => [".hermes.md", "HERMES.md"].map((name) => candidate(directory, name))),
+      take: "first",
+      label: ".hermes.md",
+    },
+    agents(search, upwards),
+    { kind: "claude", slots: inCwd(["CLAUDE.md", "claude.md"]), take: "first", label: "CLAUDE.md" },
+    {
+      kind: "cursor",
+      slots: [...inCwd([".cursorrules"]), ...(await ruleFiles(cwd, files)).map((rule) => [rule])],
+      take: "all",
+      label: ".cursorrules",
+    },
+  ];
+}
+
+function agents({ cwd, gitRoot, agentsScope }: Search, upwards: readonly string[]): CandidateKind {
+  const names = ["AGENTS.md", "agents.md"];
+  if (agentsScope !== "git_root" || gitRoot === null)
+    return { kind: "agents", slots: [names.map((name) => candidate(cwd, name))], take: "first", label: "AGENTS.md" };
+  const slots = [...upwards].reverse().map((directory) => {
+    const below = relative(gitRoot, directory).split(sep).join("/");
+    return names.map((name) => ({ ...candidate(directory, name), name: below === "" ? name : `${below}/${name}` }));
+  });
+  return { kind: "agents", slots, take: "all", label: "AGENTS.md" };
+}
+
+function candidate(directory: string, name: string): Candidate {
+  const strips = name.toLowerCase().endsWith("hermes.md") || name.endsWith(".mdc");
+  return { path: join(directory, name), name, frontMatter: strips ? "strip" : "keep" };
+}
+
+async function ruleFiles(cwd: string, files: FileAccess): Promise<readonly Candidate[]> {
+  const entries = await files.list(join(cwd, ".cursor", "rules"));
+  return entries
+    .filter(({ name, kind }) => name.endsWith(".mdc") && kind !== "directory")
+    .map(({ name }) => `.cursor/rules/${name}`)
+    .sort(compareCodePoints)
+    .slice(0, MOST_RULE_FILES)
+    .map((name) => candidate(cwd, name));
+}
+
+/** From a directory up to one above it, both included, nearest first. */
+function directoriesUpTo(from: string, top: string): readonly string[] {
+  const found = [from];
+  for (let at = from; at !== top && dirname(at) !== at; ) {
+    at = dirname(at);
+    found.push(at);
+  }
+  return found;
+}

@@ -1,0 +1,81 @@
+// What readers may ask of a file system. Handed in, so that a test or a sandbox can answer instead.
+import { constants } from "node:fs";
+import { open, readdir, realpath, stat } from "node:fs/promises";
+
+/**
+ * - Nothing here rejects because something is missing, locked or of the wrong kind: that is an answer.
+ * - Links are followed.
+ */
+export interface FileAccess {
+  /** Null when there is nothing, or nothing that may be looked at. */
+  look(path: string): Promise<FileLook | null>;
+  /** The whole of a regular file of at most `maxBytes`. */
+  read(path: string, maxBytes: number): Promise<FileRead>;
+  /** Names in a directory; empty when there is none. Order is the file system's. */
+  list(path: string): Promise<readonly ListedEntry[]>;
+  /** Where a path really leads; null when it leads nowhere. */
+  real(path: string): Promise<string | null>;
+}
+
+export interface FileLook {
+  readonly kind: "file" | "directory" | "other";
+  readonly size: number;
+  /** The same for two names of one file. */
+  readonly id: string;
+}
+
+export type FileRead =
+  | { readonly type: "bytes"; readonly bytes: Uint8Array }
+  | { readonly type: "missing" }
+  | { readonly type: "not_a_file" }
+  | { readonly type: "too_big"; readonly size: number }
+  | { readonly type: "failed"; readonly code: string };
+
+export interface ListedEntry {
+  readonly name: string;
+  /** Links are not followed here. */
+  readonly kind: "file" | "directory" | "link" | "other";
+}
+
+export const hostFiles: FileAccess = {
+  async look(path) {
+    try {
+      const found = await stat(path);
+      const kind = found.isFile() ? "file" : found.isDirectory() ? "directory" : "other";
+      return { kind, size: found.size, id: `${found.dev}:${found.ino}` };
+    } catch {
+      return null; // missing, or in a directory that may not be entered
+    }
+  },
+  async read(path, maxBytes) {
+    try {
+      // Without O_NONBLOCK a named pipe would hold us until somebody writes to it.
+      await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      const found = await file.stat();
+      if (!found.isFile()) return { type: "not_a_file" };
+      if (found.size > maxBytes) return { type: "too_big", size: found.size };
+      const bytes = await file.readFile();
+      return bytes.length > maxBytes ? { type: "too_big", size: bytes.length } : { type: "bytes", bytes };
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === "ENOENT" || code === "ENOTDIR") return { type: "missing" };
+      return code === "EISDIR" || code === "ENXIO" ? { type: "not_a_file" } : { type: "failed", code };
+    }
+  },
+  async list(path) {
+    try {
+      const entries = await readdir(path, { withFileTypes: true });
+      return entries.map((entry) => ({
+        name: entry.name,
+        kind: entry.isFile() ? "file" : entry.isDirectory() ? "directory" : entry.isSymbolicLink() ? "link" : "other",
+      }));
+    } catch {
+      return []; // not a directory, or not ours to list
+    }
+  },
+  real: (path) => realpath(path).catch(() => null),
+};
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
