@@ -1,25 +1,17 @@
-import { parseDocument } from "yaml";
+import { parseFrontMatter } from "../../kit/front-matter.ts";
 
 /**
  * The text without its front matter. What stands between two lines `---` at the top counts as such only if it is YAML of keys and
  * values: a document that merely opens with a horizontal rule keeps its beginning.
  */
 export function withoutFrontMatter(text: string): string {
-  if (!/^---[ \t]*\n/.test(text)) return text;
-  const start = text.indexOf("\n") + 1;
-  const closing = /^---[ \t]*$/m.exec(text.slice(start));
-  if (!closing) return text;
-  const body = text.slice(start + closing.index + closing[0].length).replace(/^\n+/, "");
-  return body === "" || !isMapping(text.slice(start, start + closing.index)) ? text : body;
+  const { present, problem, body } = parseFrontMatter(text);
+  if (!present || (problem !== null && !looksLikeKeys(text))) return text;
+  const rest = body.replace(/^\n+/, "");
+  return rest === "" ? text : rest;
 }
 
-function isMapping(yaml: string): boolean {
-  const first = yaml.split("\n").find((line) => line.trim() !== "");
-  if (first === undefined || /^[A-Za-z_][\w .-]*:(?:\s|$)/.test(first)) return true;
-  try {
-    const value: unknown = parseDocument(yaml).toJS();
-    return value === null || (typeof value === "object" && !Array.isArray(value));
-  } catch {
-    return false; // an alias without an anchor and the like
-  }
+function looksLikeKeys(text: string): boolean {
+  const [, first = ""] = text.split("\n").filter((line) => line.trim() !== "");
+  return /^[A-Za-z_][\w .-]*:(?:\s|$)/.test(first);
 }

@@ -1,6 +1,6 @@
 // What readers may ask of a file system. Handed in, so that a test or a sandbox can answer instead.
 import { constants } from "node:fs";
-import { open, readdir, realpath, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
 
 /**
  * - Nothing here rejects because something is missing, locked or of the wrong kind: that is an answer.
@@ -48,9 +48,10 @@ export const hostFiles: FileAccess = {
     }
   },
   async read(path, maxBytes) {
+    let file: FileHandle | undefined;
     try {
       // Without O_NONBLOCK a named pipe would hold us until somebody writes to it.
-      await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       const found = await file.stat();
       if (!found.isFile()) return { type: "not_a_file" };
       if (found.size > maxBytes) return { type: "too_big", size: found.size };
@@ -60,6 +61,8 @@ export const hostFiles: FileAccess = {
       const code = codeOf(error);
       if (code === "ENOENT" || code === "ENOTDIR") return { type: "missing" };
       return code === "EISDIR" || code === "ENXIO" ? { type: "not_a_file" } : { type: "failed", code };
+    } finally {
+      await file?.close();
     }
   },
   async list(path) {
