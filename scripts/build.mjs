@@ -1,5 +1,6 @@
 // npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
 import { rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { projectNode, root, run, setup } from "./setup.mjs";
@@ -32,6 +33,24 @@ export async function loadTools(log) {
   },
 };
 
+/**
+ * Doors and packages are files of their own, loaded when they are opened. Inside a door a lazy import stays lazy but not a file:
+ * it becomes a call that runs the module on first use. Sixty small files cost more time than everything in them.
+ */
+const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"/;
+const lazyInside = {
+  name: "lazy-inside",
+  setup(bundler) {
+    bundler.onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8");
+      const contents = source.replace(/(?<!typeof )\bimport\(("\.[^"]+\.ts")\)/g, (call, file) =>
+        DOORS.test(file) ? call : `Promise.resolve().then(() => require(${file}))`,
+      );
+      return { contents, loader: "ts" };
+    });
+  },
+};
+
 /** zod brings the words of forty languages along; its messages reach models, in English. */
 const englishOnly = {
   name: "english-only",
@@ -53,15 +72,13 @@ const result = await build({
   platform: "node",
   target: "node24",
   minify: true,
-  // Errors are told apart by their names in logs.
-  keepNames: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep"],
   // Some packages are CommonJS inside and ask for `require`.
   banner: {
     js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
   },
-  plugins: [toolIndex, englishOnly],
+  plugins: [toolIndex, lazyInside, englishOnly],
   metafile: true,
   logLevel: "warning",
 });

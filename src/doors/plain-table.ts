@@ -1,5 +1,5 @@
 // A Markdown table as text whose columns line up in terminal cells; too wide, it becomes a list.
-import { visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui";
+import { cellWidth, padCells, wrapCells } from "../kit/cells.ts";
 
 const MIN_COLUMN = 3;
 
@@ -10,7 +10,7 @@ export const isTableSeparator = (line: string) => /^\s*\|(\s*:?-+:?\s*\|)+\s*$/.
 export function alignTable(rows: readonly string[], width: number): string[] {
   const cells = rows.filter((_, index) => index !== 1).map(cellsOf);
   const header = cells[0] ?? [];
-  const columns = header.map((_, index) => Math.max(MIN_COLUMN, ...cells.map((row) => visibleWidth(row[index] ?? ""))));
+  const columns = header.map((_, index) => Math.max(MIN_COLUMN, ...cells.map((row) => cellWidth(row[index] ?? ""))));
   const total = columns.reduce((sum, column) => sum + column + 3, 1);
   if (total > width) return asList(header, cells.slice(1), width);
   const line = (row: readonly string[]) =>
@@ -27,13 +27,11 @@ function cellsOf(row: string): string[] {
     .map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
-const padCells = (text: string, width: number) => text + " ".repeat(Math.max(0, width - visibleWidth(text)));
-
 function asList(header: readonly string[], rows: readonly (readonly string[])[], width: number): string[] {
   return rows.flatMap((row, index) => [
     ...(index > 0 ? [""] : []),
     ...header.flatMap((name, column) =>
-      wrapTextWithAnsi(`${name}: ${row[column] ?? ""}`, Math.max(10, width - 2)).map((line, i) =>
+      wrapCells(`${name}: ${row[column] ?? ""}`, Math.max(10, width - 2)).map((line, i) =>
         i > 0 ? `  ${line}` : line,
       ),
     ),

@@ -27,6 +27,26 @@ export function cutCells(text: string, cells: number, mark = ""): string {
   return kept + (cellWidth(mark) <= cells ? mark : "");
 }
 
+/** Lines of at most `cells`, broken at blanks where there are some. */
+export function wrapCells(text: string, cells: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/(?<= )/)) {
+    if (cellWidth(line + word.trimEnd()) <= cells) {
+      line += word;
+      continue;
+    }
+    if (line !== "") lines.push(line.trimEnd());
+    line = word;
+    while (cellWidth(line.trimEnd()) > cells) {
+      const head = cutCells(line, cells) || ([...line][0] ?? "");
+      lines.push(head);
+      line = line.slice(head.length);
+    }
+  }
+  return [...lines, line.trimEnd()];
+}
+
 /** Blanks after it up to `cells`; never cuts. */
 export function padCells(text: string, cells: number): string {
   return text + " ".repeat(Math.max(0, cells - cellWidth(text)));
