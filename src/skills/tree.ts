@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export const SUPPORT_DIRS = ["references", "templates", "assets", "scripts"] as const;
 
-const NEVER_ENTERED = new Set(
+export const NEVER_ENTERED = new Set(
   (
     ".git .github .hub .archive .curator_backups .venv venv node_modules site-packages __pycache__ .tox .nox .pytest_cache .mypy_cache " +
     ".ruff_cache"

@@ -66,6 +66,7 @@ export interface ToolContext extends RunContext {
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
   notify?(text: string): void;
   memory?: MemoryPort;
+  skills?: SkillsPort;
 }
 
 /** Per-agent state of tool families, made on first use. */
@@ -94,5 +95,32 @@ export type MemoryRun = Pick<
   ToolContext,
   "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal"
 >;
+
+/** The skills of the home, for one agent. Answers are what the model reads, as data; nothing here rejects for what a skill is like. */
+export interface SkillsPort {
+  list(request: { readonly category?: string | undefined }, run: ToolContext): Promise<SkillAnswer>;
+  view(
+    request: { readonly name: string; readonly filePath?: string | undefined },
+    run: ToolContext,
+  ): Promise<SkillAnswer>;
+  manage(change: SkillChange, run: ToolContext): Promise<SkillAnswer>;
+  /** Writes counts that still wait. */
+  flush(): Promise<void>;
+}
+
+export type SkillAnswer = Readonly<Record<string, unknown>> & { readonly success: boolean };
+
+export interface SkillChange {
+  readonly action: "create" | "patch" | "edit" | "delete" | "write_file" | "remove_file";
+  readonly name: string;
+  readonly content?: string | undefined;
+  readonly old_string?: string | undefined;
+  readonly new_string?: string | undefined;
+  readonly replace_all?: boolean | undefined;
+  readonly category?: string | undefined;
+  readonly file_path?: string | undefined;
+  readonly file_content?: string | undefined;
+  readonly absorbed_into?: string | undefined;
+}
 
 export type { TextOrigin };

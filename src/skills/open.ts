@@ -1,0 +1,71 @@
+// The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsPlace`.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { listSkills } from "./list.ts";
+import { manageSkill } from "./manage/manage.ts";
+import type { GuardScan, ManageRequest } from "./manage/request.ts";
+import type { InlineShell } from "./preprocess.ts";
+import type { SkillsPlace } from "./roots.ts";
+import type { SkillResult, SkillRun } from "./run.ts";
+import { flushUsage } from "./usage.ts";
+import { viewSkill } from "./view.ts";
+import { ViewMemory } from "./view-memory.ts";
+
+export interface SkillsOptions {
+  readonly home: Pick<OpenHome, "paths" | "config" | "env" | "setEnv" | "log">;
+  readonly clock: Clock;
+  /** Runs commands inside skills when `skills.inline_shell` is on; see `bashSnippets`. */
+  readonly inlineShell?: InlineShell;
+  /** Told which variables loaded skills declare and the user has set. */
+  readonly passThrough?: (names: readonly string[]) => void;
+  /** Plugin namespace -> its folder of skills. */
+  readonly plugins?: ReadonlyMap<string, string>;
+}
+
+export interface AgentSkills {
+  readonly place: SkillsPlace;
+  list(request: { readonly category?: string | undefined }, run: SkillRun): Promise<SkillResult>;
+  view(request: { readonly name: string; readonly filePath?: string | undefined }, run: SkillRun): Promise<SkillResult>;
+  manage(request: ManageRequest, run: SkillRun): Promise<SkillResult>;
+  /** Loaded texts are gone from the conversation (compression, undo): the next view shows them again. */
+  forgetViews(): void;
+  /** Writes counts that still wait. */
+  flush(): Promise<void>;
+}
+
+export function skillsPlace({ home, clock, plugins }: SkillsOptions): SkillsPlace {
+  return {
+    paths: home.paths,
+    config: () => home.config(),
+    env: (name) => home.env(name),
+    clock,
+    log: home.log.child("skills"),
+    ...(plugins && { plugins }),
+  };
+}
+
+/** One per agent: what it has looked at is remembered here. */
+export function openSkills(options: SkillsOptions): AgentSkills {
+  const place = skillsPlace(options);
+  const views = new ViewMemory();
+  const ports = {
+    views,
+    inlineShell: options.inlineShell,
+    setEnv: (name: string, value: string) => options.home.setEnv(name, value),
+    ...(options.passThrough && { passThrough: options.passThrough }),
+  };
+  return {
+    place,
+    list: (request, run) => listSkills(place, { ...request, platform: run.platform }),
+    view: (request, run) => viewSkill(request, place, run, ports),
+    manage: (request, run) => manageSkill({ request, place, run, ports: { views, scan: guardScan } }),
+    forgetViews: () => views.forget(),
+    flush: () => flushUsage(place),
+  };
+}
+
+/** Loaded when the guard is on, and then only on the first write. */
+const guardScan: GuardScan = async (dir) => {
+  const { guardAgentSkill } = await import("./scan/guard.ts");
+  return guardAgentSkill(dir);
+};

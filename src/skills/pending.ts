@@ -1,0 +1,112 @@
+// Writes that wait for the user's yes: `pending/skills/<id>.json`, each replaying the call it came from.
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { unifiedDiff } from "../kit/unified-diff.ts";
+import { describeChange } from "./manage/create.ts";
+import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/request.ts";
+import type { SkillsPlace } from "./roots.ts";
+import type { SkillResult } from "./run.ts";
+
+const text = z.string().optional();
+const payload = z.object({
+  action: z.enum(ACTIONS),
+  name: z.string(),
+  content: text,
+  old_string: text,
+  new_string: text,
+  replace_all: z.boolean().optional(),
+  category: text,
+  file_path: text,
+  file_content: text,
+  absorbed_into: text,
+});
+const record = z.object({
+  id: z.string(),
+  subsystem: z.literal("skills"),
+  action: z.string(),
+  summary: z.string(),
+  origin: z.string(),
+  created_at: z.number(),
+  payload,
+});
+
+export type PendingWrite = z.infer<typeof record>;
+
+const folder = (place: Pick<SkillsPlace, "paths">) => place.paths.at("pending", "skills");
+
+/** Puts a checked change aside. Throws when it cannot: nothing is dropped silently. */
+export async function stage({ request, place, run }: ManageCall, plan: Plan): Promise<SkillResult> {
+  const id = Math.floor(place.clock.random() * 0x1_0000_0000)
+    .toString(16)
+    .padStart(8, "0");
+  const gist = await gistOf(request, plan);
+  const written: PendingWrite = {
+    id,
+    subsystem: "skills",
+    action: request.action,
+    summary: gist,
+    origin: run.origin,
+    created_at: place.clock.now() / 1000,
+    payload: request,
+  };
+  await mkdir(folder(place), { recursive: true, mode: 0o700 });
+  await writeFileAtomic(join(folder(place), `${id}.json`), `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
+  return {
+    success: true,
+    staged: true,
+    pending_id: id,
+    gist,
+    message: `The change waits for the user's approval (/skills approve ${id}). It is not in force yet; do not send it again.`,
+  };
+}
+
+/** Oldest first. Files that are no records are left out. */
+export async function listPending(place: Pick<SkillsPlace, "paths">): Promise<readonly PendingWrite[]> {
+  const names = await readdir(folder(place)).catch(() => []);
+  const records = await Promise.all(
+    names.filter((name) => name.endsWith(".json")).map((name) => readRecord(join(folder(place), name))),
+  );
+  return records.filter((one) => one !== null).sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
+}
+
+export async function dropPending(place: Pick<SkillsPlace, "paths">, id: string): Promise<boolean> {
+  if (!(await listPending(place)).some((one) => one.id === id)) return false;
+  await rm(join(folder(place), `${id}.json`), { force: true });
+  return true;
+}
+
+/** What the change would do to the file as it is now. */
+export async function diffOf(plan: Plan): Promise<string> {
+  const side = (content: string | null) => (content === null ? null : { path: plan.file, text: content });
+  return unifiedDiff(side(plan.before), side(plan.after));
+}
+
+async function gistOf(request: ManageRequest, plan: Plan): Promise<string> {
+  const name = `'${plan.skillName}'`;
+  if (plan.file === "SKILL.md" && (request.action === "create" || request.action !== "patch") && plan.after !== null) {
+    const verb = request.action === "create" ? "create" : "rewrite";
+    return `${verb} ${name} — ${truncateCodePoints(describeChange(plan.after), 140, "…")} (${sizeOf(plan.after)})`;
+  }
+  if (request.action !== "patch")
+    return `${request.action} ${name} ${request.action === "delete" ? "" : plan.file}`.trim();
+  const lines = (await diffOf(plan)).split("\n").slice(2);
+  const count = (sign: string) => lines.filter((line) => line.startsWith(sign)).length;
+  return `patch ${name} ${plan.file} (+${count("+")}/-${count("-")} lines)`;
+}
+
+function sizeOf(content: string): string {
+  const chars = countCodePoints(content);
+  return chars < 1024 ? `${chars} chars` : `${Math.round(Buffer.byteLength(content) / 1024)} KB`;
+}
+
+async function readRecord(path: string): Promise<PendingWrite | null> {
+  try {
+    const parsed = record.safeParse(JSON.parse(await readFile(path, "utf8")));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null; // removed meanwhile, or broken
+  }
+}

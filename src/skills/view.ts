@@ -1,0 +1,125 @@
+// `skill_view`: a skill's text, or one of its files.
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { scanForThreats } from "../safety/threats/scan.ts";
+import { hermesFields, listField, mapField, textField } from "./fields.ts";
+import { linkedFiles } from "./files.ts";
+import { type OpenedSkill, openSkill, skillContent } from "./open-skill.ts";
+import type { InlineShell } from "./preprocess.ts";
+import { type Readiness, setupNote } from "./requirements.ts";
+import type { SkillsPlace } from "./roots.ts";
+import type { SkillResult, SkillRun } from "./run.ts";
+import { prepareSkill } from "./setup.ts";
+import { bumpUsage } from "./usage.ts";
+import { viewFile } from "./view-file.ts";
+import { unchanged, type ViewMemory } from "./view-memory.ts";
+
+/** What `skill_view` may use beyond the home's files. */
+export interface ViewPorts {
+  readonly views: ViewMemory;
+  readonly inlineShell?: InlineShell | undefined;
+  /** Stores a secret the user typed; absent where none can be stored. */
+  setEnv?(name: string, value: string): Promise<void>;
+  /** Variables a skill declares and the user set: commands may see them from now on. */
+  passThrough?(names: readonly string[]): void;
+}
+
+export async function viewSkill(
+  request: { readonly name: string; readonly filePath?: string | undefined },
+  place: SkillsPlace,
+  run: SkillRun,
+  ports: ViewPorts,
+): Promise<SkillResult> {
+  const opening = { platform: run.platform, sessionId: run.sessionId, inlineShell: ports.inlineShell };
+  const opened = await openSkill(request.name, place, opening);
+  if (opened.type === "refused") return opened.result;
+  const filePath = request.filePath?.trim();
+  const counted = (result: SkillResult) => {
+    if (result.success) bumpUsage(place, opened.skill.name, ["view", "use"]);
+    return result;
+  };
+  if (filePath) return counted(await viewFile(opened.skill, filePath, run, ports.views));
+
+  const { skill, parsed, text } = opened;
+  warnAboutOrders(opened, place);
+  const setup = await prepareSkill(parsed.fields, place, run, ports);
+  const file = join(skill.dir, "SKILL.md");
+  const facts = await stat(file, { bigint: true });
+  const version = `${facts.mtimeNs}:${facts.size}`;
+  const needsSetup = setup.readiness.missingVariables.length + setup.readiness.missingFiles.length > 0;
+  ports.views.noteRead(run.taskId, file, version);
+  if (!needsSetup && ports.views.isRepeat(run.sessionId, file, version))
+    return counted(unchanged({ name: skill.name, path: skillPath(opened) }));
+  const content = await skillContent({ skill, text }, place, opening);
+  return counted({
+    ...describe(opened),
+    content,
+    ...(await filesPart(skill.dir)),
+    ...setupPart(setup.readiness, setup.skipped, run),
+    ...extras(opened),
+  });
+}
+
+const skillPath = ({ skill }: OpenedSkill) => `${skill.path}/SKILL.md`;
+
+function describe(opened: OpenedSkill) {
+  const { skill, parsed } = opened;
+  const own = hermesFields(parsed.fields);
+  return {
+    success: true,
+    name: skill.name,
+    description: skill.description,
+    tags: listField(own.tags ?? parsed.fields.tags),
+    related_skills: listField(own.related_skills ?? parsed.fields.related_skills),
+    path: skillPath(opened),
+    skill_dir: skill.dir,
+  };
+}
+
+async function filesPart(dir: string) {
+  const files = await linkedFiles(dir);
+  const hint = "skill_view(name, file_path) loads one of the linked files, e.g.";
+  const example = files ? Object.values(files)[0]?.[0] : undefined;
+  return { linked_files: files, usage_hint: example === undefined ? null : `${hint} file_path='${example}'` };
+}
+
+function setupPart(readiness: Readiness, skipped: boolean, run: SkillRun) {
+  const { variables, missingVariables, missingFiles } = readiness;
+  const needed = missingVariables.length + missingFiles.length > 0;
+  const help = missingVariables.flatMap((variable) => variable.help ?? []);
+  const note = setupNote(readiness);
+  return {
+    required_environment_variables: variables,
+    missing_required_environment_variables: missingVariables.map(({ name }) => name),
+    missing_credential_files: missingFiles,
+    setup_needed: needed,
+    setup_skipped: skipped,
+    readiness_status: needed ? "setup_needed" : "available",
+    ...(help.length > 0 && { setup_help: help.join("\n") }),
+    ...(note !== null && { setup_note: note }),
+    ...(needed &&
+      run.chat !== undefined && {
+        gateway_setup_hint:
+          "Secrets are never typed into a chat: set them on the machine itself, in the home's .env file.",
+      }),
+  };
+}
+
+function extras({ parsed: { fields, problem }, shadows }: OpenedSkill) {
+  const texts = ["version", "author", "license", "compatibility"].flatMap((key) => {
+    const text = textField(fields[key]);
+    return text === "" ? [] : [[key, text]];
+  });
+  const metadata = mapField(fields.metadata);
+  return {
+    ...Object.fromEntries(texts),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+    ...(shadows.length > 0 && { shadows }),
+    ...(problem !== null && { front_matter_problem: problem }),
+  };
+}
+
+function warnAboutOrders({ skill, text }: OpenedSkill, place: SkillsPlace): void {
+  const ids = scanForThreats(text, "all").map(({ id }) => id);
+  if (ids.length > 0) place.log.warn(`skill ${skill.path} holds text that looks like an attack: ${ids.join(", ")}`);
+}
