@@ -1,6 +1,8 @@
 // A model call with patience: attempts, pauses, and the repairs that a refusal teaches.
+
 import { failureLine } from "../llm/errors/explain.ts";
 import type { CallPurpose } from "../llm/gate.ts";
+import { requestLimits } from "../llm/liveness.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { ModelRequest } from "../llm/wire.ts";
@@ -109,7 +111,7 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(model.reasoning ? { reasoning: model.reasoning } : {}),
-    ...(model.limits ? { limits: model.limits } : {}),
+    limits: requestLimits(model.target, conversation.meter.lastPromptTokens ?? 0, model.liveness),
     ...(model.cacheTtl ? { cacheTtl: model.cacheTtl } : {}),
     ...(model.overrides ? { overrides: model.overrides } : {}),
   };

@@ -130,7 +130,14 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     ...(memory?.enabled ? { memory: memory.port } : {}),
     ...guard.ports,
   };
-  const model: ModelChoice = { target: chosen.target, ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort) };
+  const model: ModelChoice = {
+    target: chosen.target,
+    liveness: {
+      totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
+      staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
+    },
+    ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort),
+  };
   const agent = new Agent({
     session: {
       id: sessionId,
@@ -262,6 +269,12 @@ class Opened implements OpenAgent {
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);
   }
+}
+
+/** A positive number of seconds from a variable; anything else is not said. */
+function seconds(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return value > 0 ? value : undefined;
 }
 
 function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {

@@ -4,6 +4,7 @@ import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
+import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
 import type { CommandGuard } from "../safety/decision.ts";
@@ -49,8 +50,8 @@ export interface ModelChoice {
   readonly reasoning?: ModelRequest["reasoning"];
   /** Output cap of one call. */
   readonly maxTokens?: number;
-  /** How long a request may be silent or last. */
-  readonly limits?: ModelRequest["limits"];
+  /** How long a request may be silent or last, where the user said so. */
+  readonly liveness?: LivenessSettings;
   readonly cacheTtl?: ModelRequest["cacheTtl"];
   /** Merged last into the request body. */
   readonly overrides?: ModelRequest["overrides"];

@@ -9,14 +9,11 @@ export interface ChatOptions {
   readonly model?: string;
   readonly provider?: string;
   readonly toolsets?: string;
-  readonly skills: readonly string[];
   readonly resume?: string;
   /** True when given without a name. */
   readonly continue?: string | true;
   readonly restoreCwd: boolean;
   readonly yolo?: boolean;
-  readonly acceptHooks?: boolean;
-  readonly checkpoints?: boolean;
   readonly maxTurns?: number;
   readonly passSessionId?: boolean;
   readonly ignoreUserConfig?: boolean;
@@ -26,7 +23,6 @@ export interface ChatOptions {
   readonly verbose?: boolean;
   readonly reasoning?: string;
   readonly json?: boolean;
-  readonly learn?: boolean;
   readonly usageFile?: string;
 }
 
@@ -44,34 +40,24 @@ export function addChatOptions(command: Command): Command {
     .option("-m, --model <id>", "model of this run; provider:model or an alias")
     .option("--provider <name>", "provider of this run")
     .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")
-    .option("-s, --skills <names>", "preload skills, comma separated (repeatable)", collectNames, [])
     .option("-r, --resume <id or title>", "go on with a conversation")
     .option("-c, --continue [title]", "go on with the latest conversation, or the one with this title")
     .option("--no-restore-cwd", "when resuming, stay in this folder")
     .option("--yolo", "run dangerous commands without asking")
-    .option("--accept-hooks", "trust shell hooks that were never seen before")
-    .option("--checkpoints", "snapshot files before they are changed")
     .option("--max-turns <n>", "model calls per turn", positiveInteger)
     .option("--reasoning <level>", `reasoning effort of this run: ${REASONING_LEVELS.join(" ")}`, reasoningLevel)
     .option("--pass-session-id", "tell the model the session's id")
     .option("--ignore-user-config", "defaults instead of config.yaml (.env is still read)")
     .option("--ignore-rules", "no AGENTS.md, SOUL.md, memory or preloaded skills")
-    .option("--safe-mode", "both of the above, and no plugins, MCP servers or hooks")
+    .option("--safe-mode", "both of the above")
     .option("--source <name>", "source stored with the session")
     .option("--usage-file <path>", "with -z: write tokens and cost of the run as JSON")
-    .option("--learn", "with -z or -q: wait for a due review before exiting")
     .option("-v, --verbose", "debug log on screen")
     .option("--tui", "accepted; there is one screen")
     .option("--cli", "accepted; there is one screen");
 }
 
 const collect = (value: string, earlier: readonly string[]) => [...earlier, value];
-
-/** Split at commas, trimmed, empty ones dropped, each once, in order. */
-export function collectNames(value: string, earlier: readonly string[]): string[] {
-  const names = value.split(",").map((name) => name.trim());
-  return [...new Set([...earlier, ...names.filter((name) => name !== "")])];
-}
 
 function positiveInteger(value: string): number {
   if (/^[1-9]\d*$/.test(value)) return Number(value);

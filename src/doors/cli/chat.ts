@@ -10,6 +10,7 @@ export async function runChat(
   ctx: CliContext,
   openTerminal: (request: ChatRequest) => Promise<number>,
 ): Promise<number> {
+  if (options.verbose) ctx.home.log.mirror((line) => ctx.io.err(`${line}\n`));
   if (options.oneshot !== undefined) {
     refuseBrokenConfig(ctx);
     const prompt = options.oneshot === "-" ? await readAll(ctx.io.stdin) : options.oneshot;

@@ -46,6 +46,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     env: start.env,
     osHome: start.env.HOME || homedir(),
     cwd: process.cwd(),
+    ignoreUserConfig: isAsked(start.argv, "--ignore-user-config", "--safe-mode") || undefined,
     redactorFor: (settings) => createRedactor(settings),
   });
   closers.push(() => home.close());
@@ -73,6 +74,12 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   const own = word === null ? argv : argv.toSpliced(argv.indexOf(word), 1);
   await command.parseAsync(own, { from: "user" });
   return code;
+}
+
+/** Asked before the options are parsed, because the settings are read before. */
+function isAsked(argv: readonly string[], ...options: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  return (end < 0 ? argv : argv.slice(0, end)).some((word) => options.includes(word));
 }
 
 /** Sub-commands of sub-commands report and exit like their parents. */
