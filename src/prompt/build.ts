@@ -113,7 +113,10 @@ function piecesOf(input: PromptInputs, warn: (warning: string) => void): readonl
       platformHint(input.platform, { settings: input.platformHints, plugin: input.pluginHint, warn }),
     ),
     context("workspace_snapshot", coding?.active ? coding.workspace : null),
-    context("cwd", input.cwd === null || isRemote(input) ? null : `Current working directory: ${input.cwd}`),
+    context(
+      "cwd",
+      input.cwd === null || isRemote(input) ? null : `Current working directory: ${input.cwd.replace(/\p{Cc}/gu, " ")}`,
+    ),
     context("system_message", input.systemMessage),
     context("context_files", input.contextFiles?.text),
     volatile("memory", () => input.memoryText),

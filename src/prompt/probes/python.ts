@@ -1,0 +1,149 @@
+// Is Python on this machine set up the way commands will assume? Most machines are, and then not a word is said.
+import { basename, join } from "node:path";
+import type { Clock } from "../../kit/clock.ts";
+import type { FileAccess } from "../ports/file-access.ts";
+import type { RunProgram } from "../ports/run-program.ts";
+
+const CHILD_MS = 3_000;
+const WAIT_MS = 2_000;
+
+export interface PythonFacts {
+  /** Version of `python3`; null when it is missing. */
+  readonly python3: string | null;
+  readonly python: string | null;
+  /** `python3 -m pip` works. */
+  readonly pipModule: boolean;
+  /** The version `pip` installs for, `3.11`; null when there is no `pip`. */
+  readonly pip: string | null;
+  /** PEP 668; never in a virtual environment. */
+  readonly externallyManaged: boolean;
+  readonly uv: boolean;
+}
+
+export interface ProbeOptions {
+  readonly run: RunProgram;
+  readonly files: FileAccess;
+  readonly clock: Clock;
+  /** `PATH`, and what stands between its parts. */
+  readonly path: string;
+  readonly delimiter: ":" | ";";
+  /** A directory nobody else can write to: Python imports modules from where it is started. */
+  readonly safeDirectory: string;
+}
+
+export interface PythonProbe {
+  /** The line for the prompt, or null. The first call waits at most two seconds; later ones take what is there. */
+  line(): Promise<string | null>;
+}
+
+/** Starts at once, in the background. Never rejects; a probe that fails or is late says nothing. */
+export function startPythonProbe(options: ProbeOptions): PythonProbe {
+  let line: string | null = null;
+  const finished = gatherFacts(options).then(
+    (facts) => {
+      line = describePython(facts);
+    },
+    () => undefined, // a probe is a courtesy: without it the agent finds out by itself
+  );
+  let waited: Promise<void> | null = null;
+  return {
+    async line() {
+      waited ??= waitFor(finished, options.clock);
+      await waited;
+      return line;
+    },
+  };
+}
+
+async function waitFor(finished: Promise<void>, clock: Clock): Promise<void> {
+  const stop = new AbortController();
+  const late = clock.sleep(WAIT_MS, stop.signal).catch(() => undefined); // aborted: the answer was there first
+  await Promise.race([finished, late]);
+  stop.abort();
+}
+
+export function describePython(facts: PythonFacts): string | null {
+  const { python3, python, pipModule, pip, externallyManaged, uv } = facts;
+  const pipFits = pip !== null && python3 !== null && isPrefix(pip, python3);
+  if (python3 !== null && pipModule && pipFits && !externallyManaged) return null;
+  const items = [
+    python3 === null ? "python3=missing" : `python3=${python3}${pipModule ? "" : " (no pip module)"}`,
+    python === null
+      ? python3 === null
+        ? ""
+        : "python=missing (use python3)"
+      : python === python3
+        ? ""
+        : `python=${python}`,
+    pip === null ? "pip=missing" : !pipFits ? `pip→python${pip} (mismatch)` : pipModule ? "" : `pip→python${pip}`,
+    externallyManaged ? "PEP 668=yes (use a venv, uv or pipx, or pip --break-system-packages)" : "",
+    uv ? "uv=installed" : "",
+  ];
+  return `Python toolchain: ${items.filter((item) => item !== "").join(", ")}.`;
+}
+
+const isPrefix = (short: string, whole: string) => whole === short || whole.startsWith(`${short}.`);
+
+// `find_spec` instead of `-m pip --version`: the same answer without half a second of importing pip.
+const ABOUT_PYTHON3 = `import sys, os, sysconfig
+from importlib.util import find_spec
+print("%d.%d.%d" % sys.version_info[:3])
+print(int(find_spec("pip") is not None and find_spec("pip.__main__") is not None))
+venv = sys.prefix != sys.base_prefix
+print(int(not venv and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))))`;
+const ABOUT_PYTHON = 'import sys; print("%d.%d.%d" % sys.version_info[:3])';
+
+async function gatherFacts(options: ProbeOptions): Promise<PythonFacts> {
+  const [python3, python, pip, uv] = await Promise.all(
+    ["python3", "python", "pip", "uv"].map((name) => findProgram(name, options)),
+  );
+  const [about, plain, pipVersion] = await Promise.all([
+    python3 ? ask(python3.path, ["-c", ABOUT_PYTHON3], options) : null,
+    // Usually a link to python3: then one run tells both.
+    python && python.real !== python3?.real ? ask(python.path, ["-c", ABOUT_PYTHON], options) : null,
+    pip ? pipTarget(pip, options) : null,
+  ]);
+  const [version = null, hasPip, managed] = about?.split("\n") ?? [];
+  const same = python !== null && python?.real === python3?.real;
+  return {
+    python3: version || null,
+    python: same ? version || null : plain?.split("\n")[0] || null,
+    pipModule: hasPip === "1",
+    pip: pipVersion,
+    externallyManaged: managed === "1",
+    uv: Boolean(uv),
+  };
+}
+
+interface Program {
+  readonly path: string;
+  readonly real: string;
+}
+
+async function findProgram(name: string, { path, delimiter, files }: ProbeOptions): Promise<Program | null> {
+  const names = delimiter === ";" ? [`${name}.exe`, `${name}.bat`] : [name];
+  const places = path
+    .split(delimiter)
+    .filter((part) => part !== "")
+    .flatMap((part) => names.map((file) => join(part, file)));
+  const looks = await Promise.all(places.map((place) => files.look(place)));
+  const found = places.find((_, index) => looks[index]?.kind === "file");
+  return found === undefined ? null : { path: found, real: (await files.real(found)) ?? found };
+}
+
+/** Its first line names the interpreter, and that one's name its version; only where that fails is pip itself started. */
+async function pipTarget(pip: Program, options: ProbeOptions): Promise<string | null> {
+  const script = await options.files.read(pip.real, 64 * 1024);
+  const head = script.type === "bytes" ? new TextDecoder().decode(script.bytes.subarray(0, 256)) : "";
+  const interpreter = /^#!(\/\S+)\s*$/m.exec(head.split("\n")[0] ?? "")?.[1];
+  const real = interpreter === undefined ? null : await options.files.real(interpreter);
+  const named = /^python(\d+\.\d+)$/.exec(basename(real ?? ""))?.[1];
+  if (named !== undefined) return named;
+  const said = await ask(pip.path, ["--version"], options);
+  return /\(python (\d+\.\d+)/.exec(said ?? "")?.[1] ?? null;
+}
+
+async function ask(program: string, args: readonly string[], options: ProbeOptions): Promise<string | null> {
+  const result = await options.run(program, args, { cwd: options.safeDirectory, timeoutMs: CHILD_MS });
+  return result.exitCode === 0 ? result.stdout.replaceAll("\r", "") : null;
+}
