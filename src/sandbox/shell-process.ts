@@ -28,6 +28,13 @@ export interface ShellProcess {
   release(): void;
 }
 
+/** Shells that still run. A program that has to leave at once takes them with it; nothing else could end them any more. */
+const running = new Set<number>();
+
+function endRunning(): void {
+  for (const pid of running) signalTree(pid, [], "SIGKILL");
+}
+
 export async function startShell(start: ShellStart): Promise<ShellProcess> {
   const output = start.pipe?.writeEnd ?? "pipe";
   const child = spawn(start.shell, start.args, {
@@ -57,6 +64,12 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   child.stdin?.on("error", () => undefined);
   if (typeof start.stdin === "object") child.stdin?.end(start.stdin.text);
   const pid = child.pid as number; // set, since "spawn" was emitted
+  if (running.size === 0) process.on("exit", endRunning);
+  running.add(pid);
+  void exited.then(() => {
+    running.delete(pid);
+    if (running.size === 0) process.off("exit", endRunning);
+  });
   return {
     pid,
     stdin: child.stdin,

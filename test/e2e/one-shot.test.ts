@@ -60,6 +60,36 @@ describe("hermes -z", () => {
     assert.match(server.last.raw, /from a pipe/);
   });
 
+  test("--image sends the picture along", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await writeFile(join(home.project, "dot.png"), "not really a picture");
+    server.script({ text: "a dot" });
+    const { stdout, code } = await runHermes(["-z", "what is this?", "--image", "dot.png"], { home });
+    assert.equal(stdout, "a dot\n");
+    assert.equal(code, 0);
+    assert.ok(server.last.raw.includes(`data:image/png;base64,${btoa("not really a picture")}`));
+    const gone = await runHermes(["-z", "and this?", "--image", "gone.png"], { home });
+    assert.equal(gone.code, 1);
+    assert.match(gone.stderr, /gone\.png/);
+  });
+
+  test("an answer is printed even when its usage cannot be written", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ text: "here" });
+    const { stdout, stderr, code } = await runHermes(["-z", "x", "--usage-file", "/nowhere/at/all"], { home });
+    assert.equal(stdout, "here\n");
+    assert.match(stderr, /usage could not be written: .*\/nowhere\/at\/all/);
+    assert.equal(code, 1);
+  });
+
+  test("a profile that is no name is refused, not replaced by the standard one", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { stderr, code } = await runHermes(["-p", "My Profile", "-z", "x"], { home });
+    assert.match(stderr, /"My Profile" is no profile name/);
+    assert.equal(code, 2);
+    assert.equal(server.requests.length, 0);
+  });
+
   test("what would need asking is refused and the model is told", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     server.script({ toolCalls: [{ name: "terminal", arguments: { command: "git reset --hard" } }] }, (request) => ({

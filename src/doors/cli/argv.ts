@@ -48,15 +48,33 @@ export function joinNames(argv: readonly string[], subcommands: ReadonlySet<stri
   return out;
 }
 
-/** The first word that is neither an option nor an option's value: the sub-command, if there is one. */
-export function firstWord(argv: readonly string[]): string | null {
+/** Where the first word stands that is neither an option nor an option's value: the sub-command. -1 when there is none. */
+export function commandIndex(argv: readonly string[]): number {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] as string; // i is in range
-    if (word === "--") return null;
+    if (word === "--") return -1;
     if (VALUE_OPTIONS.has(word)) i++;
     else if (NAMING_OPTIONS.has(word)) {
       if (i + 1 < argv.length && !argv[i + 1]?.startsWith("-")) i++;
-    } else if (!word.startsWith("-")) return word;
+    } else if (!word.startsWith("-")) return i;
+  }
+  return -1;
+}
+
+/** `help`, `help sessions list` are `--help`, `sessions list --help`. */
+export function helpAsOption(argv: readonly string[]): readonly string[] {
+  const at = commandIndex(argv);
+  return argv[at] === "help" ? [...argv.toSpliced(at, 1), "--help"] : argv;
+}
+
+/** What stands behind a `-p` that is still there: the profile selection takes away every one with a valid name. */
+export function strayProfile(argv: readonly string[]): string | null {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] as string; // i is in range
+    if (word === "--" || !word.startsWith("-")) return null;
+    if (word === "-p" || word === "--profile") return argv[i + 1] ?? null;
+    if (word.startsWith("--profile=")) return word.slice("--profile=".length);
+    if (VALUE_OPTIONS.has(word)) i++;
   }
   return null;
 }

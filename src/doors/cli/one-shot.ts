@@ -1,9 +1,11 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
 import { writeFile } from "node:fs/promises";
-import type { TurnOutcome } from "../../agent/events.ts";
+import type { TurnOutcome, UserInput } from "../../agent/events.ts";
 import { type OpenAgent, openAgent } from "../../agent/open.ts";
 import type { ChatRequest } from "../chat-request.ts";
-import { onInterruptSignal, resultJson } from "../turn-result.ts";
+import { onStopSignal } from "../stop-signals.ts";
+import { resultJson } from "../turn-result.ts";
+import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -14,32 +16,47 @@ export async function runOneShot(
   ctx: CliContext,
 ): Promise<number> {
   if (prompt.trim() === "") throw new ExitError(1, "hermes: the prompt is empty.");
+  const parts = await attachImages(prompt, options.image, ctx.cwd);
   const conversation = await openAgent(request);
-  const stopListening = onInterruptSignal(() => conversation.agent.interrupt("interrupted by a signal"));
+  const signals = onStopSignal({
+    stop: () => conversation.agent.interrupt("interrupted by a signal"),
+    graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
+    clock: ctx.clock,
+  });
   try {
     // The one line a script may see: that no model is connected.
     if (conversation.demo) for (const note of conversation.notes) ctx.io.err(`${note}\n`);
-    const outcome = await answer(conversation, prompt);
-    if (options.usageFile) await writeFile(options.usageFile, `${JSON.stringify(resultJson(outcome).usage)}\n`);
+    const outcome = await answer(conversation, { text: prompt, ...(parts ? { parts } : {}) });
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
-    else if (outcome.finalText && !outcome.failed) ctx.io.out(`${outcome.finalText}\n`);
+    else if (outcome.finalText && !outcome.failed && !outcome.interrupted) ctx.io.out(`${outcome.finalText}\n`);
+    if (outcome.interrupted && !options.json) ctx.io.err(`hermes: ${outcome.finalText ?? "interrupted."}\n`);
+    if (options.usageFile) await writeUsage(options.usageFile, outcome);
+    if (outcome.interrupted) return signals.code ?? 130;
     return finish(outcome, ctx, options.json === true);
   } finally {
-    stopListening();
+    signals.stopListening();
     await conversation.close("cli_close");
   }
 }
 
-async function answer(conversation: OpenAgent, prompt: string): Promise<TurnOutcome> {
-  for await (const event of conversation.agent.run({ text: prompt })) {
+async function answer(conversation: OpenAgent, input: UserInput): Promise<TurnOutcome> {
+  for await (const event of conversation.agent.run(input)) {
     if (event.type === "done") return event.outcome;
   }
   throw new Error("the turn ended without a result");
 }
 
-/** 0 an answer; 1 an error or nothing; 2 failed or partial without text; 130 interrupted. */
+async function writeUsage(path: string, outcome: TurnOutcome): Promise<void> {
+  try {
+    await writeFile(path, `${JSON.stringify(resultJson(outcome).usage)}\n`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    throw new ExitError(1, `hermes: the answer is printed, but its usage could not be written: ${reason}.`);
+  }
+}
+
+/** 0 an answer; 1 an error or nothing; 2 failed or partial without text. */
 function finish(outcome: TurnOutcome, ctx: CliContext, json: boolean): number {
-  if (outcome.interrupted) return 130;
   if (outcome.failed) {
     if (!json) ctx.io.err(`hermes: ${outcome.finalText ?? outcome.error ?? "the run failed"}\n`);
     return outcome.error ? 1 : 2;

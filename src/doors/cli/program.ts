@@ -14,7 +14,7 @@ import { createRedactor } from "../../safety/redact.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { StoreError } from "../../sessions/store.ts";
 import type { ChatRequest } from "../chat-request.ts";
-import { firstWord, joinNames } from "./argv.ts";
+import { commandIndex, helpAsOption, joinNames, strayProfile } from "./argv.ts";
 import { addChatOptions, type ChatOptions } from "./chat-options.ts";
 import { type CliContext, type CliIo, ExitError } from "./context.ts";
 import { processIo } from "./io.ts";
@@ -50,9 +50,12 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     redactorFor: (settings) => createRedactor(settings),
   });
   closers.push(() => home.close());
-  const argv = joinNames(home.argv, names);
-  const word = firstWord(argv);
-  const isChat = word === null || word === "chat";
+  const badProfile = strayProfile(home.argv);
+  if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
+  const argv = helpAsOption(joinNames(home.argv, names));
+  const at = commandIndex(argv);
+  const word = argv[at];
+  const isChat = word === undefined || word === "chat";
   const entry = SUBCOMMANDS.find((candidate) => candidate.name === word);
   if (!isChat && !entry) throw unknownCommand(word, names);
 
@@ -71,7 +74,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
       });
   }
   applyOutput(command, command);
-  const own = word === null ? argv : argv.toSpliced(argv.indexOf(word), 1);
+  const own = word === undefined ? argv : argv.toSpliced(at, 1);
   await command.parseAsync(own, { from: "user" });
   return code;
 }
@@ -96,6 +99,9 @@ function commandList(): string {
     .map((line) => `  ${line}`)
     .join("\n");
 }
+
+const notAProfile = (name: string) =>
+  `hermes: "${name}" is no profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
 
 function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
   const near = didYouMean(word, [...names]);

@@ -5,8 +5,9 @@ import { type OpenAgent, openAgent } from "../../agent/open.ts";
 import type { Question } from "../../safety/questions.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
+import { onStopSignal } from "../stop-signals.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
-import { onInterruptSignal, resultJson } from "../turn-result.ts";
+import { resultJson } from "../turn-result.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import type { CliContext } from "./context.ts";
@@ -20,7 +21,11 @@ export async function runQuery(
   const silent = options.quiet === true || options.json === true;
   const parts = await attachImages(query, options.image, ctx.cwd);
   const conversation = await openAgent(request);
-  const stopListening = onInterruptSignal(() => conversation.agent.interrupt("interrupted by a signal"));
+  const signals = onStopSignal({
+    stop: () => conversation.agent.interrupt("interrupted by a signal"),
+    graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
+    clock: ctx.clock,
+  });
   try {
     for (const note of conversation.notes) ctx.io.err(`${note}\n`);
     announceResume(conversation, ctx);
@@ -34,10 +39,11 @@ export async function runQuery(
     if (outcome === null) throw new Error("the turn ended without a result");
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
     else present(outcome, request, ctx, options.quiet === true);
-    if (!options.json) ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome));
-    return exitCode(outcome);
+    if (!options.json)
+      ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx.home.paths.profile));
+    return exitCode(outcome, signals.code);
   } finally {
-    stopListening();
+    signals.stopListening();
     await conversation.close("cli_close");
   }
 }
@@ -64,10 +70,13 @@ function present(outcome: TurnOutcome, request: ChatRequest, ctx: CliContext, qu
   ctx.io.out(`${style === "strip" ? plainMarkdown(text, ctx.io.columns) : text}\n`);
 }
 
-const farewell = (outcome: TurnOutcome) => `\nhermes --resume ${outcome.sessionId}  goes on with this conversation\n`;
+function farewell(outcome: TurnOutcome, profile: string): string {
+  const chosen = profile === "default" || profile === "custom" ? "" : ` -p ${profile}`;
+  return `\nhermes${chosen} --resume ${outcome.sessionId}  goes on with this conversation\n`;
+}
 
-function exitCode(outcome: TurnOutcome): number {
-  if (outcome.interrupted) return 130;
+function exitCode(outcome: TurnOutcome, signalCode: number | null): number {
+  if (outcome.interrupted) return signalCode ?? 130;
   return outcome.failed || !outcome.finalText ? 1 : 0;
 }
 

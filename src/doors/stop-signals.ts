@@ -1,0 +1,51 @@
+// SIGINT, SIGTERM and SIGHUP during a turn that nobody watches on a screen.
+import type { Clock } from "../kit/clock.ts";
+
+const CODES: Partial<Record<NodeJS.Signals, number>> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+const DEFAULT_GRACE_SECONDS = 1.5;
+/** npm and our own launcher hand on what the terminal has sent to us as well: one press of Ctrl+C may arrive several times. */
+const SAME_PRESS_MS = 300;
+
+export interface StopSignals {
+  /** The exit code of the signal that came first; null while there was none. */
+  readonly code: number | null;
+  stopListening(): void;
+}
+
+interface StopOptions {
+  /** Called once, with the first signal. */
+  stop(): void;
+  /** Seconds a turn gets to end after SIGTERM or SIGHUP; what is no number counts as 1.5. */
+  readonly graceSeconds?: string | undefined;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** A second signal ends the process at once, and so does the end of the grace time. */
+export function onStopSignal({ stop, graceSeconds, clock }: StopOptions): StopSignals {
+  let first: { readonly at: number; readonly code: number } | null = null;
+  let grace: NodeJS.Timeout | undefined;
+  const onSignal = (signal: NodeJS.Signals) => {
+    const code = CODES[signal] ?? 1;
+    if (first && clock.now() - first.at < SAME_PRESS_MS) return;
+    if (first) process.exit(code);
+    first = { at: clock.now(), code };
+    if (signal !== "SIGINT") grace = setTimeout(() => process.exit(code), graceMs(graceSeconds));
+    stop();
+  };
+  const names = Object.keys(CODES) as NodeJS.Signals[]; // the keys just written
+  for (const name of names) process.on(name, onSignal);
+  return {
+    get code() {
+      return first?.code ?? null;
+    },
+    stopListening() {
+      clearTimeout(grace);
+      for (const name of names) process.off(name, onSignal);
+    },
+  };
+}
+
+function graceMs(seconds: string | undefined): number {
+  const asked = Number(seconds);
+  return 1000 * (seconds?.trim() && Number.isFinite(asked) && asked >= 0 ? asked : DEFAULT_GRACE_SECONDS);
+}
