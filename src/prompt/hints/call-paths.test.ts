@@ -47,7 +47,7 @@ const commands: readonly (readonly [command: string, paths: readonly string[]])[
   ["tool --config=conf/x.yml --verbose=yes -v -I./inc", ["/w/conf/x.yml"]],
   ["curl https://x.test/a/b", []],
   ["git clone git@github.com:a/b.git", []],
-  [`cat ~/notes/x $HOME/y ${HOME}/z`, ["/home/me/notes/x", "/home/me/y", "/home/me/z"]],
+  [`cat ~/notes/x $HOME/y $\{HOME}/z`, ["/home/me/notes/x", "/home/me/y", "/home/me/z"]],
   ["cat ~root/x", []],
   ["cat 'a/b", ["/w/'a/b"]],
   ["if [ -f a/b ]; then cat c/d; fi", ["/w/a/b", "/w/c/d"]],
