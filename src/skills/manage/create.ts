@@ -5,6 +5,7 @@ import { parseFrontMatter, unquote } from "../../kit/front-matter.ts";
 import { loadCatalogue } from "../catalogue.ts";
 import { textField } from "../fields.ts";
 import { failure } from "../run.ts";
+import { exists } from "../skill-copy.ts";
 import type { ManageCall, Planned } from "./request.ts";
 import { checkContent, checkName } from "./validate.ts";
 import { writeGuarded } from "./write.ts";
@@ -63,13 +64,6 @@ export async function planCreate(call: ManageCall): Promise<Planned> {
 export function describeChange(content: string): string {
   const description = unquote(textField(parseFrontMatter(content).fields.description));
   return truncateCodePoints(description, 120, "…");
-}
-
-async function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 async function isLink(path: string): Promise<boolean> {

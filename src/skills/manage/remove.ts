@@ -1,13 +1,13 @@
 // Taking things away: one file of a skill, or the skill itself, which goes to the archive and not into nothing.
-import { cp, lstat, mkdir, readFile, realpath, rename, rm } from "node:fs/promises";
+import { lstat, readFile, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isWithin } from "../../safety/paths.ts";
 import { loadCatalogue, type Skill } from "../catalogue.ts";
 import { skillFiles } from "../files.ts";
 import { reason } from "../open-skill.ts";
 import { resolveSkill } from "../resolve.ts";
-import type { SkillsPlace } from "../roots.ts";
 import { failure } from "../run.ts";
+import { archiveSkill } from "../skill-copy.ts";
 import { readUsage } from "../usage.ts";
 import type { ManageCall, Planned } from "./request.ts";
 import { writablePath } from "./validate.ts";
@@ -70,7 +70,7 @@ export async function planDelete(skill: Skill, { request, place }: ManageCall): 
     async commit() {
       let archived: string;
       try {
-        archived = await archive(skill, place);
+        archived = await archiveSkill(skill.dir, place.paths.skillsDir, place.clock.now());
       } catch (error) {
         return failure("write_failed", `Skill '${skill.name}' could not be moved to the archive: ${reason(error)}`);
       }
@@ -91,21 +91,4 @@ async function whyNotRemovable(skill: Skill): Promise<string | null> {
   const linked = (await lstat(skill.dir)).isSymbolicLink() || dir !== join(root, skill.path);
   if (linked) return `Skill '${skill.name}' is reached through a link: remove the link by hand.`;
   return dir !== root && isWithin(dir, root) ? null : `Skill '${skill.name}' lies outside the skills folders.`;
-}
-
-async function archive(skill: Skill, place: SkillsPlace): Promise<string> {
-  const folder = join(place.paths.skillsDir, ".archive");
-  await mkdir(folder, { recursive: true });
-  const plain = join(folder, skill.dirName);
-  const taken = await lstat(plain).catch(() => null);
-  const stamp = new Date(place.clock.now()).toISOString().replace(/\D/g, "").slice(0, 14);
-  const target = taken ? `${plain}-${stamp}` : plain;
-  try {
-    await rename(skill.dir, target);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EXDEV")) throw error;
-    await cp(skill.dir, target, { recursive: true, errorOnExist: true, force: false, verbatimSymlinks: true });
-    await rm(skill.dir, { recursive: true });
-  }
-  return target;
 }

@@ -1,0 +1,170 @@
+// A skill in the user's message. What was typed is what is stored; the skill's text travels beside it to the model.
+import { join } from "node:path";
+import type { Bundle } from "./bundles.ts";
+import type { Skill } from "./catalogue.ts";
+import { linkedFiles } from "./files.ts";
+import { type Opening, openSkill, skillContent } from "./open-skill.ts";
+import { checkRequirements, setupNote } from "./requirements.ts";
+import { pathName } from "./resolve.ts";
+import type { SkillsPlace } from "./roots.ts";
+import { declaredSettings, settingValue } from "./settings.ts";
+import { parseTypedSkills, skillCommands } from "./slash.ts";
+import { bumpUsage } from "./usage.ts";
+
+export interface ExpandedCommand {
+  readonly type: "expanded";
+  /** The user's message as it is stored: what was typed. */
+  readonly display: string;
+  /** The same message as the model gets it. */
+  readonly apiContent: string;
+  readonly loaded: readonly string[];
+  /** Members of a bundle that are missing or switched off, and why. */
+  readonly left: readonly string[];
+}
+
+export type Expansion = ExpandedCommand | { readonly type: "failed"; readonly error: string };
+
+export interface ExpandOptions extends Opening {
+  /** A note from the surface, last in the message. */
+  readonly runtimeNote?: string | undefined;
+}
+
+/** A typed line that begins with skill commands or a bundle; null = it is neither. `taken`: built-in commands and aliases. */
+export async function expandTyped(
+  text: string,
+  place: SkillsPlace,
+  options: ExpandOptions & { readonly taken: ReadonlySet<string> },
+): Promise<Expansion | null> {
+  if (!text.trimStart().startsWith("/")) return null;
+  const typed = parseTypedSkills(text, await skillCommands(place, options));
+  if (!typed) return null;
+  if (typed.type === "bundle") return expandBundle(typed.bundle, typed.instruction, text, place, options);
+  return expandSkills(typed.skills.map(pathName), { instruction: typed.instruction, display: text }, place, options);
+}
+
+/** One skill by any of its names, with what the user wants of it: `/skill name text`. */
+export async function expandSkillCommand(
+  name: string,
+  instruction: string,
+  place: SkillsPlace,
+  options: ExpandOptions,
+): Promise<Expansion> {
+  const display = `/${name}${instruction === "" ? "" : ` ${instruction}`}`;
+  return expandSkills([name], { instruction, display }, place, options);
+}
+
+async function expandSkills(
+  names: readonly string[],
+  typed: { readonly instruction: string; readonly display: string },
+  place: SkillsPlace,
+  options: ExpandOptions,
+): Promise<Expansion> {
+  const blocks: string[] = [];
+  const loaded: string[] = [];
+  for (const name of names) {
+    const block = await skillBlock(name, place, options);
+    if (block.type === "failed") return block;
+    blocks.push(`[The user invoked the "${block.skill.name}" skill. Follow its instructions.]\n\n${block.text}`);
+    loaded.push(block.skill.name);
+  }
+  countUse(loaded, place);
+  const apiContent = [...blocks, ...tail(typed.instruction, options)].join("\n\n");
+  return { type: "expanded", display: typed.display, apiContent, loaded, left: [] };
+}
+
+async function expandBundle(
+  bundle: Bundle,
+  instruction: string,
+  display: string,
+  place: SkillsPlace,
+  options: ExpandOptions,
+): Promise<Expansion> {
+  const { blocks, loaded, left } = await gather(bundle.skills, place, options);
+  if (loaded.length === 0)
+    return { type: "failed", error: `Nothing of bundle '${bundle.name}' can be loaded: ${left.join("; ")}` };
+  countUse(loaded, place);
+  const header = [
+    `[The user invoked the "${bundle.name}" bundle of skills. Loaded: ${loaded.join(", ")}. Follow their instructions.`,
+    ...(left.length > 0 ? [`Left out: ${left.join("; ")}`] : []),
+    ...(bundle.instruction === "" ? [] : [`Bundle instruction: ${bundle.instruction}`]),
+  ];
+  const parts = [`${header.join("\n")}]`, ...blocks, ...tail(instruction, options)];
+  return { type: "expanded", display, apiContent: parts.join("\n\n"), loaded, left };
+}
+
+export interface Preloaded {
+  /** Put in front of the first message; empty when nothing was loaded. */
+  readonly text: string;
+  readonly loaded: readonly string[];
+  /** Unknown, switched off or not for this machine, as they were named. */
+  readonly missing: readonly string[];
+}
+
+/** Skills for a whole session: `-s a,b`, scheduled jobs, channels. */
+export async function preloadSkills(
+  names: readonly string[],
+  place: SkillsPlace,
+  options: ExpandOptions,
+): Promise<Preloaded> {
+  const wanted = [...new Set(names.flatMap((name) => name.split(",")).map((name) => name.trim()))].filter(Boolean);
+  const { blocks, loaded, missing } = await gather(wanted, place, options);
+  if (loaded.length === 0) return { text: "", loaded, missing };
+  countUse(loaded, place);
+  const note = `[These skills are active for the whole session: ${loaded.join(", ")}. Follow their instructions.]`;
+  return { text: [note, ...blocks].join("\n\n"), loaded, missing };
+}
+
+async function gather(names: readonly string[], place: SkillsPlace, options: ExpandOptions) {
+  const blocks: string[] = [];
+  const loaded: string[] = [];
+  const missing: string[] = [];
+  const left: string[] = [];
+  for (const name of names) {
+    const block = await skillBlock(name, place, options);
+    if (block.type === "failed") {
+      missing.push(name);
+      left.push(`${name} (${block.code})`);
+    } else if (!loaded.includes(block.skill.name)) {
+      blocks.push(`[Skill: ${block.skill.name}]\n\n${block.text}`);
+      loaded.push(block.skill.name);
+    }
+  }
+  return { blocks, loaded, missing, left };
+}
+
+type Block =
+  | { readonly type: "block"; readonly skill: Skill; readonly text: string }
+  | { readonly type: "failed"; readonly error: string; readonly code: string };
+
+async function skillBlock(name: string, place: SkillsPlace, options: ExpandOptions): Promise<Block> {
+  const opened = await openSkill(name, place, options);
+  if (opened.type === "refused")
+    return { type: "failed", error: String(opened.result.error), code: String(opened.result.code) };
+  const { skill, parsed } = opened;
+  const settings = declaredSettings(parsed.fields).map(
+    (setting) => `  ${setting.key} = ${settingValue(setting, place) || "(not set)"}`,
+  );
+  const note = setupNote(await checkRequirements(parsed.fields, place));
+  const files = Object.values((await linkedFiles(skill.dir)) ?? {}).flat();
+  const parts = [
+    (await skillContent(opened, place, options)).trim(),
+    `[Skill directory: ${skill.dir}]\nRelative paths in this skill are relative to that directory.`,
+    ...(settings.length > 0 ? [[`[Skill config (from ${place.paths.configFile}):`, ...settings, "]"].join("\n")] : []),
+    ...(note === null ? [] : [`[Skill setup note: ${note}]`]),
+    ...(files.length === 0
+      ? []
+      : [["Supporting files:", ...files.map((path) => `- ${path}  ->  ${join(skill.dir, path)}`)].join("\n")]),
+  ];
+  return { type: "block", skill, text: parts.join("\n\n") };
+}
+
+function tail(instruction: string, { runtimeNote }: ExpandOptions): string[] {
+  return [
+    ...(instruction === "" ? [] : [`The user's instruction: ${instruction}`]),
+    ...(runtimeNote ? [`[Runtime note: ${runtimeNote}]`] : []),
+  ];
+}
+
+function countUse(names: readonly string[], place: SkillsPlace): void {
+  for (const name of names) bumpUsage(place, name, ["use"]);
+}
