@@ -48,6 +48,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     if (lesson !== null) {
       // A refusal that taught something costs no attempt; there are only so many lessons.
       attempt--;
+      conversation.options.ports.gate.expectNewPrefix(conversation.transcript.sessionId, "repair");
       emit({ type: "status", kind: "warn", message: lesson });
       continue;
     }
@@ -108,6 +109,7 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
     messages,
     tools: tools.definitions,
     sessionId: transcript.sessionId,
+    ...(options.scaffold.length > 0 ? { scaffolded: true } : {}),
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(model.reasoning ? { reasoning: model.reasoning } : {}),

@@ -60,7 +60,9 @@ export class Conversation {
   /** Takes the last user turns back; resolves to what the user had said, oldest first. */
   async undo(turns: number): Promise<readonly string[]> {
     const said = await this.transcript.dropTurns(turns);
-    if (said.length > 0) this.options.tools.hydrate?.(this.transcript.messages);
+    if (said.length === 0) return said;
+    this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
+    this.options.tools.hydrate?.(this.transcript.messages);
     return said;
   }
 
@@ -69,6 +71,9 @@ export class Conversation {
     const { sessionId } = this.transcript;
     const { target } = this.#model;
     if (this.#prompt?.sessionId === sessionId && this.#prompt.target === target) return this.#prompt.text;
+    // A session only ever goes on under another id because it was compressed.
+    if (this.#prompt && this.#prompt.sessionId !== sessionId)
+      this.options.ports.gate.expectNewPrefix(sessionId, "compression");
     const text = await this.#askPrompt(target);
     this.#prompt = { sessionId, target, text };
     return text;

@@ -24,10 +24,33 @@ export interface CallPurpose {
   readonly jobId?: string;
 }
 
+/** Why a request may begin with other bytes than the one before it. Anything else that changes them is a defect. */
+export type PrefixCause =
+  | "compression"
+  | "prune"
+  | "model"
+  | "selection"
+  | "reload"
+  | "rewind"
+  | "ephemeral"
+  | "image_lost"
+  | "repair";
+
+/** How much of a request was the same as the one before it, and who broke it where. */
+export interface PrefixReport {
+  /** Of system text, tool list and messages. */
+  readonly bytes?: number;
+  /** Absent for calls that continue nothing. */
+  readonly commonBytes?: number;
+  readonly brokeOwner?: string;
+  readonly brokeOffset?: number;
+  readonly cause?: PrefixCause;
+}
+
 export type CostStatus = "actual" | "estimated" | "included" | "unknown";
 
 /** One row of the ledger (`model_calls`). `null` tokens = not reported, `null` cost = unknown; neither is ever 0 by default. */
-export interface CallRecord extends CallPurpose {
+export interface CallRecord extends CallPurpose, PrefixReport {
   readonly model: string;
   readonly provider: string;
   readonly baseUrl: string;
@@ -62,7 +85,11 @@ export interface Ledger {
  * - Caps are checked before anything leaves; a refusal yields `failed` with code `budget_exceeded` and no traffic.
  * - Exactly one ledger row per call, whatever its end; a ledger that fails is reported through `onDefect`, never thrown at the turn.
  * - Events pass through without delay, untouched but for `usage`, which gains its cost.
+ * - Within one session and destination each request must begin with the bytes of the last answered one. A break that nobody announced is
+ *   reported through `onDefect` with its owner; the call goes on.
  */
 export interface ModelGate {
   stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  /** Announces that requests of this session may begin differently from here on, and why. */
+  expectNewPrefix(sessionId: string, cause: PrefixCause): void;
 }

@@ -5,16 +5,23 @@ export function sanitizeSurrogates(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
-/** The JSON text of a request body: same value, same bytes, and no lone surrogate anywhere. */
+/** The JSON text of a value: same value, same bytes, and no lone surrogate anywhere. */
 export function stringifyWellFormed(value: unknown): string {
   const json = JSON.stringify(value);
-  // JSON.stringify writes a pair as it is and only a lone half as an escape; a literal backslash may look the same, which costs a walk.
-  return /\\ud[89a-f]/.test(json) ? JSON.stringify(scrub(value)) : json;
+  return mayHoldLoneSurrogate(json) ? JSON.stringify(scrubSurrogates(value)) : json;
 }
 
-function scrub(value: unknown): unknown {
+/** JSON.stringify writes a pair as it is and only a lone half as an escape; a literal backslash may look the same, which costs a walk. */
+export function mayHoldLoneSurrogate(json: string): boolean {
+  return /\\ud[89a-f]/.test(json);
+}
+
+/** The value with every string in it, keys too, well formed. */
+export function scrubSurrogates(value: unknown): unknown {
   if (typeof value === "string") return sanitizeSurrogates(value);
-  if (Array.isArray(value)) return value.map(scrub);
+  if (Array.isArray(value)) return value.map(scrubSurrogates);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [sanitizeSurrogates(key), scrub(entry)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [sanitizeSurrogates(key), scrubSurrogates(entry)]),
+  );
 }

@@ -60,10 +60,21 @@ export interface ModelRequest {
   readonly limits?: RequestLimits;
   /** Cache markers for hosts whose profile wants them. Default `5m`. */
   readonly cacheTtl?: "5m" | "1h" | "off";
+  /** What is known of the system text's inside; nothing for texts that others made. */
+  readonly promptLayout?: PromptLayout;
+  /** It carries notes of the loop that no later request repeats: the next one need not begin with it. */
+  readonly scaffolded?: boolean;
   /** What of the history's provider state is sent back. Default: all of it, so that a session never rewrites what it sent. */
   readonly replay?: ReplayPolicy;
   /** Merged last into the body; a field that is `undefined` here is left out of it. */
   readonly overrides?: Readonly<Record<string, unknown>>;
+}
+
+export interface PromptLayout {
+  /** The beginning that is equal for every session of one set-up: cached apart from the rest. Empty = unknown. */
+  readonly stable: string;
+  /** Named pieces in order, with their length in UTF-16 units, the gap behind each included. What follows them was laid over for this request. */
+  readonly blocks: readonly { readonly id: string; readonly length: number }[];
 }
 
 /** In milliseconds. The time to open a connection is a matter of the `fetch` handed to the wire. */
@@ -124,9 +135,10 @@ export interface ModelError {
  * - Tool calls are yielded whole, never in halves; `tool_pending` announces a name as soon as it is seen.
  * - `text` is the model's raw visible text; think tags are scrubbed by the loop, not here.
  * - It never retries and keeps no state between calls.
+ * - `onSend` is called once, right before the body leaves; a request that never leaves never calls it.
  */
 export interface Wire {
-  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  stream(request: ModelRequest, signal: AbortSignal, onSend?: (sent: SentBody) => void): AsyncIterable<ModelEvent>;
 }
 
 /** What goes out for a request: the same request always gives the same three. */
@@ -134,4 +146,15 @@ export interface RenderedRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** A body as it leaves: its text, and apart from it what a provider may still hold from the request before. Cache markers are taken out. */
+export interface SentBody {
+  readonly text: string;
+  /** The system text itself, not its JSON. */
+  readonly system: string;
+  /** JSON of the tool list; empty without tools. */
+  readonly tools: string;
+  /** JSON of each message or item behind the system text, in the shape of the wire. */
+  readonly messages: readonly string[];
 }

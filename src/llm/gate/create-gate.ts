@@ -1,13 +1,14 @@
-// The one gate: caps, key check, wire, metering, ledger. Events pass through; usage gains its cost.
+// The one gate: caps, key check, wire, prefix check, metering, ledger. Events pass through; usage gains its cost.
 import type { Clock } from "../../kit/clock.ts";
 import { type Cost, costOf } from "../catalogue/cost.ts";
 import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
 import type { Price } from "../catalogue/prices.ts";
-import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate } from "../gate.ts";
+import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixReport } from "../gate.ts";
+import { type PrefixCheck, PrefixWatch } from "../prefix/watch.ts";
 import { assertKeyBelongs } from "../providers/keys.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Usage } from "../usage.ts";
-import type { ModelError, ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
+import type { ModelError, ModelEvent, ModelRequest, SentBody, Target, Wire } from "../wire.ts";
 import { anyCap, anyMoneyCap, CapKeeper } from "./caps.ts";
 
 export interface GateOptions {
@@ -33,6 +34,7 @@ function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): Mo
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
   const keeper = new CapKeeper(options.ledger);
+  const prefixes = new PrefixWatch();
   const told = new Set<string>();
 
   async function* stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -40,8 +42,9 @@ export function createGate(options: GateOptions): ModelGate {
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;
     let release: (() => void) | null = null;
+    const prefix: { check: PrefixCheck | null } = { check: null };
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
-      booked ??= record(request, purpose, meter, outcome, cost);
+      booked ??= record({ request, purpose, meter, outcome, cost, prefix: prefix.check?.report ?? {} });
       return booked;
     };
     let price: Price = { type: "unknown" };
@@ -54,10 +57,16 @@ export function createGate(options: GateOptions): ModelGate {
         return;
       }
       release = stop.release;
-      for await (const event of options.wireFor(target).stream(request, signal)) {
+      const onSend = (sent: SentBody) => {
+        prefix.check = checkPrefix(request, purpose, sent);
+      };
+      for await (const event of options.wireFor(target).stream(request, signal, onSend)) {
         meter.see(event);
         // The row is under way before the last event is handed out: a reader that stops there must not lose it.
-        if (event.type === "done") book("ok", meter.cost(request, price, "ok"));
+        if (event.type === "done") {
+          prefix.check?.answered();
+          book("ok", meter.cost(request, price, "ok"));
+        }
         if (event.type === "failed") {
           const outcome = event.error.code === "aborted" ? "aborted" : "error";
           book(outcome, meter.cost(request, price, outcome, event.error));
@@ -114,13 +123,18 @@ export function createGate(options: GateOptions): ModelGate {
     );
   }
 
-  async function record(
-    request: ModelRequest,
-    purpose: CallPurpose,
-    meter: Meter,
-    outcome: CallRecord["outcome"],
-    cost: Cost,
-  ): Promise<void> {
+  function checkPrefix(request: ModelRequest, purpose: CallPurpose, sent: SentBody): PrefixCheck | null {
+    try {
+      const check = prefixes.check(request, purpose, sent);
+      if (check.defect) onDefect(check.defect, undefined);
+      return check;
+    } catch (error) {
+      onDefect("the prefix of a request could not be checked", error);
+      return null;
+    }
+  }
+
+  async function record({ request, purpose, meter, outcome, cost, prefix }: Booking): Promise<void> {
     const { target } = request;
     const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
     try {
@@ -141,13 +155,23 @@ export function createGate(options: GateOptions): ModelGate {
         costUsd: cost.usd,
         costStatus: cost.status,
         costSource: cost.source,
+        ...prefix,
       });
     } catch (error) {
       onDefect("a model call could not be written to the ledger", error);
     }
   }
 
-  return { stream };
+  return { stream, expectNewPrefix: (sessionId, cause) => prefixes.expect(sessionId, cause) };
+}
+
+interface Booking {
+  readonly request: ModelRequest;
+  readonly purpose: CallPurpose;
+  readonly meter: Meter;
+  readonly outcome: CallRecord["outcome"];
+  readonly cost: Cost;
+  readonly prefix: PrefixReport;
 }
 
 const NO_TOKENS = {

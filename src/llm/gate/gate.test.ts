@@ -6,6 +6,7 @@ import type { CallPurpose, CallRecord, CapScope, Caps, Ledger } from "../gate.ts
 import { profileFor } from "../providers/profiles.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
+import { writeBody } from "../wires/body.ts";
 import { createGate } from "./create-gate.ts";
 
 const NONE: Caps = {
@@ -73,8 +74,9 @@ function gateWith(script: readonly ModelEvent[] | Error, change: { caps?: Caps; 
   let sent = 0;
   let now = 1000;
   const wire: Wire = {
-    async *stream() {
+    async *stream({ messages }, _signal, onSend) {
       sent++;
+      onSend?.(writeBody({ messages }));
       if (script instanceof Error) throw script;
       for (const event of script) yield event;
     },
@@ -302,4 +304,36 @@ test("a cap of 0 in any scope lets nothing leave, whatever the price", async () 
     ),
     { numRuns: 60 },
   );
+});
+
+test("the row tells how much of the request was there before; a break that nobody announced is a defect", async () => {
+  const { gate, rows, defects } = gateWith([done]);
+  const say = (...texts: readonly string[]) =>
+    drain(gate.stream({ ...request, messages: texts.map((content) => ({ role: "user", content })) }, purpose, never));
+  await say("a");
+  await say("a", "b");
+  await say("x", "b");
+  gate.expectNewPrefix("s1", "rewind");
+  await say("y");
+  const told = rows.map(({ bytes, commonBytes, brokeOwner, brokeOffset, cause }) => [
+    bytes,
+    commonBytes,
+    brokeOwner,
+    brokeOffset,
+    cause,
+  ]);
+  assert.deepEqual(told, [
+    [29, 0, undefined, undefined, undefined],
+    [58, 29, undefined, undefined, undefined],
+    [58, 26, "message 0 (user)", 26, undefined],
+    [29, 26, "message 0 (user)", 26, "rewind"],
+  ]);
+  assert.equal(defects.length, 1);
+  assert.match(defects[0] ?? "", /message 0 \(user\) differs at byte 26/);
+});
+
+test("a call that was refused has no prefix", async () => {
+  const { gate, rows } = gateWith([done], { caps: cap("call", { tokens: 0 }) });
+  await drain(gate.stream(request, purpose, never));
+  assert.equal(rows[0]?.bytes, undefined);
 });

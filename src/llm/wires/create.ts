@@ -16,8 +16,8 @@ const PROTOCOLS: Readonly<Record<ApiMode, () => Promise<Protocol>>> = {
 /** The wire of an API mode. Its module is loaded with the first request. */
 export function createWire(mode: ApiMode, ports: WirePorts): RenderingWire {
   return {
-    async *stream(request, signal) {
-      yield* drive(await PROTOCOLS[mode](), request, signal, ports);
+    async *stream(request, signal, onSend) {
+      yield* drive(await PROTOCOLS[mode](), request, signal, ports, onSend);
     },
     async render(request) {
       return (await PROTOCOLS[mode]()).render(request);

@@ -1,6 +1,7 @@
 // What the three wires share: render, send, assemble, and turn every failure into the last event of the stream.
 import { parseRateLimitHeaders } from "../usage.ts";
-import type { ModelError, ModelEvent, ModelRequest, RenderedRequest } from "../wire.ts";
+import type { ModelError, ModelEvent, ModelRequest, RenderedRequest, SentBody } from "../wire.ts";
+import { writeBody } from "./body.ts";
 import { WireFailure } from "./failure.ts";
 import { post, type ServerEvent, type WirePorts } from "./transport.ts";
 
@@ -34,13 +35,18 @@ export async function* drive(
   request: ModelRequest,
   signal: AbortSignal,
   ports: WirePorts,
+  onSend?: (sent: SentBody) => void,
 ): AsyncGenerator<ModelEvent> {
   const rendered = protocol.render(request);
+  const sent = writeBody(rendered.body);
   const assembler = protocol.begin(request);
   const stream = request.stream !== false;
   try {
+    onSend?.(sent);
     const answer = await post({
-      rendered,
+      url: rendered.url,
+      headers: rendered.headers,
+      body: sent.text,
       ports,
       signal,
       stream,

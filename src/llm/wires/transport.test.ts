@@ -352,7 +352,9 @@ test("a stream split at any byte gives the same events", async () => {
       },
     });
     const answer = await post({
-      rendered: { url: "demo://x", headers: {}, body: {} },
+      url: "demo://x",
+      headers: {},
+      body: "{}",
       ports: { fetch: async () => new Response(body), clock: systemClock },
       limits: {},
       signal: new AbortController().signal,

@@ -2,8 +2,7 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../kit/clock.ts";
 import { hostOf } from "../providers/hosts.ts";
-import { stringifyWellFormed } from "../surrogates.ts";
-import type { RenderedRequest, RequestLimits } from "../wire.ts";
+import type { RequestLimits } from "../wire.ts";
 import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
 import { parseJson } from "./json.ts";
 import { Watch } from "./watch.ts";
@@ -38,7 +37,10 @@ export interface WirePorts {
 }
 
 export interface Exchange {
-  readonly rendered: RenderedRequest;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
   readonly ports: WirePorts;
   readonly limits: RequestLimits;
   readonly signal: AbortSignal;
@@ -69,14 +71,14 @@ const MOST_EVENT_CHARS = 64 * 1024 * 1024;
 const LINGER_MS = 1000;
 
 export async function post(exchange: Exchange): Promise<Answer> {
-  const { rendered, ports, signal } = exchange;
+  const { url, ports, signal } = exchange;
   const watch = new Watch(signal, exchange.limits, ports.clock);
   try {
     const response = await watch.race(
-      ports.fetch(rendered.url, {
+      ports.fetch(url, {
         method: "POST",
-        headers: { ...rendered.headers },
-        body: stringifyWellFormed(rendered.body),
+        headers: { ...exchange.headers },
+        body: exchange.body,
         signal: watch.signal,
         // Following a redirect would carry the key to another host.
         redirect: "manual",
@@ -88,17 +90,17 @@ export async function post(exchange: Exchange): Promise<Answer> {
     return openAnswer(response, headers, exchange, watch);
   } catch (thrown) {
     watch.end({ closeSocket: true });
-    throw failureFromThrown(thrown, `No answer from ${hostOf(rendered.url) || rendered.url}`);
+    throw failureFromThrown(thrown, `No answer from ${hostOf(url) || url}`);
   }
 }
 
 function openAnswer(response: ResponseLike, headers: Record<string, string>, exchange: Exchange, watch: Watch): Answer {
   const type = headers["content-type"] ?? "";
   const reader = response.body?.getReader() ?? NO_BODY;
-  const host = hostOf(exchange.rendered.url);
+  const host = hostOf(exchange.url);
   if (type.includes("text/html")) {
     throw new WireFailure({
-      message: `${host} answered with a web page instead of a model's answer; check the base URL ${exchange.rendered.url}`,
+      message: `${host} answered with a web page instead of a model's answer; check the base URL ${exchange.url}`,
       code: "not_an_api",
       headers,
     });
@@ -189,7 +191,7 @@ async function refusal(
   };
   const raw = await readText(read, MOST_ERROR_BYTES);
   const text = exchange.secret.length >= 8 ? raw.replaceAll(exchange.secret, "***") : raw;
-  const plain = `HTTP ${status}${response.statusText ? ` ${response.statusText}` : ""} from ${hostOf(exchange.rendered.url)}`;
+  const plain = `HTTP ${status}${response.statusText ? ` ${response.statusText}` : ""} from ${hostOf(exchange.url)}`;
   if (status >= 300 && status < 400) {
     const fallback = `${plain}: the server redirects to ${headers.location ?? "nowhere"}; set the base URL to where it should go`;
     return failureFrom(undefined, { status, headers, code: "redirected", fallback });

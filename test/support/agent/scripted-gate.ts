@@ -1,6 +1,6 @@
 // The model, scripted: the one thing these tests fake. It implements the gate's contract and remembers every request.
 import { setTimeout as wait } from "node:timers/promises";
-import type { CallPurpose, ModelGate } from "../../../src/llm/gate.ts";
+import type { CallPurpose, ModelGate, PrefixCause } from "../../../src/llm/gate.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../../../src/llm/messages.ts";
 import type { Usage } from "../../../src/llm/usage.ts";
 import type { ModelError, ModelEvent, ModelRequest } from "../../../src/llm/wire.ts";
@@ -25,6 +25,8 @@ export type ScriptedStep =
 export class ScriptedGate implements ModelGate {
   readonly requests: ModelRequest[] = [];
   readonly purposes: CallPurpose[] = [];
+  /** Causes that were announced, in order. */
+  readonly expected: PrefixCause[] = [];
   /** Which requests got a whole answer. */
   readonly answered = new Set<number>();
   /** Called with each request as it arrives. */
@@ -43,6 +45,10 @@ export class ScriptedGate implements ModelGate {
   /** Forgets what was not asked for. */
   drop(): void {
     this.#steps.length = 0;
+  }
+
+  expectNewPrefix(_sessionId: string, cause: PrefixCause): void {
+    this.expected.push(cause);
   }
 
   async *stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent> {

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aRequest, aTarget } from "../../../test/support/model-target.ts";
+import type { CallPurpose } from "../gate.ts";
+import type { ModelRequest, SentBody } from "../wire.ts";
+import { PrefixWatch } from "./watch.ts";
+
+const here = aRequest(aTarget("chat_completions"));
+const there = aRequest(aTarget("chat_completions", { model: "other" }));
+const main: CallPurpose = { task: "main", sessionId: "s" };
+const body = (...texts: readonly string[]): SentBody => ({
+  text: "",
+  system: "prompt",
+  tools: "[]",
+  messages: texts.map((text, index) => JSON.stringify({ role: index % 2 ? "assistant" : "user", content: text })),
+});
+
+/** Sends bodies in turn, each of them answered, and tells what the last one's check said. */
+function send(watch: PrefixWatch, request: ModelRequest, ...bodies: readonly SentBody[]) {
+  const checks = bodies.map((sent) => {
+    const check = watch.check(request, main, sent);
+    check.answered();
+    return check;
+  });
+  return checks.at(-1);
+}
+
+test("a conversation that only grows has no break, and its common bytes are those of the request before", () => {
+  const watch = new PrefixWatch();
+  const first = send(watch, here, body("a"))?.report;
+  assert.equal(first?.commonBytes, 0);
+  const { report, defect } = watch.check(here, main, body("a", "b", "c"));
+  assert.deepEqual(
+    [report.commonBytes, report.brokeOwner, report.cause, defect],
+    [first?.bytes, undefined, undefined, null],
+  );
+});
+
+test("a break that nobody announced is a defect with owner, byte, session and model", () => {
+  const watch = new PrefixWatch();
+  send(watch, here, body("a", "b", "c"));
+  const { report, defect } = watch.check(here, main, body("a", "B", "c"));
+  assert.equal(report.brokeOwner, "message 1 (assistant)");
+  assert.match(defect ?? "", /fake-model .* message 1 \(assistant\) differs at byte 68 of \d+ \(session s\)/);
+});
+
+test("an announced cause explains one break, and the next one is a defect again", () => {
+  const watch = new PrefixWatch();
+  send(watch, here, body("a", "b", "c"));
+  watch.expect("s", "rewind");
+  const explained = send(watch, here, body("x"));
+  assert.deepEqual([explained?.report.cause, explained?.defect], ["rewind", null]);
+  assert.notEqual(watch.check(here, main, body("y")).defect, null);
+});
+
+test("a cause stays in force while requests fail, and goes unused when nothing broke", () => {
+  const watch = new PrefixWatch();
+  send(watch, here, body("a"));
+  watch.expect("s", "repair");
+  assert.equal(watch.check(here, main, body("x")).report.cause, "repair");
+  assert.equal(send(watch, here, body("x"))?.report.cause, "repair");
+  watch.expect("s", "rewind");
+  assert.equal(send(watch, here, body("x", "y", "z"))?.report.cause, undefined);
+  assert.notEqual(watch.check(here, main, body("!")).defect, null);
+});
+
+test("each destination has its own line, and a cause counts once for each of them", () => {
+  const watch = new PrefixWatch();
+  send(watch, here, body("a"));
+  assert.deepEqual(send(watch, there, body("z"))?.report.cause, "model");
+  watch.expect("s", "rewind");
+  assert.equal(send(watch, here, body("b"))?.report.cause, "rewind");
+  assert.equal(send(watch, there, body("c"))?.report.cause, "rewind");
+  assert.notEqual(watch.check(there, main, body("d")).defect, null);
+  assert.equal(watch.check(here, main, body("b", "x")).defect, null);
+});
+
+test("the first request after a compression says so", () => {
+  const watch = new PrefixWatch();
+  watch.expect("s", "compression");
+  const { report } = watch.check(here, main, body("summary"));
+  assert.deepEqual([report.cause, report.commonBytes, report.brokeOwner], ["compression", 0, undefined]);
+});
+
+test("a request that failed or carried the loop's own notes is nothing to begin with", () => {
+  const watch = new PrefixWatch();
+  send(watch, here, body("a"));
+  watch.check(here, main, body("a", "b", "lost"));
+  watch.check({ ...here, scaffolded: true }, main, body("a", "b", "note")).answered();
+  assert.equal(watch.check(here, main, body("a", "c")).defect, null);
+});
+
+test("a text laid over the prompt explains itself", () => {
+  const watch = new PrefixWatch();
+  const request: ModelRequest = { ...here, promptLayout: { stable: "", blocks: [{ id: "identity", length: 6 }] } };
+  send(watch, request, body("a"));
+  const { report, defect } = watch.check(request, main, { ...body("a"), system: "prompt\n\nBe kind." });
+  assert.deepEqual([report.brokeOwner, report.cause, defect], ["ephemeral", "ephemeral", null]);
+});
+
+test("a review of the conversation keeps its prompt and tools, speaks for itself, and changes nothing", () => {
+  const watch = new PrefixWatch();
+  const review: CallPurpose = { task: "background_review", sessionId: "s" };
+  send(watch, here, body("a", "b", "c"));
+  const own = watch.check(here, review, body("a", "review this"));
+  own.answered();
+  assert.deepEqual([own.defect, own.report.brokeOwner], [null, undefined]);
+  assert.match(watch.check(here, review, { ...body("a"), tools: "[1]" }).defect ?? "", /tools differs/);
+  assert.equal(watch.check(here, main, body("a", "b", "c", "d")).defect, null);
+});
+
+test("calls that continue nothing have a size and no more", () => {
+  const watch = new PrefixWatch();
+  for (const purpose of [
+    { task: "title_generation", sessionId: "s" },
+    { task: "main", sessionId: null },
+  ] satisfies CallPurpose[]) {
+    watch.check(here, purpose, body("a")).answered();
+    assert.deepEqual(Object.keys(watch.check(here, purpose, body("b")).report), ["bytes"]);
+  }
+});
+
+test("memory is bounded: the conversation that was silent longest is forgotten", () => {
+  const watch = new PrefixWatch({ mostChars: 1000 });
+  const purpose = (sessionId: string): CallPurpose => ({ task: "main", sessionId });
+  for (const sessionId of ["old", "new"]) watch.check(here, purpose(sessionId), body("x".repeat(600))).answered();
+  assert.equal(watch.check(here, purpose("old"), body("y")).defect, null);
+  assert.notEqual(watch.check(here, purpose("new"), body("y")).defect, null);
+});
