@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { TempHome } from "./temp-home.ts";
 
 export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const launcher = join(repository, "bin", "hermes.mjs");
+export const launcher = join(repository, "bin", "hermes.mjs");
 
 export interface RunOptions {
   readonly home: TempHome;

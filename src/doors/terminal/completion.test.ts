@@ -28,7 +28,7 @@ before(async () => {
   completion = new Completion({
     commands: () => [
       command("model"),
-      command("new", { aliases: ["reset"] }),
+      command("new", { aliases: ["reset", "n"] }),
       command("resume"),
       command("busy", { argsHint: "[queue|steer|interrupt]" }),
     ],
@@ -47,6 +47,7 @@ async function offered(text: string, force = false): Promise<string[]> {
 const cases: [string, string[]][] = [
   ["/m", ["/model"]],
   ["/re", ["/reset", "/resume"]],
+  ["/n", ["/n"]],
   ["/busy ", ["queue", "steer", "interrupt"]],
   ["/busy s", ["steer"]],
   ["/busy steer", []],

@@ -62,7 +62,8 @@ export class Completion implements AutocompleteProvider {
 
   #names(prefix: string): AutocompleteItem[] {
     return this.#sources.commands().flatMap((command) => {
-      const hit = [command.name, ...(command.aliases ?? [])].find((name) => name.startsWith(prefix));
+      const names = [command.name, ...(command.aliases ?? [])];
+      const hit = names.find((name) => name === prefix) ?? names.find((name) => name.startsWith(prefix));
       if (hit === undefined) return [];
       const hint = command.argsHint ? `${command.argsHint} ` : "";
       return [{ value: `/${hit}`, label: `/${hit}`, description: `${hint}${command.description}` }];

@@ -1,0 +1,284 @@
+import assert from "node:assert/strict";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
+import { ModelServer } from "../support/model-server/server.ts";
+import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
+import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
+
+const SEEN = "onboarding:\n  seen:\n    busy_input_prompt: true\n    tool_progress_prompt: true\n";
+
+/** The newest message of a request. */
+function newest(request: RecordedRequest): { role: string; text: string } {
+  const { role, content } = request.body.messages.at(-1);
+  return { role, text: typeof content === "string" ? content : JSON.stringify(content) };
+}
+
+describe("the interactive screen", { skip: tmuxMissing() }, () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  /** Replies by what was said last, not by order: side calls of the program do not disturb the script. */
+  function answer(replies: Readonly<Record<string, (request: RecordedRequest) => Reply | Promise<Reply>>>): void {
+    server.otherwise((request) => {
+      const { role, text } = newest(request);
+      if (role === "tool") return replies["tool:"]?.(request) ?? { text: "ok" };
+      // Messages that were never answered come joined; the last one counts.
+      const place = (key: string) => text.lastIndexOf(key);
+      const [key] = Object.keys(replies).sort((one, other) => place(other) - place(one));
+      return (key !== undefined && place(key) >= 0 && replies[key]?.(request)) || { text: "ok" };
+    });
+  }
+  const home = (config = "") => tempHome({ "config.yaml": modelConfig(server) + SEEN + config });
+  const open = async (at: TempHome, args: readonly string[] = [], size: { columns?: number; rows?: number } = {}) => {
+    const screen = await TerminalScreen.start(args, { home: at, ...size });
+    await screen.waitFor("fake-model");
+    return screen;
+  };
+
+  test("a turn shows its tool, the change and the answer; the session is told at the end", async () => {
+    await using at = await home();
+    await using screen = await open(at);
+    answer({
+      写一个文件: () => ({
+        toolCalls: [{ name: "write_file", arguments: { path: "数据.txt", content: "one\ntwo\n" } }],
+      }),
+      "tool:": () => ({
+        text: "Done: **数据.txt** has `two` lines.\n\n| 名称 | n |\n|---|---|\n| 行 | 2 |\n\nThe end.",
+      }),
+    });
+    await screen.say("写一个文件 🙂");
+    const text = await screen.waitFor("The end.");
+    assert.match(text, /❯ 写一个文件 🙂/);
+    assert.match(text, /┊ ✍️ write +数据\.txt +\d+\.\ds/u);
+    assert.match(text, /\+one\n\+two/);
+    assert.match(text, /Done: 数据\.txt has two lines\./);
+    assert.match(text, /\| 名称 \| n +\|\n\| ---- \| --- \|\n\| 行 +\| 2 +\|/);
+    assert.equal(await readFile(join(at.project, "数据.txt"), "utf8"), "one\ntwo\n");
+    assert.ok(!server.requests.some((request) => request.raw.includes("+one")), "the diff is for the user alone");
+
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+    assert.match(await screen.waitFor("Messages:"), /hermes --resume \d{8}_\d{6}_[0-9a-f]{6}\n/);
+    const [file] = (await readdir(at.dir)).filter((name) => name === ".hermes_history");
+    assert.equal((await stat(at.at(file ?? "missing"))).mode & 0o777, 0o600);
+  });
+
+  test("dangerous commands are asked about, and a clarification is answered", async () => {
+    await using at = await home();
+    await using screen = await open(at);
+    answer({
+      "clean up": () => ({ toolCalls: [{ name: "terminal", arguments: { command: "git reset --hard" } }] }),
+      "which colour": () => ({
+        toolCalls: [{ name: "clarify", arguments: { question: "Which one?", choices: ["red", "blue"] } }],
+      }),
+      "tool:": (request) => ({ text: `Heard: ${/blue|DENIED|"exit_code":\s*128/.exec(newest(request).text)?.[0]}` }),
+    });
+    await screen.type("a draft to keep");
+    await screen.press("C-s");
+    await screen.say("please clean up");
+    assert.match(await screen.waitFor("do not run it"), /git reset --hard[\s\S]*1\. Run it once[\s\S]*s left, then no/);
+    await screen.press("Enter");
+    await screen.waitFor(/not allowed: git reset --hard/);
+    await screen.waitFor("Heard: DENIED");
+
+    await screen.say("please clean up again");
+    await screen.waitFor("do not run it", { history: false });
+    await screen.press("1");
+    await screen.waitFor(/Heard: "exit_code": ?128/);
+
+    await screen.say("which colour");
+    await screen.waitFor(/2\. blue/);
+    await screen.press("Down", "Enter");
+    await screen.waitFor("Heard: blue");
+    await screen.press("C-s");
+    await screen.waitFor(/❯ a draft to keep/, { history: false });
+  });
+
+  test("typing while the agent works stops it, waits, or steers, as configured", async () => {
+    await using at = await home();
+    await using screen = await open(at);
+    const slow = Promise.withResolvers<void>();
+    const tool = Promise.withResolvers<void>();
+    answer({
+      "first thing": async (request) => {
+        await request.clientLeft;
+        return { text: "never seen" };
+      },
+      "second thing": () => ({ text: "Second answered." }),
+      "slow thing": () => slow.promise.then(() => ({ text: "Slow answered." })),
+      "third thing": () => ({ text: "Third answered." }),
+      "use a tool": async () => {
+        await tool.promise;
+        return { toolCalls: [{ name: "todo", arguments: {} }] };
+      },
+      "tool:": (request) => ({ text: newest(request).text.includes("be brief") ? "Brief." : "Not steered." }),
+    });
+    await screen.say("first thing");
+    await screen.waitFor("waiting for fake-model", { history: false });
+    await screen.say("second thing");
+    await screen.waitFor("Second answered.");
+    assert.match(await screen.text({ history: true }), /⏹ stopped/);
+
+    await screen.say("/busy queue");
+    await screen.waitFor("puts the message behind");
+    await screen.say("slow thing");
+    await screen.waitFor("waiting for fake-model", { history: false });
+    await screen.say("third thing");
+    await screen.waitFor(/▶ next: third thing/);
+    slow.resolve();
+    assert.match(await screen.waitFor("Third answered."), /Slow answered\.[\s\S]*Third answered\./);
+
+    await screen.say("/busy steer");
+    await screen.waitFor("tells the agent with its next tool result");
+    await screen.say("use a tool");
+    await screen.waitFor("waiting for fake-model", { history: false });
+    await screen.say("be brief");
+    await screen.waitFor("↪ be brief");
+    await screen.say("/model other");
+    await screen.waitFor(/\/model has to wait until the running turn is over/);
+    tool.resolve();
+    await screen.waitFor("Brief.");
+  });
+
+  test("Ctrl+C stops a turn, clears a draft, and leaves on the second press", async () => {
+    await using at = await home();
+    await using screen = await open(at);
+    answer({
+      wait: async (request) => {
+        await request.clientLeft;
+        return { text: "" };
+      },
+    });
+    await screen.say("wait");
+    await screen.waitFor("waiting for fake-model", { history: false });
+    await screen.press("C-c");
+    await screen.waitFor("⏹ stopped");
+    await screen.waitFor(/^❯ *$/m, { history: false });
+    await screen.type("half a thought");
+    await screen.waitFor("❯ half a thought", { history: false });
+    await screen.press("C-c");
+    await screen.waitForGone("❯ half a thought");
+    await screen.press("C-c");
+    await screen.waitFor("press Ctrl+C again to leave");
+    await screen.press("C-c");
+    assert.equal(await screen.exitCode(), 0);
+    await screen.waitFor("Resume this conversation with:");
+  });
+
+  test("commands: title, model, usage, new, resume, help, undo", async () => {
+    await using at = await home("quick_commands:\n  hello:\n    type: exec\n    command: echo quick-$((40+2))\n");
+    await using screen = await open(at);
+    answer({ "remember the heron": () => ({ text: "A heron." }) });
+    await screen.say("remember the heron");
+    await screen.waitFor("A heron.");
+    await screen.say("/title Birds");
+    await screen.waitFor("Title: Birds");
+    await screen.say("/usage");
+    await screen.waitFor(/API calls: +1/);
+    await screen.say("/helo");
+    await screen.waitFor("Did you mean /hello, /help?");
+    await screen.say("/hello");
+    await screen.waitFor("quick-42");
+    await screen.say("/new now Fish");
+    await screen.waitFor("A new conversation begins: Fish");
+    await screen.type("/resume Bir");
+    await screen.waitFor(/^ *→ Birds/m, { history: false });
+    await screen.press("Enter");
+    await screen.press("Enter");
+    await screen.waitFor("resumed Birds, 2 messages");
+    await screen.say("/undo");
+    await screen.waitFor("Take the last message back?");
+    await screen.press("1");
+    await screen.waitFor("One message taken back");
+    await screen.waitFor(/❯ remember the heron\s*\n─+\n⚕ /, { history: false });
+    await screen.press("C-c");
+    await screen.say("/model no-such-provider:x --provider nowhere");
+    await screen.waitFor("Still using fake-model");
+    await screen.say("/help");
+    await screen.waitFor(/\/quit \[--delete\]/);
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+  });
+
+  test("a paste of 200 lines is short on the screen and whole for the model; a resize leaves no ghosts", async () => {
+    await using at = await home();
+    await using screen = await open(at);
+    const lines = Array.from({ length: 200 }, (_, i) => `pasted line ${i}`).join("\n");
+    await screen.type("look: ");
+    await screen.paste(lines);
+    await screen.waitFor(/look: \[Pasted text #1: 200 lines → /);
+    await screen.press("Enter");
+    await screen.waitFor(/^ok$/m);
+    const sent = server.requests.find((request) => newest(request).text.startsWith("look: "));
+    assert.equal(newest(sent as RecordedRequest).text, `look: ${lines}`); // it was found: the answer came
+    assert.match(await readFile(at.at(".hermes_history"), "utf8"), /\+look: \[Pasted text #1: 200 lines/);
+
+    await screen.type("汉字汉字");
+    for (const [columns, rows] of [
+      [40, 20],
+      [90, 30],
+      [60, 25],
+      [120, 30],
+    ] as const) {
+      await screen.resize(columns, rows);
+      const width = columns < 52 ? "⚕ fake-model · " : "%";
+      await screen.waitFor(width, { history: false });
+      await screen.waitFor(new RegExp(`^─{${columns}}$`, "m"), { history: false });
+      const text = await screen.text();
+      assert.equal(text.match(/❯ 汉字汉字/g)?.length, 1, text);
+      assert.equal(text.match(/^⚕ fake-model/gm)?.length, 1, text);
+    }
+    await screen.press("BSpace", "BSpace");
+    await screen.waitFor(/❯ 汉字 *\n/, { history: false });
+  });
+
+  test("after kill -9 the conversation goes on with what was said", async () => {
+    await using at = await home();
+    answer({
+      "unfinished business": async (request) => {
+        await request.clientLeft;
+        return { text: "" };
+      },
+      "go on": () => ({ text: "gladly" }),
+    });
+    {
+      await using screen = await open(at);
+      await screen.say("first words");
+      await screen.waitFor(/^ok$/m);
+      await screen.say("unfinished business");
+      await screen.waitFor("waiting for fake-model", { history: false });
+      process.kill(await screen.pid(), "SIGKILL");
+      await screen.waitFor("[exit 137]");
+    }
+    await using screen = await open(at, ["--continue"]);
+    const text = await screen.waitFor("unfinished business");
+    assert.match(text, /resumed [\s\S]*❯ first words[\s\S]*ok[\s\S]*❯ unfinished business/);
+    await screen.say("go on");
+    await screen.waitFor("gladly");
+  });
+
+  test("a signal and a crash both leave a usable terminal", async () => {
+    await using at = await home();
+    await writeFile(at.at("crash.mjs"), 'process.on("SIGUSR2", () => { throw new Error("a test crash"); });\n');
+    const env = { NODE_OPTIONS: `--import ${at.at("crash.mjs")}` };
+    for (const [signal, code] of [
+      ["SIGTERM", 143],
+      ["SIGHUP", 129],
+      ["SIGUSR2", 1],
+    ] as const) {
+      await using screen = await TerminalScreen.start([], { home: at, env });
+      await screen.waitFor("fake-model");
+      process.kill(await screen.pid(), signal);
+      assert.equal(await screen.exitCode(), code);
+      if (code !== 1) continue;
+      const text = await screen.waitFor(/hermes: a test crash \(details: .*errors\.log\)/);
+      assert.doesNotMatch(text, /\n +at /);
+    }
+  });
+});
