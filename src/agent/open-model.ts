@@ -38,6 +38,17 @@ export async function chooseTarget(home: OpenHome, wish: ModelWish): Promise<Cho
   return chosen(runtime, await targetFor(runtime, options));
 }
 
+/**
+ * What this run asks for, filled up from what the session was held with. Another provider does not have the same models, and
+ * the demo only stood in for a model that was not configured yet.
+ */
+export function resumedModel(wish: ModelWish, recorded: ModelWish): ModelWish {
+  const asked = splitProvider(wish);
+  if (recorded.provider === "demo") return asked;
+  const provider = asked.provider ?? recorded.provider;
+  return { provider, model: asked.model ?? (provider === recorded.provider ? recorded.model : undefined) };
+}
+
 const chosen = (runtime: RuntimeProvider, target: Target): ChosenModel => ({
   target,
   demo: runtime.provider === "demo",

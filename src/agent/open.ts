@@ -12,7 +12,7 @@ import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
-import { type ChosenModel, chooseTarget, demoNote, modelConfig, switchTarget } from "./open-model.ts";
+import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
 import { promptSource } from "./open-prompt.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, ModelChoice } from "./options.ts";
@@ -89,10 +89,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const found = wish.resume ? await resumeSession(wish.resume.name, store) : null;
   const sessionId = found?.id ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
-  const chosen = await chooseTarget(home, {
-    model: wish.model ?? recorded.model,
-    provider: wish.provider ?? recorded.provider,
-  });
+  const chosen = await chooseTarget(home, resumedModel(wish, recorded));
   const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : wish.cwd;
   const session: { agent?: Agent } = {};
   const currentId = () => session.agent?.sessionId ?? sessionId;

@@ -31,7 +31,7 @@ export async function prepareSudo(command: string, ctx: ToolContext): Promise<Su
   const tip = (result: ExecuteResult) => {
     if (REFUSED.test(result.output)) known.password = null;
     if (!NEEDS_PASSWORD.test(result.output)) return "";
-    return "\nTip: sudo needs a password here. Ask the user to set SUDO_PASSWORD in ~/.hermes/.env, or do without sudo.";
+    return "\nTip: sudo needs a password here. Ask the user to run `hermes config set SUDO_PASSWORD ...`, or do without sudo.";
   };
   if (password === null) return { command, mask: (output) => output, tip };
   return {

@@ -49,6 +49,26 @@ describe("a conversation", () => {
     }
   });
 
+  test("begun with the demo goes on with the model that was configured since", async () => {
+    await using home = await tempHome();
+    await runHermes(["-z", "help"], { home });
+    await home.write("config.yaml", modelConfig(server));
+    server.script({ text: "now it is me" });
+    const { stdout, stderr } = await runHermes(["-z", "and now?", "--continue"], { home });
+    assert.equal(stdout, "now it is me\n");
+    assert.equal(stderr, "");
+  });
+
+  test("goes on with another provider when the model names one", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await runHermes(["-z", "one"], { home });
+    server.clear();
+    const { code, stderr } = await runHermes(["-z", "two", "--continue", "-m", "openrouter:some/model"], { home });
+    assert.match(stderr, /OPENROUTER_API_KEY/);
+    assert.equal(code, 1);
+    assert.equal(server.requests.length, 0, "nothing goes to the provider of before");
+  });
+
   test("that does not exist is an error that says how to find one", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const { stderr, code } = await runHermes(["-z", "x", "--resume", "nobody"], { home });

@@ -258,7 +258,7 @@ const explained: readonly [ApiFailure & { message: string }, RegExp][] = [
   [{ status: 400, message: "This model's maximum context length is 8192" }, /\/compress.*\/new/],
   [
     { status: 418, message: "bad thing happened with sk-ant-api03-secretsecret" },
-    /refused the request: bad thing happened with \*\*\*/,
+    /refused the request: bad thing happened with \*\*\*\. Choose/,
   ],
   [{ message: "fetch failed", code: "ENOTFOUND" }, /could not be found/],
 ];

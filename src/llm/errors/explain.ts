@@ -25,10 +25,7 @@ interface Facts {
 type Lines = (facts: Facts) => readonly [sentence: string, action: string];
 
 const LINES: Readonly<Record<FailureReason, Lines>> = {
-  auth: ({ host, key }) => [
-    `${host} did not accept the API key.`,
-    `Check ${key} in ~/.hermes/.env, or run \`hermes setup\`.`,
-  ],
+  auth: ({ host, key }) => [`${host} did not accept the API key.`, `Check ${key}, or run \`hermes setup\`.`],
   billing: ({ host }) => [
     `The account at ${host} has no credit left, or the plan does not cover this model.`,
     "Add credit there, or choose another model with /model.",
@@ -91,7 +88,7 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
     "Update llama.cpp, or leave out that toolset with `hermes tools`.",
   ],
   format_error: ({ host, said }) => [
-    `${host} refused the request${said ? `: ${said}` : "."}`,
+    `${host} refused the request${quoted(said)}`,
     "Choose another model with /model; `hermes doctor` checks the configuration.",
   ],
   server_error: ({ host }) => [
@@ -107,8 +104,8 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
   budget_exceeded: ({ error }) => [error.message, ""],
   key_host_mismatch: ({ error }) => [error.message, ""],
   unknown: ({ host, said }) => [
-    `The request to ${host} failed${said ? `: ${said}` : "."}`,
-    "Try again; the log (`hermes logs errors`) has the details.",
+    `The request to ${host} failed${quoted(said)}`,
+    "Try again; logs/errors.log in the home (`hermes status` says where) has the details.",
   ],
 };
 
@@ -124,7 +121,7 @@ export function explainError(
     error,
     said: presentable(classified.message, target.apiKey),
     host: hostOf(target.baseUrl) || target.provider,
-    key: row?.keyEnv[0] ?? "`model.api_key` in config.yaml or the provider's key",
+    key: row?.keyEnv[0] ? `${row.keyEnv[0]} with \`hermes config show\`` : "`model.api_key` in config.yaml",
   };
   const [sentence, action] = LINES[classified.reason](facts);
   return { sentence, action, text: `${sentence} ${action}`.trim() };
@@ -149,6 +146,9 @@ function connectionLines({ target, error, host }: Facts): readonly [string, stri
   }
   return [`${target.model} at ${host} did not answer in time.`, "Try again, or choose another model with /model."];
 }
+
+/** The server's words as the end of a sentence. */
+const quoted = (said: string) => (said === "" ? "." : `: ${said}${/[.!?。！？]$/.test(said) ? "" : "."}`);
 
 const KEY_SHAPES =
   /\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu)[-_][\w*.-]{6,}|\b(?:key|token|bearer)[-_ :]+(?=\S*\d)[\w*.-]{6,}|\bAIza[\w-]{10,}|\beyJ[\w.-]{10,}|\b(?=[\w-]*\d)[\w-]{32,}\b/gi;

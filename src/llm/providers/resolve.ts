@@ -115,7 +115,7 @@ function chooseAutomatically(facts: Facts): Choice {
   if (withKey) return pick(withKey);
   throw new ProviderError(
     "no_provider_configured",
-    "No model provider is configured. Run `hermes setup`, or put a key such as OPENROUTER_API_KEY or ANTHROPIC_API_KEY into ~/.hermes/.env.",
+    "No model provider is configured. Run `hermes setup`, or set a key such as OPENROUTER_API_KEY with `hermes config set OPENROUTER_API_KEY ...`.",
   );
 }
 
@@ -137,7 +137,7 @@ function runtimeOfRow(row: ProviderRow, facts: Facts): RuntimeProvider {
   if (!given) {
     throw new ProviderError(
       "missing_base_url",
-      `Provider ${row.id} needs the address of your endpoint. Set ${row.baseUrlEnv ?? "its URL"} in ~/.hermes/.env or \`model.base_url\` in config.yaml.`,
+      `Provider ${row.id} needs the address of your endpoint. Set it with \`hermes config set model.base_url ...\`.`,
     );
   }
   const model = modelOf(facts, undefined);
@@ -181,7 +181,7 @@ function admit(
   }
   throw new ProviderError(
     "missing_key",
-    `No API key for provider ${row.id}. Put ${row.keyEnv[0] ?? "its key"} into ~/.hermes/.env, or run \`hermes setup\`.`,
+    `No API key for provider ${row.id}. Set it with \`hermes config set ${row.keyEnv[0] ?? "model.api_key"} ...\`, or run \`hermes setup\`.`,
   );
 }
 
