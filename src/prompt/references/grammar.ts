@@ -1,0 +1,98 @@
+// `@file:src/a.ts:3-9`, `@folder:docs`, `@diff`: things a user's message points at.
+
+export type ReferenceKind = "file" | "folder" | "git" | "url" | "diff" | "staged";
+
+export interface Reference {
+  readonly kind: ReferenceKind;
+  /** As typed, without the punctuation of the sentence around it. */
+  readonly raw: string;
+  /** Empty for `diff` and `staged`. */
+  readonly value: string;
+  readonly range?: LineRange;
+  /** Where it begins in the message, in UTF-16 units. */
+  readonly index: number;
+}
+
+/** 1-based, both ends included. */
+export interface LineRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+// Not inside a word or a path: `user@example.com`, `a/@b`.
+const START = /(?<![\p{Script=Latin}0-9_/])@(?:(diff|staged)(?![\p{L}\p{N}_])|(file|folder|git|url):)/gu;
+const QUOTED = /(?:`([^`\n]+)`|"([^"\n]+)"|'([^'\n]+)')/y;
+// Chinese sentences have no blanks: a mark before the next reference ends this one.
+const BARE = /(?:(?![，。；！？、]@)\S)+/y;
+const RANGE = /:(\d+)(?:-(\d+))?/y;
+const TRAILING = new Set(",.;!?，。；！？、");
+const CLOSING: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
+
+export function findReferences(message: string): readonly Reference[] {
+  const found: Reference[] = [];
+  let end = 0;
+  for (const match of message.matchAll(START)) {
+    if (match.index < end) continue;
+    const reference = readReference(message, match.index, match[0], match[1], match[2]);
+    if (!reference) continue;
+    found.push(reference);
+    end = reference.index + reference.raw.length;
+  }
+  return found;
+}
+
+function readReference(message: string, index: number, start: string, plain?: string, kind?: string): Reference | null {
+  if (plain !== undefined) return { kind: plain as ReferenceKind, raw: start, value: "", index }; // the pattern allows no other
+  const at = index + start.length;
+  const known = kind as ReferenceKind; // the pattern allows no other
+  const quoted = matchAt(QUOTED, message, at);
+  if (quoted) {
+    const value = quoted[1] ?? quoted[2] ?? quoted[3] ?? "";
+    const after = at + quoted[0].length;
+    const range = known === "file" ? matchAt(RANGE, message, after) : null;
+    const raw = message.slice(index, after + (range?.[0].length ?? 0));
+    return { kind: known, raw, value, index, ...rangeOf(range) };
+  }
+  const word = withoutPunctuation(matchAt(BARE, message, at)?.[0] ?? "");
+  if (word === "") return null;
+  const raw = message.slice(index, at + word.length);
+  const ranged = known === "file" ? /^(.+?):(\d+)(?:-(\d+))?$/s.exec(word) : null;
+  if (!ranged) return { kind: known, raw, value: word, index };
+  const [, value = "", ...numbers] = ranged;
+  return { kind: known, raw, value, index, ...rangeOf(["", ...numbers]) };
+}
+
+function rangeOf(match: readonly (string | undefined)[] | null): { range?: LineRange } {
+  if (!match) return {};
+  const from = Number(match[1]);
+  return { range: { from, to: match[2] === undefined ? from : Number(match[2]) } };
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+/** What belongs to the sentence, not to the path: full stops, closing brackets that were opened outside, a closing backtick. */
+function withoutPunctuation(word: string): string {
+  let text = word;
+  for (;;) {
+    const last = text.at(-1) ?? "";
+    const open = CLOSING[last];
+    const isForeign =
+      TRAILING.has(last) ||
+      (open !== undefined && count(text, last) > count(text, open)) ||
+      (last === "`" && count(text, "`") === 1);
+    if (!isForeign) return text;
+    text = text.slice(0, -1);
+  }
+}
+
+const count = (text: string, char: string) => text.split(char).length - 1;
+
+/** A path as it has to be typed behind `@file:`. */
+export function formatReferenceValue(path: string): string {
+  if (!/[\s()[\]{}`"']/.test(path)) return path;
+  const mark = ["`", '"', "'"].find((quote) => !path.includes(quote));
+  return mark === undefined ? path : `${mark}${path}${mark}`;
+}
