@@ -42,6 +42,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: () => import("./sessions.ts"),
   },
   { name: "setup", summary: "connect a model, step by step", load: () => import("./setup.ts") },
+  { name: "skills", summary: "what the agent knows how to do", load: () => import("./skills.ts") },
   { name: "status", summary: "profile, model, keys and sessions at a glance", load: () => import("./status.ts") },
   { name: "tools", summary: "which tools the agent may use", load: () => import("./tools.ts") },
   { name: "usage", summary: "tokens and money spent", load: () => import("./usage.ts") },

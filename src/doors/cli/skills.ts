@@ -1,0 +1,154 @@
+// `hermes skills`: what the agent knows how to do, and what came with the program.
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import type { Skill } from "../../skills/catalogue.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { defineBundled } from "./skills-bundled.ts";
+import { defineConfig } from "./skills-config.ts";
+import { placeOf } from "./skills-place.ts";
+
+interface Flags {
+  readonly platform: string;
+  readonly json?: true;
+  readonly file?: string;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description("the agent's skills: look at them, check them, switch them");
+  command
+    .command("list", { isDefault: true })
+    .description("all skills with category, description and where they come from")
+    .option("--platform <P>", "as this platform sees them, e.g. cli, telegram", "cli")
+    .option("--json", "machine-readable")
+    .action((flags: Flags) => list(flags, ctx));
+  command
+    .command("view")
+    .description("a skill's text, or one of its files")
+    .argument("<name>", "name, or category/name")
+    .argument("[file]", "e.g. references/api.md")
+    .action((name: string, file: string | undefined) => view(name, file, ctx));
+  command
+    .command("scan")
+    .description(
+      "security scan of a skill's folder; writes nothing. Exit code: 0 safe, 1 caution, 2 dangerous, 3 error",
+    )
+    .argument("<dir>")
+    .option("--json", "machine-readable")
+    .action((dir: string, flags: Flags) => scan(dir, flags, ctx));
+  command
+    .command("doctor")
+    .description("skills that cannot be read as they should, or cannot be reached")
+    .action(() => doctor(ctx));
+  defineBundled(command, ctx);
+  defineConfig(command, ctx);
+}
+
+async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
+  const place = await placeOf(ctx);
+  const { loadCatalogue, unshadowed } = await import("../../skills/catalogue.ts");
+  const { disabledSkills, fitsOs, isDisabled } = await import("../../skills/conditions.ts");
+  const { provenanceOf } = await import("../../skills/provenance.ts");
+  const { categoryLabel } = await import("../../skills/entry.ts");
+  const disabled = disabledSkills(place.config(), platform);
+  const rows = await Promise.all(
+    [...unshadowed(await loadCatalogue(place))].sort(byCategory).map(async (skill) => ({
+      name: skill.name,
+      category: skill.category,
+      description: skill.description || skill.summary,
+      source: await provenanceOf(skill, place),
+      enabled: !isDisabled(skill, disabled),
+      supported: fitsOs(skill.platforms),
+      path: skill.dir,
+      problems: skill.problems,
+    })),
+  );
+  if (json) {
+    ctx.io.out(`${JSON.stringify({ platform, skills: rows }, null, 2)}\n`);
+    return;
+  }
+  if (rows.length === 0)
+    ctx.io.out('There are no skills. "hermes skills opt-in --sync" brings those of the program.\n');
+  const width = Math.max(0, ...rows.map(({ name }) => name.length));
+  let heading: string | null = null;
+  for (const row of rows) {
+    const category = categoryLabel(row.category);
+    if (category !== heading) ctx.io.out(`${heading === null ? "" : "\n"}${category}\n`);
+    heading = category;
+    const mark = row.enabled && row.supported ? "✓" : "✗";
+    const note = row.supported ? "" : " (not for this system)";
+    const room = Math.max(20, ctx.io.columns - width - 18);
+    ctx.io.out(`  ${mark} ${row.name.padEnd(width)}  ${cut(row.description, room)}  [${row.source}]${note}\n`);
+  }
+  if (rows.length > 0)
+    ctx.io.out(`\n${rows.length} skill${rows.length === 1 ? "" : "s"}. hermes skills view NAME shows one.\n`);
+  for (const { path, problems } of rows) {
+    for (const problem of problems) ctx.io.err(`${ctx.home.display(path)}: ${problem}\n`);
+  }
+}
+
+function byCategory(a: Skill, b: Skill): number {
+  const key = ({ category, name }: Skill) => `${category ?? ""}\0${name}`;
+  return key(a) < key(b) ? -1 : 1;
+}
+
+function cut(text: string, room: number): string {
+  const line = text.replace(/\s+/g, " ");
+  return line.length > room ? `${line.slice(0, room - 1).trimEnd()}…` : line;
+}
+
+async function view(name: string, file: string | undefined, ctx: CliContext): Promise<void> {
+  const place = await placeOf(ctx);
+  const { loadCatalogue } = await import("../../skills/catalogue.ts");
+  const { pathName, resolveSkill } = await import("../../skills/resolve.ts");
+  const { safePath, skillFiles } = await import("../../skills/files.ts");
+  const { readFile } = await import("node:fs/promises");
+  const found = await resolveSkill(name, await loadCatalogue(place), place);
+  if (found.type === "bad_name") throw new ExitError(1, `${name}: ${found.reason}.`);
+  if (found.type === "not_found")
+    throw new ExitError(1, `There is no skill "${name}". "hermes skills list" shows the skills there are.`);
+  if (found.type === "ambiguous")
+    throw new ExitError(1, `Several skills are called "${name}": ${found.matches.map(pathName).join(", ")}`);
+  const { skill } = found;
+  const safe = await safePath(skill.dir, file ?? "SKILL.md");
+  if (safe.type === "refused") throw new ExitError(1, `${safe.reason}.`);
+  const text = await readFile(safe.absolute, "utf8").catch(() => null);
+  if (text === null) {
+    const names = Object.values(await skillFiles(skill.dir)).flat();
+    throw new ExitError(1, `Skill "${skill.name}" has no file "${safe.path}". It has: ${names.join(", ")}`);
+  }
+  ctx.io.out(text.endsWith("\n") ? text : `${text}\n`);
+  if (file !== undefined) return;
+  ctx.io.err(`\n${ctx.home.display(skill.dir)}\n`);
+  for (const path of Object.values(await skillFiles(skill.dir)).flat())
+    if (path !== "SKILL.md") ctx.io.err(`  ${path}\n`);
+}
+
+const EXIT = { safe: 0, caution: 1, dangerous: 2 } as const;
+
+async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<void> {
+  const { scanSkill } = await import("../../skills/scan/scan.ts");
+  const { formatScan } = await import("../../skills/scan/guard.ts");
+  const dir = resolve(ctx.cwd, given);
+  const isDirectory = await stat(dir).then(
+    (facts) => facts.isDirectory(),
+    () => false,
+  );
+  if (!isDirectory) throw new ExitError(3, `${given} is no folder. Give the folder of a skill.`);
+  let result: Awaited<ReturnType<typeof scanSkill>>;
+  try {
+    result = await scanSkill(dir);
+  } catch (error) {
+    throw new ExitError(3, `${given} cannot be scanned: ${error instanceof Error ? error.message : error}`);
+  }
+  ctx.io.out(json ? `${JSON.stringify(result, null, 2)}\n` : `${formatScan(result)}\n`);
+  if (EXIT[result.verdict] > 0) throw new ExitError(EXIT[result.verdict]);
+}
+
+async function doctor(ctx: CliContext): Promise<void> {
+  const { diagnoseSkills } = await import("../../skills/diagnose.ts");
+  const { count, problems } = await diagnoseSkills(await placeOf(ctx));
+  for (const problem of problems) ctx.io.out(`✗ ${problem}\n`);
+  if (problems.length > 0) throw new ExitError(1, `${problems.length} problem${problems.length === 1 ? "" : "s"}.`);
+  ctx.io.out(`✓ ${count} skill${count === 1 ? "" : "s"}, no problems.\n`);
+}
