@@ -2,6 +2,7 @@
 import { chmod, lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { FileWriteError, writeFileAtomic } from "../kit/atomic-file.ts";
 import { newProfileName } from "./profile-create.ts";
 import { copyTree, exportFilter } from "./profile-tree.ts";
 import { ProfileError, profileDir } from "./profiles.ts";
@@ -11,15 +12,12 @@ export async function exportProfile(root: string, name: string, file: string): P
   const { create } = await import("tar");
   const source = profileDir(root, name);
   const staging = await mkdtemp(join(tmpdir(), "hermes-export-"));
-  const draft = `${file}.${process.pid}.tmp`;
   try {
     await copyTree(source, join(staging, name), exportFilter({ isDefault: source === root }), "skip");
-    await create({ gzip: true, file: draft, cwd: staging, portable: true }, [name]);
-    await chmod(draft, 0o600);
-    await rename(draft, file);
+    const archive = create({ gzip: true, cwd: staging, portable: true }, [name]);
+    await writeFileAtomic(file, archive, { newMode: 0o600 });
   } catch (error) {
-    await rm(draft, { force: true });
-    throw error instanceof Error && "code" in error ? new ProfileError(`Cannot write ${file}: ${error.code}`) : error;
+    throw error instanceof FileWriteError ? new ProfileError(error.message) : error;
   } finally {
     await rm(staging, { recursive: true, force: true });
   }

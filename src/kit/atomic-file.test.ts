@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { FileWriteError, writeFileAtomic } from "./atomic-file.ts";
 
 let dir: string;
@@ -40,6 +42,31 @@ test("a mode for new files leaves existing ones alone", async () => {
   await chmod(path, 0o640);
   await writeFileAtomic(path, "2", { newMode: 0o600 });
   assert.equal(await modeOf(path), 0o640);
+});
+
+test("a pipe is written to and stays a pipe", async () => {
+  const path = join(dir, "pipe");
+  await promisify(execFile)("mkfifo", [path]);
+  const [read] = await Promise.all([readFile(path, "utf8"), writeFileAtomic(path, pieces())]);
+  assert.equal(read, "one two");
+  assert.ok((await stat(path)).isFIFO());
+});
+
+async function* pieces() {
+  yield "one ";
+  yield "two";
+}
+
+test("a file made of pieces is whole or not there", async () => {
+  const path = join(dir, "in-pieces");
+  await writeFileAtomic(path, pieces());
+  assert.equal(await readFile(path, "utf8"), "one two");
+  const broken = async function* () {
+    yield "half";
+    throw new Error("no more");
+  };
+  await assert.rejects(writeFileAtomic(path, broken()), /in-pieces: no more/);
+  assert.equal(await readFile(path, "utf8"), "one two");
 });
 
 test("a symlink survives and its target is replaced", async () => {

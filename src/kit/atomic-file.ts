@@ -1,4 +1,16 @@
-import { chmod, chown, copyFile, type FileHandle, open, readlink, realpath, rename, rm, stat } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  copyFile,
+  type FileHandle,
+  open,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 export interface AtomicWriteOptions {
@@ -26,17 +38,19 @@ export class FileWriteError extends Error {
  * Replaces a file in one step: readers see the old bytes or the new ones, also after a power cut.
  *
  * - A symlink stays a symlink: its target is replaced.
+ * - A device or a pipe is written to; it has no old bytes to keep, and must not become a file.
  * - On failure the old file is untouched and the temporary one is gone.
  */
 export async function writeFileAtomic(
   path: string,
-  data: string | Uint8Array,
+  data: string | Uint8Array | AsyncIterable<string | Uint8Array>,
   options: AtomicWriteOptions = {},
 ): Promise<void> {
   let temporary: string | undefined;
   try {
     const target = await throughLinks(path);
     const old = await statOrNull(target);
+    if (old && !old.isFile()) return await writeFile(target, data);
     const mode = options.mode ?? (old ? old.mode & 0o7777 : options.newMode);
     const opened = await openTemporary(target, mode ?? 0o666, options.temporaryPrefix ?? ".");
     temporary = opened.path;

@@ -15,6 +15,9 @@ const LIMITS = {
   bytes: 25_000_000,
 };
 
+/** What helps against a file that is too much at once. An export is in order of time, so parents come first. */
+const SPLIT = "cut the file into smaller ones at line ends, as `split -l 100 FILE part-` does, and import each";
+
 const messageSchema = z.looseObject({ role: z.string().min(1), timestamp: z.number().optional() });
 const sessionSchema = z.looseObject({
   id: z.string().min(1).max(200),
@@ -42,8 +45,10 @@ export async function readImport(lines: AsyncIterable<string>): Promise<readonly
     const size = Buffer.byteLength(line);
     bytes += size;
     if (size > LIMITS.sessionBytes) refuse(`the session is larger than ${LIMITS.sessionBytes / 1_000_000} MB`);
-    if (bytes > LIMITS.bytes) refuse(`the file is larger than ${LIMITS.bytes / 1_000_000} MB`);
-    const parsed = sessionSchema.safeParse(parseJson(line));
+    if (bytes > LIMITS.bytes) refuse(`the file is larger than ${LIMITS.bytes / 1_000_000} MB (${SPLIT})`);
+    const value = parseJson(line);
+    if (value === undefined) refuse("not JSON; a file written by `hermes sessions export` is expected");
+    const parsed = sessionSchema.safeParse(value);
     if (!parsed.success) {
       const issue = parsed.error.issues[0];
       refuse(
@@ -55,8 +60,8 @@ export async function readImport(lines: AsyncIterable<string>): Promise<readonly
     if (ids.has(parsed.data.id)) refuse(`session ${parsed.data.id} appears twice`);
     ids.add(parsed.data.id);
     sessions.push(parsed.data);
-    if (sessions.length > LIMITS.sessions) refuse(`more than ${LIMITS.sessions} sessions`);
-    if (messages > LIMITS.messages) refuse(`more than ${LIMITS.messages} messages`);
+    if (sessions.length > LIMITS.sessions) refuse(`more than ${LIMITS.sessions} sessions (${SPLIT})`);
+    if (messages > LIMITS.messages) refuse(`more than ${LIMITS.messages} messages (${SPLIT})`);
   }
   return sessions;
 }

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import { findSession } from "../../sessions/resolve.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { oneLine } from "./session-table.ts";
+import { briefly } from "./session-table.ts";
 
 export async function resolveSession(store: SessionStore, text: string): Promise<string> {
   const id = await findSession(store, text);
@@ -12,7 +12,7 @@ export async function resolveSession(store: SessionStore, text: string): Promise
 }
 
 export const notFound = (text: string) =>
-  new ExitError(1, `No session fits "${oneLine(text)}" (or several begin so). \`hermes sessions list\` shows them.`);
+  new ExitError(1, `No session fits "${briefly(text)}" (or several begin so). \`hermes sessions list\` shows them.`);
 
 export async function confirm(ctx: CliContext, question: string, flags: { yes?: true }): Promise<void> {
   if (flags.yes) return;
@@ -32,6 +32,13 @@ export function printJson(ctx: CliContext, value: unknown): void {
 export function wholeNumber(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError("A whole number is expected.");
   return Number(text);
+}
+
+/** How many of something to show. */
+export function positiveNumber(text: string): number {
+  const number = wholeNumber(text);
+  if (number === 0) throw new InvalidArgumentError("A whole number of 1 or more is expected.");
+  return number;
 }
 
 /** Local midnight of a bare day; anything else as JavaScript reads it. */

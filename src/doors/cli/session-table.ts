@@ -33,10 +33,13 @@ export function sessionTable(items: readonly SessionListItem[], now: number): re
 /** The narrow source column may be full to the brim; the id must not stick to it. */
 const column = (wanted: Column, columns: readonly Column[]) => (columns.at(-1) === wanted ? " " : "");
 
-/** Control characters of stored text must not reach the terminal. */
+/** Control characters of stored text must not reach the terminal, nor what turns the direction of the text behind it. */
 export function oneLine(text: string): string {
-  return text.replace(/\s+/g, " ").replace(/[\p{Control}]/gu, "");
+  return text.replace(/\s+/g, " ").replace(/[\p{Control}\u202a-\u202e\u2066-\u2069]/gu, "");
 }
+
+/** What the user typed, as a message repeats it. */
+export const briefly = (text: string) => cutCells(oneLine(text), 60, "…");
 
 /** The same facts for machines. */
 export function sessionJson(item: SessionListItem): Record<string, unknown> {

@@ -1,8 +1,8 @@
 // `hermes sessions export` and `import`.
 import { createReadStream } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { writeFileAtomic } from "../../kit/atomic-file.ts";
 import { StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { print, reasonOf, resolveSession } from "./session-command.ts";
@@ -36,7 +36,11 @@ export async function exportTo(ctx: CliContext, file: string, flags: ExportFlags
     return;
   }
   const target = resolve(ctx.cwd, file);
-  await writePieces(target, text);
+  await writeFileAtomic(target, text, { newMode: 0o600 }).catch((error: unknown) => {
+    // What the store could not read is no fault of the target.
+    if (error instanceof Error && error.cause instanceof StoreError) throw error.cause;
+    throw new ExitError(1, reasonOf(error));
+  });
   ctx.io.err(`Exported ${count} ${count === 1 ? "session" : "sessions"} to ${target}\n`);
 }
 
@@ -54,24 +58,6 @@ function renderExport(
       yield format === "jsonl" ? `${JSON.stringify(session)}\n` : `${transcriptMarkdown(session)}\n`;
     }
   })();
-}
-
-/** Whole or not at all: written beside the target first. */
-async function writePieces(target: string, pieces: AsyncIterable<string>): Promise<void> {
-  const draft = `${target}.${process.pid}.tmp`;
-  try {
-    const handle = await open(draft, "w", 0o600);
-    try {
-      for await (const piece of pieces) await handle.write(piece);
-    } finally {
-      await handle.close();
-    }
-    await rename(draft, target);
-  } catch (error) {
-    await rm(draft, { force: true });
-    if (error instanceof StoreError) throw error;
-    throw new ExitError(1, `Cannot write ${target}: ${reasonOf(error)}`);
-  }
 }
 
 export async function importFrom(ctx: CliContext, file: string): Promise<void> {

@@ -145,6 +145,8 @@ test("search prints hits with markers; nothing found is no error", async (t) => 
   const none = await run(["search", "narwhal"]);
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /Nothing found/);
+  const long = await run(["search", "y".repeat(5000)]);
+  assert.ok(long.err.length < 100, "a long query is not repeated whole");
 });
 
 test("sessions travel through a file, and an existing one is skipped", async (t) => {

@@ -3,8 +3,8 @@ import { type Command, Option } from "commander";
 import { localMinute, relativeTime } from "../../kit/relative-time.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { notFound, print, printJson, resolveSession, wholeNumber } from "./session-command.ts";
-import { oneLine, sessionJson, sessionTable } from "./session-table.ts";
+import { notFound, positiveNumber, print, printJson, resolveSession } from "./session-command.ts";
+import { briefly, oneLine, sessionJson, sessionTable } from "./session-table.ts";
 import { EXPORT_FORMATS, type ExportFlags, exportTo, importFrom } from "./session-transfer.ts";
 import { deleteOne, optimize, type PruneFlags, prune, renameTo, repair, stats, withFilters } from "./session-upkeep.ts";
 import { transcriptText } from "./transcript.ts";
@@ -28,12 +28,12 @@ export function define(command: Command, ctx: CliContext): void {
 
   sub("list", "show recent sessions, newest first")
     .option("--source <SOURCE>", "only this source")
-    .addOption(new Option("--limit <N>", "how many").argParser(wholeNumber).default(20))
+    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
     .option("--json", "machine-readable")
     .action(act((flags: ListFlags) => list(ctx, flags)));
   sub("browse", "pick a session and resume it")
     .option("--source <SOURCE>", "only this source")
-    .addOption(new Option("--limit <N>", "how many").argParser(wholeNumber).default(500))
+    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(500))
     .action(act((flags: ListFlags) => browse(ctx, flags)));
   sub("show <session>", "show one session (id, title or beginning of an id)")
     .option("--full", "tool results whole")
@@ -42,7 +42,7 @@ export function define(command: Command, ctx: CliContext): void {
   sub("search <query...>", "search everything said and heard")
     .option("--source <SOURCE>", "only this source")
     .option("--role <ROLE>", "only this role")
-    .addOption(new Option("--limit <N>", "how many").argParser(wholeNumber).default(20))
+    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
     .addOption(new Option("--sort <ORDER>", "by time instead of by match").choices(["newest", "oldest"]))
     .option("--json", "machine-readable")
     .action(act((words: string[], flags: SearchFlags) => search(ctx, words.join(" "), flags)));
@@ -179,7 +179,7 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
   if (result.unavailable !== undefined) throw new ExitError(1, result.unavailable);
   if (result.indexRebuild) ctx.io.err(`${result.indexRebuild.note}\n`);
   if (flags.json) return printJson(ctx, result.hits.map(hitJson));
-  if (result.hits.length === 0) return ctx.io.err(`Nothing found for "${oneLine(query)}".\n`);
+  if (result.hits.length === 0) return ctx.io.err(`Nothing found for "${briefly(query)}".\n`);
   for (const hit of result.hits) {
     print(
       ctx,

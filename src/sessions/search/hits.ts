@@ -118,8 +118,9 @@ function snippetOf(core: StoreCore, found: Found, row: HitRow, terms: readonly s
 }
 
 function indexSnippet(core: StoreCore, id: number, { table, expression }: NonNullable<Found["match"]>): string | null {
+  // Numbers are bound as doubles, and FTS5 passes over a rowid that is no integer: it would show the first match of all.
   const row = core.db.get<{ snippet: string | null }>(
-    `SELECT snippet(${table}, -1, ?, ?, ?, ?) AS snippet FROM ${table} WHERE rowid = ? AND ${table} MATCH ?`,
+    `SELECT snippet(${table}, -1, ?, ?, ?, ?) AS snippet FROM ${table} WHERE rowid = CAST(? AS INTEGER) AND ${table} MATCH ?`,
     ...[MARK_START, MARK_END, CUT, SNIPPET_TOKENS, id, expression],
   );
   return row?.snippet ?? null;

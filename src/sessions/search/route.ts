@@ -4,6 +4,9 @@ import { countCodePoints } from "../../kit/code-points.ts";
 import { countCjk } from "./cjk.ts";
 import { type QueryPart, termsOf } from "./terms.ts";
 
+/** What the main index has words of. */
+const INDEXED = /[\p{L}\p{N}]/u;
+
 export type Route = "words" | "trigram" | "scan";
 
 export interface RouteFacts {
@@ -13,6 +16,7 @@ export interface RouteFacts {
 
 export function chooseRoute(parts: readonly QueryPart[], facts: RouteFacts): Route {
   const terms = termsOf(parts);
+  if (terms.some((term) => !INDEXED.test(term))) return "scan";
   if (!terms.some((term) => countCjk(term) > 0)) return "words";
   const fits = terms.every((term) => countCodePoints(term) >= 3 && (countCjk(term) === 0 || countCjk(term) >= 3));
   return facts.trigram && fits && !facts.roleFilter?.includes("tool") ? "trigram" : "scan";

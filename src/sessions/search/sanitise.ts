@@ -10,7 +10,8 @@ const HELD_TOKEN = /^\ue000\d+\ue001\*?$/;
 const JOINED = new RegExp(`^${WORD}+(?:[._-]${WORD}+)+$`, "u");
 /** FTS5 takes ASCII letters, digits, `_` and everything beyond ASCII without quotes. */
 const BARE = /^[A-Za-z0-9_\u0080-\u{10ffff}]+$/u;
-const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
+/** Emoji are no words to the index, but people look for them. */
+const SEARCHABLE = /[\p{L}\p{N}\p{Extended_Pictographic}]/u;
 const OPERATOR_AT_EDGE = /^\s*(?:AND|OR|NOT)(?=\s|$)|(?:^|(?<=\s))(?:AND|OR|NOT)\s*$/i;
 
 /** Empty when nothing searchable is left. */
@@ -50,7 +51,7 @@ function quoteToken(token: string): string {
       .join(" ");
   const prefix = token.endsWith("*");
   const word = prefix ? token.slice(0, -1) : token;
-  if (!LETTER_OR_DIGIT.test(word)) return "";
+  if (!SEARCHABLE.test(word)) return "";
   if (BARE.test(word) && !JOINED.test(word)) return token;
   return `"${word}"${prefix ? "*" : ""}`;
 }

@@ -25,6 +25,7 @@ test("text that needs quoting finds its rows", async (t) => {
     "TODO: fix the build",
     "修改youer服务端",
     "C# and C",
+    "lift-off 👩‍🚀",
   ];
   await store.append("s", rows.map(user));
   const cases: readonly (readonly [query: string, expected: readonly string[]])[] = [
@@ -42,10 +43,24 @@ test("text that needs quoting finds its rows", async (t) => {
     ["改 NOT 部署", ["修改youer服务端"]],
     ["部署 OR 修改", ["修改youer服务端"]],
     ["部署 修改", []],
+    ["👩‍🚀", ["lift-off 👩‍🚀"]],
+    ["🚀 lift", ["lift-off 👩‍🚀"]],
     ["a AND AND b", []],
     ["***", []],
   ];
   for (const [query, expected] of cases) assert.deepEqual(await contents(store, query), expected, query);
+});
+
+test("every hit shows its own text, in every order", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "s" });
+  await store.append("s", ["walrus one", "walrus two", "walrus three"].map(user));
+  for (const sort of [undefined, "newest", "oldest"] as const) {
+    const { hits } = await store.search("walrus", sort ? { sort } : {});
+    const all = new Map((await store.load("s")).map((message) => [message.id, message.content]));
+    for (const hit of hits) assert.equal(hit.snippet, String(all.get(hit.id)).replace("walrus", ">>>walrus<<<"));
+    assert.equal(hits.length, 3);
+  }
 });
 
 test("a hit names its session and shows its neighbours, with the found words marked", async (t) => {
