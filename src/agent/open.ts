@@ -14,6 +14,7 @@ import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
 import { promptSource } from "./open-prompt.ts";
+import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
@@ -122,6 +123,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     toolPorts: {
       env: (name) => home.env(name),
       redactFile: (text, path) => home.redact.forFile(text, path),
+      skills: openAgentSkills(home, clock),
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),

@@ -136,7 +136,7 @@ export interface AgentPorts {
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
-  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots">;
+  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills">;
 }
 
 /** Where others look into a call. A hook that throws is logged and ignored. */

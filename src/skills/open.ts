@@ -1,14 +1,10 @@
 // The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsPlace`.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
-import { listSkills } from "./list.ts";
-import { manageSkill } from "./manage/manage.ts";
 import type { GuardScan, ManageRequest } from "./manage/request.ts";
 import type { InlineShell } from "./preprocess.ts";
 import type { SkillsPlace } from "./roots.ts";
 import type { SkillResult, SkillRun } from "./run.ts";
-import { flushUsage } from "./usage.ts";
-import { viewSkill } from "./view.ts";
 import { ViewMemory } from "./view-memory.ts";
 
 export interface SkillsOptions {
@@ -56,11 +52,24 @@ export function openSkills(options: SkillsOptions): AgentSkills {
   };
   return {
     place,
-    list: (request, run) => listSkills(place, { ...request, platform: run.platform }),
-    view: (request, run) => viewSkill(request, place, run, ports),
-    manage: (request, run) => manageSkill({ request, place, run, ports: { views, scan: guardScan } }),
+    // Loaded on first use: most conversations need one of the three, many none.
+    async list(request, run) {
+      const { listSkills } = await import("./list.ts");
+      return listSkills(place, { ...request, platform: run.platform });
+    },
+    async view(request, run) {
+      const { viewSkill } = await import("./view.ts");
+      return viewSkill(request, place, run, ports);
+    },
+    async manage(request, run) {
+      const { manageSkill } = await import("./manage/manage.ts");
+      return manageSkill({ request, place, run, ports: { views, scan: guardScan } });
+    },
     forgetViews: () => views.forget(),
-    flush: () => flushUsage(place),
+    async flush() {
+      const { flushUsage } = await import("./usage.ts");
+      await flushUsage(place);
+    },
   };
 }
 
