@@ -206,6 +206,44 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     assert.equal(await screen.exitCode(), 0);
   });
 
+  test("keys: several lines, history, search, a shadow, the user's editor", async () => {
+    await using at = await home();
+    await writeFile(at.at("editor.sh"), '#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1"\n', { mode: 0o755 });
+    await using screen = await TerminalScreen.start([], { home: at, env: { EDITOR: at.at("editor.sh") } });
+    // The first frame is enough to type; the conversation may still be opening.
+    await screen.waitFor("❯");
+    await screen.type("typed before it is ready\\");
+    await screen.press("Enter");
+    await screen.type("second line");
+    await screen.press("C-j");
+    await screen.type("third line");
+    await screen.waitFor(/❯ typed before it is ready\n {2}second line\n {2}third line/);
+    await screen.press("Enter");
+    await screen.waitFor(/^ok$/m);
+    assert.equal(newest(server.last).text, "typed before it is ready\nsecond line\nthird line");
+
+    await screen.say("what about herons");
+    await screen.waitFor(/herons[\s\S]*^ok$/m);
+    await screen.type("draft");
+    await screen.press("Up");
+    await screen.waitFor(/❯ what about herons *\n─/, { history: false });
+    await screen.press("Down");
+    await screen.waitFor(/❯ draft *\n─/, { history: false });
+    await screen.press("C-g");
+    await screen.waitFor(/❯ draft and more *\n─/, { history: false });
+    await screen.press("C-c");
+    await screen.type("what ab");
+    await screen.waitFor(/❯ what about herons *\n─/, { history: false });
+    await screen.press("C-c", "C-r");
+    await screen.waitFor("1. what about herons", { history: false });
+    await screen.type("second");
+    await screen.waitFor("filter: second", { history: false });
+    await screen.press("Enter");
+    await screen.waitFor(/❯ typed before it is ready\n {2}second line/, { history: false });
+    await screen.press("C-c", "C-d");
+    assert.equal(await screen.exitCode(), 0);
+  });
+
   test("a paste of 200 lines is short on the screen and whole for the model; a resize leaves no ghosts", async () => {
     await using at = await home();
     await using screen = await open(at);

@@ -23,6 +23,7 @@ import { watchProcess } from "./process-watch.ts";
 import { ProjectFiles } from "./project-files.ts";
 import { Questions } from "./questions.ts";
 import { ScreenTerminal } from "./screen-terminal.ts";
+import { forgetScrolledLines } from "./scrollback.ts";
 import { Status } from "./status.ts";
 import { suspend } from "./suspend.ts";
 import { resetTerminal } from "./terminal-reset.ts";
@@ -134,8 +135,8 @@ class Screen {
 
   #layOut(): void {
     const queue: Component = { render: (width) => this.#queueLines(width), invalidate: () => undefined };
+    this.#transcript.view.addChild(this.#header);
     for (const part of [
-      this.#header,
       this.#transcript.view,
       this.#activity,
       this.#questions.area,
@@ -228,6 +229,8 @@ class Screen {
     if (event.type === "ask") this.#questions.ask(event.request);
     this.#transcript.show(event);
     if (event.type === "tool_end") this.#hint("tool_progress_prompt");
+    if (event.type === "tool_end" || event.type === "done")
+      forgetScrolledLines(this.#tui, this.#transcript.view.children);
     if (event.type === "done" && this.#request.home.config().display.bell_on_complete)
       this.#tui.terminal.write("\u0007");
     this.#refresh();

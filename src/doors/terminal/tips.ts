@@ -20,7 +20,7 @@ export const TIPS: readonly string[] = [
   "/reasoning show opens the model's thinking; /reasoning high makes it think harder.",
   "/yolo runs dangerous commands without asking, in this conversation only.",
   "quick_commands in config.yaml makes slash commands of your own.",
-  'A question can come from a pipe: git diff | hermes -q - "what changed?"',
+  "A question can come from a pipe: cat question.txt | hermes -z -",
   "Ctrl+C stops the agent; twice on an empty line it leaves.",
 ];
 

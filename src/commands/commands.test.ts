@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { commandRig } from "../../test/support/command-rig.ts";
+
+const QUICK = `quick_commands:
+  greet: {type: exec, command: "echo hello $((1+1))"}
+  fail: {type: exec, command: "echo oops >&2; exit 3"}
+  fresh: {type: alias, target: /new now}
+  loop: {type: alias, target: /loop}
+  ask: {type: alias, target: /queue what about}
+  broken: {type: nonsense}
+  help: {type: exec, command: "echo not me"}
+`;
+
+test("a new conversation is confirmed, unless told otherwise or nothing is lost", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/new");
+  assert.equal(rig.text(), "switched to new");
+  await rig.chat("hello");
+  await rig.type("/new");
+  assert.equal(rig.text(), "asked: Start a new conversation?\nNothing changed.");
+  await rig.type("/new not now please");
+  assert.match(rig.text(), /^asked/);
+  rig.answers.push("once");
+  await rig.type("/reset My Session");
+  assert.match(rig.text(), /switched to new \(My Session\)/);
+  await rig.chat("hello");
+  await rig.type("/new NOW Other");
+  assert.equal(rig.text(), "switched to new (Other)");
+  await rig.chat("hello");
+  rig.answers.push("always");
+  await rig.type("/clear");
+  assert.match(rig.text(), /asked[\s\S]*cleared[\s\S]*switched to new/);
+  await rig.chat("hello");
+  await rig.type("/new");
+  assert.equal(rig.text(), "switched to new", "always means always");
+});
+
+test("what was said is taken back, sent again, branched and resumed", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/undo");
+  await rig.type("/retry");
+  assert.equal(rig.text(), "There is nothing to take back yet.\nThere is nothing to send again yet.");
+  await rig.chat("first");
+  await rig.chat("second");
+  await rig.type("/title Talk");
+  rig.text();
+  rig.answers.push("once");
+  await rig.type("/undo");
+  assert.match(rig.text(), /One message taken back[\s\S]*input: second/);
+  assert.equal((await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length, 2);
+  await rig.type("/retry");
+  assert.equal(rig.text(), "submitted: first");
+  await rig.chat("again");
+  await rig.type("/undo x");
+  assert.match(rig.text(), /takes a number of messages, not "x"/);
+
+  const parent = rig.ctx.conversation.agent.sessionId;
+  await rig.type("/branch");
+  assert.match(rig.text(), /This is a branch of Talk, called Talk #2/);
+  const branch = await rig.ctx.store.get(rig.ctx.conversation.agent.sessionId);
+  assert.equal(branch?.parentSessionId, parent);
+  assert.equal((await rig.ctx.store.get(parent))?.endReason, "branched");
+  await rig.chat("in the branch");
+  await rig.type("/resume Talk");
+  assert.match(rig.text(), /That is this conversation|switched to/);
+  await rig.type("/resume nowhere");
+  assert.match(rig.text(), /No conversation has the id or title "nowhere"/);
+});
+
+test("numbers refer to the last list", async (t) => {
+  const rig = await commandRig(t);
+  for (const title of ["One", "Two"]) {
+    await rig.chat("hello");
+    await rig.type(`/title ${title}`);
+    await rig.type("/new now");
+  }
+  rig.text();
+  rig.ctx.lastListed = (await rig.ctx.store.list({ orderByLastActive: true, minMessageCount: 1 })).toSorted((a, b) =>
+    String(a.title) < String(b.title) ? -1 : 1,
+  );
+  await rig.type("/resume 1");
+  assert.equal(await rig.ctx.conversation.title(), "One");
+});
+
+test("texts reach the agent the way that was asked for", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/queue later");
+  await rig.type("/q");
+  await rig.type("/steer left");
+  assert.equal(rig.text(), "queued: later\nNothing waits. /queue <prompt> adds something.\nsubmitted: left");
+  await rig.type("/stop");
+  assert.equal(rig.text(), "Nothing is running.");
+});
+
+test("a running turn keeps out what would change it", async (t) => {
+  const rig = await commandRig(t);
+  rig.busy = true;
+  for (const command of ["/model x", "/undo", "/retry", "/branch", "/resume x", "/clear", "/reload"]) {
+    await rig.type(command);
+    assert.match(rig.text(), /has to wait until the running turn is over/, command);
+  }
+  for (const command of ["/status", "/help", "/usage", "/title", "/verbose", "/busy", "/profile", "/version"]) {
+    await rig.type(command);
+    assert.doesNotMatch(rig.text(), /has to wait/, command);
+  }
+  await rig.type("/new");
+  assert.match(rig.text(), /^interrupted\n/);
+});
+
+test("settings are shown and changed", async (t) => {
+  const rig = await commandRig(t);
+  const display = () => rig.ctx.home.config().display;
+  await rig.type("/verbose");
+  await rig.type("/verbose new");
+  assert.equal(rig.text(), "Tool feed: verbose\nTool feed: new");
+  await rig.type("/busy steer");
+  assert.equal(display().busy_input_mode, "steer");
+  await rig.type("/busy sideways");
+  assert.match(rig.text(), /"sideways" is none of interrupt, queue, steer/);
+  await rig.type("/reasoning show");
+  assert.equal(display().show_reasoning, true);
+  await rig.type("/reasoning high");
+  assert.deepEqual(rig.ctx.conversation.agent.model.reasoning, { enabled: true, effort: "high" });
+  rig.text();
+  await rig.type("/reasoning");
+  assert.equal(rig.text(), "Reasoning: high; shown.");
+  await rig.type("/yolo");
+  assert.equal(rig.ctx.conversation.yolo, true);
+  rig.text();
+  await rig.type("/config");
+  assert.match(rig.text(), /config\.yaml[\s\S]*busy_input_mode: steer/);
+});
+
+test("a model that cannot be had leaves the old one", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/model x --provider nowhere");
+  assert.match(rig.text(), /warning: .*Still using demo/s);
+});
+
+test("toolsets are listed and switched for the next conversation", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/tools");
+  assert.match(rig.text(), /tools in this conversation[\s\S]*terminal {2,}process, terminal/);
+  await rig.type("/tools disable todo");
+  assert.match(rig.text(), /todo switched off\. .*\/new/);
+  await rig.type("/toolsets");
+  assert.match(rig.text(), /✗ todo/);
+  await rig.type("/tools enable nothing-like-this");
+  assert.match(rig.text(), /Unknown toolset/);
+  await rig.type("/tools frobnicate");
+  assert.match(rig.text(), /knows list, enable and disable/);
+});
+
+test("the conversation is shown, saved, copied and summed up", async (t) => {
+  const rig = await commandRig(t);
+  for (const command of ["/history", "/save", "/copy", "/usage"]) await rig.type(command);
+  assert.equal(
+    rig.text(),
+    "Nothing has been said yet.\nNothing has been said yet.\nThere is no answer to copy yet.\nNothing has been sent to a model yet.",
+  );
+  const answer = await rig.chat("list the files here");
+  await rig.type("/history");
+  assert.match(rig.text(), /^1\. You: list the files here\n/);
+  await rig.type("/copy");
+  assert.equal(rig.text(), `copied: ${answer}\nCopied ${[...answer].length} characters somehow.`);
+  await rig.type("/status");
+  assert.match(
+    rig.text(),
+    /Session recap — [\s\S]*Recent: 1 user turn\(s\)[\s\S]*Tools used: terminal×1[\s\S]*Last ask: list the files/,
+  );
+  await rig.type("/usage");
+  assert.match(rig.text(), /API calls: +2[\s\S]*main +2/);
+  await rig.type("/save");
+  const folder = join(rig.ctx.home.paths.sessionsDir, "saved");
+  const [file] = await readdir(folder);
+  const saved = JSON.parse(await readFile(join(folder, file ?? ""), "utf8"));
+  assert.equal(saved.messages[0].content, "list the files here");
+  assert.deepEqual(Object.keys(saved), ["model", "session_id", "session_start", "messages"]);
+});
+
+test("the user's own commands run, stand for others, and never hide a built-in one", async (t) => {
+  const rig = await commandRig(t, { "config.yaml": QUICK });
+  const cases: [string, RegExp][] = [
+    ["/greet", /^hello 2$/],
+    ["/fail", /^oops$/],
+    ["/fresh", /^switched to new$/],
+    ["/loop", /leads back to itself/],
+    ["/ask this", /^queued: what about this$/],
+    ["/broken", /quick_commands\.broken in config\.yaml needs/],
+    ["/help", /^the help$/],
+    ["/gre", /^hello 2$/],
+  ];
+  for (const [typed, expected] of cases) {
+    await rig.type(typed);
+    assert.match(rig.text(), expected, typed);
+  }
+});
+
+test("what is no command goes to the model; what looks like one does not", async (t) => {
+  const rig = await commandRig(t);
+  for (const text of ["hello", "/usr/bin/env is what?", "//x", "say /help"])
+    assert.equal(await rig.type(text), false, text);
+  assert.equal(await rig.type("/hlep"), true);
+  assert.match(rig.text(), /Unknown command \/hlep\. Did you mean \/help/);
+  assert.equal(await rig.type("/re"), true);
+  assert.match(rig.text(), /\/re could be \/reset, \/retry/);
+});
+
+test("leaving can delete the conversation, after a question", async (t) => {
+  const rig = await commandRig(t);
+  await rig.chat("hello");
+  await rig.type("/quit --delete");
+  assert.match(rig.text(), /asked: Delete this conversation and leave\?\nNothing changed\./);
+  await rig.type("/quit --delete --yes");
+  await rig.type("/exit");
+  await rig.type("/quit soon");
+  assert.match(rig.text(), /^quit and delete\nquit\nwarning: \/quit knows only --delete/);
+});

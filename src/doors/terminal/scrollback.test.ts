@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Terminal, TuiMainScreen } from "@earendil-works/pi-tui";
+import { Lines } from "./blocks.ts";
+import { forgetScrolledLines } from "./scrollback.ts";
+
+/** A terminal that only listens. */
+function silentTerminal() {
+  const written: string[] = [];
+  const terminal = {
+    columns: 80,
+    rows: 24,
+    write: (data: string) => void written.push(data),
+    start: () => undefined,
+    stop: () => undefined,
+    hideCursor: () => undefined,
+    showCursor: () => undefined,
+  } as unknown as Terminal; // all that a renderer without input asks of it
+  return { terminal, take: () => written.splice(0).join("") };
+}
+
+test("old lines are forgotten without a redraw, and what follows is drawn in place", () => {
+  const { terminal, take } = silentTerminal();
+  const tui = new TuiMainScreen(terminal);
+  const blocks = Array.from({ length: 4000 }, (_, i) => new Lines(`line ${i}`));
+  tui.addChild({
+    render: (width) => blocks.flatMap((block) => block.render(width)),
+    invalidate: () => undefined,
+  });
+  let status = "status 1";
+  tui.addChild({ render: () => [status], invalidate: () => undefined });
+  tui.renderNow();
+  take();
+
+  forgetScrolledLines(tui, blocks);
+  assert.equal(blocks.length, 1500);
+  assert.equal(take().includes("\u001b[2J"), false, "nothing is cleared");
+  status = "status 2";
+  blocks.push(new Lines("a new line"));
+  tui.renderNow();
+  const drawn = take();
+  assert.ok(drawn.includes("a new line") && drawn.includes("status 2"));
+  assert.ok(!drawn.includes("\u001b[2J") && !drawn.includes("line 3990"), "only what changed is drawn");
+
+  forgetScrolledLines(tui, blocks);
+  assert.equal(blocks.length, 1501, "few lines are left alone");
+});

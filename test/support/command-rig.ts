@@ -1,0 +1,125 @@
+// Slash commands over a real home, a real store and the model that needs no network; only the surface is the test's own.
+import type { TestContext } from "node:test";
+import { openAgent } from "../../src/agent/open.ts";
+import { builtinCommands } from "../../src/commands/builtin.ts";
+import type { CommandContext } from "../../src/commands/context.ts";
+import { dispatchTyped } from "../../src/commands/dispatch.ts";
+import { openHome } from "../../src/home/open.ts";
+import { systemClock } from "../../src/kit/clock.ts";
+import { openSessionStore } from "../../src/sessions/open.ts";
+import { tempHome } from "./temp-home.ts";
+
+export interface CommandRig {
+  readonly ctx: CommandContext;
+  /** Everything that was shown, submitted or put into the input, in order. */
+  readonly heard: string[];
+  /** What the surface answers to the next questions. */
+  readonly answers: ("once" | "always" | "cancel")[];
+  busy: boolean;
+  /** Types a line; false = it belongs to the model. */
+  type(text: string): Promise<boolean>;
+  /** One whole turn. */
+  chat(text: string): Promise<string>;
+  text(): string;
+}
+
+export async function commandRig(t: TestContext, files: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
+  const temp = await tempHome(files);
+  const home = await openHome({
+    argv: [],
+    env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
+    osHome: temp.osHome,
+    cwd: temp.project,
+  });
+  const store = await openSessionStore({
+    path: home.paths.stateDb,
+    journalMode: "auto",
+    log: home.log,
+    clock: systemClock,
+  });
+  const wish = {
+    home,
+    clock: systemClock,
+    store: async () => store,
+    cwd: temp.project,
+    platform: "cli",
+    source: "cli",
+    interactive: true,
+  };
+  let conversation = await openAgent(wish);
+  const heard: string[] = [];
+  const answers: CommandRig["answers"] = [];
+  const switchTo = async (name: string | undefined, title?: string) => {
+    const next = await openAgent({ ...wish, ...(name === undefined ? {} : { resume: { name } }) });
+    await conversation.close(name === undefined ? "new_session" : "resumed_other");
+    conversation = next;
+    if (title) await next.setTitle(title);
+    heard.push(`switched to ${name ?? "new"}${title ? ` (${title})` : ""}`);
+  };
+  const ctx: CommandContext = {
+    home,
+    store,
+    clock: systemClock,
+    cwd: temp.project,
+    platform: "cli",
+    get conversation() {
+      return conversation;
+    },
+    get busy() {
+      return rig.busy;
+    },
+    waiting: [],
+    lastListed: [],
+    now: () => systemClock.now() / 1000,
+    say: (text) => void heard.push(text),
+    warn: (text) => void heard.push(`warning: ${text}`),
+    submit: (text) => void heard.push(`submitted: ${text}`),
+    queue: (text) => void heard.push(`queued: ${text}`),
+    offerInput: (text) => void heard.push(`input: ${text}`),
+    pick: async (title, items) => {
+      heard.push(`${title}: ${items.map((item) => item.label).join(" | ")}`);
+      return items[0]?.value ?? null;
+    },
+    confirm: async (title) => {
+      heard.push(`asked: ${title}`);
+      return answers.shift() ?? "cancel";
+    },
+    startSession: ({ title }) => switchTo(undefined, title),
+    resumeSession: (id) => switchTo(id),
+    commands: () => "the help",
+    quit: ({ deleteSession }) => void heard.push(`quit${deleteSession ? " and delete" : ""}`),
+    terminal: {
+      clearScreen: () => void heard.push("cleared"),
+      redraw: () => void heard.push("redrawn"),
+      copy: async (text) => {
+        heard.push(`copied: ${text}`);
+        return "somehow";
+      },
+      compose: async () => void heard.push("composed"),
+      toggleStatusLine: () => true,
+    },
+  };
+  const rig: CommandRig = {
+    ctx,
+    heard,
+    answers,
+    busy: false,
+    type: (text) =>
+      dispatchTyped(text, builtinCommands(), ctx, {
+        kind: "terminal",
+        interrupt: async () => {
+          heard.push("interrupted");
+          rig.busy = false;
+        },
+      }),
+    chat: (text) => conversation.agent.chat(text),
+    text: () => heard.splice(0).join("\n"),
+  };
+  t.after(async () => {
+    await conversation.close("cli_close");
+    await store.close();
+    await home.close();
+    await temp[Symbol.asyncDispose]();
+  });
+  return rig;
+}
