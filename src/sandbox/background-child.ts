@@ -1,48 +1,60 @@
 // Children that outlive the call that started them: on pipes, or on a pseudo-terminal where the optional package is there.
 import type { BackgroundChild } from "./environment.ts";
+import type { PlacedShell } from "./place.ts";
 import { descendantsOf, signalTree } from "./process-tree.ts";
-import { type ShellProcess, type ShellStart, settledWithin, startShell } from "./shell-process.ts";
+import { settledWithin } from "./shell-process.ts";
 
 const TERMINATE_MS = 2000;
 const COLUMNS = 120;
 const ROWS = 30;
 
-export type BackgroundStart = Pick<ShellStart, "shell" | "args" | "env" | "pipe">;
-
-export async function startOnPipes(start: BackgroundStart, note?: string): Promise<BackgroundChild> {
+/** `start` is handed who wants the output. */
+export async function startOnPipes(
+  start: (onBytes: (bytes: Uint8Array) => void) => Promise<PlacedShell>,
+): Promise<BackgroundChild> {
   const output = listeners();
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const onBytes = (bytes: Uint8Array) => output.emit(decoder.decode(bytes, { stream: true }));
-  const shell = await startShell({ ...start, stdin: "open", onBytes });
+  const shell = await start((bytes) => output.emit(decoder.decode(bytes, { stream: true })));
   return {
     pid: shell.pid,
-    ...(note ? { note } : {}),
     onOutput: output.add,
     exited: shell.finished,
     write: (data) => writeTo(shell, data),
     closeInput: () => void shell.stdin?.end(),
-    kill: () => killTree(shell.pid, shell.finished),
+    kill: () => shell.end("tree", TERMINATE_MS),
   };
 }
 
+export interface TerminalStart {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** What of the output is the child's own. */
+  readonly filter?: (text: string) => string;
+  /** How to end it when ending the program's family is not the way. */
+  readonly end?: (pid: number, exited: Promise<number>, graceMs: number) => Promise<void>;
+  /** What the program's exit code says about the child's. */
+  readonly exitCode?: (code: number) => number;
+}
+
 /** Null when this machine has no pseudo-terminals to offer. */
-export async function startOnTerminal(start: BackgroundStart): Promise<BackgroundChild | null> {
+export async function startOnTerminal(start: TerminalStart): Promise<BackgroundChild | null> {
   const pty = await loadPty();
   if (!pty) return null;
   const output = listeners();
-  const child = pty.spawn(start.shell, [...start.args], {
+  const child = pty.spawn(start.program, [...start.args], {
     name: "xterm-256color",
     cols: COLUMNS,
     rows: ROWS,
     cwd: "/",
     env: { ...start.env },
   });
-  child.onData(output.emit);
+  child.onData((text) => output.emit(start.filter ? start.filter(text) : text));
   let open = true;
   const exited = new Promise<number>((resolve) => {
     child.onExit(({ exitCode, signal }) => {
       open = false;
-      resolve(signal ? -signal : exitCode);
+      resolve(signal ? -signal : (start.exitCode?.(exitCode) ?? exitCode));
     });
   });
   const write = (data: string) => {
@@ -59,7 +71,7 @@ export async function startOnTerminal(start: BackgroundStart): Promise<Backgroun
     },
     // A terminal has no end of file; this character is how a person types one.
     closeInput: () => write("\x04"),
-    kill: () => killTree(child.pid, exited),
+    kill: () => (start.end ? start.end(child.pid, exited, TERMINATE_MS) : killTree(child.pid, exited)),
   };
 }
 
@@ -72,17 +84,16 @@ async function loadPty() {
 }
 
 /** The whole family: SIGTERM, two seconds, SIGKILL. */
-export async function killTree(pid: number, ended: Promise<unknown>): Promise<void> {
+export async function killTree(pid: number, ended: Promise<unknown>, graceMs = TERMINATE_MS): Promise<void> {
   const family = await descendantsOf(pid);
   signalTree(pid, family, "SIGTERM");
-  await settledWithin(ended, TERMINATE_MS);
+  await settledWithin(ended, graceMs);
   signalTree(pid, family, "SIGKILL");
-  await settledWithin(ended, TERMINATE_MS);
+  await settledWithin(ended, graceMs);
 }
 
-function writeTo(shell: ShellProcess, data: string): Promise<number> {
+function writeTo({ stdin }: PlacedShell, data: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const stdin = shell.stdin;
     if (!stdin?.writable) {
       reject(new Error("the process's input is closed"));
       return;

@@ -45,11 +45,39 @@ export interface Environment {
   readonly home: string;
   /** Container-like: the host cannot be harmed from inside. */
   readonly isolated: boolean;
+  /** Where files are not simply this machine's own: the way to them. */
+  readonly files?: EnvironmentFiles;
   execute(command: string, options: ExecuteOptions): Promise<ExecuteResult>;
   setCwd(path: string): void;
   /** Starts a long-lived child in the environment. */
   spawn(command: string, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild>;
   cleanup(): Promise<void>;
+}
+
+/**
+ * Files as the commands of an environment see them. Paths are absolute.
+ *
+ * - `facts` follows links and gives null when nothing is there; everything else rejects with an error whose `code` is the system's.
+ * - `write` replaces the file in one step and keeps links and modes. Data arrives whole or not at all.
+ */
+export interface EnvironmentFiles {
+  facts(path: string): Promise<{
+    readonly type: "file" | "directory" | "other";
+    readonly size: number;
+    readonly mtimeMs: number;
+    /** Differs whenever the content may differ. */
+    readonly version: string;
+  } | null>;
+  /** Where the path leads through all links, also when nothing is there yet. */
+  resolve(path: string): Promise<string>;
+  chunks(path: string, signal?: AbortSignal): AsyncIterable<Buffer>;
+  read(path: string): Promise<Buffer>;
+  write(path: string, data: string): Promise<void>;
+  /** Makes the directory and its parents; false when it was there. */
+  makeDirectory(path: string): Promise<boolean>;
+  list(path: string): Promise<string[]>;
+  remove(path: string): Promise<void>;
+  move(from: string, to: string): Promise<void>;
 }
 
 /** A child that outlives the call that started it. */

@@ -7,7 +7,7 @@ import { signalTree } from "./process-tree.ts";
 const DRAIN_MS = 300;
 
 export interface ShellStart {
-  readonly shell: string;
+  readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { readonly text: string } | "open" | "none";
@@ -37,7 +37,7 @@ function endRunning(): void {
 
 export async function startShell(start: ShellStart): Promise<ShellProcess> {
   const output = start.pipe?.writeEnd ?? "pipe";
-  const child = spawn(start.shell, start.args, {
+  const child = spawn(start.program, start.args, {
     cwd: process.platform === "win32" ? undefined : "/",
     env: start.env,
     stdio: [start.stdin === "none" ? "ignore" : "pipe", output, output],
@@ -49,7 +49,7 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   });
   const started = new Promise<void>((resolve, reject) => {
     child.on("spawn", resolve);
-    child.on("error", (error) => reject(new Error(`${start.shell} could not be started: ${error.message}`)));
+    child.on("error", (error) => reject(new Error(`${start.program} could not be started: ${error.message}`)));
   });
   const reader = readOutput(child, start);
   try {

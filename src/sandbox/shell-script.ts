@@ -8,6 +8,7 @@ const NOT_CARRIED = "HERMES_SESSION_ID PWD SHLVL _";
 export interface SnapshotInit {
   readonly snapshot: string;
   readonly sources: readonly string[];
+  /** Directories that come first; empty: PATH stays as the start files leave it. */
   readonly path: string;
   /** Names that may stay although they are on the secret list. */
   readonly forced: readonly string[];
@@ -23,33 +24,49 @@ ${saveFunction(snapshot)}
 __hermes_end() {
   set +eu
   local IFS=: d n
-  # The directories we were started with come first, as in the user's own shell; start files may add to them.
-  local merged=${quote(path)}
-  for d in $PATH; do case ":$merged:" in *":$d:"*) ;; *) merged="$merged:$d" ;; esac; done
-  export PATH=$merged
+${path === "" ? "" : mergePath(path)}
   IFS=$'\\n'
   for n in $(compgen -e); do case $n in ${kept}${secrets}) unset "$n" ;; esac; done
   __hermes_save
+  [ -r ${quote(snapshot)} ] && exit 0
+  exit 1
 }
 trap __hermes_end EXIT
 ${sources.map((file) => `[ -r ${quote(file)} ] && . ${quote(file)}`).join("\n")}
 true`;
 }
 
+// The directories we were started with come first, as in the user's own shell; start files may add to them.
+const mergePath = (path: string) => `  local merged=${quote(path)}
+  for d in $PATH; do case ":$merged:" in *":$d:"*) ;; *) merged="$merged:$d" ;; esac; done
+  export PATH=$merged`;
+
 export interface CommandScript {
   readonly command: string;
   /** The command stands in this file instead; for commands too long for an argument. */
-  readonly commandFile?: string;
+  readonly commandFile?: string | undefined;
   readonly cwd: string;
+  readonly sessionId?: string | undefined;
+  /** Frames the directory the shell ended up in; nothing between two of them: it could not go to `cwd`. */
+  readonly marker: string;
   readonly snapshot: string | null;
   /** Write the state back and say where the shell ended up. */
-  readonly carry: { readonly save: boolean; readonly marker: string } | null;
+  readonly carry: { readonly save: boolean } | null;
 }
 
-export function commandScript({ command, commandFile, cwd, snapshot, carry }: CommandScript): string {
+export function commandScript({
+  command,
+  commandFile,
+  cwd,
+  sessionId,
+  marker,
+  snapshot,
+  carry,
+}: CommandScript): string {
   const run = commandFile ? runFile(quote(commandFile)) : `eval ${quote(command)}`;
-  const lines = ["exec 2>&1", `builtin cd -- ${quote(cwd)} || exit 126`];
+  const lines = ["exec 2>&1", goTo(cwd, marker, "builtin ")];
   if (snapshot) lines.push(`[ -r ${quote(snapshot)} ] && . ${quote(snapshot)} >/dev/null 2>&1`);
+  lines.push(...exportSession(sessionId));
   if (!carry) return [...lines, run].join("\n");
   return [
     ...lines,
@@ -59,7 +76,7 @@ export function commandScript({ command, commandFile, cwd, snapshot, carry }: Co
   __hermes_done=1
   set +eu
   __hermes_save
-  builtin printf '\\n%s%s%s\\n' ${carry.marker} "$PWD" ${carry.marker}
+  builtin printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}
 }`,
     // Also reached through \`exit\` inside the command.
     "trap __hermes_end EXIT",
@@ -70,12 +87,33 @@ export function commandScript({ command, commandFile, cwd, snapshot, carry }: Co
   ].join("\n");
 }
 
+const goTo = (cwd: string, marker: string, builtin = "") =>
+  `${builtin}cd -- ${quote(cwd)} 2>/dev/null || { printf '\\n%s%s\\n' ${marker} ${marker}; exit 126; }`;
+
+const exportSession = (id: string | undefined) => (id ? [`export HERMES_SESSION_ID=${quote(id)}`] : []);
+
+/** Prints the directory itself, or its nearest ancestor that a command can go to. */
+export function nearestDirectoryScript(wished: string): string {
+  return `d=${quote(wished)}
+until cd -- "$d" 2>/dev/null; do
+  case $d in */*) d=\${d%/*} ;; *) d= ;; esac
+  [ -n "$d" ] || { cd /; d=/; break; }
+done
+printf %s "$d"`;
+}
+
 const runFile = (file: string) => `__hermes_command=$(<${file}); command rm -f -- ${file}; eval "$__hermes_command"`;
 
-/** For machines without bash: nothing is carried but the directory. */
-export function posixScript({ command, cwd, marker }: { command: string; cwd: string; marker: string | null }): string {
-  const lines = ["exec 2>&1", `cd -- ${quote(cwd)} || exit 126`, `eval ${quote(command)}`];
-  if (!marker) return lines.join("\n");
+/** For places without bash: nothing is carried but the directory. */
+export function posixScript({
+  command,
+  cwd,
+  sessionId,
+  marker,
+  tellCwd,
+}: Pick<CommandScript, "command" | "cwd" | "sessionId" | "marker"> & { tellCwd: boolean }): string {
+  const lines = ["exec 2>&1", goTo(cwd, marker), ...exportSession(sessionId), `eval ${quote(command)}`];
+  if (!tellCwd) return lines.join("\n");
   return [...lines, "__hermes_code=$?", `printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}`, "exit $__hermes_code"].join(
     "\n",
   );

@@ -1,0 +1,279 @@
+// The environment over any place: one fresh shell per call, state in a snapshot, the directory in a marker, limits on time and output.
+import { randomBytes } from "node:crypto";
+import { posix } from "node:path";
+import { startOnPipes } from "./background-child.ts";
+import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
+import { type KeptOutput, OutputBuffer } from "./output-buffer.ts";
+import type { Place, ShellRun } from "./place.ts";
+import { quote } from "./quote.ts";
+import {
+  commandScript,
+  initScript,
+  MarkerFilter,
+  nearestDirectoryScript,
+  posixScript,
+  takeMarker,
+} from "./shell-script.ts";
+
+const INIT_MS = 30_000;
+const ERRAND_MS = 30_000;
+const TERMINATE_MS = 1000;
+/** Kept of one output. Every later step copies it once or twice, and all of it together must stay below 32 MB. */
+const MAX_OUTPUT_BYTES = 2_500_000;
+/** Linux refuses a single argument of 128 KiB and more. */
+const MAX_ARGUMENT_BYTES = 100_000;
+
+export interface ShellOptions {
+  /** Where commands start; inside the place. */
+  readonly cwd: string;
+  /** Seen by commands as HERMES_SESSION_ID; asked at each start, because a conversation may go on under another id. */
+  readonly sessionId?: (() => string) | undefined;
+  /** Sourced once, after the login files. */
+  readonly initFiles?: readonly string[] | undefined;
+  readonly sourceBashrc?: boolean | undefined;
+  /** False: every command starts from the login state again. */
+  readonly persistent?: boolean | undefined;
+  readonly maxOutputBytes?: number | undefined;
+}
+
+interface Ending {
+  readonly code: number;
+  readonly why: "exit" | "timeout" | "abort";
+  readonly note?: string | undefined;
+}
+
+interface Limits {
+  readonly stdin?: string | undefined;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export class ShellEnvironment implements Environment {
+  readonly kind: string;
+  readonly isolated: boolean;
+  readonly tempDir: string;
+  readonly home: string;
+  readonly files?: EnvironmentFiles;
+  readonly #place: Place;
+  readonly #options: ShellOptions;
+  readonly #marker = `__HERMES_CWD_${randomBytes(6).toString("hex")}__`;
+  readonly #closing = new AbortController();
+  readonly #children = new Set<BackgroundChild>();
+  #cwd: string;
+  #snapshot: { readonly generation: number; readonly path: Promise<string | null> } | null = null;
+
+  constructor(place: Place, options: ShellOptions) {
+    this.kind = place.kind;
+    this.isolated = place.isolated;
+    this.tempDir = place.tempDir;
+    this.home = place.home;
+    if (place.files) this.files = place.files;
+    this.#place = place;
+    this.#options = options;
+    this.#cwd = options.cwd;
+  }
+
+  get cwd(): string {
+    return this.#cwd;
+  }
+
+  setCwd(path: string): void {
+    this.#cwd = path;
+  }
+
+  async execute(command: string, options: ExecuteOptions): Promise<ExecuteResult> {
+    const wished = options.cwd ?? this.#cwd;
+    const first = await this.#executeIn(wished, command, options);
+    if (!first.directoryMissing) return first.result;
+    const directory = await this.#nearestDirectory(wished, options.signal);
+    const { result } = await this.#executeIn(directory, command, options);
+    return { ...result, note: [missingNote(wished, directory), result.note].filter(Boolean).join("; ") };
+  }
+
+  async spawn(command: string, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild> {
+    const wished = options.cwd ?? this.#cwd;
+    const directory = await this.#nearestDirectory(wished, this.#closing.signal);
+    const run = await this.#prepare(command, { cwd: directory, marker: null });
+    const onTerminal = options.pty ? await this.#place.startOnTerminal(run) : null;
+    const child =
+      onTerminal ??
+      (await startOnPipes((onBytes) =>
+        this.#place.start(run, { stdin: "open", signal: this.#closing.signal, onBytes }),
+      ));
+    const notes = [
+      directory === wished ? "" : missingNote(wished, directory),
+      options.pty && !onTerminal ? "no pseudo-terminal on this machine; the process runs on pipes" : "",
+    ].filter(Boolean);
+    this.#children.add(child);
+    void child.exited.then(() => this.#children.delete(child));
+    return notes.length > 0 ? { ...child, note: notes.join("; ") } : child;
+  }
+
+  async cleanup(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([...this.#children].map((child) => child.kill()));
+    await this.#place.release();
+  }
+
+  async #executeIn(
+    directory: string,
+    command: string,
+    options: ExecuteOptions,
+  ): Promise<{ directoryMissing: boolean; result: ExecuteResult }> {
+    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
+    const output = new OutputBuffer(this.#options.maxOutputBytes ?? MAX_OUTPUT_BYTES);
+    const listener = options.onOutput ? listen(options.onOutput, this.#marker) : null;
+    const onBytes = (bytes: Uint8Array) => {
+      output.push(bytes);
+      listener?.push(bytes);
+    };
+    const { stateless = false } = options;
+    const ending: Ending = signal.aborted
+      ? { code: 130, why: "abort" }
+      : await this.#run(
+          await this.#prepare(command, { cwd: directory, stateless, marker: this.#marker }),
+          { ...options, signal },
+          onBytes,
+        );
+    listener?.end();
+    const { text, omitted, headChars, cwd } = withoutMarker(output.read(), this.#marker);
+    if (cwd && !options.keepCwd && !stateless) this.#cwd = cwd;
+    const result: ExecuteResult = {
+      output: text,
+      omittedChars: omitted,
+      headChars,
+      exitCode: ending.code,
+      timedOut: ending.why === "timeout",
+      interrupted: ending.why === "abort",
+      cwd: cwd || directory,
+      ...(ending.note ? { note: ending.note } : {}),
+    };
+    // A marker without a directory is what the script prints when it could not go there; the command has not run.
+    return { directoryMissing: cwd === "" && directory !== "/", result };
+  }
+
+  async #run(
+    run: ShellRun,
+    { stdin, timeoutMs, signal }: Limits,
+    onBytes: (bytes: Uint8Array) => void,
+  ): Promise<Ending> {
+    const shell = await this.#place
+      .start(run, { stdin: stdin === undefined ? "none" : { text: stdin }, signal, onBytes })
+      .catch((error: unknown) => {
+        if (signal.aborted) return null;
+        throw error;
+      });
+    if (!shell) return { code: 130, why: "abort" };
+    const why = await firstOf(shell.finished, timeoutMs, signal);
+    if (why === "exit") {
+      const code = await shell.finished;
+      return { code: code < 0 ? 128 - code : code, why, note: shell.note?.() };
+    }
+    await shell.end("group", TERMINATE_MS);
+    return { code: why === "timeout" ? 124 : 130, why };
+  }
+
+  async #prepare(
+    command: string,
+    { cwd, stateless = false, marker }: { cwd: string; stateless?: boolean; marker: string | null },
+  ): Promise<ShellRun> {
+    const common = { command, cwd, sessionId: this.#options.sessionId?.(), marker: marker ?? this.#marker };
+    if (!this.#place.hasBash) return { login: false, script: posixScript({ ...common, tellCwd: marker !== null }) };
+    const long = Buffer.byteLength(command) > MAX_ARGUMENT_BYTES;
+    const commandFile = long ? await this.#writeCommand(command) : undefined;
+    if (stateless)
+      return { login: false, script: commandScript({ ...common, commandFile, snapshot: null, carry: null }) };
+    const snapshot = await this.#currentSnapshot();
+    const script = commandScript({
+      ...common,
+      commandFile,
+      snapshot,
+      carry: marker ? { save: this.#options.persistent !== false } : null,
+    });
+    // Without a snapshot each command pays for a login shell of its own.
+    return { login: snapshot === null, script };
+  }
+
+  #currentSnapshot(): Promise<string | null> {
+    const { generation } = this.#place;
+    if (this.#snapshot?.generation !== generation) this.#snapshot = { generation, path: this.#makeSnapshot() };
+    return this.#snapshot.path;
+  }
+
+  /** Runs a login shell once and keeps what it set up; null when that fails or takes too long. */
+  async #makeSnapshot(): Promise<string | null> {
+    const snapshot = posix.join(this.#place.stateDir, "snapshot.sh");
+    const bashrc = this.#options.sourceBashrc === false ? [] : [posix.join(this.home, ".bashrc")];
+    const initFiles = (this.#options.initFiles ?? []).map((file) => file.replace(/^~(?=\/|$)/, this.home));
+    const { path, forced } = this.#place;
+    const script = initScript({ snapshot, sources: [...bashrc, ...initFiles], path, forced });
+    const limits = { timeoutMs: INIT_MS, signal: this.#closing.signal };
+    const { code, why } = await this.#run({ login: true, script }, limits, () => undefined);
+    return why === "exit" && code === 0 ? snapshot : null;
+  }
+
+  async #writeCommand(command: string): Promise<string> {
+    const file = posix.join(this.#place.stateDir, `command-${randomBytes(6).toString("hex")}`);
+    const { code } = await this.#errand(`umask 077 && cat > ${quote(file)}`, { stdin: command });
+    if (code !== 0) throw new Error(`the command is too long for an argument, and ${file} could not be written`);
+    return file;
+  }
+
+  async #nearestDirectory(wished: string, signal: AbortSignal): Promise<string> {
+    const { output } = await this.#errand(nearestDirectoryScript(wished), { signal });
+    return output || "/";
+  }
+
+  /** A short script of our own, without any state. */
+  async #errand(
+    script: string,
+    { stdin, signal = this.#closing.signal }: { stdin?: string; signal?: AbortSignal },
+  ): Promise<{ code: number; output: string }> {
+    const output = new OutputBuffer(MAX_ARGUMENT_BYTES);
+    const limits = { stdin, timeoutMs: ERRAND_MS, signal: AbortSignal.any([signal, this.#closing.signal]) };
+    const { code } = await this.#run({ login: false, script }, limits, (bytes) => output.push(bytes));
+    return { code, output: output.read().text };
+  }
+}
+
+const missingNote = (wished: string, directory: string) =>
+  `the directory ${wished} does not exist; the command ran in ${directory}`;
+
+function withoutMarker(kept: KeptOutput, marker: string): KeptOutput & { readonly cwd: string | null } {
+  const found = takeMarker(kept.text, marker);
+  if (!found) return { ...kept, cwd: null };
+  const text = kept.text.slice(0, found.start) + kept.text.slice(found.end);
+  return { text, omitted: kept.omitted, headChars: Math.min(kept.headChars, text.length), cwd: found.cwd };
+}
+
+/** Decodes output for somebody who watches it come. */
+function listen(onOutput: (text: string) => void, marker: string) {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const filter = new MarkerFilter(marker);
+  const emit = (text: string) => {
+    if (text !== "") onOutput(text);
+  };
+  return {
+    push: (bytes: Uint8Array) => emit(filter.push(decoder.decode(bytes, { stream: true }))),
+    end: () => emit(filter.push(decoder.decode()) + filter.end()),
+  };
+}
+
+function firstOf(
+  finished: Promise<unknown>,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<"exit" | "timeout" | "abort"> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => settle("timeout"), timeoutMs);
+    const onAbort = () => settle("abort");
+    const settle = (why: "exit" | "timeout" | "abort") => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      resolve(why);
+    };
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    finished.then(() => settle("exit"));
+  });
+}
