@@ -1,5 +1,6 @@
 // Cache markers for hosts that want them spelled out. Laid over the outgoing copy last, so that they hide nothing from earlier steps.
 import type { AssistantMessage, ContentPart, Message, SystemMessage, ToolMessage, UserMessage } from "./messages.ts";
+import type { ToolDefinition } from "./wire.ts";
 
 /** "The prompt up to here may be cached." */
 export interface CacheMarker {
@@ -9,6 +10,7 @@ export interface CacheMarker {
 
 type Markable = { readonly cache_control?: CacheMarker };
 export type OutgoingPart = ContentPart & Markable;
+export type OutgoingTool = ToolDefinition & Markable;
 type Outgoing<M extends Message> = Omit<M, "content"> &
   Markable & { readonly content: readonly OutgoingPart[] | Extract<M["content"], string | null> };
 
@@ -22,7 +24,12 @@ export type OutgoingMessage =
 export type CacheLayout = "envelope" | "native";
 export type CacheTtl = "5m" | "1h" | "off";
 
-const MOST_MARKERS = 4;
+/** What the API accepts in one request. */
+export const MOST_MARKERS = 4;
+
+export function markerFor(ttl: Exclude<CacheTtl, "off">): CacheMarker {
+  return ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" };
+}
 
 /**
  * Marks the system message and the newest messages, four in all.
@@ -35,7 +42,7 @@ export function applyCacheControl(
   { ttl, layout }: { readonly ttl: CacheTtl; readonly layout: CacheLayout },
 ): readonly OutgoingMessage[] {
   if (ttl === "off" || messages.some(isMarked)) return messages;
-  const marker: CacheMarker = ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" };
+  const marker = markerFor(ttl);
   const marked = [...messages];
   let left = MOST_MARKERS;
   const mark = (index: number) => {
@@ -58,13 +65,34 @@ function isMarked(message: OutgoingMessage): boolean {
   );
 }
 
-function withMarker(message: OutgoingMessage, marker: CacheMarker, layout: CacheLayout): OutgoingMessage | null {
+/** A marked copy; null when the message cannot carry a marker in this layout. */
+export function withMarker(message: OutgoingMessage, marker: CacheMarker, layout: CacheLayout): OutgoingMessage | null {
   if (message.role === "tool" && layout === "native") return { ...message, cache_control: marker };
   const content = markLastPart(partsToSend(message), marker);
   if (!content) return layout === "native" ? { ...message, cache_control: marker } : null;
   if (message.role === "system" || message.role === "assistant") return { ...message, content };
   const { api_content: _, ...rest } = message;
   return { ...rest, content };
+}
+
+/**
+ * The messages as they were before markers were laid: shapes that marking itself makes (one text, a system text cut in two) are joined
+ * again, everything else keeps its structure.
+ */
+export function stripCacheControl(messages: readonly OutgoingMessage[]): readonly OutgoingMessage[] {
+  return messages.some(isMarked)
+    ? messages.map((message) => (isMarked(message) ? unmarked(message) : message))
+    : messages;
+}
+
+function unmarked(message: OutgoingMessage): OutgoingMessage {
+  const { cache_control: _, ...bare } = message;
+  if (typeof bare.content === "string" || bare.content === null) return bare;
+  const { content } = bare;
+  const cut = bare.role === "system" && content.length === 2;
+  const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  if (texts.length === content.length && (cut || content.length === 1)) return { ...bare, content: texts.join("") };
+  return { ...bare, content: content.map(({ cache_control: __, ...part }) => part) };
 }
 
 function partsToSend(message: OutgoingMessage): readonly OutgoingPart[] {

@@ -13,7 +13,7 @@ export function stringifyWellFormed(value: unknown): string {
 
 /** JSON.stringify writes a pair as it is and only a lone half as an escape; a literal backslash may look the same, which costs a walk. */
 export function mayHoldLoneSurrogate(json: string): boolean {
-  return /\\ud[89a-f]/.test(json);
+  return json.includes("\\ud") && /\\ud[89a-f]/.test(json);
 }
 
 /** The value with every string in it, keys too, well formed. */

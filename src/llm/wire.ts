@@ -40,6 +40,8 @@ export interface ProviderProfile {
   readonly streamUsage: boolean;
   readonly images: boolean;
   readonly cacheLayout: "none" | "envelope" | "native";
+  /** `prompt_cache_key` is sent on the chat wire. Default: to OpenAI's own host alone. */
+  readonly supportsPromptCacheKey?: boolean;
   /** Anthropic wire: what happens to thinking blocks that are sent back. */
   readonly thinkingReplay: "native" | "strip" | "keep" | "unsigned-only";
 }
@@ -155,6 +157,6 @@ export interface SentBody {
   readonly system: string;
   /** JSON of the tool list; empty without tools. */
   readonly tools: string;
-  /** JSON of each message or item behind the system text, in the shape of the wire. */
-  readonly messages: readonly string[];
+  /** JSON of the messages or items behind the system text, in the shape of the wire, with commas between them. */
+  readonly messages: string;
 }

@@ -324,8 +324,8 @@ test("the row tells how much of the request was there before; a break that nobod
   ]);
   assert.deepEqual(told, [
     [29, 0, undefined, undefined, undefined],
-    [58, 29, undefined, undefined, undefined],
-    [58, 26, "message 0 (user)", 26, undefined],
+    [59, 29, undefined, undefined, undefined],
+    [59, 26, "message 0 (user)", 26, undefined],
     [29, 26, "message 0 (user)", 26, "rewind"],
   ]);
   assert.equal(defects.length, 1);

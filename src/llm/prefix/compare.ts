@@ -21,7 +21,7 @@ export interface Comparison {
 export const EPHEMERAL = "ephemeral";
 
 export function sizeOf({ system, tools, messages }: Prefix): number {
-  return messages.reduce((sum, message) => sum + bytesIn(message), bytesIn(system) + bytesIn(tools));
+  return bytesIn(system) + bytesIn(tools) + bytesIn(messages);
 }
 
 export function comparePrefix(before: Prefix, now: Prefix, blocks: PromptLayout["blocks"] = []): Comparison {
@@ -38,18 +38,30 @@ export function comparePrefix(before: Prefix, now: Prefix, blocks: PromptLayout[
   let common = bytesIn(now.system);
   if (before.tools !== now.tools) return broken(common + commonBytes(before.tools, now.tools), "tools");
   common += bytesIn(now.tools);
-  for (const [index, message] of before.messages.entries()) {
-    const next = now.messages[index];
-    if (next === message) {
-      common += bytesIn(next);
-      continue;
-    }
-    const same = next === undefined ? 0 : commonBytes(message, next);
-    if (next !== undefined && index === before.messages.length - 1 && hasGrown(message, next))
-      return { bytes, commonBytes: common + same, broke: null };
-    return broken(common + same, `message ${index} (${roleOf(next ?? message)})`);
-  }
-  return { bytes, commonBytes: common, broke: null };
+  if (continues(now.messages, before.messages))
+    return { bytes, commonBytes: common + bytesIn(before.messages), broke: null };
+  common += commonBytes(before.messages, now.messages);
+  const at = firstDifferent(before.messages, now.messages);
+  return at.grown ? { bytes, commonBytes: common, broke: null } : broken(common, `message ${at.index} (${at.role})`);
+}
+
+/** `startsWith` looks at every character; equality compares memory. */
+function continues(now: string, before: string): boolean {
+  if (now.length > before.length && before !== "" && now[before.length] !== ",") return false;
+  return now.slice(0, before.length) === before;
+}
+
+/** Only a break is worth taking the lists apart for. */
+function firstDifferent(before: string, now: string): { index: number; role: string; grown: boolean } {
+  const [old, next] = [piecesOf(before), piecesOf(now)];
+  const index = old.findIndex((piece, at) => piece !== next[at]);
+  const [was = "", is] = [old[index], next[index]];
+  const grown = is !== undefined && index === old.length - 1 && hasGrown(was, is);
+  return { index, role: roleOf(is ?? was), grown };
+}
+
+function piecesOf(messages: string): readonly string[] {
+  return (JSON.parse(`[${messages}]`) as readonly unknown[]).map((entry) => JSON.stringify(entry)); // a list, as the brackets say
 }
 
 /** Words of a user whose answer was thrown away are joined by those that follow: the message goes on where it ended. */

@@ -12,7 +12,9 @@ const body = (...texts: readonly string[]): SentBody => ({
   text: "",
   system: "prompt",
   tools: "[]",
-  messages: texts.map((text, index) => JSON.stringify({ role: index % 2 ? "assistant" : "user", content: text })),
+  messages: texts
+    .map((text, index) => JSON.stringify({ role: index % 2 ? "assistant" : "user", content: text }))
+    .join(","),
 });
 
 /** Sends bodies in turn, each of them answered, and tells what the last one's check said. */
@@ -41,7 +43,7 @@ test("a break that nobody announced is a defect with owner, byte, session and mo
   send(watch, here, body("a", "b", "c"));
   const { report, defect } = watch.check(here, main, body("a", "B", "c"));
   assert.equal(report.brokeOwner, "message 1 (assistant)");
-  assert.match(defect ?? "", /fake-model .* message 1 \(assistant\) differs at byte 68 of \d+ \(session s\)/);
+  assert.match(defect ?? "", /fake-model .* message 1 \(assistant\) differs at byte 69 of \d+ \(session s\)/);
 });
 
 test("an announced cause explains one break, and the next one is a defect again", () => {

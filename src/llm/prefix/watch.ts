@@ -1,5 +1,5 @@
 // Watches over "bytes already sent are never rewritten": every request of a conversation is held against the one before it that went to
-// the same place. Lives in the gate, costs one comparison of strings per message.
+// the same place. Lives in the gate and costs one comparison of strings, however long the conversation is.
 import type { CallPurpose, PrefixCause, PrefixReport, Task } from "../gate.ts";
 import type { ModelRequest, SentBody, Target } from "../wire.ts";
 import { comparePrefix, EPHEMERAL, type Prefix, sizeOf } from "./compare.ts";
@@ -85,7 +85,7 @@ export class PrefixWatch {
 
   #keep(talk: Talk, to: string, { system, tools, messages }: SentBody, serial: number): void {
     this.#drop(talk, to);
-    const chars = messages.reduce((sum, message) => sum + message.length, system.length + tools.length);
+    const chars = system.length + tools.length + messages.length;
     talk.baselines.set(to, { prefix: { system, tools, messages }, chars, serial });
     this.#chars += chars;
     if (talk.baselines.size > MOST_DESTINATIONS) this.#drop(talk, oldest(talk.baselines));

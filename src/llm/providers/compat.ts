@@ -10,6 +10,7 @@ const FIELDS: Readonly<Record<keyof ProviderProfile, readonly string[] | "boolea
   streamUsage: "boolean",
   images: "boolean",
   cacheLayout: ["none", "envelope", "native"],
+  supportsPromptCacheKey: "boolean",
   thinkingReplay: ["native", "strip", "keep", "unsigned-only"],
 };
 

@@ -21,12 +21,17 @@ test("a body is written with the bytes of JSON.stringify", () => {
   const key = fc.oneof(fc.constantFrom("messages", "input", "tools", "system", "stream"), text);
   fc.assert(
     fc.property(fc.dictionary(key, value), (body) => {
-      assert.equal(writeBody(body).text, stringifyWellFormed(body));
+      const sent = writeBody(body);
+      assert.equal(sent.text, stringifyWellFormed(body));
+      const spoken = Object.entries(body).find(
+        ([name, list]) => /^(messages|input)$/.test(name) && Array.isArray(list),
+      );
+      assert.equal(`[${sent.messages}]`, stringifyWellFormed(spoken?.[1] ?? []));
     }),
   );
 });
 
-const shapes: readonly [what: string, body: Json, system: string, tools: string, messages: readonly string[]][] = [
+const shapes: readonly [what: string, body: Json, system: string, tools: string, messages: string][] = [
   [
     "chat",
     {
@@ -39,7 +44,7 @@ const shapes: readonly [what: string, body: Json, system: string, tools: string,
     },
     "s",
     '[{"a":1}]',
-    ['{"role":"user","content":"u"}'],
+    '{"role":"user","content":"u"}',
   ],
   [
     "chat with a developer message in two parts",
@@ -57,7 +62,7 @@ const shapes: readonly [what: string, body: Json, system: string, tools: string,
     },
     "stable",
     "",
-    ['{"role":"user","content":[{"type":"text","text":"u"}]}'],
+    '{"role":"user","content":[{"type":"text","text":"u"}]}',
   ],
   [
     "anthropic",
@@ -68,14 +73,14 @@ const shapes: readonly [what: string, body: Json, system: string, tools: string,
     },
     "s",
     '[{"name":"a"},{"name":"b"}]',
-    ['{"role":"user","content":[{"type":"text","text":"u"}]}'],
+    '{"role":"user","content":[{"type":"text","text":"u"}]}',
   ],
   [
     "responses",
     { instructions: "s", input: [{ type: "function_call_output", output: "o" }] },
     "s",
     "",
-    ['{"type":"function_call_output","output":"o"}'],
+    '{"type":"function_call_output","output":"o"}',
   ],
 ];
 for (const [what, body, system, tools, messages] of shapes)
@@ -86,6 +91,6 @@ for (const [what, body, system, tools, messages] of shapes)
 
 test("a user who writes about markers is not cut", () => {
   const said = 'say ,"cache_control":{"type":"ephemeral"} aloud';
-  const [message] = writeBody({ messages: [{ role: "user", content: said }] }).messages;
-  assert.equal(JSON.parse(message ?? "").content, said);
+  const { messages } = writeBody({ messages: [{ role: "user", content: said }] });
+  assert.equal(JSON.parse(messages).content, said);
 });

@@ -1,5 +1,4 @@
-// A request body as text, written piece by piece: the pieces are what the prefix of the next request is held against, and nothing is
-// serialised twice for it.
+// A request body as text, and where in it stands what the next request is held against. The long part is written once and never copied.
 import { mayHoldLoneSurrogate, scrubSurrogates } from "../surrogates.ts";
 import type { SentBody } from "../wire.ts";
 import { asList, asRecord, asText, type Json } from "./json.ts";
@@ -15,28 +14,34 @@ export function writeBody(body: Json): SentBody {
 const SPOKEN = ["messages", "input"];
 
 function write(body: Json): SentBody {
-  const fields: string[] = [];
-  let spoken: readonly unknown[] = [];
-  let pieces: readonly string[] = [];
+  const text = JSON.stringify(body);
+  let system = textIn(body.system ?? body.instructions);
   let tools = "";
+  // How much of the text stands before and behind the messages: the other fields are short, so writing them twice costs little.
+  let [ahead, behind] = [1, 1];
+  let found = false;
   for (const [key, value] of Object.entries(body)) {
-    let text: string | undefined;
-    if (SPOKEN.includes(key) && Array.isArray(value)) {
-      spoken = value;
-      pieces = value.map((entry) => JSON.stringify(entry) ?? "null");
-      text = `[${pieces.join(",")}]`;
-    } else text = JSON.stringify(value);
-    if (text === undefined) continue;
-    if (key === "tools") tools = withoutMarkers(text);
-    fields.push(`${JSON.stringify(key)}:${text}`);
+    const name = JSON.stringify(key).length + 1;
+    if (SPOKEN.includes(key) && Array.isArray(value) && !found) {
+      found = true;
+      const opens = ["system", "developer"].includes(asText(asRecord(value[0]).role));
+      if (opens) system = textIn(asRecord(value[0]).content);
+      ahead += name + 1 + (opens ? JSON.stringify(value[0]).length + Math.min(1, value.length - 1) : 0);
+      behind += 1;
+      continue;
+    }
+    const written = JSON.stringify(value);
+    if (written === undefined) continue;
+    if (key === "tools") tools = written;
+    if (found) behind += name + written.length + 1;
+    else ahead += name + written.length + 1;
   }
-  const [first] = spoken;
-  const opens = ["system", "developer"].includes(asText(asRecord(first).role));
+  const messages = found ? text.slice(ahead, text.length - behind) : "";
   return {
-    text: `{${fields.join(",")}}`,
-    system: textIn(opens ? asRecord(first).content : (body.system ?? body.instructions)),
-    tools,
-    messages: (opens ? pieces.slice(1) : pieces).map(withoutMarkers),
+    text,
+    system,
+    tools: marked(body.tools) ? withoutMarkers(tools) : tools,
+    messages: marked(body.messages) ? withoutMarkers(messages) : messages,
   };
 }
 
@@ -50,8 +55,15 @@ function textIn(content: unknown): string {
 
 const MARKERS = [',"cache_control":{"type":"ephemeral"}', ',"cache_control":{"type":"ephemeral","ttl":"1h"}'];
 
+/** Looking at the places where a marker may be is much quicker than looking through the text. */
+function marked(list: unknown): boolean {
+  return asList(list).some((entry) => {
+    const { cache_control, content } = asRecord(entry);
+    return cache_control !== undefined || (Array.isArray(content) && marked(content));
+  });
+}
+
 /** A marker is always the last key of its part, so its text can be cut out of the JSON. */
 function withoutMarkers(json: string): string {
-  if (!json.includes(',"cache_control":')) return json;
   return MARKERS.reduce((text, marker) => text.replaceAll(marker, ""), json);
 }

@@ -1,16 +1,25 @@
 // The steps every wire takes before it renders: images a host cannot see become text, cache markers are laid.
-import { applyCacheControl, contentToSend, type OutgoingMessage, type OutgoingPart } from "../cache-control.ts";
+import { contentToSend, type OutgoingMessage, type OutgoingPart, type OutgoingTool } from "../cache-control.ts";
+import { planCache } from "../cache-plan/plan.ts";
 import type { Message } from "../messages.ts";
 import type { ModelRequest } from "../wire.ts";
 
 const IMAGE_REMOVED = "[image content removed — server does not support images]";
 
-export function prepareMessages({ target, messages, cacheTtl = "5m" }: ModelRequest): readonly OutgoingMessage[] {
+export interface Prepared {
+  readonly messages: readonly OutgoingMessage[];
+  readonly tools: readonly OutgoingTool[];
+}
+
+export function prepare({ target, messages, tools, cacheTtl = "5m", promptLayout }: ModelRequest): Prepared {
   const { images, cacheLayout } = target.profile;
   const seen = images ? messages : messages.map(withoutImages);
-  if (cacheLayout === "none" || cacheTtl === "off") return seen;
-  const marked = applyCacheControl(seen, { ttl: cacheTtl, layout: cacheLayout });
-  return cacheLayout === "envelope" ? marked.map(withParts) : marked;
+  const stable = promptLayout?.stable ?? "";
+  const planned = planCache({ messages: seen, tools, target, ttl: cacheTtl, stable });
+  return {
+    tools: planned.tools,
+    messages: cacheLayout === "envelope" ? planned.messages.map(withParts) : planned.messages,
+  };
 }
 
 /** Text as a part in every message: a marker that moves on then takes only a key with it and leaves the shape as it was. */

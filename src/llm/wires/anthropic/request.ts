@@ -1,10 +1,10 @@
 // anthropic_messages: what goes out.
-import type { OutgoingMessage } from "../../cache-control.ts";
-import type { ModelRequest, RenderedRequest, Target, ToolDefinition } from "../../wire.ts";
+import type { OutgoingMessage, OutgoingTool } from "../../cache-control.ts";
+import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
 import type { Json } from "../json.ts";
-import { prepareMessages } from "../outgoing.ts";
+import { prepare } from "../outgoing.ts";
 import { type AnthropicOptions, toAnthropicMessages } from "./messages.ts";
 import { normalizeAnthropicModelName, outputLimit, thinkingStyle } from "./models.ts";
 import { toAnthropicToolChoice, toAnthropicTools } from "./tools.ts";
@@ -12,7 +12,7 @@ import { toAnthropicToolChoice, toAnthropicTools } from "./tools.ts";
 export interface AnthropicRequest extends AnthropicOptions {
   readonly model: string;
   readonly messages: readonly OutgoingMessage[];
-  readonly tools?: readonly ToolDefinition[];
+  readonly tools?: readonly OutgoingTool[];
   readonly maxTokens?: number;
   readonly reasoning?: ModelRequest["reasoning"];
   readonly toolChoice?: string;
@@ -80,11 +80,12 @@ function planThinking({
 export function renderAnthropicRequest(request: ModelRequest): RenderedRequest {
   const { target, replay = {} } = request;
   const stream = request.stream !== false;
+  // Tools stand before everything else in the cached prefix: they stay, even where none may be called.
+  const mute = request.toolChoice === "none" && request.tools.length > 0;
   const body = {
     ...buildAnthropicRequest({
       model: target.model,
-      messages: prepareMessages(request),
-      tools: request.tools,
+      ...prepare(request),
       contextLength: target.contextLength,
       baseUrl: target.baseUrl,
       thinkingReplay: target.profile.thinkingReplay,
@@ -93,6 +94,7 @@ export function renderAnthropicRequest(request: ModelRequest): RenderedRequest {
       asBlocks: target.profile.cacheLayout === "native",
       ...defined({ ...pick(request), maxTokens: request.maxTokens ?? target.profile.defaultMaxTokens }),
     }),
+    ...(mute && { tool_choice: { type: "none" } }),
     stream,
     ...target.extraBody,
     ...request.overrides,
@@ -101,7 +103,7 @@ export function renderAnthropicRequest(request: ModelRequest): RenderedRequest {
 }
 
 function pick({ reasoning, toolChoice, temperature }: ModelRequest) {
-  return { reasoning, toolChoice, temperature };
+  return { reasoning, toolChoice: toolChoice === "none" ? undefined : toolChoice, temperature };
 }
 
 function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {

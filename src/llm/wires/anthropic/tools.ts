@@ -1,14 +1,19 @@
-import type { JsonSchema, ToolDefinition } from "../../wire.ts";
+import type { OutgoingTool } from "../../cache-control.ts";
+import type { JsonSchema } from "../../wire.ts";
 import { asRecord, isRecord, type Json } from "../json.ts";
 
-/** Tools as the Messages API takes them; of two with one name the first stays. */
-export function toAnthropicTools(tools: readonly ToolDefinition[]): readonly Json[] {
+/** Tools as the Messages API takes them; of two with one name the first stays. A marker, wherever it stood, is on the last one. */
+export function toAnthropicTools(tools: readonly OutgoingTool[]): readonly Json[] {
   const names = new Set<string>();
-  return tools.flatMap(({ function: { name, description, parameters } }) => {
+  const taken: readonly Json[] = tools.flatMap(({ function: { name, description, parameters } }) => {
     if (names.has(name)) return [];
     names.add(name);
     return [{ name, description, input_schema: toInputSchema(parameters) }];
   });
+  const marker = tools.find((tool) => tool.cache_control)?.cache_control;
+  return marker
+    ? taken.map((tool, at) => (at === taken.length - 1 ? { ...tool, cache_control: marker } : tool))
+    : taken;
 }
 
 /** `auto` unless something else was asked for; any other word is the name of the tool that must be called. */

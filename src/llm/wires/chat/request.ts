@@ -2,11 +2,12 @@
 import { contentToSend, type OutgoingMessage } from "../../cache-control.ts";
 import { CallIdsOnWire } from "../../call-ids.ts";
 import type { AssistantMessage, ToolCall } from "../../messages.ts";
+import { hostOf } from "../../providers/hosts.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
 import { asText, isRecord, type Json } from "../json.ts";
-import { partsOf, prepareMessages } from "../outgoing.ts";
+import { partsOf, prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
 import { reasoningFields } from "./reasoning.ts";
 
@@ -18,7 +19,7 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
   const body = withCacheKey(
     {
       model: target.model,
-      messages: renderChatMessages(prepareMessages(request), target),
+      messages: renderChatMessages(prepare(request).messages, target),
       ...(tools.length > 0 && { tools, ...(toolChoice && { tool_choice: toolChoice }) }),
       ...(maxTokens !== undefined && { [profile.maxTokensField]: maxTokens }),
       ...(temperature !== undefined && profile.reasoningStyle !== "kimi" && { temperature }),
@@ -38,7 +39,8 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
 function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Json {
   const given = asText(body.prompt_cache_key);
   if (given !== "") return { ...body, prompt_cache_key: boundedCacheKey(given) };
-  if ("prompt_cache_key" in body || !isHost(target.baseUrl, "api.openai.com")) return body;
+  const takesKey = target.profile.supportsPromptCacheKey ?? hostOf(target.baseUrl) === "api.openai.com";
+  if ("prompt_cache_key" in body || !takesKey) return body;
   return { ...body, prompt_cache_key: promptCacheKey(messages, tools) };
 }
 

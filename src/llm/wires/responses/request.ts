@@ -6,7 +6,7 @@ import { canReason } from "../chat/reasoning.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
 import { asText, type Json } from "../json.ts";
-import { prepareMessages } from "../outgoing.ts";
+import { prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
 import { toResponsesInput } from "./input.ts";
 
@@ -23,7 +23,7 @@ export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
     {
       model: target.model,
       instructions: system.join("\n").trim() === "" ? DEFAULT_INSTRUCTIONS : system.join("\n"),
-      input: toResponsesInput(prepareMessages(request), {
+      input: toResponsesInput(prepare(request).messages, {
         issuer: issuerOf(target),
         replay: replay.codexItems !== false,
       }),
