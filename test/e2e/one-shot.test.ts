@@ -92,7 +92,7 @@ describe("hermes -z", () => {
 
   test("what would need asking is refused and the model is told", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "git reset --hard" } }] }, (request) => ({
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "chmod 666 marker-of-this-test.txt" } }] }, (request) => ({
       text: request.raw.includes("blocked") ? "It was refused." : "It ran.",
     }));
     const { stdout, code } = await runHermes(["-z", "clean up"], { home });
