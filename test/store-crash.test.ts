@@ -125,12 +125,30 @@ test("without a write-ahead log three processes and a reader get along too", asy
   if (victim?.child.stdout) await once(victim.child.stdout, "data");
   victim?.child.kill("SIGKILL");
   await Promise.all(writers.map(({ child }) => (child.exitCode ?? child.signalCode) === null && once(child, "close")));
+  for (const { child } of writers.slice(1)) assert.equal(child.exitCode, 0);
   assert.ok((await reading.stop()) > 0);
   assertWhole(
     path,
     writers.flatMap(({ said }) => said()),
   );
   assert.ok((await store.stats()).messages >= 121);
+});
+
+test("opening waits for a process that holds the file", async (t) => {
+  const path = join(await temporaryFolder(t), "state.db");
+  await (await openSessionStore({ path, journalMode: "delete", log: recordedLog(), clock: systemClock })).close();
+  const holder = new DatabaseSync(path);
+  t.after(() => holder.close());
+  holder.exec("BEGIN EXCLUSIVE");
+  let opened = false;
+  const opening = openHere(t, path, "delete").then((store) => {
+    opened = true;
+    return store;
+  });
+  await delay(200);
+  assert.equal(opened, false);
+  holder.exec("COMMIT");
+  assert.equal((await (await opening).stats()).sessions, 0);
 });
 
 test(`a writer killed at any moment (${kills} times) loses nothing it acknowledged, and readers never fail`, async (t) => {

@@ -37,20 +37,17 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
   }
   if (!readOnly) makeFolder(path);
   const db = connect({ path, readOnly });
+  const onBusy = options.onBusy ? { onBusy: options.onBusy } : {};
+  const patience = { db, clock, patienceMs: OPEN_PATIENCE_MS, ...onBusy };
   try {
     if (!readOnly) {
-      const patience = {
-        db,
-        clock,
-        patienceMs: OPEN_PATIENCE_MS,
-        ...(options.onBusy ? { onBusy: options.onBusy } : {}),
-      };
       await waitWhileBusy(patience, () => settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log));
       await waitWhileBusy(patience, () => {
         if (planUpgrade(db, log).length > 0) transaction(db, () => upgrade(db, log));
       });
     }
-    const core = new StoreCore({ db, clock, log, ...(options.onBusy ? { onBusy: options.onBusy } : {}) });
+    // Without a write-ahead log even the first look has to wait for a writer.
+    const core = await waitWhileBusy(patience, () => new StoreCore({ db, clock, log, ...onBusy }));
     return new SqliteStore(core, {
       sessionsDir: options.sessionsDir ?? null,
       slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,

@@ -92,9 +92,12 @@ describe("hermes -z", () => {
 
   test("what would need asking is refused and the model is told", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "chmod 666 marker-of-this-test.txt" } }] }, (request) => ({
-      text: request.raw.includes("blocked") ? "It was refused." : "It ran.",
-    }));
+    server.script(
+      { toolCalls: [{ name: "terminal", arguments: { command: "chmod 666 marker-of-this-test.txt" } }] },
+      (request) => ({
+        text: request.raw.includes("blocked") ? "It was refused." : "It ran.",
+      }),
+    );
     const { stdout, code } = await runHermes(["-z", "clean up"], { home });
     assert.equal(stdout, "It was refused.\n");
     assert.equal(code, 0);
