@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
@@ -354,6 +356,12 @@ test("a file of more than 4 MiB is not read", async (t) => {
     ["skipped", "loaded"],
   );
   assert.match(warnings[0] ?? "", /4194305 bytes/);
+});
+
+test("a named pipe in a file's place holds nobody up", { skip: process.platform === "win32" }, async (t) => {
+  const tree = await tempTree(t, { "CLAUDE.md": "c" });
+  await promisify(execFile)("mkfifo", [tree.at("AGENTS.md")]);
+  assert.deepEqual(await statuses(tree), ["skipped AGENTS.md", "loaded CLAUDE.md"]);
 });
 
 test("the hashes are of the stripped texts", async (t) => {

@@ -33,7 +33,8 @@ export function blockedMarker(name: string, findings: readonly Finding[]): strin
 }
 
 /** For the user: what was seen, where, and what to do about it. */
-export function describeScreened(path: string, { verdict, findings }: Screened): string {
+export function describeScreened(file: string, { verdict, findings }: Screened): string {
+  const path = printable(file);
   const seen = findings
     .slice(0, 3)
     .map(({ id, line, excerpt }) => `line ${line}: ${id} "${printable(excerpt)}"`)

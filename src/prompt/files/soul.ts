@@ -11,6 +11,7 @@ import { SHIPPED_SOULS } from "./shipped-souls.ts";
 import { truncateFile } from "./truncate.ts";
 
 const LABEL = "SOUL.md";
+const LONGEST_TEMPLATE = 10_000;
 
 export interface SoulOptions extends FileRules, ScreenOptions {
   readonly path: string;
@@ -56,6 +57,7 @@ export async function readSoul(options: SoulOptions): Promise<SoulReading> {
 /** False for every text the program itself once put there, and for a template of comments and headings. */
 export function isCustomised(text: string): boolean {
   if (SHIPPED_SOULS.includes(sha256(text))) return false;
+  if (text.length > LONGEST_TEMPLATE) return true;
   const said = text.replace(/<!--[\s\S]*?-->/g, "").split("\n");
   return said.some((line) => line.trim() !== "" && !/^#{1,6}(?:\s|$)/.test(line.trim()));
 }

@@ -12,7 +12,7 @@ export interface Bearings {
 }
 
 const ARGUMENTS = ["path", "file_path", "workdir"];
-const PATCH_HEADER = /^\*\*\* (?:Update|Add|Delete|Move) File:[ \t]*(.+?)[ \t]*$/gm;
+const PATCH_HEADER = /^\*\*\* (?:Update|Add|Delete|Move) File:(.+)$/gm;
 const CHANGES_DIRECTORY = ["cd", "pushd"];
 const TAKES_DIRECTORY = ["-C", "--prefix", "--cwd"];
 /** A command may name thousands of files; the first ones show where it works. */

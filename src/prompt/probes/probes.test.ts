@@ -91,6 +91,15 @@ test("a pip that is a wrapper is asked itself", async (t) => {
   assert.equal(await probeIn(tree).line(), "Python toolchain: python3=3.11.7, pip→python3.9 (mismatch).");
 });
 
+test("a version manager's pip is the one beside the real Python", async (t) => {
+  const tree = await programs(t, {
+    "bin/python3": "#!/bin/sh\nprintf '3.11.7\\n1\\n0\\n1\\n'\n",
+    "bin/python": { link: "python3" },
+    "bin/pip": "#!/bin/sh\necho 'pip 24.0 from /x (python 2.6)'\n",
+  });
+  assert.equal(await probeIn(tree).line(), null);
+});
+
 test("a healthy set-up says nothing", async (t) => {
   const tree = await programs(t, {
     "bin/python3": "#!/bin/sh\nprintf '3.12.1\\n1\\n0\\n'\n",

@@ -1,5 +1,5 @@
 // Is Python on this machine set up the way commands will assume? Most machines are, and then not a word is said.
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Clock } from "../../kit/clock.ts";
 import type { FileAccess } from "../ports/file-access.ts";
 import type { RunProgram } from "../ports/run-program.ts";
@@ -90,20 +90,22 @@ from importlib.util import find_spec
 print("%d.%d.%d" % sys.version_info[:3])
 print(int(find_spec("pip") is not None and find_spec("pip.__main__") is not None))
 venv = sys.prefix != sys.base_prefix
-print(int(not venv and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))))`;
+print(int(not venv and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))))
+print(int(os.path.exists(os.path.join(os.path.dirname(sys.executable), "pip"))))`;
 const ABOUT_PYTHON = 'import sys; print("%d.%d.%d" % sys.version_info[:3])';
 
 async function gatherFacts(options: ProbeOptions): Promise<PythonFacts> {
   const [python3, python, pip, uv] = await Promise.all(
     ["python3", "python", "pip", "uv"].map((name) => findProgram(name, options)),
   );
-  const [about, plain, pipVersion] = await Promise.all([
-    python3 ? ask(python3.path, ["-c", ABOUT_PYTHON3], options) : null,
+  const about = python3 ? ask(python3.path, ["-c", ABOUT_PYTHON3], options) : null;
+  const [said, plain, pipVersion] = await Promise.all([
+    about,
     // Usually a link to python3: then one run tells both.
     python && python.real !== python3?.real ? ask(python.path, ["-c", ABOUT_PYTHON], options) : null,
-    pip ? pipTarget(pip, options) : null,
+    pip ? pipTarget(pip, python3 ?? null, about, options) : null,
   ]);
-  const [version = null, hasPip, managed] = about?.split("\n") ?? [];
+  const [version = null, hasPip, managed] = said?.split("\n") ?? [];
   const same = python !== null && python?.real === python3?.real;
   return {
     python3: version || null,
@@ -131,14 +133,27 @@ async function findProgram(name: string, { path, delimiter, files }: ProbeOption
   return found === undefined ? null : { path: found, real: (await files.real(found)) ?? found };
 }
 
-/** Its first line names the interpreter, and that one's name its version; only where that fails is pip itself started. */
-async function pipTarget(pip: Program, options: ProbeOptions): Promise<string | null> {
+/**
+ * Its first line names the interpreter, and that one's name its version. A version manager puts scripts of its own in front of both: then
+ * it is the pip beside the real python3. Only where neither tells is pip itself started, which is slow.
+ */
+async function pipTarget(
+  pip: Program,
+  python3: Program | null,
+  about: Promise<string | null> | null,
+  options: ProbeOptions,
+): Promise<string | null> {
   const script = await options.files.read(pip.real, 64 * 1024);
-  const head = script.type === "bytes" ? new TextDecoder().decode(script.bytes.subarray(0, 256)) : "";
-  const interpreter = /^#!(\/\S+)\s*$/m.exec(head.split("\n")[0] ?? "")?.[1];
+  const [head = ""] =
+    script.type === "bytes" ? new TextDecoder().decode(script.bytes.subarray(0, 256)).split("\n") : [];
+  const interpreter = /^#!(\/\S+)\s*$/.exec(head)?.[1];
   const real = interpreter === undefined ? null : await options.files.real(interpreter);
   const named = /^python(\d+\.\d+)$/.exec(basename(real ?? ""))?.[1];
   if (named !== undefined) return named;
+  if (python3 && dirname(python3.path) === dirname(pip.path)) {
+    const [version = "", , , hasOwnPip] = (await about)?.split("\n") ?? [];
+    if (hasOwnPip === "1") return version.split(".").slice(0, 2).join(".");
+  }
   const said = await ask(pip.path, ["--version"], options);
   return /\(python (\d+\.\d+)/.exec(said ?? "")?.[1] ?? null;
 }

@@ -81,7 +81,8 @@ function linesIn(text: string, { from, to }: LineRange): { readonly text: string
 
 /** A fence that the text cannot close. */
 export function fence(text: string, language: string): string {
-  const longest = Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+  let longest = 0;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
   const marks = "`".repeat(Math.max(3, longest + 1));
   return `${marks}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${marks}`;
 }

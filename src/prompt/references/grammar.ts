@@ -27,6 +27,7 @@ const BARE = /(?:(?![，。；！？、]@)\S)+/y;
 const RANGE = /:(\d+)(?:-(\d+))?/y;
 const TRAILING = new Set(",.;!?，。；！？、");
 const CLOSING: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
+const BALANCED = new Set("()[]{}`");
 
 export function findReferences(message: string): readonly Reference[] {
   const found: Reference[] = [];
@@ -75,20 +76,20 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
 
 /** What belongs to the sentence, not to the path: full stops, closing brackets that were opened outside, a closing backtick. */
 function withoutPunctuation(word: string): string {
-  let text = word;
-  for (;;) {
-    const last = text.at(-1) ?? "";
+  const counts = new Map<string, number>();
+  for (const char of word) if (BALANCED.has(char)) counts.set(char, (counts.get(char) ?? 0) + 1);
+  const count = (char: string) => counts.get(char) ?? 0;
+  let end = word.length;
+  for (; end > 0; end--) {
+    const last = word[end - 1] ?? "";
     const open = CLOSING[last];
-    const isForeign =
-      TRAILING.has(last) ||
-      (open !== undefined && count(text, last) > count(text, open)) ||
-      (last === "`" && count(text, "`") === 1);
-    if (!isForeign) return text;
-    text = text.slice(0, -1);
+    const isUnopened = open !== undefined && count(last) > count(open);
+    const isLone = last === "`" && count(last) === 1;
+    if (!TRAILING.has(last) && !isUnopened && !isLone) break;
+    counts.set(last, count(last) - 1);
   }
+  return word.slice(0, end);
 }
-
-const count = (text: string, char: string) => text.split(char).length - 1;
 
 /** A path as it has to be typed behind `@file:`. */
 export function formatReferenceValue(path: string): string {

@@ -48,6 +48,14 @@ for (const [message, found] of grammar) {
   });
 }
 
+test("a message made to be slow is not", () => {
+  for (const unit of [")", "]}", "@file:`", '@file:"x', "，@"]) {
+    const start = performance.now();
+    findReferences(`@file:${unit.repeat(100_000)}`);
+    assert.ok(performance.now() - start < 2_000, unit);
+  }
+});
+
 test("a reference is quoted as it stands in the message", () => {
   for (const { raw, index } of findReferences('x @file:"a b":3, (@diff) @folder:c.')) {
     assert.ok(['@file:"a b":3', "@diff", "@folder:c"].includes(raw));
