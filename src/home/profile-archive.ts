@@ -1,26 +1,48 @@
 // Profiles as .tar.gz files, to carry elsewhere or hand on.
-import { chmod, lstat, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { FileWriteError, writeFileAtomic } from "../kit/atomic-file.ts";
+import { editYaml } from "./config/yaml-edit.ts";
+import { loadYaml, parseText } from "./config/yaml-text.ts";
 import { newProfileName } from "./profile-create.ts";
 import { copyTree, exportFilter } from "./profile-tree.ts";
 import { ProfileError, profileDir } from "./profiles.ts";
+import { secretPaths } from "./secrets.ts";
 
-/** Writes one profile, without its secrets, as one top directory of its name. */
-export async function exportProfile(root: string, name: string, file: string): Promise<void> {
+/** Writes one profile, without its secrets, as one top directory of its name. Resolves to the settings that were left out as secrets. */
+export async function exportProfile(root: string, name: string, file: string): Promise<readonly string[]> {
   const { create } = await import("tar");
   const source = profileDir(root, name);
   const staging = await mkdtemp(join(tmpdir(), "hermes-export-"));
   try {
     await copyTree(source, join(staging, name), exportFilter({ isDefault: source === root }), "skip");
+    const leftOut = await removeSecretSettings(join(staging, name, "config.yaml"));
     const archive = create({ gzip: true, cwd: staging, portable: true }, [name]);
     await writeFileAtomic(file, archive, { newMode: 0o600 });
+    return leftOut;
   } catch (error) {
     throw error instanceof FileWriteError ? new ProfileError(error.message) : error;
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
+}
+
+/** A key may stand in config.yaml too. What cannot be read cannot be cleaned, so it stays at home. */
+async function removeSecretSettings(path: string): Promise<readonly string[]> {
+  const text = await readFile(path, "utf8").catch(() => null);
+  if (text === null) return [];
+  const yaml = await loadYaml();
+  const parsed = parseText(yaml, text);
+  if (!parsed.ok) {
+    await rm(path);
+    return ["config.yaml, because it is broken"];
+  }
+  const secrets = [...secretPaths(parsed.tree)];
+  // From the back, so that the numbers of list items before stay what they are.
+  const clean = secrets.reduceRight((left, secret) => editYaml(yaml, left, { type: "remove", path: secret }), text);
+  if (secrets.length > 0) await writeFile(path, clean);
+  return secrets.map((secret) => secret.join("."));
 }
 
 /** Makes a profile of an archive; resolves to its name. Nothing of a dubious archive reaches the disk. */

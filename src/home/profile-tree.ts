@@ -36,7 +36,7 @@ export function cloneFilter(source: { readonly isDefault: boolean }): TreeFilter
 export function exportFilter(source: { readonly isDefault: boolean }): TreeFilter {
   return (path) => {
     const name = top(path);
-    if (isTransient(path) || /^(?:\.env|auth\.json)/.test(name) || name === "mcp-tokens") return false;
+    if (isTransient(path) || /^(?:\.env|auth\.json|config\.yaml\.)/.test(name) || name === "mcp-tokens") return false;
     if (!source.isDefault) return true;
     return !(
       program.has(name) ||

@@ -31,7 +31,19 @@ export function collectSecrets({ environment, config, authFile }: SecretSources)
 /** Names that hold secrets, in .env and in settings alike. */
 export function isSecretName(name: string): boolean {
   if (/(?:_|^)(?:MAX|NUM|COUNT|LIMIT|BUDGET)_?TOKENS?$|TOKENS$/i.test(name)) return false;
-  return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$|_KEY$/i.test(name);
+  return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTHORIZATION)$|_KEY$/i.test(
+    name,
+  );
+}
+
+/** Where secrets stand in a tree of settings. A `${NAME}` that is read from elsewhere is none. */
+export function* secretPaths(node: unknown, path: readonly string[] = []): Generator<readonly string[]> {
+  if (Array.isArray(node)) for (const [index, item] of node.entries()) yield* secretPaths(item, [...path, `${index}`]);
+  else if (isMapping(node)) for (const [key, inner] of Object.entries(node)) yield* secretPaths(inner, [...path, key]);
+  else if (typeof node === "string" && node !== "" && !/^\$\{[^}]*\}$/.test(node)) {
+    const name = path.findLast((part) => !/^\d+$/.test(part)) ?? "";
+    if (isSecretName(name)) yield path;
+  }
 }
 
 function* secretsIn(node: unknown, name = ""): Generator<string> {

@@ -77,6 +77,16 @@ test("get prints scalars bare, and what is not set ends with 1", async () => {
   assert.deepEqual(await me.run("get", "nothing.here"), { code: 1, out: "", err: "not set\n" });
 });
 
+test("get prints a secret when it is asked for by name, and masks it in a section", async () => {
+  const me = person("model:\n  default: m\n  api_key: sk-1234567890abcdef\n");
+  assert.equal((await me.run("get", "model.api_key")).out, "sk-1234567890abcdef\n");
+  for (const more of [[], ["--json"]]) {
+    const { out } = await me.run("get", "model", ...more);
+    assert.match(out, /sk-1\.\.\.cdef/);
+    assert.doesNotMatch(out, /567890/);
+  }
+});
+
 const sets: readonly [name: string, before: string, args: string[], after: string][] = [
   ["a number", "a: 1 # c\n", ["agent.max_turns", "60"], "a: 1 # c\nagent:\n  max_turns: 60\n"],
   ["an enum that looks like a boolean", "", ["approvals.mode", "off"], 'approvals:\n  mode: "off"\n'],

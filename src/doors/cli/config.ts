@@ -92,7 +92,9 @@ function getKey({ home, io }: CliContext, key: string | undefined, { json }: { j
     key === "model" && typeof home.configTree()?.model === "string" ? home.config().model.default : undefined;
   const value = plainModel ?? parseKeyPath(key).reduce<unknown>(child, home.config());
   if (value === undefined) throw new ExitError(1, "not set");
-  io.out(`${json ? JSON.stringify(value, null, 2) : printValue(value)}\n`);
+  // One secret is printed when it is asked for by name; a section shows that it is there.
+  const shown = maskTree(value);
+  io.out(`${json ? JSON.stringify(shown, null, 2) : printValue(shown)}\n`);
 }
 
 function printValue(value: unknown): string {

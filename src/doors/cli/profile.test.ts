@@ -18,6 +18,7 @@ import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { Command } from "commander";
 import { Header, list } from "tar";
+import { parse } from "yaml";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -313,8 +314,18 @@ describe("export and import", () => {
   }
 
   test("a profile travels without its secrets", async () => {
+    const elsewhere = `$\{FROM_ENV}`;
+    const settings = {
+      model: { api_key: "sk-1234567890", default: "m" },
+      servers: [
+        { headers: { Authorization: "Bearer x" }, url: "u" },
+        { api_key: elsewhere },
+        { api_key: "sk-3", url: "v" },
+      ],
+    };
     const me = person({
-      "profiles/x/config.yaml": "model: m\n",
+      "profiles/x/config.yaml": JSON.stringify(settings),
+      "profiles/x/config.yaml.bak.1": "model: {api_key: sk-1234567890}\n",
       "profiles/x/.env": "A=1",
       "profiles/x/.env.bak.1": "A=1",
       "profiles/x/auth.json": "{}",
@@ -324,10 +335,15 @@ describe("export and import", () => {
       "profiles/x/sessions/a": "",
     });
     symlinkSync("/etc/passwd", join(me.profile("x"), "link"));
-    await me.ok("export", "x", "-o", "out.tar.gz");
+    const { out } = await me.ok("export", "x", "-o", "out.tar.gz");
+    assert.match(out, /also model\.api_key, servers\.0\.headers\.Authorization, servers\.2\.api_key/);
     assert.deepEqual(await namesIn(me.at("out.tar.gz")), ["x/config.yaml", "x/memories/MEMORY.md", "x/sessions/a"]);
     await me.ok("import", "out.tar.gz", "--name", "y");
     assert.equal(me.read(".hermes/profiles/y/memories/MEMORY.md"), "note");
+    assert.deepEqual(parse(me.read(".hermes/profiles/y/config.yaml")), {
+      model: { default: "m" },
+      servers: [{ url: "u" }, { api_key: elsewhere }, { url: "v" }],
+    });
     assert.equal(statSync(me.profile("y")).mode & 0o777, 0o700);
     assert.match((await me.run(["import", "out.tar.gz"])).err, /'x' exists already/);
     assert.match((await me.run(["import", "out.tar.gz", "--name", "default"])).err, /reserved/);

@@ -240,8 +240,9 @@ async function alias(ctx: CliContext, given: string, flags: { remove?: true; nam
 async function exportOne(ctx: CliContext, given: string, { output }: { output?: string }): Promise<void> {
   const name = existingProfile(rootOf(ctx), given);
   const file = resolve(ctx.cwd, output ?? `${name}.tar.gz`);
-  await exportProfile(rootOf(ctx), name, file);
-  ctx.io.out(`✓ Exported ${name} to ${ctx.home.display(file)}; secrets were left out\n`);
+  const settings = await exportProfile(rootOf(ctx), name, file);
+  const also = settings.length > 0 ? ` (also ${settings.join(", ")})` : "";
+  ctx.io.out(`✓ Exported ${name} to ${ctx.home.display(file)}; secrets were left out${also}\n`);
 }
 
 async function importOne(ctx: CliContext, file: string, { name }: { name?: string }): Promise<void> {
