@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
@@ -301,6 +303,20 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor("gladly");
   });
 
+  test("a closed terminal ends the conversation properly", async () => {
+    await using at = await home();
+    {
+      await using screen = await open(at);
+      await screen.say("hello");
+      await screen.waitFor(/^ok$/m);
+    }
+    const database = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const reason = () => database.prepare("SELECT end_reason FROM sessions").get()?.end_reason;
+    for (let tries = 0; reason() === null && tries < 200; tries++) await pause(50);
+    assert.equal(reason(), "cli_close");
+    database.close();
+  });
+
   test("a signal and a crash both leave a usable terminal", async () => {
     await using at = await home();
     await writeFile(at.at("crash.mjs"), 'process.on("SIGUSR2", () => { throw new Error("a test crash"); });\n');
@@ -308,6 +324,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     for (const [signal, code] of [
       ["SIGTERM", 143],
       ["SIGHUP", 129],
+      ["SIGINT", 130],
       ["SIGUSR2", 1],
     ] as const) {
       await using screen = await TerminalScreen.start([], { home: at, env });

@@ -1,6 +1,8 @@
 // The ways a process is ended from outside, and by its own mistakes. Whichever it is, the terminal is given back first.
 
-const CODES = { SIGTERM: 143, SIGHUP: 129 } as const;
+const CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+export const HANGUP = CODES.SIGHUP;
+type Watched = keyof typeof CODES;
 
 export interface ProcessEnds {
   /** Ask the agent to stop and leave with this code. */
@@ -9,28 +11,27 @@ export interface ProcessEnds {
   onCrash(error: unknown): Promise<void>;
 }
 
-/** Returns how to stop watching. A second signal ends the process at once. */
+/** Returns how to stop watching. A second signal ends the process at once; a hang-up comes in many pieces and counts once. */
 export function watchProcess({ onSignal, onCrash }: ProcessEnds): () => void {
   let asked = false;
   const end = (code: number) => {
-    if (asked) process.exit(code);
+    if (asked && code !== HANGUP) process.exit(code);
+    if (!asked) onSignal(code);
     asked = true;
-    onSignal(code);
   };
-  const onTerm = () => end(CODES.SIGTERM);
-  const onHangup = () => end(CODES.SIGHUP);
+  const onEnd = (signal: Watched) => end(CODES[signal]);
+  const onHangup = () => end(HANGUP);
   const onUncaught = (error: unknown) => {
     // A terminal that is gone cannot be written to; that is a hang-up and no defect.
-    if (isGone(error)) return end(CODES.SIGHUP);
+    if (isGone(error)) return onHangup();
     void onCrash(error).finally(() => process.exit(1));
   };
-  process.on("SIGTERM", onTerm);
-  process.on("SIGHUP", onHangup);
+  const signals = Object.keys(CODES) as Watched[]; // the keys just written
+  for (const signal of signals) process.on(signal, onEnd);
   process.stdin.on("end", onHangup);
   process.on("uncaughtException", onUncaught);
   return () => {
-    process.off("SIGTERM", onTerm);
-    process.off("SIGHUP", onHangup);
+    for (const signal of signals) process.off(signal, onEnd);
     process.stdin.off("end", onHangup);
     process.off("uncaughtException", onUncaught);
   };

@@ -2,6 +2,8 @@
 import { ProcessTerminal } from "@earendil-works/pi-tui";
 import { PasteReader } from "./paste-reader.ts";
 
+const LEAST_COLUMNS = 12;
+
 type DataListener = (data: string) => void;
 
 export class ScreenTerminal extends ProcessTerminal {
@@ -12,6 +14,11 @@ export class ScreenTerminal extends ProcessTerminal {
   constructor(options: { unannouncedLines(): number }) {
     super();
     this.#unannouncedLines = options.unannouncedLines;
+  }
+
+  /** Below this nothing can be laid out: a wide character alone would be too long for its line. */
+  override get columns(): number {
+    return Math.max(LEAST_COLUMNS, super.columns);
   }
 
   override start(onInput: (data: string) => void, onResize: () => void): void {

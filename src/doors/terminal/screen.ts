@@ -19,7 +19,7 @@ import { searchHistory } from "./history-search.ts";
 import { InputLine } from "./input-line.ts";
 import { type KeyAction, ScreenKeys } from "./keys.ts";
 import { showRecap } from "./opening.ts";
-import { watchProcess } from "./process-watch.ts";
+import { HANGUP, watchProcess } from "./process-watch.ts";
 import { ProjectFiles } from "./project-files.ts";
 import { Questions } from "./questions.ts";
 import { ScreenTerminal } from "./screen-terminal.ts";
@@ -61,13 +61,16 @@ class Screen {
     const { home, clock } = request;
     const config = () => home.config();
     const now = () => clock.now();
+    const configured = config().display.tool_progress;
     this.#request = request;
     this.#theme = makeTheme(request.color);
     const terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
     this.#tui = new TuiMainScreen(terminal, undefined, home.paths.logsDir);
     this.#transcript = new Transcript(this.#theme, () => ({
       answerStyle: config().display.final_response_markdown,
-      toolProgress: request.verbose ? "verbose" : config().display.tool_progress,
+      // --verbose holds until /verbose says something else.
+      toolProgress:
+        request.verbose && config().display.tool_progress === configured ? "verbose" : config().display.tool_progress,
       previewLength: config().display.tool_preview_length,
       showReasoning: config().display.show_reasoning,
       interimText: config().display.interim_assistant_messages,
@@ -122,13 +125,15 @@ class Screen {
       onSignal: (code) => this.#leave(code),
       onCrash: (error) => this.#crash(error),
     });
+    let code = 1;
     try {
       await this.#begin();
-      return await this.#left.promise;
+      code = await this.#left.promise;
+      return code;
     } finally {
       clearInterval(second);
       this.#release();
-      await this.#sayGoodbye();
+      await this.#sayGoodbye(code);
       unwatch();
     }
   }
@@ -389,8 +394,13 @@ class Screen {
   /** Gives the terminal to somebody else, or back for good. */
   #release(): void {
     this.#activity.pause();
-    this.#tui.stop();
-    resetTerminal(process.stdout);
+    try {
+      this.#tui.stop();
+      resetTerminal(process.stdout);
+    } catch (error) {
+      // After a hang-up there is no terminal; the session has to be ended all the same.
+      this.#request.home.log.warn("the terminal could not be reset", error);
+    }
   }
 
   #reclaim(): void {
@@ -399,7 +409,7 @@ class Screen {
   }
 
   /** Ends the session and says how to come back. */
-  async #sayGoodbye(): Promise<void> {
+  async #sayGoodbye(code: number): Promise<void> {
     const conversation = this.#conversation;
     if (!conversation) return;
     const { home, clock } = this.#request;
@@ -409,7 +419,8 @@ class Screen {
     await Promise.race([this.#turns.idle(), timer.promise]);
     clearTimeout(waiting);
     const seconds = (clock.now() - this.#header.startedAt) / 1000;
-    process.stdout.write(await farewell(conversation, { profile: home.paths.profile, seconds }));
+    const text = await farewell(conversation, { profile: home.paths.profile, seconds });
+    if (code !== HANGUP) process.stdout.write(text);
   }
 
   async #crash(error: unknown): Promise<void> {
