@@ -23,7 +23,12 @@ const cases: readonly (readonly [name: string, change: Partial<PromptInputs>, ex
   ],
   [
     "bubblewrap",
-    { backend: { type: "bubblewrap", writable: "/home/ada/project", network: false } },
+    { backend: { type: "bubblewrap", writable: "/home/ada/project", network: true } },
+    /\nCommands .*: the working directory is writable, everything else is read-only; the network is on\.$/,
+  ],
+  [
+    "bubblewrap with another writable folder",
+    { cwd: "/elsewhere", backend: { type: "bubblewrap", writable: "/home/ada/project", network: false } },
     /^Host: Linux .*\nUser home .*\n.*\/home\/ada\/project is writable.*read-only.*network is off\.$/,
   ],
   [

@@ -17,7 +17,7 @@ const BACKENDS: Readonly<Record<string, string>> = {
   ssh: "another machine, reached over SSH",
 };
 
-type Place = Pick<PromptInputs, "hostName" | "hostKind" | "userHome" | "backend" | "environmentHint">;
+type Place = Pick<PromptInputs, "cwd" | "hostName" | "hostKind" | "userHome" | "backend" | "environmentHint">;
 
 export function environmentHints(place: Place): string {
   const { backend = { type: "local" }, hostKind } = place;
@@ -28,14 +28,15 @@ export function environmentHints(place: Place): string {
   return [...blocks, place.environmentHint].filter((text) => text.trim() !== "").join("\n\n");
 }
 
-function hostFacts({ hostName, hostKind, userHome }: Place, backend: Backend): string {
+function hostFacts({ cwd, hostName, hostKind, userHome }: Place, backend: Backend): string {
   return [
     `Host: ${hostName}`,
     `User home directory: ${userHome}`,
     ...(hostKind === "windows" ? ["The machine's host name is not the user's name."] : []),
+    // Named without its path where it can be: this layer is the same in every folder.
     ...(backend.type === "bubblewrap"
       ? [
-          `Commands run in a bubblewrap sandbox: ${backend.writable} is writable, everything else is read-only; the network is ${backend.network ? "on" : "off"}.`,
+          `Commands run in a bubblewrap sandbox: ${backend.writable === cwd ? "the working directory" : backend.writable} is writable, everything else is read-only; the network is ${backend.network ? "on" : "off"}.`,
         ]
       : []),
   ].join("\n");

@@ -17,6 +17,8 @@ export interface CandidateKind {
   /** `first`: one slot is enough. `all`: every slot, together one text under `label`. */
   readonly take: "first" | "all";
   readonly label: string;
+  /** Files of this kind beyond the number that is looked at. */
+  readonly dropped: number;
 }
 
 export interface Search {
@@ -31,6 +33,7 @@ const MOST_RULE_FILES = 100;
 export async function findCandidates(search: Search, files: FileAccess): Promise<readonly CandidateKind[]> {
   const { cwd, gitRoot } = search;
   const upwards = directoriesUpTo(cwd, gitRoot ?? cwd);
+  const rules = await ruleFiles(cwd, files);
   const inCwd = (names: readonly string[]) => [names.map((name) => candidate(cwd, name))];
   return [
     {
@@ -38,27 +41,30 @@ export async function findCandidates(search: Search, files: FileAccess): Promise
       slots: upwards.map((directory) => [".hermes.md", "HERMES.md"].map((name) => candidate(directory, name))),
       take: "first",
       label: ".hermes.md",
+      dropped: 0,
     },
     agents(search, upwards),
-    { kind: "claude", slots: inCwd(["CLAUDE.md", "claude.md"]), take: "first", label: "CLAUDE.md" },
+    { kind: "claude", slots: inCwd(["CLAUDE.md", "claude.md"]), take: "first", label: "CLAUDE.md", dropped: 0 },
     {
       kind: "cursor",
-      slots: [...inCwd([".cursorrules"]), ...(await ruleFiles(cwd, files)).map((rule) => [rule])],
+      slots: [...inCwd([".cursorrules"]), ...rules.slice(0, MOST_RULE_FILES).map((rule) => [rule])],
       take: "all",
       label: ".cursorrules",
+      dropped: Math.max(0, rules.length - MOST_RULE_FILES),
     },
   ];
 }
 
 function agents({ cwd, gitRoot, agentsScope }: Search, upwards: readonly string[]): CandidateKind {
   const names = ["AGENTS.md", "agents.md"];
+  const kind = { kind: "agents", label: "AGENTS.md", dropped: 0 } as const;
   if (agentsScope !== "git_root" || gitRoot === null)
-    return { kind: "agents", slots: [names.map((name) => candidate(cwd, name))], take: "first", label: "AGENTS.md" };
+    return { ...kind, slots: [names.map((name) => candidate(cwd, name))], take: "first" };
   const slots = [...upwards].reverse().map((directory) => {
     const below = relative(gitRoot, directory).split(sep).join("/");
     return names.map((name) => ({ ...candidate(directory, name), name: below === "" ? name : `${below}/${name}` }));
   });
-  return { kind: "agents", slots, take: "all", label: "AGENTS.md" };
+  return { ...kind, slots, take: "all" };
 }
 
 function candidate(directory: string, name: string): Candidate {
@@ -72,7 +78,6 @@ async function ruleFiles(cwd: string, files: FileAccess): Promise<readonly Candi
     .filter(({ name, kind }) => name.endsWith(".mdc") && kind !== "directory")
     .map(({ name }) => `.cursor/rules/${name}`)
     .sort(compareCodePoints)
-    .slice(0, MOST_RULE_FILES)
     .map((name) => candidate(cwd, name));
 }
 

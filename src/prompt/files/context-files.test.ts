@@ -358,6 +358,32 @@ test("a file of more than 4 MiB is not read", async (t) => {
   assert.match(warnings[0] ?? "", /4194305 bytes/);
 });
 
+test("rule files beyond the hundredth are not read, and the user is told", async (t) => {
+  const rules = Array.from(
+    { length: 103 },
+    (_, n) => [`.cursor/rules/${String(n).padStart(3, "0")}.mdc`, `r${n}`] as const,
+  );
+  const tree = await tempTree(t, Object.fromEntries(rules));
+  const { reports, warnings } = await read(tree);
+  assert.equal(reports.length, 100);
+  assert.deepEqual(warnings, [`${tree.root}: 3 more rule files in .cursor/rules were not read.`]);
+});
+
+test("a file that may not be read is passed over, and the user is told", async (t) => {
+  const tree = await tempTree(t, { "AGENTS.md": "a", "CLAUDE.md": "c" });
+  const locked: FileAccess = {
+    ...hostFiles,
+    read: async (path, most) =>
+      path.endsWith("AGENTS.md") ? { type: "failed", code: "EACCES" } : hostFiles.read(path, most),
+  };
+  const { reports, warnings } = await read(tree, "", { files: locked });
+  assert.deepEqual(
+    reports.map(({ status }) => status),
+    ["unreadable", "loaded"],
+  );
+  assert.match(warnings[0] ?? "", /AGENTS\.md was not loaded: it cannot be read \(EACCES\)\.$/);
+});
+
 test("a named pipe in a file's place holds nobody up", { skip: process.platform === "win32" }, async (t) => {
   const tree = await tempTree(t, { "CLAUDE.md": "c" });
   await promisify(execFile)("mkfifo", [tree.at("AGENTS.md")]);

@@ -102,6 +102,8 @@ class Reader {
       if (section) sections.push(section);
     }
     if (sections.length > 0) this.#render(kind, sections);
+    if (kind.dropped > 0)
+      this.warnings.push(`${this.#options.cwd}: ${kind.dropped} more rule files in .cursor/rules were not read.`);
     return sections[0]?.candidate ?? null;
   }
 
