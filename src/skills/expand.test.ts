@@ -14,6 +14,7 @@ const slugs: readonly (readonly [string, string])[] = [
   ["Café crème!", "cafe-creme"],
   ["--a--b--", "a-b"],
   ["发布", "发布"],
+  ["배포", "배포"],
   ["!!!", ""],
   ["v1.2", "v12"],
 ];

@@ -28,7 +28,7 @@ for (const [what, text, expected] of snippets) {
   test(`inline shell: ${what}`, async () => assert.equal(await preprocess(text, shell()), expected));
 }
 
-test("a command that does not end is ended, with all its children", async () => {
+test("a command that does not end is ended, with all its children", { timeout: 30_000 }, async () => {
   const text = await preprocess("!`sleep 60 & sleep 60`", shell(0.2));
   assert.equal(text, "[inline-shell timeout after 0.2s: sleep 60 & sleep 60]");
 });

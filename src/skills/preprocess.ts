@@ -1,5 +1,5 @@
 // SKILL.md on its way to the model: two placeholders, and, where the user wants it, output of commands.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { truncateCodePoints } from "../kit/code-points.ts";
 
 const MAX_OUTPUT = 4000;
@@ -77,7 +77,7 @@ export function bashSnippets(environment: Readonly<Record<string, string>>): Inl
       });
       const timer = setTimeout(() => {
         timedOut = true;
-        if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL"); // the whole group: a child of bash may hold the pipe
+        killGroup(child);
       }, timeoutMs);
       const collect = (name: "stdout" | "stderr") =>
         child[name].setEncoding("utf8").on("data", (chunk: string) => {
@@ -97,4 +97,13 @@ export function bashSnippets(environment: Readonly<Record<string, string>>): Inl
         else resolve({ type: "done", ...out });
       });
     });
+}
+
+/** The whole group: a child of bash may hold the pipe open long after bash is gone. */
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  } catch {
+    child.kill("SIGKILL"); // no groups here, or it has just ended by itself
+  }
 }
