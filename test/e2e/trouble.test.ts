@@ -42,6 +42,22 @@ describe("trouble", () => {
     assert.equal(copies.length, 1);
   });
 
+  test("other commands go on with the defaults and say so", async () => {
+    await using home = await tempHome({ "config.yaml": "a: [\n" });
+    const { code, stdout, stderr } = await runHermes(["sessions", "list"], { home });
+    assert.match(stderr, /config\.yaml/);
+    assert.equal(stdout, "No sessions found.\n");
+    assert.equal(code, 0);
+  });
+
+  test("a standard profile that is gone is named by every command, and the default one is used", async () => {
+    await using home = await tempHome({ active_profile: "gone\n" });
+    const { code, stdout, stderr } = await runHermes(["status"], { home });
+    assert.match(stderr, /'gone' does not exist any more.*hermes profile use/);
+    assert.match(stdout, /Profile +default/);
+    assert.equal(code, 0);
+  });
+
   test("hermes doctor explains a broken config and exits 1", async () => {
     await using home = await tempHome({ "config.yaml": "a: [\n" });
     const { code, stdout, stderr } = await runHermes(["doctor"], { home });

@@ -63,6 +63,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   const command = new Command(entry ? `hermes ${entry.name}` : "hermes");
   command.exitOverride().configureOutput({ writeOut: io.out, writeErr: io.err }).showHelpAfterError("(see --help)");
   let code = 0;
+  if (entry && !entry.tellsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
   if (entry) (await entry.load()).define(command, ctx);
   else {
     addChatOptions(command)

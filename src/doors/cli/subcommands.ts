@@ -9,6 +9,8 @@ export interface SubcommandModule {
 export interface Subcommand {
   readonly name: string;
   readonly summary: string;
+  /** It tells what is wrong with the settings itself. */
+  readonly tellsWarnings?: true;
   load(): Promise<SubcommandModule>;
 }
 
@@ -18,8 +20,13 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "try a command against the approval policy (same as safety)",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
-  { name: "config", summary: "show and change settings", load: () => import("./config.ts") },
-  { name: "doctor", summary: "find out what is wrong and how to mend it", load: () => import("./doctor.ts") },
+  { name: "config", summary: "show and change settings", tellsWarnings: true, load: () => import("./config.ts") },
+  {
+    name: "doctor",
+    summary: "find out what is wrong and how to mend it",
+    tellsWarnings: true,
+    load: () => import("./doctor.ts"),
+  },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
     name: "model",
