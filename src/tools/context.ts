@@ -104,6 +104,8 @@ export interface SkillsPort {
     run: ToolContext,
   ): Promise<SkillAnswer>;
   manage(change: SkillChange, run: ToolContext): Promise<SkillAnswer>;
+  /** Loaded texts are gone from the conversation: the next view shows them again. */
+  forgetViews?(): void;
   /** Writes counts that still wait. */
   flush(): Promise<void>;
 }

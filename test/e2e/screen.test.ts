@@ -73,26 +73,32 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
 
   test("dangerous commands are asked about, and a clarification is answered", async () => {
     await using at = await home();
+    await writeFile(join(at.project, "marker-of-this-test.txt"), "");
     await using screen = await open(at);
     answer({
-      "clean up": () => ({ toolCalls: [{ name: "terminal", arguments: { command: "git reset --hard" } }] }),
+      "clean up": () => ({
+        toolCalls: [{ name: "terminal", arguments: { command: "chmod 666 marker-of-this-test.txt" } }],
+      }),
       "which colour": () => ({
         toolCalls: [{ name: "clarify", arguments: { question: "Which one?", choices: ["red", "blue"] } }],
       }),
-      "tool:": (request) => ({ text: `Heard: ${/blue|DENIED|"exit_code":\s*128/.exec(newest(request).text)?.[0]}` }),
+      "tool:": (request) => ({ text: `Heard: ${/blue|DENIED|"exit_code":\s*0/.exec(newest(request).text)?.[0]}` }),
     });
     await screen.type("a draft to keep");
     await screen.press("C-s");
     await screen.say("please clean up");
-    assert.match(await screen.waitFor("do not run it"), /git reset --hard[\s\S]*1\. Run it once[\s\S]*s left, then no/);
+    assert.match(
+      await screen.waitFor("do not run it"),
+      /chmod 666 marker-of-this-test.txt[\s\S]*1\. Run it once[\s\S]*s left, then no/,
+    );
     await screen.press("Enter");
-    await screen.waitFor(/not allowed: git reset --hard/);
+    await screen.waitFor(/not allowed: chmod 666 marker-of-this-test.txt/);
     await screen.waitFor("Heard: DENIED");
 
     await screen.say("please clean up again");
     await screen.waitFor("do not run it", { history: false });
     await screen.press("1");
-    await screen.waitFor(/Heard: "exit_code": ?128/);
+    await screen.waitFor(/Heard: "exit_code": ?0/);
 
     await screen.say("which colour");
     await screen.waitFor(/2\. blue/);

@@ -9,9 +9,10 @@ const HINTS = {
 
 export type HintName = keyof typeof HINTS;
 
-/** The hint, the first time; null ever after. */
-export function firstTimeHint(name: HintName, home: OpenHome): string | null {
-  if (home.config().onboarding.seen[name] || home.managed || home.configBroken) return null;
+/** The hint, the first time; null ever after. `shown` is what this process has shown already: writing takes a moment. */
+export function firstTimeHint(name: HintName, home: OpenHome, shown: Set<HintName>): string | null {
+  if (shown.has(name) || home.config().onboarding.seen[name] || home.managed || home.configBroken) return null;
+  shown.add(name);
   home
     .setConfigKey(["onboarding", "seen", name], true)
     .catch((error: unknown) => home.log.warn(`the hint ${name} could not be marked as seen`, error));

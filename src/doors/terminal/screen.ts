@@ -54,6 +54,7 @@ class Screen {
   readonly #commands = builtinCommands();
   readonly #surface: DispatchSurface & SurfaceParts;
   readonly #left = Promise.withResolvers<number>();
+  readonly #hinted = new Set<HintName>();
   #conversation: OpenAgent | null = null;
   #typedEarly: string[] = [];
 
@@ -242,7 +243,7 @@ class Screen {
   }
 
   #hint(name: HintName): void {
-    const hint = firstTimeHint(name, this.#request.home);
+    const hint = firstTimeHint(name, this.#request.home, this.#hinted);
     if (hint) this.#transcript.dim(`Tip: ${hint}`);
   }
 
