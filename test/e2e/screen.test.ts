@@ -182,7 +182,14 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
   test("commands: title, model, usage, new, resume, help, undo", async () => {
     await using at = await home("quick_commands:\n  hello:\n    type: exec\n    command: echo quick-$((40+2))\n");
     await using screen = await open(at);
-    answer({ "remember the heron": () => ({ text: "A heron." }) });
+    answer({
+      "remember the heron": () => ({ text: "A heron." }),
+      "be refused": () => ({ fault: "status", status: 401, body: { error: { message: "invalid api key" } } }),
+    });
+    await screen.say("be refused");
+    await screen.waitFor(/⚠ .*key/i);
+    await screen.say("/new now");
+    await screen.waitFor("A new conversation begins");
     await screen.say("remember the heron");
     await screen.waitFor("A heron.");
     await screen.say("/title Birds");

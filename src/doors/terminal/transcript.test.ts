@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AgentEventBody, ToolCallView } from "../../agent/events.ts";
+import type { AgentEventBody, ToolCallView, TurnOutcome } from "../../agent/events.ts";
 import { makeTheme } from "./theme.ts";
 import { Transcript, type TranscriptSettings } from "./transcript.ts";
 
@@ -83,6 +83,16 @@ test("a change of a file is shown as a diff, unless that is switched off", () =>
   const write = tool("write_file", { path: "a.txt" }, "{}", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n");
   assert.match(shown({}, write), /write +a\.txt[\s\S]*-a\n\+b/);
   assert.doesNotMatch(shown({ inlineDiffs: false }, write), /\+b/);
+});
+
+test("a turn that failed or was stopped says so", () => {
+  const done = (outcome: Partial<TurnOutcome>): AgentEventBody => ({
+    type: "done",
+    outcome: { interrupted: false, failed: false, finalText: null, ...outcome } as TurnOutcome, // what a transcript looks at
+  });
+  assert.equal(shown({}, done({ failed: true, finalText: "The key was refused." })), "⚠ The key was refused.");
+  assert.equal(shown({}, done({ interrupted: true, finalText: "Operation interrupted" })), "⏹ stopped");
+  assert.equal(shown({}, done({ finalText: "fine" })), "");
 });
 
 test("warnings and notices have their own lines", () => {

@@ -97,6 +97,7 @@ export class Transcript {
         this.#thinking = null;
         this.#lastTool = null;
         if (event.outcome.interrupted) this.dim("⏹ stopped");
+        else if (event.outcome.failed && event.outcome.finalText) this.warn(event.outcome.finalText);
         return;
     }
   }
