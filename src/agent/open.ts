@@ -112,6 +112,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   });
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
+  const skills = wish.ignoreRules ? null : openAgentSkills(home, clock);
   const ports: AgentPorts = {
     gate: openGate(home, store, clock),
     clock,
@@ -123,7 +124,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     toolPorts: {
       env: (name) => home.env(name),
       redactFile: (text, path) => home.redact.forFile(text, path),
-      skills: openAgentSkills(home, clock),
+      ...(skills ? { skills } : {}),
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
@@ -148,7 +149,18 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       interactive: wish.interactive,
     },
     model,
-    prompt: promptSource({ wish, store, cwd, toolNames, memory, startedAt: found?.startedAt ?? clock.now() / 1000 }),
+    prompt: promptSource(
+      {
+        wish,
+        cwd,
+        toolNames,
+        toolsets: tools.toolsets,
+        memory,
+        skills,
+        startedAt: found?.startedAt ?? clock.now() / 1000,
+      },
+      store,
+    ),
     tools,
     limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },
     ports,

@@ -60,6 +60,8 @@ export interface ModelChoice {
 export interface PromptSource {
   /** The system prompt, byte for byte. Asked once per session and destination. */
   system(about: { readonly sessionId: string; readonly target: Target; readonly hasHistory: boolean }): Promise<string>;
+  /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
+  takeWarnings?(): readonly string[];
   /** Appended to the system text of every request, never stored. */
   ephemeral?(): string | undefined;
   /** Right behind the system message of every request, never stored. */

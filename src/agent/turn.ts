@@ -80,6 +80,9 @@ class Turn {
   async #prepare(input: UserInput): Promise<void> {
     this.#user = await recallFor(this.#conversation, this.#user, input, this.#kit.run);
     this.#system = await this.#conversation.systemPrompt();
+    for (const message of this.#conversation.options.prompt.takeWarnings?.() ?? []) {
+      this.#options.emit({ type: "status", kind: "warn", message });
+    }
   }
 
   async #loop(): Promise<Ending> {

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { systemClock } from "../../kit/clock.ts";
+import type { FileAccess } from "../ports/file-access.ts";
+import type { RunProgram } from "../ports/run-program.ts";
+import { rememberedPythonProbe } from "./python-memory.ts";
+
+function machine(python: { id: string }) {
+  let runs = 0;
+  let kept: string | null = null;
+  const files = {
+    look: async (path: string) => (path === "/bin/python3" ? { kind: "file", size: 1, id: python.id } : null),
+    read: async () => ({ type: "missing" }),
+    list: async () => [],
+    real: async (path: string) => path,
+  } as FileAccess; // the probe asks for nothing else
+  const run: RunProgram = async () => {
+    runs++;
+    return { exitCode: null, stdout: "", stderr: "", timedOut: false };
+  };
+  const probe = () =>
+    rememberedPythonProbe(
+      { run, files, clock: systemClock, path: "/bin", delimiter: ":", safeDirectory: "/" },
+      {
+        read: async () => kept ?? Promise.reject(new Error("nothing yet")),
+        write: async (text) => {
+          kept = text;
+        },
+      },
+    );
+  return { probe, runs: () => runs };
+}
+
+test("the same programs are not asked twice, changed ones are", async () => {
+  const python = { id: "1:1" };
+  const { probe, runs } = machine(python);
+  const first = await probe().line();
+  const asked = runs();
+  assert.ok(asked > 0);
+  assert.equal(await probe().line(), first);
+  assert.equal(runs(), asked);
+  python.id = "1:2";
+  await probe().line();
+  assert.ok(runs() > asked);
+});
