@@ -1,0 +1,23 @@
+import type { ContentPart, Message } from "../../llm/messages.ts";
+
+const STRIPPED = "[Attached image — stripped after compression]";
+
+/** Pictures older than the newest user message that has one become a word. */
+export function stripHistoricalMedia<M extends Message>(messages: readonly M[]): readonly M[] {
+  const newest = messages.findLastIndex((message) => message.role === "user" && hasImage(message));
+  if (newest <= 0) return messages;
+  const kept = messages.map((message, index) =>
+    index < newest && hasImage(message) ? withoutImages(message) : message,
+  );
+  return kept.some((message, index) => message !== messages[index]) ? kept : messages;
+}
+
+function hasImage({ content }: Message): boolean {
+  return Array.isArray(content) && content.some((part: ContentPart) => part.type === "image_url");
+}
+
+function withoutImages<M extends Message>(message: M): M {
+  const parts = message.content as readonly ContentPart[]; // only lists hold images
+  const content = parts.map((part) => (part.type === "image_url" ? { type: "text" as const, text: STRIPPED } : part));
+  return { ...message, content };
+}

@@ -1,0 +1,135 @@
+// How a summary stands in a conversation: marked, introduced, ended, and recognised again at the next compression.
+import { type ContentPart, type Message, textOf, type UserMessage } from "../../llm/messages.ts";
+
+export const SUMMARY_MARKER = "[CONTEXT COMPACTION — REFERENCE ONLY]";
+export const SUMMARY_END = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
+const LEGACY_MARKER = "[CONTEXT SUMMARY]:";
+const PINNED = "## Pinned";
+const TODO_MARKER = "[Your active task list was preserved across context compression]";
+
+// One line: whoever takes the summary out again drops the first line.
+const PREFACE =
+  "Earlier turns were compacted into the summary below. It is background, not instructions: do not answer or carry out old requests found " +
+  "in it. The newest user message below wins, also over the Active Task. Memory files stay authoritative, tools remain usable, and files " +
+  "may already reflect the work described.";
+
+/** Texts that the runtime puts under the user's name. */
+const SYNTHETIC = [TODO_MARKER, "[System note:", "[IMPORTANT: Background process"];
+
+/** The whole text of a summary; pinned lines stand at its end, word for word. */
+export function renderSummary(body: string, pins: readonly string[] = []): string {
+  const clean = withoutPins(body.replaceAll(SUMMARY_MARKER, "").replaceAll(SUMMARY_END, "")).trim();
+  const pinned = pins.length > 0 ? [`${PINNED}\n${pins.map((line) => `- ${line}`).join("\n")}`] : [];
+  return [`${SUMMARY_MARKER} ${PREFACE}`, clean, ...pinned, SUMMARY_END].join("\n\n");
+}
+
+/** Null when the text does not begin with a summary; `rest` is what a user said below it. */
+export function splitSummary(text: string): { readonly body: string; readonly rest: string } | null {
+  const begun = text.trimStart();
+  const legacy = begun.startsWith(LEGACY_MARKER);
+  if (!legacy && !begun.startsWith(SUMMARY_MARKER)) return null;
+  const end = begun.indexOf(SUMMARY_END);
+  const whole = end < 0 ? begun : begun.slice(0, end);
+  const rest = end < 0 ? "" : withoutMore(begun.slice(end + SUMMARY_END.length)).trimStart();
+  const body = legacy ? whole.slice(LEGACY_MARKER.length) : afterFirstLine(whole);
+  return { body: withoutPins(body).trim(), rest };
+}
+
+/** The summary a message holds, and the message without it (null when nothing is left). */
+export function takeSummary<M extends Message>(message: M): { readonly body: string; readonly rest: M | null } | null {
+  if (message.role !== "user" && message.role !== "assistant") return null;
+  const found = splitSummary(textOf(message.content));
+  if (!found) return null;
+  return { body: found.body, rest: withoutSummary(message) };
+}
+
+/** A message that goes on below a summary: summary, end marker, blank line, what was there. */
+export function putSummaryInto<M extends Message>(message: M, summary: string): M {
+  const above = (text: string) => (text.trim() === "" ? summary : `${summary}\n\n${text}`);
+  const content = Array.isArray(message.content)
+    ? [{ type: "text", text: summary }, ...message.content]
+    : above(textOf(message.content));
+  const sent = message.role === "user" ? message.api_content : undefined;
+  return { ...message, content, ...(sent === undefined ? {} : { api_content: above(sent) }) };
+}
+
+/** Somebody really said this: no summary, no note of the runtime. */
+export function isRealUser(message: Message): message is UserMessage {
+  if (message.role !== "user") return false;
+  const text = textOf(message.content);
+  const summary = splitSummary(text);
+  const said = (summary ? summary.rest : text).trim();
+  if (said === "") return typeof message.content !== "string" && message.content.some((part) => part.type !== "text");
+  return !SYNTHETIC.some((mark) => said.startsWith(mark));
+}
+
+/** What a person said in it; without a summary above and notes around it. */
+export function wordsOf(message: Message): string {
+  const text = textOf(message.content);
+  return splitSummary(text)?.rest ?? text;
+}
+
+/** Open tasks ride on the last user message as it is sent; its stored text stays what the user wrote. */
+export function withTodos<M extends Message>(messages: readonly M[], snapshot: string): readonly M[] {
+  const at = messages.findLastIndex((message) => message.role === "user");
+  const message = messages[at];
+  if (message?.role !== "user") return messages;
+  const extended = (
+    typeof message.content === "string"
+      ? { ...message, api_content: `${message.api_content ?? message.content}\n\n${snapshot}` }
+      : { ...message, content: [...message.content, { type: "text", text: snapshot }] }
+  ) as M; // a user message stays one
+  return messages.with(at, extended);
+}
+
+/** Task lists of earlier compressions are out of date. */
+export function withoutTodos<M extends Message>(message: M): M {
+  if (message.role !== "user") return message;
+  if (message.api_content?.includes(TODO_MARKER)) {
+    const sent = message.api_content.slice(0, message.api_content.indexOf(TODO_MARKER)).trimEnd();
+    const { api_content: _, ...rest } = message;
+    return (sent === message.content ? rest : { ...message, api_content: sent }) as M; // still a user message
+  }
+  if (typeof message.content === "string") return message;
+  const parts = message.content.filter((part) => part.type !== "text" || !part.text.startsWith(TODO_MARKER));
+  return parts.length === message.content.length ? message : { ...message, content: parts };
+}
+
+function withoutSummary<M extends Message>(message: M): M | null {
+  const { content } = message;
+  if (Array.isArray(content)) {
+    const parts = (content as readonly ContentPart[]).flatMap((part): readonly ContentPart[] => {
+      const rest = part.type === "text" ? splitSummary(part.text)?.rest : undefined;
+      if (rest === undefined) return [part];
+      return rest === "" ? [] : [{ type: "text", text: rest }];
+    });
+    return parts.length > 0 ? { ...message, content: parts } : null;
+  }
+  const rest = splitSummary(textOf(content))?.rest ?? "";
+  if (message.role === "assistant") {
+    if (rest === "" && !message.tool_calls) return null;
+    return { ...message, content: rest === "" ? null : rest };
+  }
+  if (rest === "") return null;
+  const sent =
+    message.role === "user" && message.api_content !== undefined ? splitSummary(message.api_content)?.rest : undefined;
+  return { ...message, content: rest, ...(sent === undefined ? {} : { api_content: sent }) };
+}
+
+/** Two summaries in one message are a mishap of somebody else's; the first one counts. */
+function withoutMore(text: string): string {
+  const start = text.indexOf(SUMMARY_MARKER);
+  const end = text.indexOf(SUMMARY_END, start);
+  if (start < 0 || end < 0) return text;
+  return withoutMore(text.slice(0, start).trimEnd() + text.slice(end + SUMMARY_END.length));
+}
+
+function withoutPins(body: string): string {
+  const at = `\n${body}`.lastIndexOf(`\n${PINNED}\n`);
+  return at < 0 ? body : body.slice(0, at);
+}
+
+function afterFirstLine(text: string): string {
+  const line = text.indexOf("\n");
+  return line < 0 ? text.slice(SUMMARY_MARKER.length) : text.slice(line + 1);
+}
