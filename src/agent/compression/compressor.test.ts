@@ -279,7 +279,7 @@ test("without a summary a local one is made: asks, actions, files, errors, the l
   const { engine } = compressor({ summarize: async () => null });
   const messages = talk(15);
   messages.splice(
-    12,
+    20,
     0,
     user("fix the parser"),
     calls("c", { path: "/src/parser.ts" }),
