@@ -5,7 +5,7 @@ import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { resolveModelName } from "../llm/providers/model-names.ts";
 import { ProviderError } from "../llm/providers/provider-error.ts";
-import { demoRuntime, type RuntimeProvider, resolveRuntimeProvider } from "../llm/providers/resolve.ts";
+import { cleanUrl, demoRuntime, type RuntimeProvider, resolveRuntimeProvider } from "../llm/providers/resolve.ts";
 import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -122,12 +122,43 @@ export async function switchTarget(
     await store.update(agent.sessionId, { model: target.model, modelConfig: modelConfig(next) });
   }
   if (wish.global) {
-    await home.setConfigKey("model.default", target.model);
-    await home.setConfigKey("model.provider", providerName);
+    await saveModel(home, { provider: providerName, model: target.model, baseUrl: target.baseUrl });
   }
   const kept = wish.global ? " Saved as the standard model." : "";
   const said = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens.${kept}`;
   return { chosen: next, said };
+}
+
+export interface SavedModel {
+  readonly provider: string;
+  readonly model: string;
+  /** Where its requests go, if that is not simply the provider's own address. */
+  readonly baseUrl?: string | undefined;
+  /** Key of that address; written down with it. */
+  readonly apiKey?: string | undefined;
+}
+
+/** The standard model from now on. What was set for another provider goes: its address and key would be used for this one. */
+export async function saveModel(
+  home: OpenHome,
+  saved: SavedModel,
+  options?: { readonly backup?: boolean },
+): Promise<void> {
+  const { provider, base_url } = home.config().model;
+  const sameProvider = provider === saved.provider || (!base_url && (!provider || provider === "auto"));
+  const stays = base_url && saved.baseUrl ? cleanUrl(base_url) === cleanUrl(saved.baseUrl) : sameProvider;
+  const writesAddress = saved.provider === "custom" && saved.baseUrl && !(stays && base_url);
+  const others = ["base_url", "api_key", "api_mode", "context_length"].map((name) => [`model.${name}`, undefined]);
+  await home.setConfigKeys(
+    {
+      ...(stays ? {} : Object.fromEntries(others)),
+      "model.provider": saved.provider,
+      ...(writesAddress ? { "model.base_url": saved.baseUrl } : {}),
+      ...(saved.apiKey ? { "model.api_key": saved.apiKey } : {}),
+      "model.default": saved.model,
+    },
+    options,
+  );
 }
 
 /** What a session remembers of its model, for the day it is taken up again. */

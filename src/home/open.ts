@@ -39,6 +39,8 @@ export interface OpenHome {
    * Throws `ConfigError` when the file is broken or managed.
    */
   setConfigKey(path: string | readonly string[], value: unknown): Promise<void>;
+  /** Several keys in one write, by dotted path; `undefined` removes a key. With `backup` the file as it was is kept beside it. */
+  setConfigKeys(values: Readonly<Record<string, unknown>>, options?: { readonly backup?: boolean }): Promise<void>;
   /** Removes one key from config.yaml, and sections it leaves empty. */
   unsetConfigKey(path: string | readonly string[]): Promise<void>;
   /** Stores a secret in .env (mode 0600) and in the process. */
@@ -164,6 +166,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     override: environment.override,
     environment: environment.all,
     setConfigKey: (path, value) => config.set(keys(path), value),
+    setConfigKeys: (values, options) => config.setAll(values, options),
     unsetConfigKey: (path) => config.unset(keys(path)),
     setEnv: environment.set,
     removeEnv: environment.remove,

@@ -1,10 +1,11 @@
 // `hermes setup` and `hermes model`: connect a provider and choose a model, step by step.
 import type { Command } from "commander";
-import { chooseTarget } from "../../agent/open-model.ts";
+import { chooseTarget, saveModel } from "../../agent/open-model.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { contextSize } from "../../kit/formats.ts";
 import { modelsOf } from "../../llm/catalogue/facts.ts";
 import { listEndpointModels } from "../../llm/providers/local.ts";
+import { cleanUrl } from "../../llm/providers/resolve.ts";
 import { LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "../../llm/providers/table.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -27,18 +28,26 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
     if (needsTerminal) throw new ExitError(1, `hermes model needs a terminal. Without one:\n${byHand()}`);
     return ctx.io.out(`${byHand()}\n`);
   }
-  const provider = await pickProvider(ctx);
   const { home } = ctx;
-  await ensureKey(provider, ctx);
-  await home.setConfigKey("model.provider", provider.id);
-  if (provider.baseUrl) await home.setConfigKey("model.base_url", provider.baseUrl);
-  const model = await pickModel(provider, ctx);
-  await home.setConfigKey("model.default", model);
+  if (home.configProblem)
+    throw new ExitError(1, `hermes: ${home.warnings.join("\n")}\nMend it with: hermes config edit`);
+  const provider = await pickProvider(ctx);
+  if (provider === null) throw cancelled(null);
+  const key = await ensureKey(provider, ctx);
+  if (key === null) throw cancelled(null);
+  const model = await pickModel(provider, key.apiKey, ctx);
+  if (model === null) throw cancelled(key.stored);
+  const baseUrl = provider.baseUrl ?? undefined;
+  const apiKey = provider.row ? undefined : key.apiKey;
+  await saveModel(home, { provider: provider.id, model, baseUrl, apiKey }, { backup: true });
   const { target } = await chooseTarget(home, {});
   ctx.io.out(
     `\n✓ ${target.model} at ${provider.name}, ${contextSize(target.contextLength)} tokens. Talk to it: hermes\n`,
   );
 }
+
+const cancelled = (stored: string | null) =>
+  new ExitError(1, `hermes: cancelled; ${stored ? `${stored} is stored, nothing else` : "nothing was saved"}.`);
 
 const byHand = () =>
   [
@@ -58,11 +67,11 @@ interface Choice {
   readonly baseUrl: string | null;
 }
 
-async function pickProvider(ctx: CliContext): Promise<Choice> {
+async function pickProvider(ctx: CliContext): Promise<Choice | null> {
   const choices: Choice[] = [
     ...PROVIDERS.filter((row) => !HIDDEN.has(row.id) && row.keyEnv.length > 0).map((row) => ({
       id: row.id,
-      name: row.id,
+      name: row.name,
       row,
       baseUrl: null,
     })),
@@ -70,43 +79,59 @@ async function pickProvider(ctx: CliContext): Promise<Choice> {
     { id: "custom", name: "another OpenAI-compatible server", row: null, baseUrl: "" },
   ];
   const chosen = await pick(ctx, "Which provider?", choices, (choice) => `${choice.name}${keyMark(choice, ctx.home)}`);
-  if (chosen.id !== "custom") return chosen;
+  if (chosen?.id !== "custom") return chosen;
   const url = await required(ctx, "Base URL (e.g. http://127.0.0.1:8000/v1): ");
-  if (!URL.canParse(url)) throw new ExitError(1, `hermes: "${url}" is no URL; nothing was saved.`);
-  return { ...chosen, baseUrl: url };
+  return url === null ? null : { ...chosen, baseUrl: cleanUrl(url) };
 }
 
 const keyMark = ({ row }: Choice, home: OpenHome) =>
   row?.keyEnv.some((name) => home.env(name)) ? "  ✓ key is set" : "";
 
-async function ensureKey({ row, name }: Choice, ctx: CliContext): Promise<void> {
-  const variable = row?.keyEnv[0];
-  if (!row || !variable || row.keyEnv.some((candidate) => ctx.home.env(candidate))) return;
-  const key = await ctx.io.secret(`Key of ${name} (${variable}; not shown): `);
-  if (key === null) throw new ExitError(1, "hermes: cancelled; nothing was saved.");
-  if (key.trim() === "") return;
-  await ctx.home.setEnv(variable, key.trim());
-  ctx.io.out(`✓ ${variable} is stored in ${ctx.home.paths.envFile}\n`);
+interface KeyGiven {
+  readonly apiKey?: string | undefined;
+  /** The variable it was just written to. */
+  readonly stored: string | null;
 }
 
-async function pickModel(provider: Choice, ctx: CliContext): Promise<string> {
-  const models = await offered(provider, ctx);
+/** Null: the user wants out. A server of the user's own may need no key. */
+async function ensureKey({ row, name, baseUrl }: Choice, ctx: CliContext): Promise<KeyGiven | null> {
+  const { home } = ctx;
+  const variable = row?.keyEnv[0];
+  if (!row && baseUrl === null) return { stored: null };
+  const present = row?.keyEnv.map((candidate) => home.env(candidate)).find(Boolean);
+  if (present) return { apiKey: present, stored: null };
+  const about = variable ? `${variable}; not shown` : "not shown; Enter = it needs none";
+  const typed = await ctx.io.secret(`Key of ${name} (${about}): `);
+  if (typed === null) return null;
+  const apiKey = typed.trim() || undefined;
+  if (!variable || !apiKey) return { apiKey, stored: null };
+  await home.setEnv(variable, apiKey);
+  ctx.io.out(`✓ ${variable} is stored in ${home.paths.envFile}\n`);
+  return { apiKey, stored: variable };
+}
+
+async function pickModel(provider: Choice, apiKey: string | undefined, ctx: CliContext): Promise<string | null> {
+  const models = await offered(provider, apiKey, ctx);
   if (models.length === 0) return required(ctx, "Model: ");
-  const filter =
-    models.length > SHOWN_MODELS ? ((await ctx.io.question("Part of the model's name (Enter = all): ")) ?? "") : "";
+  const filter = models.length > SHOWN_MODELS ? await ctx.io.question("Part of the model's name (Enter = all): ") : "";
+  if (filter === null) return null;
   const matching = models.filter((model) => model.toLowerCase().includes(filter.trim().toLowerCase()));
   return pick(ctx, "Which model?", matching.slice(0, SHOWN_MODELS), (model) => model, "or type its name");
 }
 
 /** What the endpoint says it has; else what is published of the provider. */
-async function offered(provider: Choice, ctx: CliContext): Promise<readonly string[]> {
+async function offered(provider: Choice, apiKey: string | undefined, ctx: CliContext): Promise<readonly string[]> {
   const url = provider.baseUrl ?? LOCAL_SERVERS[provider.id] ?? provider.row?.baseUrl;
-  const apiKey = provider.row?.keyEnv.map((name) => ctx.home.env(name)).find((key) => key !== undefined);
   const live = url ? await listEndpointModels(url, { fetch, ...(apiKey ? { apiKey } : {}) }) : null;
   if (live?.ok && live.models.length > 0) return live.models;
-  if (live && !live.ok && !provider.row) ctx.io.err(`⚠ ${live.attempt}\n`);
+  // Not every provider lists its models, but a refused key is worth knowing now.
+  if (live && !live.ok && (!provider.row || refusesKey(provider.row, live.attempt))) ctx.io.err(`⚠ ${live.attempt}\n`);
   return (await modelsOf(provider.id)).map((facts) => facts.id);
 }
+
+/** Anthropic's own protocol takes its key in another header than the one the list is asked with. */
+const refusesKey = (row: ProviderRow, attempt: string) =>
+  row.mode !== "anthropic_messages" && /HTTP 40[13]$/.test(attempt);
 
 async function pick<T>(
   ctx: CliContext,
@@ -114,11 +139,12 @@ async function pick<T>(
   choices: readonly T[],
   label: (choice: T) => string,
   orElse?: string,
-): Promise<T> {
+): Promise<T | null> {
   const rows = choices.map((choice, index) => `${String(index + 1).padStart(3)}. ${label(choice)}`);
   ctx.io.out(`\n${title}\n${rows.join("\n")}\n`);
   for (;;) {
     const typed = await required(ctx, `Number${orElse ? `, ${orElse}` : ""}: `);
+    if (typed === null) return null;
     const chosen = choices[Number(typed) - 1];
     if (chosen !== undefined) return chosen;
     if (orElse && !/^\d+$/.test(typed)) return typed as T; // only strings are offered with a free choice
@@ -126,8 +152,9 @@ async function pick<T>(
   }
 }
 
-async function required(ctx: CliContext, prompt: string): Promise<string> {
+/** Null: the user wants out (Ctrl+C, Ctrl+D). */
+async function required(ctx: CliContext, prompt: string): Promise<string | null> {
   const typed = await ctx.io.question(prompt);
-  if (typed === null) throw new ExitError(1, "hermes: cancelled.");
+  if (typed === null) return null;
   return typed.trim() === "" ? required(ctx, prompt) : typed.trim();
 }

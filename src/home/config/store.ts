@@ -94,10 +94,23 @@ export class ConfigStore {
   }
 
   set(path: readonly string[], value: unknown): Promise<void> {
+    return this.update((tree) => this.#settingOf(tree, path, value));
+  }
+
+  /** Several keys in one write; `undefined` removes one. */
+  setAll(values: Readonly<Record<string, unknown>>, options?: { readonly backup?: boolean }): Promise<void> {
     return this.update((tree) => {
-      const old = path.reduce<unknown>((node, key) => child(node, key), tree);
-      return [...modelFirst(tree, path), { type: "set", path, value: restoreTemplates(value, old, this.#options.env) }];
-    });
+      const changes = Object.entries(values).map(([name, value]): readonly YamlChange[] => {
+        const path = name.split(".");
+        return value === undefined ? [{ type: "remove", path }] : this.#settingOf(tree, path, value);
+      });
+      return changes.flat();
+    }, options);
+  }
+
+  #settingOf(tree: Tree, path: readonly string[], value: unknown): YamlChange[] {
+    const old = path.reduce<unknown>((node, key) => child(node, key), tree);
+    return [...modelFirst(tree, path), { type: "set", path, value: restoreTemplates(value, old, this.#options.env) }];
   }
 
   unset(path: readonly string[]): Promise<void> {
@@ -105,7 +118,10 @@ export class ConfigStore {
   }
 
   /** Applies changes to the newest state of the file; other processes wait. No change, no write. */
-  async update(changesFor: (tree: Tree) => readonly YamlChange[], { backup = false } = {}): Promise<void> {
+  async update(
+    changesFor: (tree: Tree) => readonly YamlChange[],
+    { backup = false }: { readonly backup?: boolean } = {},
+  ): Promise<void> {
     const { path, managed, lockPath, chmod } = this.#options;
     if (managed) throw new ConfigError(refusal(managed, path));
     const yaml = await loadYaml();

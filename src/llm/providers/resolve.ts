@@ -332,7 +332,8 @@ function defaultUrl(row: ProviderRow, bound: BoundKey | null, env: EnvLookup): s
   return `https://bedrock-runtime.${region}.amazonaws.com/openai/v1`;
 }
 
-function cleanUrl(url: string): string {
+/** An address as requests use it. Throws `ProviderError` when it is none. */
+export function cleanUrl(url: string): string {
   const trimmed = url.trim().replace(/\/+$/, "");
   if (trimmed.startsWith("demo:")) return trimmed;
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed)
