@@ -45,6 +45,8 @@ export interface Environment {
   readonly home: string;
   /** Container-like: the host cannot be harmed from inside. */
   readonly isolated: boolean;
+  /** This machine, but only in part: which folder commands may write to besides the temp directory, and whether they have a network. */
+  readonly confinement?: { readonly writable: string | null; readonly network: boolean };
   /** Where files are not simply this machine's own: the way to them. */
   readonly files?: EnvironmentFiles;
   execute(command: string, options: ExecuteOptions): Promise<ExecuteResult>;

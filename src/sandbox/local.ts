@@ -1,5 +1,5 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
-import { access, constants, mkdtemp, rm, stat } from "node:fs/promises";
+import { access, constants, mkdtemp, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames } from "./child-env.ts";
@@ -8,7 +8,7 @@ import { OutputPipes } from "./output-pipe.ts";
 import type { Place, PlacedShell, ShellRun } from "./place.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
 import { type ShellProcess, settledWithin, startShell } from "./shell-process.ts";
-import { privateTempDir, removeStale } from "./temp-dir.ts";
+import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;
 
@@ -43,7 +43,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
       return hostShell(await startShell({ program: shell.path, args, env, stdin, pipe: await pipes.take(), onBytes }));
     },
     startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env }),
-    release: () => rm(stateDir, { recursive: true, force: true }),
+    release: () => removeTree(stateDir),
   };
   return new ShellEnvironment(place, options);
 }
@@ -79,12 +79,12 @@ export async function isDirectory(path: string): Promise<boolean> {
   );
 }
 
-interface Shell {
+export interface Shell {
   readonly path: string;
   readonly isBash: boolean;
 }
 
-async function findShell(path: string, environment: Readonly<Record<string, string>>): Promise<Shell> {
+export async function findShell(path: string, environment: Readonly<Record<string, string>>): Promise<Shell> {
   const windows = process.platform === "win32";
   const directories = [...path.split(windows ? ";" : ":").filter(Boolean), "/usr/bin", "/bin"];
   const candidates = [

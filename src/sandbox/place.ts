@@ -1,7 +1,7 @@
 // What an environment is built on: somewhere a shell can be started. State, markers and limits are the same everywhere and live in
 // shell-environment.ts.
 import type { Writable } from "node:stream";
-import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
+import type { BackgroundChild, Environment, EnvironmentFiles } from "./environment.ts";
 
 export interface ShellRun {
   readonly script: string;
@@ -51,6 +51,7 @@ export interface Place {
   /** Variables on the secret list that were handed in on purpose. */
   readonly forced: readonly string[];
   readonly files?: EnvironmentFiles;
+  readonly confinement?: NonNullable<Environment["confinement"]>;
   start(run: ShellRun, io: ShellIo): Promise<PlacedShell>;
   /** Null when this machine has no pseudo-terminals to offer. */
   startOnTerminal(run: ShellRun): Promise<BackgroundChild | null>;

@@ -54,6 +54,7 @@ export class ShellEnvironment implements Environment {
   readonly tempDir: string;
   readonly home: string;
   readonly files?: EnvironmentFiles;
+  readonly confinement?: NonNullable<Environment["confinement"]>;
   readonly #place: Place;
   readonly #options: ShellOptions;
   readonly #marker = `__HERMES_CWD_${randomBytes(6).toString("hex")}__`;
@@ -68,6 +69,7 @@ export class ShellEnvironment implements Environment {
     this.tempDir = place.tempDir;
     this.home = place.home;
     if (place.files) this.files = place.files;
+    if (place.confinement) this.confinement = place.confinement;
     this.#place = place;
     this.#options = options;
     this.#cwd = options.cwd;

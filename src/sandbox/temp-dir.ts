@@ -20,6 +20,13 @@ export async function removeStale(tempDir: string): Promise<void> {
     const path = join(tempDir, name);
     if (!name.startsWith("shell-")) continue;
     const found = await stat(path).catch(() => null); // another run removed it first
-    if (found && Date.now() - found.mtimeMs > STALE_MS) await rm(path, { recursive: true, force: true });
+    if (found && Date.now() - found.mtimeMs > STALE_MS) await removeTree(path);
   }
+}
+
+/** A command may have left directories behind that even their owner cannot look into; those stay. */
+export async function removeTree(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EACCES" && error.code !== "EPERM" && error.code !== "ENOTEMPTY") throw error;
+  });
 }

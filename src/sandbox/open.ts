@@ -1,0 +1,55 @@
+// The environment that the settings ask for. What was asked for or an error that says what is missing; never another place in silence.
+import type { Config } from "../home/config/schema.ts";
+import { UserError } from "../kit/user-error.ts";
+import type { Environment } from "./environment.ts";
+import { type LocalOptions, openLocalEnvironment } from "./local.ts";
+
+export type TerminalConfig = Config["terminal"];
+
+export interface EnvironmentOptions extends LocalOptions {
+  /** The user's own home directory. */
+  readonly userHome: string;
+  /** The home of this profile, and the root home. */
+  readonly hermesHome: { readonly dir: string; readonly root: string };
+  /** Nobody watches this run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
+  readonly unattended: boolean;
+}
+
+export async function openEnvironment(
+  config: { readonly terminal: TerminalConfig },
+  given: EnvironmentOptions,
+): Promise<Environment> {
+  const { terminal } = config;
+  const options: EnvironmentOptions = {
+    initFiles: terminal.shell_init_files,
+    sourceBashrc: terminal.auto_source_bashrc,
+    persistent: terminal.persistent_shell,
+    ...given,
+  };
+  switch (terminal.backend) {
+    case "local":
+      return openLocalEnvironment(options);
+    case "auto":
+      return openAutomatic(terminal, options);
+    case "bubblewrap":
+      return openBubblewrap(terminal, options);
+    default:
+      throw new UserError(
+        `terminal.backend is ${terminal.backend}, which this version cannot use. Choose local, auto, bubblewrap, docker or ssh: ` +
+          "hermes config set terminal.backend local",
+      );
+  }
+}
+
+/** A sandbox where nobody watches, if this machine can make one. */
+async function openAutomatic(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
+  if (!options.unattended || process.platform !== "linux") return openLocalEnvironment(options);
+  const { bubblewrapWorks } = await import("./bubblewrap.ts");
+  if (!(await bubblewrapWorks(options.environment))) return openLocalEnvironment(options);
+  return openBubblewrap(terminal, options);
+}
+
+async function openBubblewrap(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
+  const { openBubblewrapEnvironment } = await import("./bubblewrap.ts");
+  return openBubblewrapEnvironment({ ...options, network: terminal.sandbox_network === "on" });
+}

@@ -1,0 +1,7 @@
+import { missingBubblewrap, openSandbox } from "./support/engines/bubblewrap.ts";
+import { withEngine } from "./support/engines/require.ts";
+import { environmentConformance } from "./support/environment-conformance.ts";
+
+await withEngine("bubblewrap", missingBubblewrap, () => {
+  environmentConformance("bubblewrap", openSandbox);
+});

@@ -1,0 +1,13 @@
+// A program that opens a sandbox, starts something in it, says which process that is, and waits to be killed.
+import { descendantsOf } from "../../../src/sandbox/process-tree.ts";
+import { openSandbox } from "./bubblewrap.ts";
+
+const { environment } = await openSandbox();
+const child = await environment.spawn("sleep 300 & wait", {});
+let family: number[] = [];
+while (family.length < 2) {
+  family = await descendantsOf(child.pid);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+}
+process.stdout.write(`${family.at(-1)}\n`);
+await child.exited;
