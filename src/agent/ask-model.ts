@@ -104,11 +104,13 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
     images: conversation.takesImages,
   });
   const maxTokens = options.outputCap ?? model.maxTokens;
+  const { promptLayout } = conversation;
   return {
     target: model.target,
     messages,
     tools: tools.definitions,
     sessionId: transcript.sessionId,
+    ...(promptLayout ? { promptLayout } : {}),
     ...(options.scaffold.length > 0 ? { scaffolded: true } : {}),
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),

@@ -1,7 +1,7 @@
 // What lives from turn to turn of one conversation.
-import type { Target } from "../llm/wire.ts";
+import type { PromptLayout, Target } from "../llm/wire.ts";
 import { Lessons } from "./lessons.ts";
-import type { AgentOptions, ModelChoice } from "./options.ts";
+import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";
@@ -14,7 +14,7 @@ export class Conversation {
   readonly steer = new SteerBox();
   readonly requests = new RequestBuilder();
   #model: ModelChoice;
-  #prompt: { readonly sessionId: string; readonly target: Target; readonly text: string } | null = null;
+  #prompt: { readonly sessionId: string; readonly target: Target; readonly system: SystemPrompt } | null = null;
   #turns = 0;
   #opened = false;
   readonly #lessons = new Map<string, Lessons>();
@@ -70,23 +70,30 @@ export class Conversation {
   async systemPrompt(): Promise<string> {
     const { sessionId } = this.transcript;
     const { target } = this.#model;
-    if (this.#prompt?.sessionId === sessionId && this.#prompt.target === target) return this.#prompt.text;
+    if (this.#prompt?.sessionId === sessionId && this.#prompt.target === target) return this.#prompt.system.text;
     // A session only ever goes on under another id because it was compressed.
     if (this.#prompt && this.#prompt.sessionId !== sessionId)
       this.options.ports.gate.expectNewPrefix(sessionId, "compression");
-    const text = await this.#askPrompt(target);
-    this.#prompt = { sessionId, target, text };
-    return text;
+    const system = await this.#askPrompt(target);
+    this.#prompt = { sessionId, target, system };
+    return system.text;
+  }
+
+  /** What is known of the inside of the system prompt in use. */
+  get promptLayout(): PromptLayout | undefined {
+    return this.#prompt?.system.layout;
   }
 
   /** All or nothing: whatever fails leaves the old model in force. */
   async switchModel(model: ModelChoice): Promise<void> {
     const { sessionId } = this.transcript;
-    const text = await this.#askPrompt(model.target);
     const { store } = this.options.session;
-    if (store && (await store.get(sessionId))) await store.update(sessionId, { model: model.target.model });
+    const exists = store !== null && (await store.get(sessionId)) !== null;
+    // Before the first message there is no row to keep a prompt in; the turn will ask for it.
+    const system = exists || store === null ? await this.#askPrompt(model.target) : null;
+    if (exists) await store.update(sessionId, { model: model.target.model });
     this.#model = model;
-    this.#prompt = { sessionId, target: model.target, text };
+    this.#prompt = system && { sessionId, target: model.target, system };
   }
 
   /** What the current destination refused so far. */
@@ -103,9 +110,12 @@ export class Conversation {
     return this.#model.target.profile.images && this.lessons.takesImages;
   }
 
-  #askPrompt(target: Target): Promise<string> {
+  async #askPrompt(target: Target): Promise<SystemPrompt> {
     const { sessionId, messages } = this.transcript;
     // The user message of this turn is already there when the prompt is asked for.
-    return this.options.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
+    const asked = await this.options.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
+    const system = typeof asked === "string" ? { text: asked } : asked;
+    if (system.cause) this.options.ports.gate.expectNewPrefix(sessionId, system.cause);
+    return system;
   }
 }

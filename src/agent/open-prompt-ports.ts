@@ -2,6 +2,7 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { delimiter } from "node:path";
+import { readContextTrust } from "../home/context-trust.ts";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { createDenyList } from "../prompt/files/deny-list.ts";
 import type { PromptPorts } from "../prompt/gather.ts";
@@ -23,12 +24,14 @@ export async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
   const { isDenied } = await createDenyList(guard, userHome);
   const run = programRunner(environment);
   const { skills } = place;
+  const trusted = new Set((await readContextTrust(home.paths)).map(({ sha256 }) => sha256));
   const probeFile = home.paths.at("cache", "python-probe.json");
   return {
     files: hostFiles,
     isDenied,
     run,
     scan: (text) => scanForThreats(text, "context"),
+    trusted,
     clock,
     python: rememberedPythonProbe(
       {

@@ -10,6 +10,7 @@ import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
+import { freezeTools, toolHashes } from "./frozen-tools.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
@@ -105,11 +106,13 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   });
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
-  const tools = await openTools(wish, {
+  const live = await openTools(wish, {
     environment,
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
   });
+  const hashes = toolHashes(live, config, withoutMemory);
+  const tools = found ? await freezeTools(live, hashes, found.id, store) : live;
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
   const skills = wish.ignoreRules ? null : openAgentSkills(home, clock);
@@ -132,6 +135,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   };
   const model: ModelChoice = {
     target: chosen.target,
+    cacheTtl: config.prompt_caching.cache_ttl,
     liveness: {
       totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
       staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
@@ -155,11 +159,12 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
         cwd,
         toolNames,
         toolsets: tools.toolsets,
+        ...toolHashes(tools, config, withoutMemory),
         memory,
         skills,
         startedAt: found?.startedAt ?? clock.now() / 1000,
       },
-      store,
+      { store, definitions: tools.definitions },
     ),
     tools,
     limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },

@@ -3,10 +3,10 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { ModelGate, Task } from "../llm/gate.ts";
+import type { ModelGate, PrefixCause, Task } from "../llm/gate.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
-import type { ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { ModelRequest, PromptLayout, Target, ToolDefinition } from "../llm/wire.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask, Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -59,7 +59,7 @@ export interface ModelChoice {
 
 export interface PromptSource {
   /** The system prompt, byte for byte. Asked once per session and destination. */
-  system(about: { readonly sessionId: string; readonly target: Target; readonly hasHistory: boolean }): Promise<string>;
+  system(about: PromptQuestion): Promise<string | SystemPrompt>;
   /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
   takeWarnings?(): readonly string[];
   /** Appended to the system text of every request, never stored. */
@@ -68,6 +68,20 @@ export interface PromptSource {
   readonly prefill?: readonly HistoryMessage[];
   /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
   recall?(text: string, run: RunContext): Promise<readonly string[]>;
+}
+
+export interface PromptQuestion {
+  readonly sessionId: string;
+  readonly target: Target;
+  readonly hasHistory: boolean;
+}
+
+export interface SystemPrompt {
+  readonly text: string;
+  /** Absent when nothing is known of the text's inside. */
+  readonly layout?: PromptLayout | undefined;
+  /** Why it is not what this session sent before; absent when it is, or when nothing was sent. */
+  readonly cause?: PrefixCause;
 }
 
 /**
