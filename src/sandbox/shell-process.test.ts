@@ -9,7 +9,7 @@ test("a program that leaves at once takes its running shells with it", async () 
   const program = `
     import { startShell } from ${JSON.stringify(new URL("./shell-process.ts", import.meta.url).href)};
     const shell = await startShell({
-      shell: "/bin/sh",
+      program: "/bin/sh",
       args: ["-c", "trap '' TERM HUP; echo ready; sleep 60"],
       env: {},
       stdin: "none",
