@@ -5,7 +5,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
 import { openMemory } from "../memory/open.ts";
-import { openLocalEnvironment } from "../sandbox/local.ts";
+import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/process-table.ts";
@@ -95,14 +95,14 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : wish.cwd;
   const session: { agent?: Agent } = {};
   const currentId = () => session.agent?.sessionId ?? sessionId;
-  const environment = await openLocalEnvironment({
+  const environment = await openEnvironment(config, {
     environment: home.environment(),
     cwd,
     privateHome: home.paths.at("home"),
     sessionId: currentId,
-    initFiles: config.terminal.shell_init_files,
-    sourceBashrc: config.terminal.auto_source_bashrc,
-    persistent: config.terminal.persistent_shell,
+    userHome: home.osHome,
+    hermesHome: home.paths,
+    unattended: !wish.interactive,
   });
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];

@@ -167,6 +167,14 @@ describe("trouble", () => {
     assert.match(stderr, /nonsense/);
   });
 
+  test("a backend that cannot be used is named; commands never run somewhere else in silence", async () => {
+    await using home = await tempHome({ "config.yaml": `${modelConfig(server)}terminal:\n  backend: modal\n` });
+    const { code, stderr } = await runHermes(["-z", "x"], { home });
+    assert.equal(code, 1);
+    assert.match(stderr, /terminal\.backend is modal/);
+    assert.equal(server.requests.length, 0);
+  });
+
   test("secrets reach neither the log nor the store nor the model", async () => {
     await using home = await tempHome({
       "config.yaml": modelConfig(server),
