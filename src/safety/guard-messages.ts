@@ -23,7 +23,7 @@ export function unattendedMessage({ category, reason }: CommandVerdict, origin: 
 }
 
 export function deniedMessage({ category }: CommandVerdict, reason: string | undefined): string {
-  const why = reason?.trim() ? ` Reason: ${reason.trim()}` : "";
+  const why = reason?.trim() ? ` Reason: ${reason.trim().replace(/([^.!?])$/, "$1.")}` : "";
   return `DENIED: the user refused this command (${category}).${why} ${NO_RETRY}`;
 }
 

@@ -144,6 +144,18 @@ describe("trouble", () => {
     const { code, stderr } = await runHermes(["sesions", "list"], { home });
     assert.equal(code, 2);
     assert.match(stderr, /sessions/);
+    for (const [group, typo, right] of [
+      ["memory", "shwo", "show"],
+      ["sessions", "lst", "list"],
+      ["tools", "enabel", "enable"],
+    ] as const) {
+      const inner = await runHermes([group, typo], { home });
+      assert.equal(inner.code, 2);
+      assert.ok(
+        inner.stderr.includes(`hermes ${group}: unknown command "${typo}". Did you mean "${right}"`),
+        inner.stderr,
+      );
+    }
   });
 
   test("an unknown option is named and exits 2", async () => {

@@ -10,7 +10,7 @@ import { scanForThreats } from "../../safety/threats/scan.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { MemoryFlags } from "./memory.ts";
 import { printJson } from "./session-command.ts";
-import { oneLine } from "./session-table.ts";
+import { briefly, oneLine } from "./session-table.ts";
 
 export async function show(memory: Memory, ctx: CliContext, { target, json }: MemoryFlags): Promise<void> {
   const entries = await entriesOf(memory, target);
@@ -145,9 +145,9 @@ export async function chooseEntry(memory: Memory, target: MemoryTarget, which: s
   if (typeof found === "string") return found;
   if (found.code === "ambiguous") {
     const list = (found.matches ?? []).map((match) => `\n  ${oneLine(match)}`).join("");
-    throw new ExitError(1, `Several entries contain "${oneLine(which)}"; give more of one, or its number:${list}`);
+    throw new ExitError(1, `Several entries contain "${briefly(which)}"; give more of one, or its number:${list}`);
   }
-  throw new ExitError(1, `No entry is number ${oneLine(which)} or contains it. \`hermes memory show\` lists them.`);
+  throw new ExitError(1, `No entry has the number or the text "${briefly(which)}". \`hermes memory show\` lists them.`);
 }
 
 async function entriesOf(memory: Memory, target: MemoryTarget): Promise<readonly string[]> {

@@ -62,7 +62,7 @@ test("entries are added, changed by number or by a part, and removed", async (t)
   assert.equal(await file(), "Uses zsh");
   const missing = await run(["remove", "7"]);
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /No entry is number 7/);
+  assert.match(missing.err, /No entry has the number or the text "7"/);
   await say("add", "Uses vim");
   const several = await run(["remove", "Uses"]);
   assert.equal(several.code, 1);

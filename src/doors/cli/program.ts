@@ -75,7 +75,9 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
       });
   }
   applyOutput(command, command);
-  const own = word === undefined ? argv : argv.toSpliced(at, 1);
+  const own = word === undefined ? argv : helpAsOption(argv.toSpliced(at, 1));
+  const stranger = entry ? unknownSubcommand(command, own[0]) : null;
+  if (stranger) throw stranger;
   await command.parseAsync(own, { from: "user" });
   return code;
 }
@@ -101,13 +103,28 @@ function commandList(): string {
     .join("\n");
 }
 
+/** Of a group of sub-commands; one that takes arguments itself reads the word as such. */
+function unknownSubcommand(group: Command, word: string | undefined): ExitError | null {
+  const names = group.commands.flatMap((child) => [child.name(), ...child.aliases()]);
+  if (names.length === 0 || group.registeredArguments.length > 0) return null;
+  if (word === undefined || word.startsWith("-") || names.includes(word)) return null;
+  return new ExitError(
+    2,
+    `${group.name()}: unknown command "${word}".${meant(word, names)} "${group.name()} --help" lists the commands.`,
+  );
+}
+
 const notAProfile = (name: string) =>
   `hermes: "${name}" is no profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
 
 function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
-  const near = didYouMean(word, [...names]);
-  const hint = near.length > 0 ? ` Did you mean ${near.map((name) => `"${name}"`).join(" or ")}?` : "";
+  const hint = meant(word, [...names]);
   return new ExitError(2, `hermes: unknown command "${word}".${hint} "hermes --help" lists the commands.`);
+}
+
+function meant(word: string, names: readonly string[]): string {
+  const near = didYouMean(word, names);
+  return near.length > 0 ? ` Did you mean ${near.map((name) => `"${name}"`).join(" or ")}?` : "";
 }
 
 function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
