@@ -5,7 +5,7 @@ export interface ChatOptions {
   readonly oneshot?: string;
   readonly query?: string;
   readonly quiet?: boolean;
-  readonly image: readonly string[];
+  readonly image?: readonly string[];
   readonly model?: string;
   readonly provider?: string;
   readonly toolsets?: string;
@@ -36,7 +36,7 @@ export function addChatOptions(command: Command): Command {
     .option("-q, --query <text>", "one turn, then exit (- reads stdin)")
     .option("-Q, --quiet", "with -q: only the answer on stdout")
     .option("--json", "with -z or -q: one JSON object on stdout")
-    .option("--image <path>", "attach an image to the query (repeatable)", collect, [])
+    .option("--image <path>", "attach an image to the query (repeatable)", collect)
     .option("-m, --model <id>", "model of this run; provider:model or an alias")
     .option("--provider <name>", "provider of this run")
     .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")
@@ -57,7 +57,7 @@ export function addChatOptions(command: Command): Command {
     .option("--cli", "accepted; there is one screen");
 }
 
-const collect = (value: string, earlier: readonly string[]) => [...earlier, value];
+const collect = (value: string, earlier: readonly string[] = []) => [...earlier, value];
 
 function positiveInteger(value: string): number {
   if (/^[1-9]\d*$/.test(value)) return Number(value);

@@ -67,6 +67,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   if (entry) (await entry.load()).define(command, ctx);
   else {
     addChatOptions(command)
+      .usage("[options] [command]")
       .description("A personal AI agent that learns. Without a command: an interactive conversation.")
       .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help tells more about each.`)
       .action(async (options: ChatOptions & { version?: boolean }) => {
