@@ -25,15 +25,15 @@ const cases: readonly [name: string, calls: ReturnType<typeof call>[], plan: Seg
   ["writes of two files", [write("a"), write("b")], [["parallel", [0, 1]]]],
   [
     "a search in a folder written to",
-    [write("/work/src/a"), call("search_files", { pattern: "x", path: "src" })],
+    [write("/project/src/a"), call("search_files", { pattern: "x", path: "src" })],
     [["sequential", [0, 1]]],
   ],
   [
     "a search without a path is a search of everything here",
-    [write("/work/a"), call("search_files", { pattern: "x" })],
+    [write("/project/a"), call("search_files", { pattern: "x" })],
     [["sequential", [0, 1]]],
   ],
-  ["names that only begin alike", [write("/work/ab"), read("/work/a")], [["parallel", [0, 1]]]],
+  ["names that only begin alike", [write("/project/ab"), read("/project/a")], [["parallel", [0, 1]]]],
   ["dots and tildes", [write("~/x/../a"), read("/home/me/a")], [["sequential", [0, 1]]]],
   [
     "runs between barriers",
@@ -103,7 +103,7 @@ const cases: readonly [name: string, calls: ReturnType<typeof call>[], plan: Seg
 ];
 
 for (const [name, calls, plan] of cases) {
-  test(`planToolBatch: ${name}`, () => assert.deepEqual(planToolBatch(calls, "/work", quiet), plan));
+  test(`planToolBatch: ${name}`, () => assert.deepEqual(planToolBatch(calls, "/project", quiet), plan));
 }
 
 test("two names of one file are one file once links are followed", async (t) => {
@@ -127,7 +127,7 @@ test("a plan names every call once, in order inside its segment, and no writer s
   );
   fc.assert(
     fc.property(fc.array(anyCall, { maxLength: 10 }), (calls) => {
-      const plan = planToolBatch(calls, "/work", quiet);
+      const plan = planToolBatch(calls, "/project", quiet);
       assert.deepEqual(
         plan.flatMap(([, indexes]) => indexes),
         calls.map((_, index) => index),

@@ -241,15 +241,15 @@ test("a file that was not written is named below the answer, unless it was writt
         { name: "write_file", args: { path: "b", content: "x" } },
       ],
     },
-    { calls: [{ name: "write_file", args: { path: "/work/b", content: "y" } }] },
+    { calls: [{ name: "write_file", args: { path: "/project/b", content: "y" } }] },
     { text: "Both are written." },
   );
   const tools = {
     write_file: ({ path }: Readonly<Record<string, unknown>>) =>
-      path === "/work/b" ? '{"success":true}' : '{"error":"permission denied"}',
+      path === "/project/b" ? '{"success":true}' : '{"error":"permission denied"}',
   };
   const { outcome, events } = await play(rigAgent({ gate, tools }), "go");
-  assert.equal(outcome.finalText, "Both are written.\n\n⚠ Not written in this turn:\n- /work/a: permission denied");
+  assert.equal(outcome.finalText, "Both are written.\n\n⚠ Not written in this turn:\n- /project/a: permission denied");
   assert.equal(outcome.messages.at(-1)?.content, "Both are written.");
   const shown = events.flatMap((event) => (event.type === "text" ? [event.delta] : [])).join("");
   assert.equal(shown, outcome.finalText);

@@ -13,7 +13,7 @@ const assistant = (content: string): HistoryMessage => ({ role: "assistant", con
 
 test("what was appended is loaded again, field by field, in order", async (t) => {
   const { store, clock } = await temporaryStore(t);
-  await store.ensure({ id: "s1", model: "m", cwd: "/work" });
+  await store.ensure({ id: "s1", model: "m", cwd: "/project" });
   const messages: HistoryMessage[] = [
     { role: "user", content: "hello", api_content: "hello\n[note]" },
     {
@@ -46,7 +46,7 @@ test("what was appended is loaded again, field by field, in order", async (t) =>
   const session = await store.get("s1");
   assert.equal(session?.messageCount, 4);
   assert.equal(session?.toolCallCount, 1);
-  assert.equal(session?.cwd, "/work");
+  assert.equal(session?.cwd, "/project");
 });
 
 test("a field with broken JSON is left out of its message and named in the log", async (t) => {

@@ -68,7 +68,7 @@ export function rigOptions(rig: RigOptions): AgentOptions {
       config: () => defaultConfig(),
       environment: {
         kind: "none",
-        cwd: "/work",
+        cwd: "/project",
         tempDir: home,
         home: "/home/test",
         isolated: false,
