@@ -12,7 +12,6 @@ import { rememberedPythonProbe } from "../prompt/probes/python-memory.ts";
 import { createFileGuard } from "../safety/file-guard.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { childEnvironment } from "../sandbox/child-env.ts";
-import { syncOnStart } from "../skills/bundled.ts";
 import { visibleSkills } from "../skills/visible.ts";
 import type { PromptPlace } from "./open-prompt.ts";
 
@@ -53,7 +52,6 @@ export async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
     ...(skills
       ? {
           async skills() {
-            await syncOnStart(skills.place);
             const loaded = { tools: new Set(place.toolNames), toolsets: new Set(place.toolsets) };
             return visibleSkills(skills.place, { platform, loaded });
           },

@@ -1,10 +1,11 @@
 // The skills of one conversation, and what they may use of it.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import { syncOnStart } from "../skills/bundled.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
 
-export function openAgentSkills(home: OpenHome, clock: Clock): AgentSkills {
-  return openSkills({
+export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<AgentSkills> {
+  const skills = openSkills({
     home,
     clock,
     async inlineShell(command, options) {
@@ -13,4 +14,10 @@ export function openAgentSkills(home: OpenHome, clock: Clock): AgentSkills {
       return bashSnippets(childEnvironment(home.environment()))(command, options);
     },
   });
+  try {
+    await syncOnStart(skills.place);
+  } catch (error) {
+    home.log.warn("the skills that come with the program could not be copied into the home", error);
+  }
+  return skills;
 }

@@ -8,6 +8,7 @@ import { openMemory } from "../memory/open.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
+import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
@@ -56,6 +57,8 @@ export interface OpenAgent {
   readonly store: SessionStore;
   /** Where requests go now. */
   readonly target: Target;
+  /** Null where skills are switched off. */
+  readonly skills: AgentSkills | null;
   /** Tools of this conversation, sorted. */
   readonly toolNames: readonly string[];
   /** What was said before, when an earlier conversation is taken up again. */
@@ -115,7 +118,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const tools = found ? await freezeTools(live, hashes, found.id, store) : live;
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
-  const skills = wish.ignoreRules ? null : openAgentSkills(home, clock);
+  const skills = wish.ignoreRules ? null : await openAgentSkills(home, clock);
   const ports: AgentPorts = {
     gate: openGate(home, store, clock),
     clock,
@@ -174,7 +177,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   if (found) await store.reopen(found.id);
   const notes = tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`);
   const processes = tools.state.of(processTable);
-  return new Opened(agent, { wish, store, chosen, toolNames, notes, found, guard, processes });
+  return new Opened(agent, { wish, store, chosen, skills, toolNames, notes, found, guard, processes });
 }
 
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */
@@ -194,6 +197,7 @@ interface Parts {
   readonly wish: AgentWish;
   readonly store: SessionStore;
   readonly chosen: ChosenModel;
+  readonly skills: AgentSkills | null;
   readonly toolNames: readonly string[];
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
@@ -204,6 +208,7 @@ interface Parts {
 class Opened implements OpenAgent {
   readonly agent: Agent;
   readonly store: SessionStore;
+  readonly skills: AgentSkills | null;
   readonly toolNames: readonly string[];
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
@@ -218,6 +223,7 @@ class Opened implements OpenAgent {
     this.#parts = parts;
     this.#chosen = chosen;
     this.store = parts.store;
+    this.skills = parts.skills;
     this.toolNames = parts.toolNames;
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
@@ -281,6 +287,7 @@ class Opened implements OpenAgent {
   async #close(reason: EndReason): Promise<void> {
     const { sessionId } = this.agent;
     await this.agent.close();
+    await this.skills?.flush();
     const session = await this.store.get(sessionId);
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);

@@ -3,6 +3,7 @@ import { INFO_COMMANDS } from "./info.ts";
 import { CommandRegistry } from "./registry.ts";
 import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
+import { SKILL_COMMANDS } from "./skills.ts";
 import { TOOL_COMMANDS } from "./tools.ts";
 import { TRANSCRIPT_COMMANDS } from "./transcript.ts";
 import { TURN_COMMANDS } from "./turns.ts";
@@ -16,5 +17,6 @@ export const builtinCommands = () =>
     ...TRANSCRIPT_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...TOOL_COMMANDS,
+    ...SKILL_COMMANDS,
     ...INFO_COMMANDS,
   ]);

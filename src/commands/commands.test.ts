@@ -219,3 +219,17 @@ test("leaving can delete the conversation, after a question", async (t) => {
   await rig.type("/quit soon");
   assert.match(rig.text(), /^quit and delete\nquit\nwarning: \/quit knows only --delete/);
 });
+
+test("a skill's name is a command: what was typed is kept, the model gets the skill", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/plan a new shed");
+  const said = rig.text();
+  assert.match(said, /^queued as \/plan a new shed: /);
+  assert.match(said, /The user invoked the "plan" skill/);
+  await rig.type("/skill code-review the last commit");
+  assert.match(rig.text(), /^queued as \/code-review the last commit: /);
+  await rig.type("/skill nonsense");
+  assert.match(rig.text(), /nonsense/);
+  await rig.type("/skill");
+  assert.match(rig.text(), /needs a name/);
+});

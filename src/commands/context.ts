@@ -27,7 +27,8 @@ export interface CommandContext {
   say(text: string): void;
   warn(text: string): void;
   submit(text: string): void;
-  queue(text: string): void;
+  /** `shownAs` is what is stored and shown when the model gets something longer. */
+  queue(text: string, options?: { readonly shownAs?: string }): void;
   /** Puts a text where the user can change and send it; surfaces without an input line show it. */
   offerInput(text: string): void;
   /** Asks for one of several things; null = cancelled. Surfaces without a picker list them and return null. */

@@ -4,6 +4,7 @@ import { didYouMean } from "../kit/did-you-mean.ts";
 import type { CommandContext } from "./context.ts";
 import { quickCommands } from "./quick.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
+import { invokeSkills } from "./skills.ts";
 
 export interface DispatchSurface {
   readonly kind: "terminal" | "gateway";
@@ -24,6 +25,7 @@ export async function dispatchTyped(
   const known = commandsOf(registry, ctx, surface, visited);
   const match = known.find(typed.name);
   if (match.type === "unknown") {
+    if (await invokeSkills(text, ctx, known)) return true;
     // A file that was dropped into the terminal is something to talk about.
     if (await isFile(`/${typed.name}`)) return false;
     const near = didYouMean(

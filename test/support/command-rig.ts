@@ -74,7 +74,8 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     say: (text) => void heard.push(text),
     warn: (text) => void heard.push(`warning: ${text}`),
     submit: (text) => void heard.push(`submitted: ${text}`),
-    queue: (text) => void heard.push(`queued: ${text}`),
+    queue: (text, { shownAs } = {}) =>
+      void heard.push(shownAs === undefined ? `queued: ${text}` : `queued as ${shownAs}: ${text}`),
     offerInput: (text) => void heard.push(`input: ${text}`),
     pick: async (title, items) => {
       heard.push(`${title}: ${items.map((item) => item.label).join(" | ")}`);

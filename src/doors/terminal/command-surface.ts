@@ -56,7 +56,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     say: (text) => transcript.info(text),
     warn: (text) => parts.warn(text),
     submit: (text) => void turns.say(text),
-    queue: (text) => turns.queue({ text }),
+    queue: (text, { shownAs } = {}) => turns.queue(shownAs === undefined ? { text } : { text, persistText: shownAs }),
     offerInput: (text) => {
       input.draft = text;
     },

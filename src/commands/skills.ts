@@ -1,0 +1,42 @@
+// Skills as commands: `/name text` for every skill whose name is free, `/skill name text` for all of them.
+import type { Expansion } from "../skills/expand.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+import type { CommandRegistry } from "./registry.ts";
+
+/** A line that begins with skills or a bundle: what was typed is stored, the model gets the skills' text with it. False = it is neither. */
+export async function invokeSkills(text: string, ctx: CommandContext, commands: CommandRegistry): Promise<boolean> {
+  const { skills, agent } = ctx.conversation;
+  if (!skills) return false;
+  const { expandTyped } = await import("../skills/expand.ts");
+  const taken = new Set(commands.all().flatMap((command) => [command.name, ...(command.aliases ?? [])]));
+  const options = { platform: ctx.platform, sessionId: agent.sessionId, taken };
+  const expansion = await expandTyped(text, skills.place, options);
+  if (expansion === null) return false;
+  say(expansion, ctx);
+  return true;
+}
+
+function say(expansion: Expansion, ctx: CommandContext): void {
+  if (expansion.type === "failed") return ctx.warn(expansion.error);
+  for (const reason of expansion.left) ctx.warn(reason);
+  ctx.queue(expansion.apiContent, { shownAs: expansion.display });
+}
+
+const skill: CommandDefinition = {
+  name: "skill",
+  description: "work by a skill, also one whose name a command has taken",
+  category: "Tools & Skills",
+  argsHint: "<name> [text]",
+  async run(args, ctx) {
+    const { skills, agent } = ctx.conversation;
+    if (!skills) return ctx.warn("Skills are switched off in this conversation.");
+    const [, name = "", text = ""] = /^(\S*)\s*([\s\S]*)$/.exec(args) ?? [];
+    if (name === "") return ctx.warn("/skill needs a name: /skill <name> [text]. hermes skills list shows them.");
+    const { expandSkillCommand } = await import("../skills/expand.ts");
+    const options = { platform: ctx.platform, sessionId: agent.sessionId };
+    say(await expandSkillCommand(name, text, skills.place, options), ctx);
+  },
+};
+
+export const SKILL_COMMANDS: readonly CommandDefinition[] = [skill];
