@@ -11,6 +11,9 @@ export interface EnvironmentOptions extends LocalOptions {
   readonly userHome: string;
   /** The home of this profile, and the root home. */
   readonly hermesHome: { readonly dir: string; readonly root: string };
+  readonly profile?: string | undefined;
+  /** What shares one container: a top-level task and the children it delegates to. Default: one for the profile. */
+  readonly task?: string | undefined;
   /** Nobody watches this run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
   readonly unattended: boolean;
 }
@@ -33,6 +36,14 @@ export async function openEnvironment(
       return openAutomatic(terminal, options);
     case "bubblewrap":
       return openBubblewrap(terminal, options);
+    case "docker": {
+      const { openContainerEnvironment } = await import("./container.ts");
+      return openContainerEnvironment(terminal, options);
+    }
+    case "ssh": {
+      const { openSshEnvironment } = await import("./ssh.ts");
+      return openSshEnvironment(terminal, options);
+    }
     default:
       throw new UserError(
         `terminal.backend is ${terminal.backend}, which this version cannot use. Choose local, auto, bubblewrap, docker or ssh: ` +

@@ -20,8 +20,8 @@ const ERRAND_MS = 30_000;
 const TERMINATE_MS = 1000;
 /** Kept of one output. Every later step copies it once or twice, and all of it together must stay below 32 MB. */
 const MAX_OUTPUT_BYTES = 2_500_000;
-/** Linux refuses a single argument of 128 KiB and more. */
-const MAX_ARGUMENT_BYTES = 100_000;
+/** Linux refuses a single argument of 128 KiB and more, and on its way a script is quoted again or encoded. */
+const MAX_ARGUMENT_BYTES = 60_000;
 
 export interface ShellOptions {
   /** Where commands start; inside the place. */
@@ -179,16 +179,19 @@ export class ShellEnvironment implements Environment {
     command: string,
     { cwd, stateless = false, marker }: { cwd: string; stateless?: boolean; marker: string | null },
   ): Promise<ShellRun> {
-    const common = { command, cwd, sessionId: this.#options.sessionId?.(), marker: marker ?? this.#marker };
+    const long = Buffer.byteLength(quote(quote(command))) > MAX_ARGUMENT_BYTES;
+    const common = {
+      command,
+      commandFile: long ? await this.#writeCommand(command) : undefined,
+      cwd,
+      sessionId: this.#options.sessionId?.(),
+      marker: this.#marker,
+    };
     if (!this.#place.hasBash) return { login: false, script: posixScript({ ...common, tellCwd: marker !== null }) };
-    const long = Buffer.byteLength(command) > MAX_ARGUMENT_BYTES;
-    const commandFile = long ? await this.#writeCommand(command) : undefined;
-    if (stateless)
-      return { login: false, script: commandScript({ ...common, commandFile, snapshot: null, carry: null }) };
+    if (stateless) return { login: false, script: commandScript({ ...common, snapshot: null, carry: null }) };
     const snapshot = await this.#currentSnapshot();
     const script = commandScript({
       ...common,
-      commandFile,
       snapshot,
       carry: marker ? { save: this.#options.persistent !== false } : null,
     });

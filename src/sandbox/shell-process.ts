@@ -1,5 +1,6 @@
 // One shell, from start to the last byte of its output.
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Readable } from "node:stream";
 import { closeWriteEnd, type OutputPipe } from "./output-pipe.ts";
 import { signalTree } from "./process-tree.ts";
 
@@ -14,6 +15,8 @@ export interface ShellStart {
   readonly pipe: OutputPipe | null;
   /** The array is reused: read it before returning. */
   onBytes(bytes: Uint8Array): void;
+  /** Gets what comes on stderr; without it that is output too. */
+  readonly onErrors?: (text: string) => void;
 }
 
 export interface ShellProcess {
@@ -40,7 +43,7 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   const child = spawn(start.program, start.args, {
     cwd: process.platform === "win32" ? undefined : "/",
     env: start.env,
-    stdio: [start.stdin === "none" ? "ignore" : "pipe", output, output],
+    stdio: [start.stdin === "none" ? "ignore" : "pipe", output, start.onErrors ? "pipe" : output],
     // A group and session of its own: it can be ended as a whole, and cannot grab our terminal.
     detached: process.platform !== "win32",
   });
@@ -84,23 +87,25 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   };
 }
 
-function readOutput(child: ChildProcess, { pipe, onBytes }: ShellStart) {
+function readOutput(child: ChildProcess, { pipe, onBytes, onErrors }: ShellStart) {
   let open = true;
   const whileOpen = (bytes: Uint8Array) => {
     if (open) onBytes(bytes);
   };
-  const source = pipe ? pipe.read(whileOpen) : readStreams(child, whileOpen);
+  if (onErrors) child.stderr?.setEncoding("utf8").on("data", onErrors);
+  const streams = [child.stdout, onErrors ? null : child.stderr].filter((stream) => stream !== null);
+  const source = pipe ? pipe.read(whileOpen) : readStreams(streams, whileOpen);
   return {
     endedWithin: (ms: number) => settledWithin(source.ended, ms),
     destroy() {
       open = false;
       source.destroy();
+      if (onErrors) child.stderr?.destroy(); // a program that stays behind may hold it open
     },
   };
 }
 
-function readStreams(child: ChildProcess, onBytes: (bytes: Uint8Array) => void) {
-  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
+function readStreams(streams: readonly Readable[], onBytes: (bytes: Uint8Array) => void) {
   const ended = Promise.all(
     streams.map(
       (stream) =>

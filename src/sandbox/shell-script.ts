@@ -63,7 +63,7 @@ export function commandScript({
   snapshot,
   carry,
 }: CommandScript): string {
-  const run = commandFile ? runFile(quote(commandFile)) : `eval ${quote(command)}`;
+  const run = runCommand({ command, commandFile });
   const lines = ["exec 2>&1", goTo(cwd, marker, "builtin ")];
   if (snapshot) lines.push(`[ -r ${quote(snapshot)} ] && . ${quote(snapshot)} >/dev/null 2>&1`);
   lines.push(...exportSession(sessionId));
@@ -102,17 +102,21 @@ done
 printf %s "$d"`;
 }
 
-const runFile = (file: string) => `__hermes_command=$(<${file}); command rm -f -- ${file}; eval "$__hermes_command"`;
+const runCommand = ({ command, commandFile }: Pick<CommandScript, "command" | "commandFile">) => {
+  if (!commandFile) return `eval ${quote(command)}`;
+  const file = quote(commandFile);
+  return `__hermes_command=$(command cat -- ${file}); command rm -f -- ${file}; eval "$__hermes_command"`;
+};
 
 /** For places without bash: nothing is carried but the directory. */
 export function posixScript({
-  command,
   cwd,
   sessionId,
   marker,
   tellCwd,
-}: Pick<CommandScript, "command" | "cwd" | "sessionId" | "marker"> & { tellCwd: boolean }): string {
-  const lines = ["exec 2>&1", goTo(cwd, marker), ...exportSession(sessionId), `eval ${quote(command)}`];
+  ...command
+}: Omit<CommandScript, "snapshot" | "carry"> & { tellCwd: boolean }): string {
+  const lines = ["exec 2>&1", goTo(cwd, marker), ...exportSession(sessionId), runCommand(command)];
   if (!tellCwd) return lines.join("\n");
   return [...lines, "__hermes_code=$?", `printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}`, "exit $__hermes_code"].join(
     "\n",

@@ -1,0 +1,153 @@
+// Commands on another machine, over one lasting connection of the ssh program.
+import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { UserError } from "../kit/user-error.ts";
+import { type Channel, type ChannelFailure, Errands, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
+import { childEnvironment, isSecretName } from "./child-env.ts";
+import type { Environment } from "./environment.ts";
+import { findProgram } from "./find-program.ts";
+import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
+import { quote } from "./quote.ts";
+import { RemotePlace } from "./remote-place.ts";
+import { ShellEnvironment } from "./shell-environment.ts";
+import { isTransient, type SshTarget, sshError } from "./ssh-errors.ts";
+import { privateTempDir } from "./temp-dir.ts";
+
+const RETRY_SECONDS = [2, 4, 8];
+/** A socket's path has room for about a hundred characters, and ssh adds some while it connects. */
+const MAX_SOCKET_PATH = 80;
+
+export interface SshOptions extends EnvironmentOptions {
+  /** Further arguments of every ssh, before the host. */
+  readonly sshArguments?: readonly string[];
+}
+
+export async function openSshEnvironment(terminal: TerminalConfig, options: SshOptions): Promise<Environment> {
+  const target: SshTarget = { host: terminal.ssh_host, user: terminal.ssh_user, port: terminal.ssh_port };
+  if (target.host === "") {
+    throw new UserError(
+      "terminal.backend is ssh, but no host is set. Name it: hermes config set terminal.ssh_host HOST (and ssh_user, ssh_key, ssh_port)",
+    );
+  }
+  const connection = await connect(terminal, target, options);
+  const errands = new Errands(connection);
+  const stateName = `shell-${randomBytes(6).toString("hex")}`;
+  const { code, output, errors } = await errands.run(introduce(stateName));
+  if (code !== 0) throw sshError(target, errors);
+  const [home = "/", tempDir = "/tmp", bash = ""] = output.toString("utf8").split("\n");
+  const stateDir = `${tempDir}/${stateName}`;
+  const place = new RemotePlace({
+    channel: connection,
+    facts: { kind: "ssh", isolated: false, home, tempDir, stateDir, bash, forced: [] },
+    generation: () => 0,
+    release: async () => {
+      await errands.run(`rm -rf ${quote(stateDir)}`).catch(() => undefined); // no connection any more: it stays, in a temp directory
+    },
+  });
+  return new ShellEnvironment(place, { ...options, cwd: remoteCwd(terminal.cwd, home) });
+}
+
+/** A temp directory of the user's own (others may have prepared the name we would guess), and our folder in it. */
+const introduce = (stateName: string) => `t=\${TMPDIR:-/tmp}; t=\${t%/}/hermes-$(id -u)
+mkdir -m 700 -p "$t" 2>/dev/null
+if [ -L "$t" ] || [ ! -O "$t" ]; then t=$(mktemp -d) || exit 1; fi
+mkdir -m 700 "$t/${stateName}" || exit 1
+printf '%s\\n' "$HOME" "$t" "$(command -v bash)"`;
+
+/** A relative path is one of this machine's; there, the home directory is where one starts. */
+function remoteCwd(cwd: string, home: string): string {
+  if (cwd === "~" || cwd.startsWith("~/")) return home + cwd.slice(1);
+  return cwd.startsWith("/") ? cwd : home;
+}
+
+async function connect(terminal: TerminalConfig, target: SshTarget, options: SshOptions): Promise<Connection> {
+  const env = childEnvironment(options.environment);
+  const ssh = await findProgram("ssh", env.PATH ?? "");
+  if (!ssh) {
+    throw new UserError(
+      "terminal.backend is ssh, but the program ssh is not on PATH. Install it: apt install openssh-client",
+    );
+  }
+  const key = terminal.ssh_key.replace(/^~(?=\/|$)/, options.userHome);
+  const args = [
+    ...["-o", "ControlMaster=auto", "-o", `ControlPath=${await socketPath(target, options.environment)}`],
+    ...["-o", "ControlPersist=300", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"],
+    ...["-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", "-o", "LogLevel=ERROR"],
+    ...["-p", String(target.port)],
+    ...(target.user ? ["-l", target.user] : []),
+    ...(key ? ["-i", key, "-o", "IdentitiesOnly=yes"] : []),
+    ...(options.sshArguments ?? []),
+  ];
+  const exported = terminal.env_passthrough
+
+    .filter((name) => !isSecretName(name) && name in env)
+    .map((name) => `export ${name}=${quote(env[name] ?? "")}\n`);
+  const connection = new Connection({ ssh, args, env, target, prelude: exported.join("") });
+  await connection.open();
+  return connection;
+}
+
+async function socketPath(
+  { user, host, port }: SshTarget,
+  environment: Readonly<Record<string, string>>,
+): Promise<string> {
+  const name = createHash("sha256").update(`${user}@${host}:${port}`).digest("hex").slice(0, 16);
+  const wished = `${await privateTempDir(environment.TMPDIR ?? "/tmp")}/${name}`;
+  return wished.length <= MAX_SOCKET_PATH ? wished : `${await privateTempDir("/tmp")}/${name}`;
+}
+
+interface ConnectionParts {
+  readonly ssh: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly target: SshTarget;
+  /** What every script begins with. */
+  readonly prelude: string;
+}
+
+class Connection implements Channel {
+  readonly #parts: ConnectionParts;
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes the lasting connection, so that no command has to, and says at once why there is none. */
+  async open(): Promise<void> {
+    const { ssh, args, env, target } = this.#parts;
+    const child = spawn(ssh, [...args, "-f", "-N", "--", target.host], {
+      env,
+      cwd: "/",
+      stdio: ["ignore", "ignore", "pipe"],
+      detached: true, // an interrupt at our terminal is not meant for it
+    });
+    let errors = "";
+    child.stderr.on("data", (data) => {
+      errors = keepEnd(errors + data);
+    });
+    const code = await new Promise<number>((resolve) => {
+      child.on("exit", (exit) => resolve(exit ?? 255));
+      child.on("error", () => resolve(255));
+    });
+    if (code !== 0) await new Promise((resolve) => child.stderr.once("close", resolve));
+    // What goes on in the background keeps the other end.
+    child.stderr.destroy();
+    if (code !== 0) throw sshError(target, errors);
+  }
+
+  async launch(script: string, { shell, stdin, terminal = false }: LaunchOptions): Promise<Launch> {
+    const { ssh, args, env, target, prelude } = this.#parts;
+    // The login shell there may be any; this line has nothing in it that shells read differently.
+    const encoded = Buffer.from(prelude + script).toString("base64");
+    const command = `${shell} -c 'eval "$(printf %s ${encoded} | base64 -d)"'`;
+    const how = [terminal ? "-tt" : "-T", ...(stdin || terminal ? [] : ["-n"])];
+    return { program: ssh, args: [...args, ...how, "--", target.host, command], env };
+  }
+
+  async recover({ errors, code }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
+    const seconds = RETRY_SECONDS[attempt];
+    if (seconds === undefined || code !== 255 || !isTransient(errors)) throw sshError(this.#parts.target, errors);
+    await sleep(seconds * 1000, undefined, { signal });
+  }
+}
