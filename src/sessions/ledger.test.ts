@@ -121,3 +121,24 @@ test("a refused call is recorded and counts nowhere", async (t) => {
   assert.deepEqual([session?.apiCallCount, session?.costStatus], [0, null]);
   assert.equal((await store.usage({ by: "model" })).size, 0);
 });
+
+test("the calls of a session come back as they were recorded, oldest first", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const broken = {
+    ...base,
+    turn: 2,
+    bytes: 9,
+    commonBytes: 4,
+    brokeOwner: "memory",
+    brokeOffset: 4,
+    cause: "selection",
+  };
+  const unknown = { ...base, inputTokens: null, costUsd: null, costStatus: "unknown", costSource: null };
+  for (const call of [broken, unknown, { ...base, sessionId: "b" }]) await store.recordCall(call);
+  assert.deepEqual(await store.calls("a"), [
+    { id: 1, ...broken },
+    { id: 2, ...unknown },
+  ]);
+  assert.deepEqual(await store.calls("nobody"), []);
+});

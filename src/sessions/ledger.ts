@@ -3,7 +3,7 @@
 import type { StoreCore } from "./core.ts";
 import { parseConfig } from "./session-rows.ts";
 import { sessionExists } from "./sessions.ts";
-import type { ModelCallRow, UsageQuery, UsageTotals } from "./store.ts";
+import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
 
 export function recordModelCall(core: StoreCore, call: ModelCallRow): void {
   core.db.run(
@@ -122,6 +122,57 @@ export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string,
     members,
   );
   return new Map(rows.map(({ key: name, ...totals }) => [name, totals]));
+}
+
+/** Columns of `model_calls` and their names in a row. */
+const CALL_FIELDS: Readonly<Record<keyof StoredCall, string>> = {
+  id: "id",
+  sessionId: "session_id",
+  turn: "turn",
+  task: "task",
+  model: "model",
+  provider: "provider",
+  baseUrl: "base_url",
+  apiMode: "api_mode",
+  startedAt: "started_at",
+  ms: "ms",
+  outcome: "outcome",
+  inputTokens: "input_tokens",
+  outputTokens: "output_tokens",
+  cacheReadTokens: "cache_read_tokens",
+  cacheWriteTokens: "cache_write_tokens",
+  reasoningTokens: "reasoning_tokens",
+  costUsd: "cost_usd",
+  costStatus: "cost_status",
+  costSource: "cost_source",
+  jobId: "job_id",
+  bytes: "bytes",
+  commonBytes: "common_bytes",
+  brokeOwner: "broke_owner",
+  brokeOffset: "broke_offset",
+  cause: "cause",
+};
+/** Left out of a row when they are NULL; everywhere else NULL says "unknown". */
+const OPTIONAL: ReadonlySet<string> = new Set([
+  "turn",
+  "jobId",
+  "bytes",
+  "commonBytes",
+  "brokeOwner",
+  "brokeOffset",
+  "cause",
+]);
+
+export function callsOf(core: StoreCore, sessionId: string): readonly StoredCall[] {
+  const columns = Object.entries(CALL_FIELDS).map(([field, column]) => `${column} AS ${field}`);
+  const rows = core.db.all<StoredCall>(
+    `SELECT ${columns.join(", ")} FROM model_calls WHERE session_id = ? ORDER BY id`,
+    sessionId,
+  );
+  return rows.map((row) => {
+    const known = Object.entries(row).filter(([field, value]) => value !== null || !OPTIONAL.has(field));
+    return Object.fromEntries(known) as unknown as StoredCall; // only optional fields are gone
+  });
 }
 
 /** One conversation with its subagents and side sessions; a branch keeps its own house. */

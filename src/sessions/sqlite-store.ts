@@ -3,7 +3,7 @@ import { branchSession, continueSession, takeBackCompression } from "./compressi
 import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
 import { exportableIds, exportSession } from "./export.ts";
-import { recordModelCall, spentIn, usageBy } from "./ledger.ts";
+import { callsOf, recordModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
 import { backupTo, type HealthFact, optimizeFile, readHealth, readStats, vacuum } from "./maintenance.ts";
@@ -189,6 +189,9 @@ export class SqliteStore implements SessionStore {
 
   recordCall(call: ModelCallRow) {
     return this.#core.write(() => recordModelCall(this.#core, call));
+  }
+  calls(sessionId: string) {
+    return this.#core.read(() => callsOf(this.#core, sessionId));
   }
   spent(scope: { session: string } | { job: string } | { day: Date }) {
     return this.#core.read(() => spentIn(this.#core, scope));

@@ -191,6 +191,11 @@ export interface ModelCallRow {
   readonly cause?: string;
 }
 
+/** A row of the ledger as it was written. */
+export interface StoredCall extends ModelCallRow {
+  readonly id: number;
+}
+
 /** Tokens and money of some set of calls. `costUsd` counts known costs only; `unknownCostCalls` says how many are missing from it. */
 export interface UsageTotals {
   readonly calls: number;
@@ -310,6 +315,8 @@ export interface SessionStore {
   recordCall(call: ModelCallRow): Promise<void>;
   spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
   usage(query: UsageQuery): Promise<ReadonlyMap<string, UsageTotals>>;
+  /** Every model call of one session, oldest first. */
+  calls(sessionId: string): Promise<readonly StoredCall[]>;
 
   search(query: string, options?: SearchOptions): Promise<SearchResult>;
   /** Which session a message belongs to, and whether it was compacted in place; null when there is no such row. */
