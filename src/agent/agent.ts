@@ -3,6 +3,7 @@ import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import { IterationBudget } from "./budget.ts";
 import { Conversation } from "./conversation.ts";
+import { logEvent } from "./event-log.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";
@@ -175,7 +176,7 @@ export class Agent {
 
   #start(input: UserInput, options: RunOptions, channel: EventChannel<AgentEvent>): RunningTurn {
     const controller = new AbortController();
-    const { limits } = this.#conversation.options;
+    const { limits, ports } = this.#conversation.options;
     const budget = new IterationBudget(options.maxIterations ?? limits.maxIterations);
     const outer = () => controller.abort();
     if (options.signal?.aborted) controller.abort();
@@ -183,7 +184,10 @@ export class Agent {
     const { promise: finished, resolve } = Promise.withResolvers<void>();
     const running: RunningTurn = { controller, budget, finished };
     this.#running = running;
-    const emit = (event: AgentEventBody) => channel.push(this.#seal(event));
+    const emit = (event: AgentEventBody) => {
+      runWithSessionTag(this.sessionId, () => logEvent(ports.log, event));
+      channel.push(this.#seal(event));
+    };
     const parts = {
       signal: controller.signal,
       budget,

@@ -1,14 +1,17 @@
 // What a user sees when something is wrong with the machine or the settings: one clear message, exit code ≠ 0, nothing lost.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import { ModelServer } from "../support/model-server/server.ts";
 import { mountSmallDisk } from "../support/mounted.ts";
-import { runHermes } from "../support/run-hermes.ts";
+import { environmentFor, repository, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
+const hermes = [process.execPath, join(repository, "bin", "hermes.mjs")];
 const noStackTrace = (text: string) => assert.ok(!/\n\s+at /.test(text), text);
 
 async function disk(t: TestContext, kilobytes: number) {
@@ -165,6 +168,20 @@ describe("trouble", () => {
     assert.match(stderr, /--nonsense/);
   });
 
+  test("a folder that was removed under one's feet is named", async () => {
+    await using home = await tempHome();
+    const run = promisify(execFile)("sh", ["-c", `mkdir gone; cd gone; rmdir ../gone; "$0" "$1" status`, ...hermes], {
+      cwd: home.project,
+      env: environmentFor({ home }),
+    });
+    const { code, stderr } = await run.then(
+      () => assert.fail("it cannot work here"),
+      (error: { code: number; stderr: string }) => error,
+    );
+    assert.equal(code, 1);
+    assert.match(stderr, /the folder you are in does not exist any more/);
+  });
+
   test("an empty pipe is nothing to ask", async () => {
     await using home = await tempHome();
     const { code, stderr } = await runHermes(["chat"], { home, stdin: "  \n" });
@@ -185,6 +202,23 @@ describe("trouble", () => {
     assert.equal(code, 1);
     assert.match(stderr, /terminal\.backend is modal/);
     assert.equal(server.requests.length, 0);
+  });
+
+  test("what went wrong with the model is in the log, what was said is not", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ fault: "status", status: 400, body: { error: { message: "no such flavour" } } });
+    const { stderr } = await runHermes(["-v", "-z", "a very private matter"], { home });
+    const errors = await readFile(home.at("logs", "errors.log"), "utf8");
+    assert.match(
+      errors,
+      /WARNING \[\d{8}_\d{6}_\w+\] agent: turn ended: .*fake-model at custom: HTTP 400: no such flavour/,
+    );
+    server.script({ text: "fine" });
+    await runHermes(["-z", "another private matter"], { home });
+    const log = await readFile(home.at("logs", "agent.log"), "utf8");
+    assert.match(log, /INFO .*turn ended: text_response/);
+    assert.doesNotMatch(log, /private/);
+    assert.match(stderr, /turn ended/, "-v shows it on the screen");
   });
 
   test("secrets reach neither the log nor the store nor the model", async () => {

@@ -10,7 +10,7 @@ export async function runChat(
   ctx: CliContext,
   openTerminal: (request: ChatRequest) => Promise<number>,
 ): Promise<number> {
-  if (options.verbose) ctx.home.log.mirror((line) => ctx.io.err(`${line}\n`));
+  if (options.verbose) ctx.home.log.mirror(ctx.io.err);
   if (options.oneshot !== undefined) {
     refuseBrokenConfig(ctx);
     const prompt = options.oneshot === "-" ? await readAll(ctx.io.stdin) : options.oneshot;
@@ -28,6 +28,8 @@ export async function runChat(
       'hermes: the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".',
     );
   }
+  // The screen owns the terminal; lines from elsewhere would tear it.
+  ctx.home.log.mirror(null);
   return openTerminal(requestOf(options, ctx, true));
 }
 

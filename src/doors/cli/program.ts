@@ -45,7 +45,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     argv: start.argv,
     env: start.env,
     osHome: start.env.HOME || homedir(),
-    cwd: process.cwd(),
+    cwd: currentFolder(),
     ignoreUserConfig: isAsked(start.argv, "--ignore-user-config", "--safe-mode") || undefined,
     redactorFor: (settings) => createRedactor(settings),
   });
@@ -81,6 +81,14 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   if (stranger) throw stranger;
   await command.parseAsync(own, { from: "user" });
   return code;
+}
+
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    throw new ExitError(1, "hermes: the folder you are in does not exist any more; go to another one with cd.");
+  }
 }
 
 /** Asked before the options are parsed, because the settings are read before. */
