@@ -2,6 +2,8 @@
 import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import { IterationBudget } from "./budget.ts";
+import type { Pins } from "./compression/pins.ts";
+import type { CompressReport, CompressWish } from "./compression/report.ts";
 import { Conversation } from "./conversation.ts";
 import { logEvent } from "./event-log.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
@@ -41,6 +43,7 @@ export class Agent {
   #currentTool: string | null = null;
   #seq = 0;
   #closing: Promise<void> | null = null;
+  #compressing: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
 
   constructor(options: AgentOptions) {
     this.#conversation = new Conversation(options);
@@ -51,7 +54,7 @@ export class Agent {
   }
 
   get busy(): boolean {
-    return this.#running !== null;
+    return this.#running !== null || this.#compressing !== null;
   }
 
   get lastOutcome(): TurnOutcome | null {
@@ -81,6 +84,7 @@ export class Agent {
   }
 
   async *run(input: UserInput, options: RunOptions = {}): AsyncGenerator<AgentEvent, void, undefined> {
+    while (this.#compressing) await this.#compressing.finished;
     if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
     if (this.#running)
       throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
@@ -97,6 +101,7 @@ export class Agent {
 
   /** Stops the running turn; without one it does nothing. `reason` comes back as the outcome's `interruptMessage`. */
   interrupt(reason?: string): void {
+    this.#compressing?.controller.abort();
     if (!this.#running || this.#running.controller.signal.aborted) return;
     if (reason !== undefined) this.#running.interruptMessage = reason;
     this.#running.controller.abort();
@@ -114,7 +119,7 @@ export class Agent {
 
   /** All or nothing: on any error the old model stays. Refused while a turn runs. */
   async switchModel(model: ModelChoice): Promise<void> {
-    if (this.#running) throw new AgentBusyError("the model cannot be switched while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("the model cannot be switched while a turn runs; interrupt it first");
     await this.#conversation.switchModel(model);
     const { target } = model;
     this.publish({
@@ -132,10 +137,49 @@ export class Agent {
    * while a turn runs.
    */
   async undo(turns = 1): Promise<readonly string[]> {
-    if (this.#running) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
+    if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
     const said = await this.#conversation.undo(turns);
     if (said.length > 0) this.#lastOutcome = null;
     return said;
+  }
+
+  /**
+   * Shortens the conversation now, whatever its size; says what came of it. A turn that is begun meanwhile waits; `interrupt` stops it and
+   * leaves everything as it was. Refused while a turn runs.
+   */
+  async compress(wish: CompressWish = {}): Promise<CompressReport> {
+    if (this.busy)
+      throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
+    const controller = new AbortController();
+    const { promise: finished, resolve } = Promise.withResolvers<void>();
+    this.#compressing = { controller, finished };
+    try {
+      await this.#conversation.open();
+      const emit = (event: AgentEventBody) => {
+        if (event.type === "status" && event.kind === "warn") this.publish(event);
+      };
+      const report = await this.#conversation.context.compress(wish, { signal: controller.signal, emit });
+      if (report.type === "compressed" || report.type === "adopted")
+        this.publish(await this.#conversation.describeSession("compressed"));
+      return report;
+    } finally {
+      this.#compressing = null;
+      resolve();
+    }
+  }
+
+  /** Takes the last compression back, if nothing was said since; null when there is none. */
+  async undoCompression(): Promise<{ readonly kind: "summary" | "prune" } | null> {
+    if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
+    await this.#conversation.open();
+    const undone = await this.#conversation.context.undo();
+    if (undone?.kind === "summary") this.publish(await this.#conversation.describeSession("undone"));
+    return undone;
+  }
+
+  /** Lines that every compression keeps word for word. */
+  get pins(): Pins {
+    return this.#conversation.pins;
   }
 
   /** Sends something to `notices`; during a turn it waits for the turn's end. */
@@ -168,6 +212,7 @@ export class Agent {
   async #shutDown(): Promise<void> {
     const { tools, ports } = this.#conversation.options;
     this.interrupt();
+    await this.#compressing?.finished;
     await this.#running?.finished;
     this.#notices.close();
     await tools.state.dispose();

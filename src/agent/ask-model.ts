@@ -42,6 +42,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
   for (let attempt = 1; ; attempt++) {
     const reply = await attemptOnce(asking, options);
     if (reply.type === "interrupted") return interrupted();
+    if (reply.type === "answer") conversation.context.noteAnswer();
     if (reply.type !== "failed") return reply;
     const failure = judgeFailure(reply.error, conversation);
     const lesson = conversation.lessons.learn(reply.error, failure.classified, buildRequest(asking, options));
@@ -124,6 +125,7 @@ function buildRequest({ conversation, system }: Asking, options: AskOptions): Mo
 function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
   const { target } = conversation.model;
   conversation.meter.add(usage, usage.cost ?? { usd: null, status: "unknown" });
+  conversation.context.noteUsage(usage);
   emit({
     type: "usage",
     usage,

@@ -1,5 +1,12 @@
 // What lives from turn to turn of one conversation.
+import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
+import { createAuxiliary } from "./auxiliary/client.ts";
+import type { AuxiliaryClient, AuxTask } from "./auxiliary/contract.ts";
+import { withEngineTools } from "./compression/engine-tools.ts";
+import { ContextKeeper } from "./compression/keeper.ts";
+import { Pins } from "./compression/pins.ts";
+import type { AgentEventBody } from "./events.ts";
 import { Lessons } from "./lessons.ts";
 import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
 import { RequestBuilder } from "./request.ts";
@@ -8,11 +15,17 @@ import { Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
 
 export class Conversation {
-  readonly options: AgentOptions;
+  #options: AgentOptions;
   readonly transcript: Transcript;
   readonly meter = new UsageMeter();
   readonly steer = new SteerBox();
   readonly requests = new RequestBuilder();
+  readonly context: ContextKeeper;
+  readonly pins: Pins;
+  /** Side calls: summaries, titles, judgements. */
+  readonly auxiliary: AuxiliaryClient;
+  /** Told about every side call that was counted. */
+  onSideCall: ((usage: Usage, task: AuxTask) => void) | null = null;
   #model: ModelChoice;
   #prompt: { readonly sessionId: string; readonly target: Target; readonly system: SystemPrompt } | null = null;
   #turns = 0;
@@ -20,7 +33,7 @@ export class Conversation {
   readonly #lessons = new Map<string, Lessons>();
 
   constructor(options: AgentOptions) {
-    this.options = options;
+    this.#options = options;
     this.#model = options.model;
     const { session } = options;
     this.transcript = new Transcript({
@@ -29,6 +42,13 @@ export class Conversation {
       ...(session.history ? { history: session.history } : {}),
       describe: () => ({ ...session.row, source: session.source, model: this.#model.target.model }),
     });
+    this.context = new ContextKeeper(this);
+    this.pins = new Pins(this.transcript, session.store);
+    this.auxiliary = this.#openAuxiliary();
+  }
+
+  get options(): AgentOptions {
+    return this.#options;
   }
 
   get model(): ModelChoice {
@@ -41,6 +61,14 @@ export class Conversation {
 
   /** Loads what the store knows and counts the turn that begins. */
   async beginTurn(): Promise<void> {
+    await this.open();
+    this.#turns++;
+  }
+
+  /** Loads what the store knows. */
+  async open(): Promise<void> {
+    const engine = this.#opened ? null : await this.context.engineTools();
+    if (engine) this.#options = { ...this.#options, tools: withEngineTools(this.#options.tools, engine) };
     const { session, tools } = this.options;
     const before = this.transcript.messages;
     await this.transcript.open();
@@ -54,13 +82,13 @@ export class Conversation {
       if (history.length > 0) tools.hydrate?.(history);
     }
     this.#opened = true;
-    this.#turns++;
   }
 
   /** Takes the last user turns back; resolves to what the user had said, oldest first. */
   async undo(turns: number): Promise<readonly string[]> {
     const said = await this.transcript.dropTurns(turns);
     if (said.length === 0) return said;
+    this.context.historyChanged();
     this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
     this.options.tools.hydrate?.(this.transcript.messages);
     return said;
@@ -94,6 +122,23 @@ export class Conversation {
     if (exists) await store.update(sessionId, { model: model.target.model });
     this.#model = model;
     this.#prompt = system && { sessionId, target: model.target, system };
+    this.context.modelChanged();
+  }
+
+  /** A server said how large its window really is. */
+  adoptWindow(contextLength: number): void {
+    const target = { ...this.#model.target, contextLength };
+    if (this.#prompt?.target === this.#model.target) this.#prompt = { ...this.#prompt, target };
+    this.#model = { ...this.#model, target };
+    this.context.modelChanged();
+  }
+
+  /** Which session this is now, as doors are told. */
+  async describeSession(reason: "compressed" | "undone"): Promise<Extract<AgentEventBody, { type: "session" }>> {
+    const { sessionId: id } = this.transcript;
+    const { model, provider } = this.#model.target;
+    const title = (await this.options.session.store?.get(id))?.title ?? null;
+    return { type: "session", id, title, model, provider, reason };
   }
 
   /** What the current destination refused so far. */
@@ -117,5 +162,23 @@ export class Conversation {
     const system = typeof asked === "string" ? { text: asked } : asked;
     if (system.cause) this.options.ports.gate.expectNewPrefix(sessionId, system.cause);
     return system;
+  }
+
+  #openAuxiliary(): AuxiliaryClient {
+    const { ports } = this.options;
+    return createAuxiliary({
+      gate: ports.gate,
+      clock: ports.clock,
+      log: ports.log,
+      config: () => ports.config(),
+      main: () => this.#model.target,
+      ...(ports.resolvePlace
+        ? { resolve: (place) => ports.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
+        : {}),
+      onUsage: (usage, task) => {
+        this.meter.addSide(usage, usage.cost ?? { usd: null, status: "unknown" });
+        this.onSideCall?.(usage, task);
+      },
+    });
   }
 }

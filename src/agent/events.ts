@@ -87,9 +87,16 @@ type EventBody =
   | {
       readonly type: "compressed";
       readonly kind: "summary" | "prune";
+      /** Tokens of a whole request, about. */
       readonly before: number;
       readonly after: number;
+      readonly messagesBefore: number;
+      readonly messagesAfter: number;
       readonly ms: number;
+      /** The conversation goes on under the new id; the same for a prune. */
+      readonly oldSessionId: string;
+      readonly newSessionId: string;
+      /** Facts of the dropped part that are nowhere any more. */
       readonly missing: readonly string[];
     }
   | {
@@ -128,4 +135,6 @@ export interface TurnOutcome {
   /** Steering text that found no tool result to ride on; the door sends it as the next message. */
   readonly pendingSteer?: string;
   readonly interruptMessage?: string;
+  /** The conversation does not fit into the window, and there is nothing left to shorten. */
+  readonly compressionExhausted?: true;
 }

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../home/config/schema.ts";
 import { canonicalJson } from "./canonical-arguments.ts";
+import type { ToolHooks } from "./options.ts";
 import { isFailedResult } from "./tool-failure.ts";
 
 export type GuardSettings = Config["tool_loop_guardrails"];
@@ -134,6 +135,26 @@ export function guardWarning({ code, count }: GuardDecision): string {
 /** The result of a call that was not run. */
 export function guardRefusal({ code, count }: GuardDecision): string {
   return `Not run (${code}; count=${count}): ${ADVICE[code] ?? "take another way"}`;
+}
+
+/** The guard stands behind the blocking hooks of others and before their appendices. Calls that others blocked are not counted. */
+export function guardedHooks(guard: ToolLoopGuard, hooks: ToolHooks = {}): ToolHooks {
+  return {
+    ...hooks,
+    async before(call, run) {
+      const blocked = await hooks.before?.(call, run);
+      if (blocked) return blocked;
+      const decision = guard.before(call.name, call.args);
+      return decision.action === "block" ? guardRefusal(decision) : null;
+    },
+    async appendix(call, result, run) {
+      const decision =
+        result.status === "blocked" ? null : guard.after(call.name, call.args, result.text, result.status === "failed");
+      const warning = decision?.action === "warn" ? [guardWarning(decision)] : [];
+      const more = (await hooks.appendix?.(call, result, run)) ?? "";
+      return [...warning, ...(more === "" ? [] : [more])].join("\n\n") || null;
+    },
+  };
 }
 
 const allow = (count: number): GuardDecision => ({ action: "allow", code: "allow", count });

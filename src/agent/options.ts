@@ -13,6 +13,7 @@ import type { Environment } from "../sandbox/environment.ts";
 import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type { MemoryPort, RunContext, RunOrigin, ToolContext, ToolState } from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
+import type { AuxPlace } from "./auxiliary/contract.ts";
 
 export interface AgentOptions {
   readonly session: SessionOptions;
@@ -124,6 +125,8 @@ export interface Limits {
   /** Attempts per model call, at least 1. */
   readonly apiMaxRetries: number;
   readonly maxConcurrentChildren?: number;
+  /** False: this conversation is too short-lived to be compressed. */
+  readonly compression?: false;
   readonly toolTimes?: ToolTimes;
 }
 
@@ -151,8 +154,33 @@ export interface AgentPorts {
   redact(text: string): string;
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
+  readonly compression?: CompressionPorts;
+  /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
+  resolvePlace?(place: AuxPlace): Promise<Target>;
+  /** A server named a smaller window than was known; later conversations shall know it. */
+  learnWindow?(target: Target, tokens: number): Promise<void>;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills">;
+}
+
+/** Who takes part when a conversation is shortened. What fails here is logged and ignored. */
+export interface CompressionPorts {
+  /** Saves what matters before what it could be learnt from is gone. */
+  flushMemories?(about: {
+    readonly sessionId: string;
+    readonly messages: readonly HistoryMessage[];
+    readonly signal: AbortSignal;
+  }): Promise<void>;
+  /** A text that the summary has to keep. */
+  preCompress?(messages: readonly HistoryMessage[]): Promise<string | null>;
+  /** The conversation holds these messages now, maybe under another id: caches of what was said before are out of date. */
+  compressed?(change: {
+    readonly oldSessionId: string;
+    readonly newSessionId: string;
+    readonly messages: readonly HistoryMessage[];
+  }): Promise<void>;
+  /** The package's own folder of plugins. */
+  readonly packagePlugins?: string;
 }
 
 /** Where others look into a call. A hook that throws is logged and ignored. */

@@ -15,6 +15,7 @@ export interface Ending {
   readonly streamed?: boolean;
   /** For logs and machines. */
   readonly error?: string;
+  readonly compressionExhausted?: true;
 }
 
 /** An end without an answer of the model: the sentence says what happened and what to do. */
@@ -24,6 +25,14 @@ export function failedEnding(exitReason: string, sentence: string, error: string
 
 export function partialEnding(exitReason: string, sentence: string, message?: AssistantMessage): Ending {
   return { exitReason, finalText: sentence, kind: "partial", error: sentence, ...(message ? { message } : {}) };
+}
+
+/** A tool failed so often in a row that going on would only cost more. */
+export function haltedEnding({ tool, count }: { readonly tool: string; readonly count: number }): Ending {
+  return partialEnding(
+    "guardrail_halt",
+    `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`,
+  );
 }
 
 export function interruptedEnding(exitReason: string, sentence: string): Ending {
@@ -48,7 +57,7 @@ export interface TurnFacts {
 export function makeOutcome(conversation: Conversation, ending: Ending, facts: TurnFacts): TurnOutcome {
   const { transcript, meter, model } = conversation;
   const { target } = model;
-  const { kind, finalText, exitReason, error } = ending;
+  const { kind, finalText, exitReason, error, compressionExhausted } = ending;
   const interrupted = kind === "interrupted";
   return {
     finalText,
@@ -67,6 +76,7 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     totals: meter.totals,
     lastPromptTokens: meter.lastPromptTokens,
     ...(error === undefined ? {} : { error }),
+    ...(compressionExhausted ? { compressionExhausted } : {}),
     ...(interrupted && facts.interruptMessage !== undefined ? { interruptMessage: facts.interruptMessage } : {}),
   };
 }

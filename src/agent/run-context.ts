@@ -12,7 +12,12 @@ export interface RunFacts {
 
 export function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunContext {
   return {
-    ...facts,
+    // A compression in mid-turn goes on under another id.
+    get sessionId() {
+      return facts.sessionId;
+    },
+    turn: facts.turn,
+    signal: facts.signal,
     home: ports.home,
     config: ports.config(),
     profile: session.profile,

@@ -1,6 +1,7 @@
 // The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
-import { type HistoryMessage, textOf, type UserMessage } from "../llm/messages.ts";
+import { type HistoryMessage, type ToolMessage, textOf, type UserMessage } from "../llm/messages.ts";
 import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
+import { isSummaryAlone, spokenIn, summaryAbove } from "./compression/summary-text.ts";
 import { withoutImageBytes } from "./hygiene/images.ts";
 import { mergeUsers } from "./hygiene/merge.ts";
 import { repairCorruptArguments } from "./hygiene/repair-arguments.ts";
@@ -19,6 +20,12 @@ export interface UserEntry {
   /** Null without a store. */
   readonly rowId: number | null;
   readonly before: readonly HistoryMessage[];
+}
+
+/** What a row was sent as before it was shortened. */
+export interface SentBefore {
+  readonly id: number;
+  readonly sent: string | null;
 }
 
 const PROCESS_ENDED =
@@ -120,23 +127,113 @@ export class Transcript {
     const rows: readonly (HistoryMessage & { readonly id?: number })[] = this.#store
       ? await this.#load()
       : this.#messages;
-    const users = rows.flatMap((row, index) => (row.role === "user" ? [index] : [])).slice(-count);
+    const users = rows
+      .flatMap((row, index) => (row.role === "user" && !isSummaryAlone(row) ? [index] : []))
+      .slice(-count);
     const first = users[0];
     if (count < 1 || first === undefined) return [];
     const rowId = rows[first]?.id;
     if (this.#store && rowId !== undefined) await this.#store.rewind(this.#sessionId, rowId);
-    const kept = legal(rows.slice(0, first).map(withoutRow));
+    // A summary that stands above what is taken back stays.
+    const summary = summaryAbove(rows[first]);
+    if (summary) await this.#write([summary]);
+    const kept = [...legal(rows.slice(0, first).map(withoutRow)), ...(summary ? [summary] : [])];
     // What memory already holds stays the same object, pictures included; only a last user message may have been joined with a later one.
     this.#messages = kept.map((message, index) =>
       index < kept.length - 1 || message.role !== "user" ? (this.#messages[index] ?? message) : message,
     );
-    return users.map((index) => textOf(rows[index]?.content ?? null));
+    return users.map((index) => spokenIn(rows[index]));
   }
 
   /** Exchanges the newest message for one that also carries `api_content`. */
   async amendLast(rowId: number | null, message: HistoryMessage & { readonly api_content: string }): Promise<void> {
     this.#messages = [...this.#messages.slice(0, -1), message];
     if (this.#store && rowId !== null) await this.#store.setApiContent(rowId, message.api_content);
+  }
+
+  /**
+   * Goes on in a child session that holds these messages; false when another process was quicker and its continuation was taken instead.
+   * All or nothing: what fails leaves session and messages as they are.
+   */
+  async continueWith(messages: readonly HistoryMessage[]): Promise<boolean> {
+    if (!this.#store) {
+      this.#messages = messages;
+      return true;
+    }
+    if (this.#unwritten.length > 0) await this.#write([]);
+    const rows = messages.map(withoutImageBytes);
+    this.#sessionId = await this.#store.continueAfterCompression(this.#sessionId, rows);
+    return this.#adopt(messages);
+  }
+
+  /** Another process compressed this session: its continuation becomes ours. False when nobody did. */
+  async followTip(): Promise<boolean> {
+    const tip = (await this.#store?.tip(this.#sessionId)) ?? this.#sessionId;
+    if (tip === this.#sessionId) return false;
+    this.#sessionId = tip;
+    await this.#adopt([]);
+    return true;
+  }
+
+  /** Takes the last compression back, if nothing was said since. */
+  async undoCompression(): Promise<boolean> {
+    await this.open();
+    const parent = await this.#store?.undoCompression(this.#sessionId);
+    if (!parent) return false;
+    this.#sessionId = parent;
+    await this.#adopt([]);
+    return true;
+  }
+
+  /** Results that are sent shorter from now on; what is stored of them stays. */
+  async sendShorter(messages: readonly HistoryMessage[]): Promise<readonly SentBefore[]> {
+    if (!this.#store) {
+      this.#messages = messages;
+      return [];
+    }
+    if (this.#unwritten.length > 0) await this.#write([]);
+    const changes = pairRows(this.#messages, messages, await this.#load());
+    const done: SentBefore[] = [];
+    try {
+      for (const { row, after } of changes) {
+        await this.#store.setApiContent(row.id, after.api_content ?? null);
+        done.push({ id: row.id, sent: (row.role === "tool" ? row.api_content : undefined) ?? null });
+      }
+    } catch (error) {
+      await this.sendAsBefore(done);
+      throw error;
+    }
+    const changed = new Set<HistoryMessage>(changes.map(({ after }) => after));
+    // Only what has a row: memory is what a fresh load would give.
+    this.#messages = this.#messages.map((before, index) => {
+      const after = messages[index];
+      return after && changed.has(after) ? after : before;
+    });
+    return done;
+  }
+
+  async sendAsBefore(rows: readonly SentBefore[]): Promise<void> {
+    for (const { id, sent } of rows) await this.#store?.setApiContent(id, sent);
+    if (this.#store) this.#messages = legal((await this.#load()).map(withoutRow));
+  }
+
+  /** The newest row; null without a store or a row. */
+  async lastRowId(): Promise<number | null> {
+    return (await this.#load()).at(-1)?.id ?? null;
+  }
+
+  /** Memory becomes what the session holds; messages that are the same there stay the same objects, pictures included. */
+  async #adopt(messages: readonly HistoryMessage[]): Promise<boolean> {
+    this.#ensured = true;
+    const rows = (await this.#load()).map(withoutRow);
+    const ours =
+      rows.length === messages.length &&
+      messages.every((message, index) => {
+        const row = rows[index];
+        return row?.role === message.role && textOf(row.content) === textOf(withoutImageBytes(message).content);
+      });
+    this.#messages = ours ? messages : legal(rows);
+    return ours;
   }
 
   async #load(): Promise<readonly StoredMessage[]> {
@@ -161,6 +258,28 @@ export class Transcript {
       }
     }
   }
+}
+
+/** The rows of the tool results that changed. Ids may repeat in a conversation, so both are walked in order. */
+function pairRows(
+  before: readonly HistoryMessage[],
+  after: readonly HistoryMessage[],
+  rows: readonly StoredMessage[],
+): readonly { readonly row: StoredMessage; readonly after: ToolMessage }[] {
+  const pairs: { row: StoredMessage; after: ToolMessage }[] = [];
+  let next = 0;
+  before.forEach((message, index) => {
+    const changed = after[index];
+    if (message.role !== "tool") return;
+    const at = rows.findIndex(
+      (row, place) => place >= next && row.role === "tool" && row.tool_call_id === message.tool_call_id,
+    );
+    const row = rows[at];
+    if (!row) return;
+    next = at + 1;
+    if (changed?.role === "tool" && changed !== message) pairs.push({ row, after: changed });
+  });
+  return pairs;
 }
 
 function joinUser(before: readonly HistoryMessage[], message: UserMessage): readonly HistoryMessage[] {

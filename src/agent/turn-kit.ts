@@ -5,6 +5,7 @@ import type { IterationBudget } from "./budget.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FileMutations } from "./file-mutations.ts";
+import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
 import { makeRunContext, toolContexts } from "./run-context.ts";
 import { ToolRunner } from "./tool-runner.ts";
@@ -23,13 +24,21 @@ export interface TurnKit {
   readonly judge: AnswerJudge;
   readonly tools: ToolRunner;
   readonly mutations: FileMutations;
+  readonly guard: ToolLoopGuard;
 }
 
 export function equipTurn(conversation: Conversation, { signal, emit, notify }: TurnOptions): TurnKit {
   const { tools, ports, limits, session } = conversation.options;
   const { target, maxTokens } = conversation.model;
-  const { sessionId } = conversation.transcript;
-  const run = makeRunContext(conversation.options, { sessionId, turn: conversation.turns, signal });
+  const { transcript, turns: turn } = conversation;
+  const facts = {
+    get sessionId() {
+      return transcript.sessionId;
+    },
+    turn,
+    signal,
+  };
+  const run = makeRunContext(conversation.options, facts);
   const ask = createAsk({
     interactive: session.interactive,
     signal,
@@ -38,9 +47,11 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     emit,
   });
   const mutations = new FileMutations(() => ports.environment.cwd);
+  const guard = new ToolLoopGuard(run.config.tool_loop_guardrails);
   return {
     run,
     mutations,
+    guard,
     judge: new AnswerJudge({
       names: tools.names,
       requestedCap: maxTokens,
@@ -49,7 +60,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     }),
     tools: new ToolRunner({
       tools,
-      ports,
+      ports: { ...ports, hooks: guardedHooks(guard, ports.hooks) },
       run,
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
       images: conversation.takesImages,

@@ -12,11 +12,13 @@ import { answerAtLimit } from "./loop-notes.ts";
 import {
   type Ending,
   failedEnding,
+  haltedEnding,
   interruptedEnding,
   interruptedWaiting,
   makeOutcome,
   partialEnding,
 } from "./outcome.ts";
+import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";
@@ -56,6 +58,12 @@ class Turn {
   #apiCalls = 0;
   #defects = 0;
   #previousTools: readonly string[] = [];
+  /** Refusals as too long since the last request that was answered. */
+  #overflows = 0;
+  /** The server said how much room is left for an answer. */
+  #outputRoom: number | undefined;
+  /** The history was replaced in this turn; the user's message is no longer the row it was. */
+  #compressed = false;
   /** The row of a tool message that no request has carried yet: steering may still ride on it. */
   #freshTool: { readonly rowId: number | null } | null = null;
 
@@ -87,6 +95,7 @@ class Turn {
 
   async #loop(): Promise<Ending> {
     const { signal, budget, emit } = this.#options;
+    await this.#keepWithin(() => this.#conversation.context.beforeTurn(this.#options));
     for (;;) {
       if (signal.aborted) return this.#interrupted();
       if (!budget.consume()) return this.#answerAtLimit();
@@ -110,29 +119,22 @@ class Turn {
     await this.#deliverSteer();
     const { scaffold, outputCap } = this.#kit.judge;
     this.#freshTool = null;
-    const asked = await askModel(this.#asking, { scaffold, outputCap });
+    const asked = await askModel(this.#asking, { scaffold, outputCap: this.#outputRoom ?? outputCap });
     if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
-    if (asked.type === "failed") return this.#failed(asked);
+    if (asked.type === "failed") return this.#rescue(asked);
+    this.#overflows = 0;
+    this.#outputRoom = undefined;
     const verdict =
       asked.type === "lost" ? this.#kit.judge.judgeLost(asked) : this.#kit.judge.judge(asked, this.#messages);
     return this.#act(verdict, asked);
   }
 
-  /** Another process compressed the session: it goes on under the tip's id, with the tip's prompt. */
+  /** The session was compressed, here or by another process: it goes on under the tip's id, with the tip's prompt. */
   async #followSession(): Promise<void> {
-    const { transcript, model } = this.#conversation;
-    if (transcript.sessionId === this.#sessionId) return;
-    this.#sessionId = transcript.sessionId;
+    if (this.#conversation.transcript.sessionId === this.#sessionId) return;
+    this.#sessionId = this.#conversation.transcript.sessionId;
     this.#system = await this.#conversation.systemPrompt();
-    const { model: name, provider } = model.target;
-    this.#options.emit({
-      type: "session",
-      id: this.#sessionId,
-      title: null,
-      model: name,
-      provider,
-      reason: "compressed",
-    });
+    this.#options.emit(await this.#conversation.describeSession("compressed"));
   }
 
   async #act(verdict: Verdict, asked: Asked): Promise<Ending | null> {
@@ -155,6 +157,9 @@ class Turn {
         this.#previousTools = verdict.calls.map((call) => call.function.name);
         await this.#appendResults(await this.#kit.tools.runBatch(verdict.calls));
         if (this.#previousTools.every((name) => name === "execute_code")) this.#options.budget.refund();
+        const { halt } = this.#kit.guard;
+        if (halt) return haltedEnding(halt);
+        await this.#keepWithin(() => this.#conversation.context.afterTools(this.#options));
         return null;
       }
     }
@@ -174,6 +179,41 @@ class Turn {
     if (steer === null) return;
     const sent = (last.api_content ?? last.content) + formatSteer(steer);
     await this.#conversation.transcript.amendLast(this.#freshTool.rowId, { ...last, api_content: sent });
+  }
+
+  // --- the window
+
+  /** Has the conversation shortened if need be, and goes on with what became of it. */
+  async #keepWithin(shorten: () => Promise<unknown>): Promise<void> {
+    const before = this.#messages;
+    await shorten();
+    if (this.#messages === before) return;
+    this.#compressed = true;
+    this.#freshTool = null;
+    await this.#followSession();
+  }
+
+  /** A request that was too long is made shorter and sent again; everything else ends the turn. */
+  async #rescue(asked: Extract<Asked, { type: "failed" }>): Promise<Ending | null> {
+    const next = await rescueFromOverflow(asked.failure, {
+      conversation: this.#conversation,
+      attempt: this.#overflows + 1,
+      pause: (ms) => pause(this.#asking, ms),
+      shorten: async () => {
+        let shorter = false;
+        await this.#keepWithin(async () => {
+          shorter = await this.#conversation.context.onOverflow(this.#options);
+        });
+        return shorter;
+      },
+    });
+    if (next.type === "interrupted" || this.#options.signal.aborted) return this.#interrupted();
+    if (next.type === "fail") return this.#failed(asked);
+    if (next.type === "exhausted") return { ...(await this.#failed(asked)), compressionExhausted: true };
+    this.#overflows++;
+    this.#outputRoom = next.outputRoom;
+    this.#options.budget.refund();
+    return null;
   }
 
   // --- ends
@@ -208,7 +248,7 @@ class Turn {
   async #takeBackUser(ending: Ending): Promise<Ending> {
     const { transcript, meter } = this.#conversation;
     const large = (meter.lastPromptTokens ?? 0) > 50_000 || transcript.messages.length > 80;
-    if (!large || this.#messages.at(-1)?.role !== "user") return ending;
+    if (!large || this.#compressed || this.#messages.at(-1)?.role !== "user") return ending;
     await transcript.takeBackUser(this.#user);
     return {
       ...ending,

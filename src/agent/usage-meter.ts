@@ -43,9 +43,19 @@ export class UsageMeter {
     };
   }
 
+  /** Until the next request is counted: about what it will take. */
+  assumePrompt(tokens: number): void {
+    this.#lastPromptTokens = tokens;
+  }
+
   add(usage: Usage, price: Price): void {
-    const before = this.#totals;
     this.#lastPromptTokens = usage.promptTokens ?? this.#lastPromptTokens;
+    this.addSide(usage, price);
+  }
+
+  /** A side call costs too, but says nothing about the conversation's size. */
+  addSide(usage: Usage, price: Price): void {
+    const before = this.#totals;
     this.#totals = {
       inputTokens: before.inputTokens + (usage.inputTokens ?? 0),
       outputTokens: before.outputTokens + (usage.outputTokens ?? 0),

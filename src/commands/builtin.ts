@@ -1,3 +1,4 @@
+import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
 import { CommandRegistry } from "./registry.ts";
@@ -13,6 +14,7 @@ export const builtinCommands = () =>
   new CommandRegistry([
     ...CONVERSATION_COMMANDS,
     ...TURN_COMMANDS,
+    ...COMPRESSION_COMMANDS,
     ...SESSION_COMMANDS,
     ...TRANSCRIPT_COMMANDS,
     ...SETTINGS_COMMANDS,

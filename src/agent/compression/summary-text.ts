@@ -69,6 +69,25 @@ export function wordsOf(message: Message): string {
   return splitSummary(text)?.rest ?? text;
 }
 
+/** A message that is nothing but a summary. */
+export function isSummaryAlone(message: Message): boolean {
+  return takeSummary(message)?.rest === null;
+}
+
+/** The summary above a user's words, as a message of its own; null when there is none. */
+export function summaryAbove(message: Message | undefined): UserMessage | null {
+  if (message?.role !== "user") return null;
+  const text = textOf(message.content);
+  const found = splitSummary(text);
+  if (!found || found.rest === "") return null;
+  return { role: "user", content: text.slice(0, text.indexOf(SUMMARY_END) + SUMMARY_END.length) };
+}
+
+/** The user's own words in a message; empty for none. */
+export function spokenIn(message: Message | undefined): string {
+  return message ? wordsOf(message) : "";
+}
+
 /** Open tasks ride on the last user message as it is sent; its stored text stays what the user wrote. */
 export function withTodos<M extends Message>(messages: readonly M[], snapshot: string): readonly M[] {
   const at = messages.findLastIndex((message) => message.role === "user");

@@ -1,0 +1,45 @@
+// The context engine of one conversation, made when it is first needed.
+import type { Conversation } from "../conversation.ts";
+import { ContextCompressor } from "./compressor.ts";
+import type { ContextEngine } from "./engine.ts";
+import { openContextEngine } from "./engines.ts";
+import { createSummarizer } from "./summarizer.ts";
+
+export async function openEngineFor(conversation: Conversation): Promise<ContextEngine> {
+  const { ports, session } = conversation.options;
+  const { model, contextLength, baseUrl, provider, apiMode } = conversation.model.target;
+  return openContextEngine({
+    name: ports.config().context.engine,
+    model: { model, contextLength, baseUrl, provider, apiMode },
+    pluginFolders: [
+      ...(ports.compression?.packagePlugins ? [ports.compression.packagePlugins] : []),
+      ports.home.at("plugins"),
+    ],
+    log: ports.log,
+    standard: () => {
+      const { threshold, target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } =
+        ports.config().compression;
+      return new ContextCompressor({
+        contextLength,
+        threshold,
+        targetRatio: target_ratio,
+        protectFirstN: protect_first_n,
+        protectLastN: protect_last_n,
+        abortOnSummaryFailure: abort_on_summary_failure,
+        now: () => ports.clock.now(),
+        log: ports.log,
+        summarize: createSummarizer({
+          auxiliary: conversation.auxiliary,
+          main: () => conversation.model.target,
+          redact: (text) => ports.redact(text),
+          purpose: () => ({
+            sessionId: conversation.transcript.sessionId,
+            turn: conversation.turns,
+            ...(session.jobId ? { jobId: session.jobId } : {}),
+          }),
+          warn: (message) => conversation.context.warn(message),
+        }),
+      });
+    },
+  });
+}

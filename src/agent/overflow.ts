@@ -1,0 +1,56 @@
+// A request was refused as too long: less room for the answer, a smaller window, or a shorter conversation.
+import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "../llm/errors/overflow.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Failure } from "./failure.ts";
+
+const MOST_ATTEMPTS = 3;
+const PAUSE_MS = 2000;
+const SPARE_TOKENS = 64;
+const STANDARD_WINDOW = 200_000;
+
+export type Rescue =
+  /** Send it again; the answer may take so much room. */
+  | { readonly type: "again"; readonly outputRoom?: number }
+  /** Not about length. */
+  | { readonly type: "fail" }
+  /** About length, and nothing helps. */
+  | { readonly type: "exhausted" }
+  | { readonly type: "interrupted" };
+
+export interface RescueMeans {
+  readonly conversation: Conversation;
+  /** The n-th try since a request was answered. */
+  readonly attempt: number;
+  /** False when the turn was interrupted meanwhile. */
+  pause(ms: number): Promise<boolean>;
+  /** False when nothing could be made shorter. */
+  shorten(): Promise<boolean>;
+}
+
+export async function rescueFromOverflow({ error, classified }: Failure, means: RescueMeans): Promise<Rescue> {
+  if (!classified.shouldCompress) return { type: "fail" };
+  if (means.attempt > MOST_ATTEMPTS) return { type: "exhausted" };
+  const { conversation } = means;
+  const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
+  const text = `${error.message} ${body}`;
+  const room = parseAvailableOutputTokensFromError(text);
+  if (room !== null && room > SPARE_TOKENS) return { type: "again", outputRoom: room - SPARE_TOKENS };
+
+  const { target } = conversation.model;
+  const tier = classified.reason === "long_context_tier" ? STANDARD_WINDOW : null;
+  const limit = tier ?? parseContextLimitFromError(text);
+  if (limit !== null && limit < target.contextLength) {
+    conversation.adoptWindow(limit);
+    if (tier === null) await learn(conversation, limit);
+  }
+  if (means.attempt > 1 && !(await means.pause(PAUSE_MS))) return { type: "interrupted" };
+  return (await means.shorten()) ? { type: "again" } : { type: "exhausted" };
+}
+
+async function learn({ model, options }: Conversation, tokens: number): Promise<void> {
+  try {
+    await options.ports.learnWindow?.(model.target, tokens);
+  } catch (error) {
+    options.ports.log.warn("the window a server named could not be remembered", error);
+  }
+}

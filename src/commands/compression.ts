@@ -1,0 +1,104 @@
+// Commands that make a conversation shorter, and say what must not be lost.
+import type { CompressReport } from "../agent/compression/report.ts";
+import { tokenCount } from "../kit/formats.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+
+const DEFAULT_TURNS = 2;
+const MOST_SHOWN = 50;
+
+const compress: CommandDefinition = {
+  name: "compress",
+  aliases: ["compact"],
+  description: "replace the older part of this conversation with a summary",
+  category: "Session",
+  argsHint: "[focus] | here [N] | --preview",
+  subcommands: ["here", "--preview"],
+  async run(args, ctx) {
+    const wish = readWish(args);
+    if (typeof wish === "string") return ctx.warn(wish);
+    if (!wish.preview) ctx.say("Compressing the conversation ...");
+    const report = await ctx.conversation.agent.compress(wish);
+    tell(report, ctx);
+  },
+};
+
+interface Wish {
+  readonly focus?: string;
+  readonly here?: number;
+  readonly preview?: boolean;
+}
+
+/** A text is a complaint. */
+function readWish(args: string): Wish | string {
+  const words = args.split(/\s+/).filter((word) => word !== "");
+  const preview = words.includes("--preview");
+  const rest = words.filter((word) => word !== "--preview");
+  const shared = preview ? { preview } : {};
+  if (rest[0] !== "here") return rest.length > 0 ? { ...shared, focus: rest.join(" ") } : shared;
+  const here = rest.length === 1 ? DEFAULT_TURNS : Number(rest[1]);
+  if (!Number.isInteger(here) || here < 1 || rest.length > 2)
+    return `/compress here takes a number of messages to keep, not "${rest.slice(1).join(" ")}".`;
+  return { ...shared, here };
+}
+
+function tell(report: CompressReport, ctx: CommandContext): void {
+  switch (report.type) {
+    case "nothing":
+      return ctx.say("There is too little to compress yet.");
+    case "failed":
+      return ctx.warn(`Nothing was compressed: ${report.why}. The conversation is as it was.`);
+    case "interrupted":
+      return ctx.say("Stopped; the conversation is as it was.");
+    case "adopted":
+      return ctx.say("Another process compressed this conversation meanwhile; it goes on from there.");
+    case "preview":
+      return ctx.say(
+        [
+          `Now:      ${size(report.before)}`,
+          `Kept:     ${size(report.kept)}`,
+          `Dropped:  ${size(report.dropped)}, for a summary of at most ${tokenCount(report.summaryTokens)} tokens`,
+          "Nothing was changed.",
+        ].join("\n"),
+      );
+    case "compressed":
+      ctx.say(
+        `🗜️ ${size(report.before)} → ${size(report.after)}, ${(report.ms / 1000).toFixed(1)} s. /undo takes it back as long as nothing else is said.`,
+      );
+      if (report.missing.length > 0) ctx.say(missingLines(report.missing));
+  }
+}
+
+const size = ({ messages, tokens }: { messages: number; tokens: number }) =>
+  `${messages} messages, about ${tokenCount(tokens)} tokens`;
+
+function missingLines(missing: readonly string[]): string {
+  const shown = missing.slice(0, MOST_SHOWN).map((fact) => `  ${fact}`);
+  return ["Not in the summary (/pin <text> keeps a line for good, then /undo and /compress again):", ...shown].join(
+    "\n",
+  );
+}
+
+const pin: CommandDefinition = {
+  name: "pin",
+  description: "lines that every compression keeps word for word",
+  category: "Session",
+  argsHint: "[text | remove N]",
+  subcommands: ["remove"],
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const { pins } = ctx.conversation.agent;
+    const number = /^remove\s+(\S+)$/.exec(args)?.[1];
+    if (number !== undefined) {
+      const removed = await pins.remove(Number(number));
+      return removed === null
+        ? ctx.warn(`There is no pinned line ${number}. /pin lists them.`)
+        : ctx.say(`No longer pinned: ${removed}`);
+    }
+    const lines = args === "" ? await pins.list() : await pins.add(args);
+    if (lines.length === 0) return ctx.say("Nothing is pinned. /pin <text> keeps a line through every compression.");
+    ctx.say(lines.map((line, index) => `${index + 1}. ${line}`).join("\n"));
+  },
+};
+
+export const COMPRESSION_COMMANDS: readonly CommandDefinition[] = [compress, pin];
