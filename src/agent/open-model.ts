@@ -10,6 +10,7 @@ import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
+import { learnedWindows } from "./learned-windows.ts";
 
 export interface ModelWish {
   readonly model?: string | undefined;
@@ -34,7 +35,7 @@ export async function chooseTarget(home: OpenHome, wish: ModelWish): Promise<Cho
     ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
     : null;
   if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named);
-  const options = { config, model: named?.model, ...(await localHelp(runtime)) };
+  const options = { config, model: named?.model, learned: learnedWindows(home), ...(await localHelp(runtime)) };
   return chosen(runtime, await targetFor(runtime, options));
 }
 

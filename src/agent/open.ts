@@ -12,6 +12,7 @@ import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
+import { learnedWindows } from "./learned-windows.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
@@ -134,6 +135,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
+    resolvePlace: async (place) => (await import("./auxiliary/places.ts")).resolvePlace(home, place),
+    learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
     ...guard.ports,
   };
   const model: ModelChoice = {

@@ -101,4 +101,12 @@ const pin: CommandDefinition = {
   },
 };
 
+/** A compression that nothing followed yet is taken back first; false when there is none. */
+export async function undoCompression(ctx: CommandContext): Promise<boolean> {
+  const undone = await ctx.conversation.agent.undoCompression();
+  if (undone?.kind === "summary") ctx.say("↶ The compression was taken back; the conversation is whole again.");
+  if (undone?.kind === "prune") ctx.say("↶ Shortened tool results are sent whole again.");
+  return undone !== null;
+}
+
 export const COMPRESSION_COMMANDS: readonly CommandDefinition[] = [compress, pin];

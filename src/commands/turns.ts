@@ -1,4 +1,5 @@
 // Commands about what is said next, what is being done now, and what should not have been said.
+import { undoCompression } from "./compression.ts";
 import { confirmDestructive } from "./confirm.ts";
 import type { CommandDefinition } from "./definition.ts";
 import { takeSkipWord } from "./registry.ts";
@@ -65,6 +66,7 @@ const undo: CommandDefinition = {
     const { args, skip } = takeSkipWord(typed);
     const turns = args === "" ? 1 : Number(args);
     if (!Number.isInteger(turns) || turns < 1) return ctx.warn(`/undo takes a number of messages, not "${args}".`);
+    if (args === "" && (await undoCompression(ctx))) return;
     const what = turns === 1 ? "Take the last message back?" : `Take the last ${turns} messages back?`;
     const detail = "The answers to it go too. What tools changed stays changed.";
     if (!(await confirmDestructive(ctx, { what, detail, skip }))) return;
