@@ -1,7 +1,9 @@
 import { missingBubblewrap, openSandbox } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
+import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
 
 await withEngine("bubblewrap", missingBubblewrap, () => {
   environmentConformance("bubblewrap", openSandbox);
+  filesConformance("bubblewrap", async () => environmentFiles(await openSandbox()));
 });

@@ -7,6 +7,7 @@ import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
+import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
 
 after(async () => (await podmanEngine().catch(() => null))?.release());
 
@@ -38,4 +39,5 @@ await withEngine("podman", missingPodman, () => {
   }
 
   environmentConformance("podman", open);
+  filesConformance("podman", async () => environmentFiles(await open()));
 });

@@ -7,6 +7,7 @@ import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
+import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
   let starting: Promise<SshServer> | null = null;
@@ -44,4 +45,5 @@ await withEngine("an ssh server", missingSshd, () => {
   }
 
   environmentConformance("ssh", open);
+  filesConformance("ssh", async () => environmentFiles(await open()));
 });

@@ -5,12 +5,14 @@ import { UserError } from "../kit/user-error.ts";
 import { startOnTerminal } from "./background-child.ts";
 import { type Keeper, startKeeper } from "./bubblewrap-keeper.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
+import { type Channel, type ChannelFailure, Errands, type Launch, type LaunchOptions } from "./channel.ts";
 import { childEnvironment, forcedNames } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
 import { findProgram } from "./find-program.ts";
 import { findShell, isDirectory, type LocalOptions, type Shell, shellArguments } from "./local.ts";
 import { OutputPipes } from "./output-pipe.ts";
 import type { Place, PlacedShell } from "./place.ts";
+import { placeFiles } from "./place-files.ts";
 import { descendantsOf, signalTree } from "./process-tree.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { settledWithin, startShell } from "./shell-process.ts";
@@ -33,7 +35,7 @@ const OUTSIDE =
 const CACHES = { TMPDIR: "/tmp", XDG_CACHE_HOME: "/tmp/.cache", npm_config_cache: "/tmp/.npm" };
 
 // Those of the namespaces, and what whoever started us left open: a folder that is open is a way out.
-const CLOSE_ALL = `for f in /proc/self/fd/*; do f=\${f##*/}; [ "$f" -gt 2 ] && eval "exec $f<&-"; done 2>/dev/null; exec "$@"`;
+const CLOSE_ALL = `for f in /proc/self/fd/*; do f=\${f##*/}; [ "$f" -gt 2 ] && eval "exec $f<&-"; done; exec "$@"`;
 
 export async function openBubblewrapEnvironment(options: BubblewrapOptions): Promise<Environment> {
   const bwrap = await findBubblewrap(options.environment);
@@ -77,13 +79,14 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     hasBash: shell.isBash,
     path: env.PATH ?? "",
     forced: forcedNames(environment),
+    files: placeFiles(new Errands(sandbox)),
     async start(run, { stdin, onBytes }) {
-      const launch = await sandbox.launch([shell.path, ...shellArguments(run)], { ownSession: true });
+      const launch = await sandbox.wrap([shell.path, ...shellArguments(run)], { ownSession: true });
       return sandboxedShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
     },
     async startOnTerminal(run) {
       // Its terminal is one of ours, made for it: the session may keep it.
-      const launch = await sandbox.launch([shell.path, ...shellArguments(run)], { ownSession: false });
+      const launch = await sandbox.wrap([shell.path, ...shellArguments(run)], { ownSession: false });
       return startOnTerminal({
         ...launch,
         exitCode: signalOf,
@@ -132,7 +135,7 @@ interface SandboxParts {
   readonly shell: Shell;
 }
 
-class Sandbox {
+class Sandbox implements Channel {
   readonly #parts: SandboxParts;
   #keeper: Promise<Keeper> | null = null;
 
@@ -142,7 +145,7 @@ class Sandbox {
 
   /** Also the proof that it works: one command runs inside. */
   async open(): Promise<void> {
-    const launch = await this.launch(["true"], { ownSession: true });
+    const launch = await this.wrap(["true"], { ownSession: true });
     let said = "";
     const decoder = new TextDecoder();
     const shell = await startShell({
@@ -157,7 +160,15 @@ class Sandbox {
     if (code !== 0) throw new Error(said.trim() || `bwrap ended with code ${code}`);
   }
 
-  async launch(command: readonly string[], { ownSession }: { ownSession: boolean }) {
+  launch(script: string, { shell }: LaunchOptions): Promise<Launch> {
+    return this.wrap([shell, "-c", script], { ownSession: true });
+  }
+
+  async recover({ errors }: ChannelFailure): Promise<never> {
+    throw cannotSandbox(new Error(errors.trim() || "bwrap said nothing"));
+  }
+
+  async wrap(command: readonly string[], { ownSession }: { ownSession: boolean }): Promise<Launch> {
     const { bwrap, view, env, network, shell } = this.#parts;
     const { setup, inner, pid } = (await this.#livingKeeper()).paths;
     const args = [

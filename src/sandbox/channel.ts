@@ -1,6 +1,10 @@
 // A way to run a script somewhere else through a program on this machine: `docker exec`, `ssh`, `bwrap`.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { settledWithin } from "./shell-process.ts";
+
+/** A connection that stays behind may hold the error output open. */
+const DRAIN_MS = 300;
 
 export interface Launch {
   readonly program: string;
@@ -99,6 +103,7 @@ export class Errands {
     child.stderr?.on("data", (data: Buffer) => {
       errors = keepEnd(errors + data);
     });
+    const said = new Promise<void>((resolve) => child.stderr?.on("close", () => resolve()));
     const exit = new Promise<number>((resolve) => {
       child.on("exit", (code) => resolve(code ?? 255));
       child.on("error", (error) => {
@@ -120,7 +125,10 @@ export class Errands {
             child.kill("SIGKILL");
         }
       },
-      ended: exit.then((code) => ({ code, errors, begun: start.seen })),
+      ended: exit.then(async (code) => {
+        await settledWithin(said, DRAIN_MS);
+        return { code, errors, begun: start.seen };
+      }),
     };
   }
 }

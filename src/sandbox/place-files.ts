@@ -83,13 +83,14 @@ cat >"$t" || exit 1
 [ "$(wc -c <"$t")" -eq "$n" ] || { echo "the data did not arrive whole" >&2; exit 1; }
 mv -f -- "$t" "$p" 2>/dev/null || cat <"$t" >"$p"`;
 
-const LIST = `cd -- "$p" || exit 1
+const LIST = `[ -e "$p" ] && [ ! -d "$p" ] && { echo "Not a directory" >&2; exit 1; }
+cd -- "$p" || exit 1
 for f in * .[!.]* ..?*; do
   if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\\0' "$f"; fi
 done`;
 
 const CODES: readonly (readonly [RegExp, string])[] = [
-  [/No such file or directory|can't cd|cannot (access|stat)/i, "ENOENT"],
+  [/No such file or directory|Directory nonexistent|can't cd|cannot (access|stat)/i, "ENOENT"],
   [/Permission denied/i, "EACCES"],
   [/Read-only file system/i, "EROFS"],
   [/Is a directory/i, "EISDIR"],

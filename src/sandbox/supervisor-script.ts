@@ -55,7 +55,7 @@ export function endScript(pid: number, scope: "group" | "tree", graceMs: number)
   return `p=${pid} family=
 ${scope === "tree" ? FAMILY : ""}
 tell() { kill -s $1 -- -$p $p; for q in $family; do kill -s $1 $q; done; }
-lives() { kill -0 -- -$p && return; for q in $family; do kill -0 $q && return; done; return 1; }
+lives() { kill -s 0 -- -$p && return; for q in $family; do kill -s 0 $q && return; done; return 1; }
 exec 2>/dev/null
 tell TERM
 i=0

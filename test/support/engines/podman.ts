@@ -14,7 +14,7 @@ export interface PodmanEngine {
 }
 
 const PROGRAMS =
-  "bash sh cat ls mkdir rm mv cp sleep head tail tr wc env chmod stat readlink mkfifo grep sort touch id find base64 stty tty setsid";
+  "bash sh cat ls ln mkdir rm mv cp sleep head tail tr wc env chmod stat readlink mkfifo grep sort touch id find base64 stty tty setsid";
 
 // Every library a program needs lies where it lies here.
 const BUILD = `set -e

@@ -1,0 +1,19 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { localFiles } from "../src/tools/file-access.ts";
+import { filesConformance } from "./support/files-conformance.ts";
+
+const execute = promisify(execFile);
+
+filesConformance("local", async () => {
+  const directory = await realpath(await mkdtemp(join(tmpdir(), "hermes-files-")));
+  return {
+    files: localFiles,
+    directory,
+    run: async (command) => (await execute("bash", ["-c", `${command}; true`], { cwd: directory })).stdout,
+    release: () => rm(directory, { recursive: true, force: true }),
+  };
+});
