@@ -237,3 +237,8 @@ test("maskSecret shows four characters at each end of a long value and none of a
   assert.equal(maskSecret("elevenchars"), "***");
   assert.equal(maskSecret("twelve-chars"), "twel...hars");
 });
+
+test("a secret inside the value of another name is masked too", () => {
+  assert.equal(redact("X=OPENAI_API_KEY=abcdefgh1234"), "X=OPENAI_API_KEY=***");
+  assert.equal(redact("MONKEYS=3 AUTHOR=me AUTHORS=A_TOKEN=abcdef"), "MONKEYS=3 AUTHOR=me AUTHORS=A_TOKEN=***");
+});

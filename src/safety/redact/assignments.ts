@@ -1,21 +1,18 @@
 // Secrets that are named: NAME=value, JSON fields, form bodies.
 import { isHarmless, isMarked, type Marks } from "./marks.ts";
 
-const ANYWHERE = /API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL/;
-const AS_WORD = /(?:^|_)(?:KEYS?|AUTH)(?:_|$)/;
-
 /**
  * An unquoted value ends at what ends a word in a shell: the redactor also serves approval questions, where `TOKEN=x;rm …` must
  * not hide the second command. It ends at a backslash too, because in JSON the next line follows as `\n`.
+ * Names that are no secret are passed over at once: matched, they would swallow a secret that stands in their value.
  */
 const ASSIGNMENT =
-  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|([^\s"'`\\;|&<>()]+))/g;
+  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH)(?:_[A-Z0-9_]{0,126})?=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|([^\s"'`\\;|&<>()]+))/g;
 
 export function redactAssignments(text: string, marks: Marks): string {
   return text.replace(
     ASSIGNMENT,
     (whole, name: string, open?: string, quoted?: string, close?: string, bare?: string) => {
-      if (!ANYWHERE.test(name) && !AS_WORD.test(name)) return whole;
       const value = quoted ?? bare ?? "";
       if (isMarked(value) || isHarmless(value)) return whole;
       return `${name}=${open ?? ""}${marks.hidden}${close ?? ""}`;
