@@ -26,7 +26,12 @@ export interface ChosenModel {
   readonly warnings: readonly string[];
 }
 
-export async function chooseTarget(home: OpenHome, wish: ModelWish): Promise<ChosenModel> {
+/** `offline`: nobody is asked anything, servers on this machine included. */
+export async function chooseTarget(
+  home: OpenHome,
+  wish: ModelWish,
+  { offline = false }: { readonly offline?: boolean } = {},
+): Promise<ChosenModel> {
   const config = home.config();
   const { model, provider } = splitProvider(wish);
   let runtime = runtimeFor(home, { model, provider });
@@ -35,7 +40,12 @@ export async function chooseTarget(home: OpenHome, wish: ModelWish): Promise<Cho
     ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
     : null;
   if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named);
-  const options = { config, model: named?.model, learned: learnedWindows(home), ...(await localHelp(runtime)) };
+  const options = {
+    config,
+    model: named?.model,
+    learned: learnedWindows(home),
+    ...(offline ? {} : await localHelp(runtime)),
+  };
   return chosen(runtime, await targetFor(runtime, options));
 }
 

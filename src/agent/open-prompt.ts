@@ -33,6 +33,8 @@ export interface PromptPlace {
 
 export interface BuiltPrompt extends PromptBuild {
   readonly coding: CodingReading | null;
+  /** Of the project files in it: hints about sub-directories do not repeat them. */
+  readonly contextHashes: readonly string[];
 }
 
 export function promptSource(
@@ -93,5 +95,6 @@ export async function buildPrompt(
     },
     await promptPorts(place),
   );
-  return { ...buildSystemPromptParts(inputs), coding: inputs.coding ?? null };
+  const { coding = null, contextFiles } = inputs;
+  return { ...buildSystemPromptParts(inputs), coding, contextHashes: contextFiles?.hashes ?? [] };
 }

@@ -51,3 +51,9 @@ export async function readAll(stdin: NodeJS.ReadStream): Promise<string> {
   for await (const chunk of stdin) text += chunk;
   return text;
 }
+
+export async function readAllBytes(stdin: NodeJS.ReadStream): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+}

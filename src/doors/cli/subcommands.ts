@@ -39,6 +39,16 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: () => import("./profile.ts"),
   },
   {
+    name: "prompt",
+    summary: "what the model is told, from which files, and what its cache cost",
+    load: () => import("./prompt.ts"),
+  },
+  {
+    name: "prompt-size",
+    summary: "how large prompt and tools are (same as prompt size)",
+    load: async () => ({ define: (await import("./prompt.ts")).defineSize }),
+  },
+  {
     name: "safety",
     summary: "what the command policy says about a command; runs nothing",
     load: () => import("./safety.ts"),

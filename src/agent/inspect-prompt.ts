@@ -1,0 +1,98 @@
+// The prompt a conversation would begin with, built by the same steps and sent nowhere: no session, no network, no key.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { contextLengthOf } from "../llm/catalogue/context-length.ts";
+import { ProviderError } from "../llm/providers/provider-error.ts";
+import { modelSettings } from "../llm/providers/settings.ts";
+import type { Target, ToolDefinition } from "../llm/wire.ts";
+import { openMemory } from "../memory/open.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import { toolHashes } from "./frozen-tools.ts";
+import { chooseTarget } from "./open-model.ts";
+import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
+import { openAgentSkills } from "./open-skills.ts";
+import { openTools } from "./open-tools.ts";
+
+export interface InspectWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly cwd: string;
+  readonly platform: string;
+  readonly model?: string | undefined;
+  readonly provider?: string | undefined;
+  readonly contextLength?: number | undefined;
+  /** Instead of the tools this platform would get. */
+  readonly toolNames?: readonly string[] | undefined;
+  readonly systemMessage?: string | undefined;
+  readonly ignoreRules?: boolean | undefined;
+}
+
+export interface InspectedPrompt {
+  readonly build: BuiltPrompt;
+  readonly target: Pick<Target, "model" | "provider" | "contextLength">;
+  readonly definitions: readonly ToolDefinition[];
+  readonly toolsets: readonly string[];
+}
+
+export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt> {
+  const { home, clock, cwd, platform } = wish;
+  const target = await targetToLookAt(wish);
+  const config = home.config();
+  const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
+  const without = memory?.enabled ? [] : ["memory"];
+  const asked = {
+    ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: wish.ignoreRules },
+    store: () => Promise.reject(new Error("looking at a prompt opens no store")),
+  };
+  const tools = await openTools(asked, { environment: nowhere(cwd), contextLength: target.contextLength, without });
+  const { toolNames = [...tools.names].sort() } = wish;
+  const definitions = tools.definitions.filter(({ function: { name } }) => toolNames.includes(name));
+  const place: PromptPlace = {
+    wish: asked,
+    cwd,
+    toolNames,
+    toolsets: tools.toolsets,
+    ...toolHashes({ ...tools, definitions }, config, without),
+    memory,
+    skills: wish.ignoreRules ? null : await openAgentSkills(home, clock),
+    startedAt: clock.now() / 1000,
+    systemMessage: wish.systemMessage ?? null,
+  };
+  return { build: await buildPrompt(place, target, ""), target, definitions, toolsets: tools.toolsets };
+}
+
+/** The model the user would talk to; one that has no key yet, or is only named here, can be looked at as well. */
+async function targetToLookAt(wish: InspectWish): Promise<InspectedPrompt["target"]> {
+  const { home } = wish;
+  const settings = modelSettings(home.config());
+  const chosen = await chooseOffline(wish);
+  const named = wish.model !== undefined || wish.provider !== undefined;
+  const usable = chosen && (!named || chosen.provider !== "demo" || wish.provider === "demo");
+  const model = usable ? chosen.model : (wish.model ?? settings.default ?? "");
+  const provider = usable ? chosen.provider : (wish.provider ?? settings.provider ?? "");
+  if (wish.contextLength !== undefined) return { model, provider, contextLength: wish.contextLength };
+  if (usable) return { model, provider, contextLength: chosen.contextLength };
+  const window = await contextLengthOf({ provider, model, baseUrl: "", configured: settings.contextLength });
+  return { model, provider, contextLength: window.tokens };
+}
+
+async function chooseOffline({ home, model, provider }: InspectWish): Promise<Target | null> {
+  try {
+    return (await chooseTarget(home, { model, provider }, { offline: true })).target;
+  } catch (error) {
+    if (error instanceof ProviderError) return null;
+    throw error;
+  }
+}
+
+/** Tools are listed, never called. */
+function nowhere(cwd: string): Environment {
+  const refuse = () => Promise.reject(new Error("looking at a prompt runs no commands"));
+  return {
+    ...{ kind: "none", cwd, tempDir: cwd, home: cwd, isolated: true },
+    execute: refuse,
+    spawn: refuse,
+    setCwd: () => undefined,
+    cleanup: async () => undefined,
+  };
+}
