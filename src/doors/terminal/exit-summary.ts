@@ -21,6 +21,6 @@ export function exitSummary(facts: SummaryFacts): string {
     `Session:   ${facts.sessionId}`,
     ...(facts.title ? [`Title:     ${facts.title}`] : []),
     `Duration:  ${exactDuration(facts.seconds)}`,
-    `Messages:  ${facts.messages} (${facts.userMessages} user, ${facts.toolCalls} tool calls)`,
+    `Messages:  ${facts.messages} (${facts.userMessages} user, ${facts.toolCalls} tool call${facts.toolCalls === 1 ? "" : "s"})`,
   ].join("\n");
 }

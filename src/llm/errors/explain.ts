@@ -32,7 +32,7 @@ const LINES: Readonly<Record<FailureReason, Lines>> = {
   ],
   rate_limit: ({ host }) => [
     `${host} is limiting how often it may be asked.`,
-    "Wait a little, or add `fallback_providers` to config.yaml.",
+    "Wait a little, or use another model: `-m MODEL`, or `/model` in the conversation.",
   ],
   upstream_rate_limit: ({ target }) => [
     `The server behind ${target.provider} is limiting requests for ${target.model}.`,
