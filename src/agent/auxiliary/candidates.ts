@@ -42,7 +42,8 @@ export function candidates(task: AuxTask, config: Config, main: Target, wish: Wi
   const chain = settings.fallback_chain.flatMap(chained);
   const last: readonly Candidate[] =
     chosen && (task !== "vision" || main.profile.images) ? [{ type: "main", auto: false }] : [];
-  return [...first, ...chain, ...last];
+  // The demo is no AI: what it says about a conversation is worth nothing.
+  return [...first, ...chain, ...last].filter((one) => one.type !== "main" || main.provider !== "demo");
 }
 
 function automatic(task: AuxTask, main: Target, model: string | undefined): readonly Candidate[] {

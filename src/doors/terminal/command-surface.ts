@@ -41,7 +41,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       return parts.conversation();
     },
     get busy() {
-      return turns.busy;
+      return turns.busy || parts.conversation().agent.busy;
     },
     get waiting() {
       return turns.waiting;

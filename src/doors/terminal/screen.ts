@@ -254,7 +254,7 @@ class Screen {
       menuOpen: editor.isShowingAutocomplete(),
       draft: this.#input.draft,
       queued: this.#turns.waiting.length,
-      busy: this.#turns.busy,
+      busy: this.#busy,
     };
     const action = this.#keys.read(data, state, this.#request.clock.now());
     if (action !== null) {
@@ -294,7 +294,7 @@ class Screen {
     const { editor } = this.#input;
     const state = {
       questionOpen: this.#questions.open,
-      busy: this.#turns.busy,
+      busy: this.#busy,
       menuOpen: editor.isShowingAutocomplete(),
       draft: this.#input.draft,
     };
@@ -316,6 +316,11 @@ class Screen {
       case "exit":
         return this.#leave(0);
     }
+  }
+
+  /** A turn runs, or the conversation is being compressed: both can be stopped. */
+  get #busy(): boolean {
+    return this.#turns.busy || this.#conversation?.agent.busy === true;
   }
 
   async #compose(): Promise<void> {
