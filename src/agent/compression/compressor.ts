@@ -170,18 +170,18 @@ export class ContextCompressor implements ContextEngine {
   }
 
   hasContentToCompress(messages: readonly Message[]): boolean {
-    return this.#boundaries(messages, {}) !== null;
+    return this.#boundaries(messages, this.#prune(messages), {}) !== null;
   }
 
   async compress(messages: readonly Message[], options: CompressOptions = {}): Promise<readonly Message[]> {
     this.#lastResult = NOTHING;
     if (options.force) this.#forgive();
-    const at = this.#boundaries(messages, options);
+    const pruned = this.#prune(messages);
+    const at = this.#boundaries(messages, pruned, options);
     if (!at) return messages;
     const parts = this.#parts(messages, at);
     const written = await this.#write(parts, options);
     if (written === null) return messages;
-    const pruned = this.#prune(messages);
     const shorter = this.#assemble(pruned, at, renderSummary(written.text, options.pins));
     const done = { ...NOTHING, dropped: at.cut - at.head, failure: written.failure, again: parts.previous !== null };
     if (!alternates(shorter) || messagesCost(shorter) >= messagesCost(messages)) {
@@ -201,10 +201,10 @@ export class ContextCompressor implements ContextEngine {
 
   /** What `compress` would do, without doing it; null when there is nothing to do. */
   preview(messages: readonly Message[], options: CompressOptions = {}): CompressPreview | null {
-    const at = this.#boundaries(messages, options);
+    const pruned = this.#prune(messages);
+    const at = this.#boundaries(messages, pruned, options);
     if (!at) return null;
     const dropped = messages.slice(at.head, at.cut).filter((_, index) => at.head + index !== at.carried);
-    const pruned = this.#prune(messages);
     const kept = [...pruned.slice(0, at.head), ...this.#carried(pruned, at), ...pruned.slice(at.cut)];
     const droppedTokens = messagesCost(dropped);
     const summaryTokens = summaryBudget(droppedTokens, this.maxSummaryTokens);
@@ -247,11 +247,15 @@ export class ContextCompressor implements ContextEngine {
     return contextNumbers(contextLength, threshold, targetRatio);
   }
 
-  #boundaries(messages: readonly Message[], { currentTokens, keepTurns }: CompressOptions): Boundaries | null {
+  #boundaries(
+    messages: readonly Message[],
+    pruned: readonly Message[],
+    { currentTokens, keepTurns }: CompressOptions,
+  ): Boundaries | null {
     const first = this.#compressions === 0 && !messages.some((message) => takeSummary(message) !== null);
     // Prompt and tools stay whatever happens to the messages.
     const fixed = currentTokens === undefined ? 0 : Math.max(0, currentTokens - messagesCost(messages));
-    return findBoundaries(this.#prune(messages), {
+    return findBoundaries(pruned, {
       protectFirstN: first ? this.protectFirstN : 0,
       protectLastN: this.protectLastN,
       tailTokenBudget: this.tailTokenBudget,

@@ -38,11 +38,13 @@ export function missingFacts(
     for (const fact of factsIn(text)) counts.set(fact, (counts.get(fact) ?? 0) + 1);
   }
   const known = [summary, ...kept.map((message) => textOf(sentContent(message)) + callsIn(message))].join("\n");
-  return [...counts]
-    .filter(([fact]) => !known.includes(fact))
-    .sort(([, one], [, other]) => other - one)
-    .slice(0, MOST_REPORTED)
-    .map(([fact]) => fact);
+  const missing: string[] = [];
+  // Looking for each one costs; most conversations have far more facts than are reported.
+  for (const [fact] of [...counts].sort(([, one], [, other]) => other - one)) {
+    if (missing.length === MOST_REPORTED) break;
+    if (!known.includes(fact)) missing.push(fact);
+  }
+  return missing;
 }
 
 export function factsIn(text: string): readonly string[] {

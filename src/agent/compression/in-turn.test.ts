@@ -1,6 +1,7 @@
 // Compression as a conversation lives through it: before a turn, between tools, after a refusal, by hand, and taken back.
 import assert from "node:assert/strict";
 import { describe, type TestContext, test } from "node:test";
+import fc from "fast-check";
 import { play, type RigOptions, rigAgent } from "../../../test/support/agent/agent-rig.ts";
 import { assertLegalRequest } from "../../../test/support/agent/legal.ts";
 import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
@@ -394,6 +395,64 @@ describe("a summary that fails", () => {
     assert.ok(of(events, "status").some((event) => /disk is full/.test(event.message)));
     assert.ok(await store.leaseCompression("session-1"), "the lease was given back");
   });
+});
+
+const FAULTS: readonly (readonly [name: string, steps: readonly ScriptedStep[], store?: Partial<SessionStore>])[] = [
+  ["an error", [{ error: { status: 503, message: "down" } }]],
+  ["no connection", [{ error: { message: "connect ECONNREFUSED", code: "ECONNREFUSED" } }]],
+  ["a refused budget", [{ error: { message: "no budget", code: "budget_exceeded" } }]],
+  ["an empty answer", [{ text: " " }]],
+  ["a cut answer", [{ text: "half", finish: "length" }]],
+  ["a stop", [{ hang: "" }]],
+  ["a store that cannot lease", [], { leaseCompression: () => Promise.reject(new Error("busy")) }],
+  ["a lease that another holds", [], { leaseCompression: async () => null }],
+  ["a store that cannot read pins", [], { getValue: () => Promise.reject(new Error("busy")) }],
+  [
+    "a store that cannot continue",
+    [{ text: "NOTES" }],
+    { continueAfterCompression: () => Promise.reject(new Error("full")) },
+  ],
+];
+
+test("whatever the history and whatever goes wrong: a compression that fails leaves history and store untouched", async (t) => {
+  const { store } = await temporaryStore(t);
+  let serial = 0;
+  const everything = async () => {
+    const sessions: unknown[] = [];
+    for await (const session of store.export()) sessions.push(session);
+    return sessions;
+  };
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 8, max: 24 }),
+      fc.integer({ min: 400, max: 3000 }),
+      fc.constantFrom(...FAULTS),
+      async (turns, chars, [, steps, changed]) => {
+        const id = `law-${++serial}`;
+        await store.create({ id, source: "cli" });
+        await store.append(id, [
+          ...talk(turns, chars),
+          ...call(`c${serial}`, words(chars)),
+          { role: "assistant", content: "ok" },
+        ]);
+        const gate = new ScriptedGate(...steps);
+        const agent = rigAgent({
+          gate,
+          store: changed ? storeWith(store, changed) : store,
+          session: { id },
+          model: { target: aTarget("chat_completions", { contextLength: WINDOW }) },
+        });
+        const before = await everything();
+        if (steps.some((step) => "hang" in step)) gate.onRequest = () => agent.interrupt();
+        const report = await agent.compress();
+        assert.ok(report.type === "failed" || report.type === "interrupted", report.type);
+        assert.equal(agent.sessionId, id);
+        assert.deepEqual(await everything(), before);
+        await agent.close();
+      },
+    ),
+    { numRuns: 40 },
+  );
 });
 
 test("an interrupt during the summary returns at once and leaves everything as it was", async (t) => {

@@ -251,17 +251,17 @@ export class ContextKeeper {
     const began = clock.now();
     const before: Size = { tokens, messages: this.#messages.length };
     run.emit({ type: "status", kind: "lifecycle", message: startLine(before) });
-    const lease = await this.#lease();
-    if (!lease) return this.#say({ type: "failed", why: "another process is compressing it" }, run, quiet);
+    let lease: CompressionLease | null = null;
     try {
-      const report = await this.#leased(engine, before, options, run, began);
-      return this.#say(report, run, quiet);
+      lease = await this.#lease();
+      if (!lease) return this.#say({ type: "failed", why: "another process is compressing it" }, run, quiet);
+      return this.#say(await this.#leased(engine, before, options, run, began), run, quiet);
     } catch (error) {
       log.error("the conversation could not be compressed", error);
       const why = error instanceof Error ? error.message : String(error);
       return this.#say({ type: "failed", why }, run, quiet);
     } finally {
-      await lease.release().catch((error) => log.warn("a compression lease could not be given back", error));
+      await lease?.release().catch((error) => log.warn("a compression lease could not be given back", error));
     }
   }
 
