@@ -11,6 +11,7 @@ import { recordedLog, temporaryStore } from "../../../test/support/session-store
 import { defaultConfig } from "../../home/config/schema.ts";
 import { type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
 import type { SessionStore } from "../../sessions/store.ts";
+import { fileActivity } from "../../tools/file-activity.ts";
 import type { AgentEvent } from "../events.ts";
 import { SUMMARY_MARKER } from "./summary-text.ts";
 
@@ -129,6 +130,17 @@ describe("before a turn", () => {
     assert.equal(tasks(gate).filter((task) => task === "compression").length, 1);
   });
 
+  test("a second one is not begun by an estimate before a request has shown the real size", async (t) => {
+    const refused: ScriptedStep = { error: { status: 401, message: "bad key" } };
+    const { gate, agent } = await rig(t, talkOf(16_000), {
+      steps: [{ text: "NOTES" }, refused, { text: "hello", usage: { promptTokens: 7000 } }],
+      prompt: { system: async () => words(80_000) },
+    });
+    await play(agent, "hi");
+    await play(agent, "hi again");
+    assert.deepEqual(tasks(gate), ["compression", "main", "main"]);
+  });
+
   test("nothing happens when it is switched off", async (t) => {
     const { gate, agent } = await rig(t, talkOf(18_000), {
       steps: [{ text: "ok" }],
@@ -204,6 +216,7 @@ describe("between tools", () => {
 
   test("tools called after it are told the new session's id", async (t) => {
     const ids: string[] = [];
+    const repeats: number[] = [];
     const steps: ScriptedStep[] = [
       { calls: [{ name: "who", args: {} }], usage: { promptTokens: 16_000 } },
       { text: "NOTES" },
@@ -215,11 +228,15 @@ describe("between tools", () => {
       tools: {
         who: (_args, ctx) => {
           ids.push(ctx.sessionId);
+          const files = ctx.state.of(fileActivity);
+          repeats.push(files.askedAgain("a:1", "v1"));
+          files.returned("a:1", "a", "v1", false);
           return "ok";
         },
       },
     });
     await play(agent, "go");
+    assert.deepEqual(repeats, [0, 0], "what was read before is not taken for known any more");
     assert.deepEqual(ids, ["session-1", agent.sessionId]);
     assert.notEqual(agent.sessionId, "session-1");
   });
@@ -267,6 +284,18 @@ describe("a request that is too long", () => {
     const { outcome } = await play(agent, "go");
     assert.equal(outcome.finalText, "made it");
     assert.deepEqual(tasks(gate), ["main", "compression", "main", "main", "compression", "main"]);
+  });
+
+  test("has three tries again after every answer", async (t) => {
+    const notes = { text: "NOTES" };
+    const steps: ScriptedStep[] = [tooLong, notes, tooLong, notes];
+    steps.push({ calls: [{ name: "big", args: {} }], usage: { promptTokens: 9000 } }, tooLong, notes, tooLong, notes, {
+      text: "made it",
+    });
+    const { gate, agent } = await rig(t, talkOf(14_000), { steps, tools: { big: () => words(9000) } });
+    const { outcome } = await play(agent, "go");
+    assert.equal(outcome.finalText, "made it");
+    assert.equal(tasks(gate).filter((task) => task === "compression").length, 4);
   });
 
   test("ends the turn with a way out when nothing is left to shorten", async (t) => {
