@@ -202,7 +202,7 @@ class Turn {
       shorten: async () => {
         let shorter = false;
         await this.#keepWithin(async () => {
-          shorter = await this.#conversation.context.onOverflow(this.#options);
+          shorter = await this.#conversation.context.onOverflow(this.#overflows + 1, this.#options);
         });
         return shorter;
       },

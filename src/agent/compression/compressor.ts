@@ -250,16 +250,17 @@ export class ContextCompressor implements ContextEngine {
   #boundaries(
     messages: readonly Message[],
     pruned: readonly Message[],
-    { currentTokens, keepTurns }: CompressOptions,
+    { currentTokens, keepTurns, squeeze = 0 }: CompressOptions,
   ): Boundaries | null {
+    const tailTokenBudget = Math.floor(this.tailTokenBudget / 2 ** squeeze);
     const first = this.#compressions === 0 && !messages.some((message) => takeSummary(message) !== null);
     // Prompt and tools stay whatever happens to the messages.
     const fixed = currentTokens === undefined ? 0 : Math.max(0, currentTokens - messagesCost(messages));
     return findBoundaries(pruned, {
       protectFirstN: first ? this.protectFirstN : 0,
       protectLastN: this.protectLastN,
-      tailTokenBudget: this.tailTokenBudget,
-      tailLimit: Math.max(1.5 * this.tailTokenBudget, this.thresholdTokens - fixed),
+      tailTokenBudget,
+      tailLimit: squeeze > 0 ? 1.5 * tailTokenBudget : Math.max(1.5 * tailTokenBudget, this.thresholdTokens - fixed),
       keepTurns,
     });
   }

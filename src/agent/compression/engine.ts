@@ -63,6 +63,8 @@ export interface CompressOptions {
   readonly force?: boolean | undefined;
   /** Keep exactly the last so many user turns. */
   readonly keepTurns?: number | undefined;
+  /** The last result was still too long: each step halves what stays of the recent part. */
+  readonly squeeze?: number | undefined;
   /** A summary that fails leaves everything as it is. Default: as the engine was made. */
   readonly abortOnSummaryFailure?: boolean | undefined;
   /** Lines that every summary carries word for word. */

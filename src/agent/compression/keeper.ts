@@ -119,12 +119,12 @@ export class ContextKeeper {
     }
   }
 
-  /** A request was refused as too long. False when there is nothing left to shorten. */
-  async onOverflow(run: KeeperRun): Promise<boolean> {
+  /** A request was refused as too long, for the n-th time in a row. False when there is nothing left to shorten. */
+  async onOverflow(attempt: number, run: KeeperRun): Promise<boolean> {
     if (!this.#enabled) return false;
     const { tokens } = await this.#measure();
     const abortOnSummaryFailure = this.#config.compression.abort_on_summary_failure;
-    const report = await this.#shorten(tokens, { abortOnSummaryFailure }, run);
+    const report = await this.#shorten(tokens, { abortOnSummaryFailure, squeeze: attempt - 1 }, run);
     return report.type === "compressed" || report.type === "adopted";
   }
 
