@@ -1,8 +1,10 @@
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, test } from "node:test";
 import { openEnvironment, type TerminalConfig } from "../src/sandbox/open.ts";
+import { plant } from "./support/engines/bubblewrap.ts";
 import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
@@ -12,9 +14,12 @@ import { environmentFiles, filesConformance } from "./support/files-conformance.
 after(async () => (await podmanEngine().catch(() => null))?.release());
 
 await withEngine("podman", missingPodman, () => {
-  async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
+  async function open(
+    changes: Partial<TerminalConfig> = {},
+    { environment = {}, home: given }: { environment?: Record<string, string>; home?: string } = {},
+  ) {
     const engine = await podmanEngine();
-    const home = await realpath(await mkdtemp(join(tmpdir(), "hermes-container-")));
+    const home = given ?? (await realpath(await mkdtemp(join(tmpdir(), "hermes-container-"))));
     const config = terminalConfig({
       backend: "docker",
       docker_image: engine.image,
@@ -35,9 +40,160 @@ await withEngine("podman", missingPodman, () => {
       await opened.cleanup();
       await rm(home, { recursive: true, force: true, maxRetries: 3 });
     };
-    return { environment: opened, directory: "/root", home, engine, release };
+    const run = async (command: string) =>
+      (await opened.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal })).output;
+    const folder = join(home, "sandboxes/docker/default/home");
+    const isRunning = async () => (await engine.podman("ps", "-q", "--filter", `volume=${folder}`)).output !== "";
+    return { environment: opened, directory: "/root", home, engine, run, isRunning, release };
   }
 
   environmentConformance("podman", open);
   filesConformance("podman", async () => environmentFiles(await open()));
+
+  test("commands see what was named for them and no other variable of ours", async (t) => {
+    const { run, release } = await open(
+      {
+        docker_forward_env: ["GROQ_API_KEY"],
+        env_passthrough: ["EDITOR", "OPENAI_API_KEY"],
+        docker_env: { FIXED: "a 'b' $c" },
+      },
+      {
+        environment: {
+          GROQ_API_KEY: "given",
+          EDITOR: "vi",
+          OPENAI_API_KEY: "k1",
+          TELEGRAM_BOT_TOKEN: "k2",
+          OTHER: "mine",
+        },
+      },
+    );
+    t.after(release);
+    assert.equal(
+      await run("env | grep -E 'KEY|TOKEN|EDITOR|OTHER|FIXED|CONTAINERS_CONF' | sort"),
+      "EDITOR=vi\nFIXED=a 'b' $c\nGROQ_API_KEY=given\n",
+    );
+  });
+
+  test("a container has few rights, a network only if wanted, and nothing of this machine", async (t) => {
+    const { run, environment, release, home } = await open({ container_persistent: false });
+    t.after(release);
+    assert.equal(environment.isolated, true);
+    const status = await run("cat /proc/self/status");
+    assert.match(status, /NoNewPrivs:\t1/);
+    // DAC_OVERRIDE, CHOWN, FOWNER, SETUID, SETGID and nothing else.
+    assert.match(status, /CapBnd:\t00000000000000cb\n/);
+    assert.equal(await run(`ls ${home} 2>/dev/null; cat /proc/net/dev | grep -c eth`), "0\n");
+    assert.match(await run("cat /proc/mounts"), /tmpfs \/var\/tmp tmpfs [^ ]*noexec/);
+    assert.match(
+      await run("cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max 2>/dev/null || echo 256"),
+      /^256$/m,
+    );
+  });
+
+  test("folders of this machine make a container no longer isolated", async (t) => {
+    const { run, environment, release, home } = await open({ docker_mount_cwd_to_workspace: true });
+    t.after(release);
+    assert.equal(environment.isolated, false);
+    assert.equal(environment.cwd, "/workspace");
+    assert.equal(await run("echo here > new && pwd"), "/workspace\n");
+    assert.equal(await readFile(join(home, "new"), "utf8"), "here\n");
+  });
+
+  test("skills, cache and named credentials are there to be read", async (t) => {
+    const home = await realpath(await mkdtemp(join(tmpdir(), "hermes-container-")));
+    await plant(home, {
+      "skills/a/SKILL.md": "a skill\n",
+      "cache/x": "cached\n",
+      "google_token.json": "fake\n",
+      ".env": "K=fake",
+    });
+    const { run, release } = await open({ credential_files: ["google_token.json", "not_there.json"] }, { home });
+    t.after(release);
+    assert.equal(
+      await run("cd ~/.hermes; cat skills/a/SKILL.md cache/x google_token.json; ls -A"),
+      "a skill\ncached\nfake\ncache\ngoogle_token.json\nskills\n",
+    );
+    assert.match(await run("echo x > ~/.hermes/skills/new"), /Read-only file system/);
+    await run("cd");
+  });
+
+  test("one container serves two programs, and stops with the last one; its files live on", async (t) => {
+    const first = await open();
+    t.after(first.release);
+    const second = await open({}, { home: first.home });
+    await first.run("echo shared > /tmp/shared; echo kept > ~/kept; export ONLY_FIRST=1");
+    assert.equal(await second.run("cat /tmp/shared; echo [$ONLY_FIRST]"), "shared\n[]\n");
+    await second.environment.cleanup();
+    assert.equal(await first.isRunning(), true);
+    await first.environment.cleanup();
+    assert.equal(await first.isRunning(), false);
+    const third = await open({}, { home: first.home });
+    assert.equal(await third.run("cat ~/kept; cat /tmp/shared 2>/dev/null"), "kept\n");
+    await third.environment.cleanup();
+  });
+
+  test("other settings make another container", async (t) => {
+    const first = await open();
+    t.after(first.release);
+    await first.run("touch /tmp/old");
+    const second = await open({ container_memory: 256 }, { home: first.home });
+    assert.equal(await second.run("ls /tmp"), "");
+    await second.environment.cleanup();
+  });
+
+  test("a container that was removed under a running program is made again", async (t) => {
+    const { run, release, engine, environment } = await open();
+    t.after(release);
+    await run("export LOST=1; echo kept > kept");
+    await engine.podman("rm", "-fa", "-t", "0");
+    assert.equal(await run("cat kept; echo [$LOST]"), "kept\n[]\n");
+    assert.equal(environment.cwd, "/root");
+    await engine.podman("rm", "-fa", "-t", "0");
+    assert.equal((await environment.files?.read("/root/kept"))?.toString(), "kept\n");
+  });
+
+  test("a container nobody uses is stopped, one with a background process is not", async (t) => {
+    const { run, release, isRunning, environment } = await open({ lifetime_seconds: 1 });
+    t.after(release);
+    const child = await environment.spawn("sleep 300", {});
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    assert.equal(await isRunning(), true);
+    await child.kill();
+    while (await isRunning()) await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await run("echo again"), "again\n");
+  });
+
+  test("containers that ended long ago are removed when the next one is opened", async (t) => {
+    const { release, engine, home } = await open();
+    t.after(release);
+    const labels = ["--label", "hermes-agent=1", "--label", "hermes-profile=default"];
+    await engine.podman("run", "-d", "--name", "orphan", "--network", "none", ...labels, engine.image, "sleep", "0");
+    await engine.podman("wait", "orphan");
+    await new Promise((resolve) => setTimeout(resolve, 2100));
+    const next = await open({ lifetime_seconds: 1 }, { home });
+    assert.notEqual((await engine.podman("inspect", "orphan")).code, 0);
+    await next.environment.cleanup();
+  });
+
+  test("an image that cannot be had is named", async () => {
+    await assert.rejects(
+      open({ docker_image: "localhost/not-there:latest" }),
+      /The image localhost\/not-there:latest is not there/,
+    );
+  });
+
+  test("a terminal inside a container is one", async (t) => {
+    const { environment, release } = await open();
+    t.after(release);
+    const child = await environment.spawn("test -t 1 && echo terminal; read -r x; echo got $x", { pty: true });
+    let output = "";
+    child.onOutput((text) => {
+      output += text;
+    });
+    await child.write("hello\n");
+    assert.equal(await child.exited, 0);
+    assert.doesNotMatch(output, /HERMES/);
+    if (!child.note) assert.match(output, /terminal\r\n/);
+    assert.match(output, /got hello/);
+  });
 });

@@ -1,13 +1,18 @@
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, test } from "node:test";
+import type { TerminalConfig } from "../src/sandbox/open.ts";
 import { openSshEnvironment } from "../src/sandbox/ssh.ts";
+import { processTable } from "../src/tools/process-table.ts";
+import { createToolState } from "../src/tools/state.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
 import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
+import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
   let starting: Promise<SshServer> | null = null;
@@ -17,7 +22,7 @@ await withEngine("an ssh server", missingSshd, () => {
   };
   after(async () => (await starting)?.release());
 
-  async function open() {
+  async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
     const server = await serving();
     const directory = await realpath(await mkdtemp(join(tmpdir(), "hermes-ssh-")));
     const { PATH = "" } = process.env;
@@ -28,22 +33,145 @@ await withEngine("an ssh server", missingSshd, () => {
       ssh_user: server.user,
       ssh_key: server.key,
       cwd: directory,
+      ...changes,
     });
-    const environment = await openSshEnvironment(terminal, {
+    const opened = await openSshEnvironment(terminal, {
       cwd: directory,
-      environment: { PATH, TMPDIR: server.root },
+      environment: { PATH, TMPDIR: server.root, ...environment },
       userHome: server.root,
       hermesHome: { dir: server.root, root: server.root },
       unattended: true,
       sshArguments: server.sshArguments,
     });
     const release = async () => {
-      await environment.cleanup();
+      await opened.cleanup();
       await rm(directory, { recursive: true, force: true });
     };
-    return { environment, directory, release };
+    const run = async (command: string) =>
+      opened.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal });
+    return { environment: opened, directory, server, run, release };
   }
 
   environmentConformance("ssh", open);
   filesConformance("ssh", async () => environmentFiles(await open()));
+
+  test("commands there see no variable of ours that was not named, and no secret even then", async (t) => {
+    const { run, release } = await open(
+      { env_passthrough: ["EDITOR", "OPENAI_API_KEY"] },
+      { EDITOR: "a 'b'", OPENAI_API_KEY: "k1", OTHER: "mine" },
+    );
+    t.after(release);
+    assert.equal((await run("env | grep -E 'KEY|EDITOR|OTHER'")).output, "EDITOR=a 'b'\n");
+  });
+
+  test("what login files print on the other machine is no output", async (t) => {
+    const { home } = await serving();
+    await writeFile(join(home, ".bashrc"), "echo welcome; echo to the machine >&2; export FROM_RC=1\n");
+    t.after(() => rm(join(home, ".bashrc")));
+    const { run, release, environment, directory } = await open();
+    t.after(release);
+    assert.equal((await run("echo $FROM_RC")).output, "1\n");
+    await environment.files?.write(join(directory, "a"), "text");
+    assert.equal((await environment.files?.read(join(directory, "a")))?.toString(), "text");
+  });
+
+  test("a path that only means something here is not looked for there", async (t) => {
+    const { environment, release, server } = await open({ cwd: "." });
+    t.after(release);
+    assert.equal(environment.cwd, server.home);
+    assert.equal(environment.home, server.home);
+    assert.equal(environment.isolated, false);
+  });
+
+  test("nothing stays behind on the other machine", async () => {
+    const first = await open();
+    const { tempDir } = first.environment;
+    const before = await readdir(tempDir);
+    const second = await open();
+    await second.run("export A=1");
+    assert.equal((await readdir(tempDir)).length, before.length + 1);
+    await second.release();
+    assert.deepEqual(await readdir(tempDir), before);
+    await first.release();
+  });
+
+  test("a background process there is listed and killed like one here", async (t) => {
+    const { environment, run, release, directory } = await open();
+    t.after(release);
+    const state = createToolState();
+    const ctx = toolContext({ homeDir: directory, environment, state });
+    const table = state.of(processTable);
+    const start = { command: "sleep 300", cwd: directory, notify: false, watch: [] };
+    const child = await environment.spawn("echo $$ > bg.pid; sleep 300 & wait", {});
+    const added = await table.add(child, start, ctx);
+    assert.ok(!("error" in added));
+    assert.deepEqual(
+      (await table.list(ctx)).map((process) => process.exitCode),
+      [null],
+    );
+    assert.equal(
+      (await run("until test -s bg.pid; do sleep 0.02; done; kill -0 $(cat bg.pid) && echo up")).output,
+      "up\n",
+    );
+    assert.equal(await table.kill(added, ctx), true);
+    assert.equal((await run("kill -0 $(cat bg.pid) 2>/dev/null || echo gone")).output, "gone\n");
+    await state.dispose();
+  });
+
+  test("a terminal on the other machine is one", async (t) => {
+    const { environment, release } = await open();
+    t.after(release);
+    const child = await environment.spawn("test -t 1 && stty size; read -r x; echo got $x", { pty: true });
+    let output = "";
+    child.onOutput((text) => {
+      output += text;
+    });
+    await child.write("hello\n");
+    assert.equal(await child.exited, 0);
+    assert.doesNotMatch(output, /HERMES/);
+    if (!child.note) assert.match(output, /30 120\r\n/);
+    assert.match(output, /got hello/);
+  });
+
+  test("a server that comes back is found again, and what broke in between says so", async (t) => {
+    const { environment, run, release, server } = await open();
+    t.after(release);
+    const broken = run("echo begun; sleep 30");
+    await run("until test -e /proc/self; do :; done");
+    await server.stop();
+    const result = await broken;
+    assert.notEqual(result.exitCode, 0);
+    const soon = setTimeout(() => void server.start(), 500);
+    t.after(() => clearTimeout(soon));
+    assert.equal((await run("echo back")).output, "back\n");
+    assert.equal(environment.kind, "ssh");
+  });
+
+  test("waiting for a server can be interrupted", async (t) => {
+    const { environment, release, server } = await open();
+    await server.stop();
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(), 200);
+    const result = await environment.execute("echo never", { timeoutMs: 30_000, signal: abort.signal });
+    assert.deepEqual([result.interrupted, result.output], [true, ""]);
+    await server.start();
+    t.after(release);
+  });
+
+  test("a login that is refused, an unknown port and a changed host key are told apart", async () => {
+    const server = await serving();
+    const other = join(server.root, "other");
+    await writeFile(other, await readFile(join(server.root, "host")), { mode: 0o600 });
+    await assert.rejects(open({ ssh_key: other, ssh_user: "nobody-here" }), /refused the login.*ssh-copy-id/s);
+    await assert.rejects(open({ ssh_port: 1 }), /No connection to .*:1.*terminal\.ssh_port/s);
+    const known = join(server.root, "known_hosts");
+    const right = await readFile(known, "utf8");
+    const wrong = (await readFile(join(server.root, "client.pub"), "utf8")).split(" ").slice(0, 2).join(" ");
+    await writeFile(known, `[127.0.0.1]:${server.port} ${wrong}\n`);
+    await assert.rejects(
+      open({ ssh_user: `${server.user}` }, { TMPDIR: await mkdtemp(join(server.root, "t")) }),
+      /host key .* is not the one that is known.*ssh-keygen -R/s,
+    );
+    await writeFile(known, right);
+  });
 });

@@ -213,8 +213,8 @@ cd /tmp && for d in .hermes-shell-*; do [ -d "$d" ] || continue; find "$d" -prun
   /** A container nobody used for its lifetime is stopped; the next command starts it again. */
   #waitForIdle(): void {
     clearTimeout(this.#idle ?? undefined);
-    if (this.#closed) return;
     const { lifetime_seconds: seconds } = this.#parts.facts.terminal;
+    if (this.#closed || seconds <= 0) return;
     this.#idle = setTimeout(() => {
       if (this.#busy === 0) void this.#call(["stop", "-t", "1", this.#name]);
     }, seconds * 1000).unref();

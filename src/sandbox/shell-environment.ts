@@ -130,13 +130,13 @@ export class ShellEnvironment implements Environment {
       listener?.push(bytes);
     };
     const { stateless = false } = options;
-    const ending: Ending = signal.aborted
-      ? { code: 130, why: "abort" }
-      : await this.#run(
-          await this.#prepare(command, { cwd: directory, stateless, marker: this.#marker }),
-          { ...options, signal },
-          onBytes,
-        );
+    const prepared = await unlessAborted(
+      () => this.#prepare(command, { cwd: directory, stateless, marker: this.#marker }),
+      signal,
+    );
+    const ending: Ending = prepared
+      ? await this.#run(prepared, { ...options, signal }, onBytes)
+      : { code: 130, why: "abort" };
     listener?.end();
     const { text, omitted, headChars, cwd } = withoutMarker(output.read(), this.#marker);
     if (cwd && !options.keepCwd && !stateless) this.#cwd = cwd;
@@ -201,8 +201,14 @@ export class ShellEnvironment implements Environment {
 
   #currentSnapshot(): Promise<string | null> {
     const { generation } = this.#place;
-    if (this.#snapshot?.generation !== generation) this.#snapshot = { generation, path: this.#makeSnapshot() };
-    return this.#snapshot.path;
+    if (this.#snapshot?.generation === generation) return this.#snapshot.path;
+    const path = this.#makeSnapshot();
+    this.#snapshot = { generation, path };
+    // No way there just now: the next command tries again.
+    path.catch(() => {
+      if (this.#snapshot?.path === path) this.#snapshot = null;
+    });
+    return path;
   }
 
   /** Runs a login shell once and keeps what it set up; null when that fails or takes too long. */
@@ -262,6 +268,18 @@ function listen(onOutput: (text: string) => void, marker: string) {
     push: (bytes: Uint8Array) => emit(filter.push(decoder.decode(bytes, { stream: true }))),
     end: () => emit(filter.push(decoder.decode()) + filter.end()),
   };
+}
+
+/** Null when the signal came first; what was begun goes on without anybody waiting for it. */
+function unlessAborted<Value>(begin: () => Promise<Value>, signal: AbortSignal): Promise<Value | null> {
+  if (signal.aborted) return Promise.resolve(null);
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve(null);
+    signal.addEventListener("abort", onAbort);
+    begin()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }
 
 function firstOf(

@@ -11,9 +11,11 @@ import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import { quote } from "./quote.ts";
 import { RemotePlace } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
+import { settledWithin } from "./shell-process.ts";
 import { isTransient, type SshTarget, sshError } from "./ssh-errors.ts";
 import { privateTempDir } from "./temp-dir.ts";
 
+const DRAIN_MS = 300;
 const RETRY_SECONDS = [2, 4, 8];
 /** A socket's path has room for about a hundred characters, and ssh adds some while it connects. */
 const MAX_SOCKET_PATH = 80;
@@ -63,7 +65,7 @@ function remoteCwd(cwd: string, home: string): string {
 
 async function connect(terminal: TerminalConfig, target: SshTarget, options: SshOptions): Promise<Connection> {
   const env = childEnvironment(options.environment);
-  const ssh = await findProgram("ssh", env.PATH ?? "");
+  const ssh = await findProgram("ssh", options.environment.PATH ?? "");
   if (!ssh) {
     throw new UserError(
       "terminal.backend is ssh, but the program ssh is not on PATH. Install it: apt install openssh-client",
@@ -126,11 +128,12 @@ class Connection implements Channel {
     child.stderr.on("data", (data) => {
       errors = keepEnd(errors + data);
     });
+    const said = new Promise((resolve) => child.stderr.on("close", resolve));
     const code = await new Promise<number>((resolve) => {
       child.on("exit", (exit) => resolve(exit ?? 255));
       child.on("error", () => resolve(255));
     });
-    if (code !== 0) await new Promise((resolve) => child.stderr.once("close", resolve));
+    if (code !== 0) await settledWithin(said, DRAIN_MS);
     // What goes on in the background keeps the other end.
     child.stderr.destroy();
     if (code !== 0) throw sshError(target, errors);
