@@ -1,7 +1,7 @@
 // The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
 import { type HistoryMessage, type ToolMessage, textOf, type UserMessage } from "../llm/messages.ts";
 import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
-import { isSummaryAlone, spokenIn, summaryAbove } from "./compression/summary-text.ts";
+import { isSummaryAlone, summaryAbove, wordsOf } from "./compression/summary-text.ts";
 import { withoutImageBytes } from "./hygiene/images.ts";
 import { mergeUsers } from "./hygiene/merge.ts";
 import { repairCorruptArguments } from "./hygiene/repair-arguments.ts";
@@ -142,7 +142,7 @@ export class Transcript {
     this.#messages = kept.map((message, index) =>
       index < kept.length - 1 || message.role !== "user" ? (this.#messages[index] ?? message) : message,
     );
-    return users.map((index) => spokenIn(rows[index]));
+    return users.map((index) => wordsOf(rows[index] ?? { role: "user", content: "" }));
   }
 
   /** Exchanges the newest message for one that also carries `api_content`. */

@@ -1,82 +1,40 @@
-// Compression as a conversation lives through it: before a turn, between tools, after a refusal, by hand, and taken back.
+// Compression as a turn lives through it: before its first request, between tools, after a refusal, and when it fails.
 import assert from "node:assert/strict";
-import { describe, type TestContext, test } from "node:test";
+import { describe, test } from "node:test";
 import fc from "fast-check";
-import { play, type RigOptions, rigAgent } from "../../../test/support/agent/agent-rig.ts";
+import { play, rigAgent } from "../../../test/support/agent/agent-rig.ts";
 import { assertLegalRequest } from "../../../test/support/agent/legal.ts";
+import {
+  call,
+  compressionConfig,
+  eventsOf,
+  longTalkRig,
+  rowsOf,
+  summarised,
+  talk,
+  talkOf,
+  tasks,
+  WINDOW,
+  words,
+} from "../../../test/support/agent/long-talk.ts";
 import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
 import { storeWith } from "../../../test/support/agent/store-with.ts";
 import { aTarget } from "../../../test/support/model-target.ts";
-import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
-import { defaultConfig } from "../../home/config/schema.ts";
-import { type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
+import { temporaryStore } from "../../../test/support/session-store.ts";
+import { textOf } from "../../llm/messages.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { fileActivity } from "../../tools/file-activity.ts";
-import type { AgentEvent } from "../events.ts";
-import { SUMMARY_MARKER } from "./summary-text.ts";
-
-const WINDOW = 20_000; // shortened from 15,000 on
-const words = (chars: number) => "word ".repeat(Math.ceil(chars / 5)).slice(0, chars);
-const call = (id: string, content: string): HistoryMessage[] => [
-  {
-    role: "assistant",
-    content: null,
-    tool_calls: [{ id, type: "function", function: { name: "read_file", arguments: `{"path":"/f/${id}"}` } }],
-  },
-  { role: "tool", tool_call_id: id, tool_name: "read_file", name: "read_file", content },
-];
-function talk(turns: number, chars: number): HistoryMessage[] {
-  return Array.from({ length: turns }, (_, i): HistoryMessage[] => [
-    { role: "user", content: `ask ${i}: ${words(chars)}` },
-    { role: "assistant", content: `answer ${i}: ${words(chars)}` },
-  ]).flat();
-}
-/** About so many tokens of talk. */
-const talkOf = (tokens: number) => talk(20, (tokens / 40 - 13) * 4);
-
-async function rig(
-  t: TestContext,
-  history: readonly HistoryMessage[],
-  options: Partial<RigOptions> & { steps?: ScriptedStep[] } = {},
-) {
-  const { store } = await temporaryStore(t);
-  await store.create({ id: "session-1", source: "cli" });
-  await store.setTitle("session-1", "my talk");
-  if (history.length > 0) await store.append("session-1", history);
-  const gate = new ScriptedGate(...(options.steps ?? []));
-  const log = recordedLog();
-  const make = (more: Partial<RigOptions> = {}) =>
-    rigAgent({
-      gate,
-      store,
-      model: { target: aTarget("chat_completions", { contextLength: WINDOW }) },
-      ...options,
-      ...more,
-      ports: { log, ...options.ports, ...more.ports },
-    });
-  return { store, gate, log, make, agent: make() };
-}
-
-const tasks = (gate: ScriptedGate) => gate.purposes.map((purpose) => purpose.task);
-const summarised = (messages: readonly Message[] = []) =>
-  messages.some((one) => textOf(one.content).includes(SUMMARY_MARKER));
-const of = <T extends AgentEvent["type"]>(events: readonly AgentEvent[], type: T) =>
-  events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type);
-const rowsOf = async (store: SessionStore, id: string) =>
-  (await store.load(id)).map(({ role, content }) => ({ role, content }));
-const config = (change: Partial<ReturnType<typeof defaultConfig>["compression"]>) => {
-  const defaults = defaultConfig();
-  return () => ({ ...defaults, compression: { ...defaults.compression, ...change } });
-};
 
 describe("before a turn", () => {
   test("a conversation of 40 % is sent as it is, one of 80 % goes on in a child session with a summary", async (t) => {
-    const small = await rig(t, talkOf(8000), { steps: [{ text: "hello" }] });
+    const small = await longTalkRig(t, talkOf(8000), { steps: [{ text: "hello" }] });
     await play(small.agent, "hi");
     assert.deepEqual(tasks(small.gate), ["main"]);
     assert.equal(small.agent.sessionId, "session-1");
 
-    const { store, gate, agent } = await rig(t, talkOf(16_000), { steps: [{ text: "THE NOTES" }, { text: "hello" }] });
+    const { store, gate, agent } = await longTalkRig(t, talkOf(16_000), {
+      steps: [{ text: "THE NOTES" }, { text: "hello" }],
+    });
     const { events, outcome } = await play(agent, "hi");
     assert.deepEqual(tasks(gate), ["compression", "main"]);
     const sent = gate.requests[1]?.messages ?? [];
@@ -91,21 +49,21 @@ describe("before a turn", () => {
     assert.equal(child?.title, "my talk #2");
     assert.equal((await rowsOf(store, "session-1")).length, 41, "what was said before can be traced");
 
-    const [compressed] = of(events, "compressed");
+    const [compressed] = eventsOf(events, "compressed");
     assert.equal(compressed?.kind, "summary");
     assert.ok(compressed && compressed.before >= 15_000 && compressed.after < 8000);
     assert.deepEqual([compressed.oldSessionId, compressed.newSessionId], ["session-1", outcome.sessionId]);
     assert.deepEqual([compressed.messagesBefore, compressed.messagesAfter], [41, outcome.messages.length - 1]);
-    const session = of(events, "session").find((event) => event.reason === "compressed");
+    const session = eventsOf(events, "session").find((event) => event.reason === "compressed");
     assert.deepEqual([session?.id, session?.title], [outcome.sessionId, "my talk #2"]);
-    const lines = of(events, "status").map((event) => event.message);
+    const lines = eventsOf(events, "status").map((event) => event.message);
     assert.equal(lines.filter((line) => line.startsWith("Compressing")).length, 1);
     assert.equal(lines.filter((line) => line.startsWith("Compressed: ")).length, 1);
     assert.deepEqual(gate.expected, ["compression"]);
   });
 
   test("memory holds exactly what a fresh process would load, and that one sends the same bytes", async (t) => {
-    const { gate, agent, make } = await rig(t, talkOf(16_000), {
+    const { gate, agent, make } = await longTalkRig(t, talkOf(16_000), {
       steps: [{ text: "NOTES" }, { text: "a" }, { text: "b" }],
     });
     const { outcome } = await play(agent, "hi");
@@ -120,7 +78,7 @@ describe("before a turn", () => {
     for (let i = 0; i < 6; i++) steps.push({ calls: [{ name: "noop", args: { i } }], usage: { promptTokens: 7000 } });
     steps.push({ text: "done", usage: { promptTokens: 7000 } }, { text: "more", usage: { promptTokens: 7000 } });
     const system = words(80_000); // prompt alone is over the threshold, by the estimate
-    const { gate, agent } = await rig(t, talkOf(16_000), {
+    const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps,
       tools: { noop: () => "ok" },
       prompt: { system: async () => system },
@@ -132,7 +90,7 @@ describe("before a turn", () => {
 
   test("a second one is not begun by an estimate before a request has shown the real size", async (t) => {
     const refused: ScriptedStep = { error: { status: 401, message: "bad key" } };
-    const { gate, agent } = await rig(t, talkOf(16_000), {
+    const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps: [{ text: "NOTES" }, refused, { text: "hello", usage: { promptTokens: 7000 } }],
       prompt: { system: async () => words(80_000) },
     });
@@ -142,13 +100,13 @@ describe("before a turn", () => {
   });
 
   test("nothing happens when it is switched off", async (t) => {
-    const { gate, agent } = await rig(t, talkOf(18_000), {
+    const { gate, agent } = await longTalkRig(t, talkOf(18_000), {
       steps: [{ text: "ok" }],
-      ports: { config: config({ enabled: false }) },
+      ports: { config: compressionConfig({ enabled: false }) },
     });
     await play(agent, "hi");
     assert.deepEqual(tasks(gate), ["main"]);
-    const fork = await rig(t, talkOf(18_000), { steps: [{ text: "ok" }], limits: { compression: false } });
+    const fork = await longTalkRig(t, talkOf(18_000), { steps: [{ text: "ok" }], limits: { compression: false } });
     await play(fork.agent, "hi");
     assert.deepEqual(tasks(fork.gate), ["main"]);
   });
@@ -163,13 +121,13 @@ describe("old tool results", () => {
   ];
 
   test("are sent in one line each when that is enough: no model is asked, the session stays, the store keeps the text", async (t) => {
-    const { store, gate, agent, make } = await rig(t, results(), {
+    const { store, gate, agent, make } = await longTalkRig(t, results(), {
       steps: [{ text: "a" }, { text: "b" }, { text: "c" }],
     });
     const { events, outcome } = await play(agent, "hi");
     assert.deepEqual(tasks(gate), ["main"]);
     assert.equal(outcome.sessionId, "session-1");
-    assert.equal(of(events, "compressed")[0]?.kind, "prune");
+    assert.equal(eventsOf(events, "compressed")[0]?.kind, "prune");
     assert.deepEqual(gate.expected, ["prune"]);
     const sent = gate.requests[0]?.messages ?? [];
     assert.match(textOf(sent[3]?.content ?? ""), /^\[read_file\] read \/f\/c0 from line 1 \(4,0\d\d chars\)$/);
@@ -181,7 +139,7 @@ describe("old tool results", () => {
   });
 
   test("come back when the first thing that follows is an undo", async (t) => {
-    const { store, gate, agent, make } = await rig(t, results(), { steps: [{ hang: "" }] });
+    const { store, gate, agent, make } = await longTalkRig(t, results(), { steps: [{ hang: "" }] });
     const started = Promise.withResolvers<void>();
     gate.onRequest = () => started.resolve();
     const turn = play(agent, "hi");
@@ -202,7 +160,10 @@ describe("between tools", () => {
       { text: "NOTES" },
       { text: "done", usage: { promptTokens: 5000 } },
     ];
-    const { gate, agent, store } = await rig(t, talkOf(9000), { steps, tools: { read: ({ n }) => `page ${n}` } });
+    const { gate, agent, store } = await longTalkRig(t, talkOf(9000), {
+      steps,
+      tools: { read: ({ n }) => `page ${n}` },
+    });
     const { outcome } = await play(agent, "the wish");
     assert.deepEqual(tasks(gate), ["main", "main", "compression", "main"]);
     const sent = gate.requests[3]?.messages ?? [];
@@ -223,7 +184,7 @@ describe("between tools", () => {
       { calls: [{ name: "who", args: { again: 1 } }] },
       { text: "done" },
     ];
-    const { agent } = await rig(t, talkOf(9000), {
+    const { agent } = await longTalkRig(t, talkOf(9000), {
       steps,
       tools: {
         who: (_args, ctx) => {
@@ -253,7 +214,7 @@ describe("between tools", () => {
       { text: "NOTES" },
       { text: "done" },
     ];
-    const { gate, agent, store } = await rig(t, talkOf(9000), {
+    const { gate, agent, store } = await longTalkRig(t, talkOf(9000), {
       steps,
       tools: { todo: (args, ctx) => todo?.spec.handler(args as never, ctx) ?? "" },
     });
@@ -280,7 +241,7 @@ describe("a request that is too long", () => {
       { text: "NOTES 2" },
       { text: "made it", usage: { promptTokens: 4000 } },
     ];
-    const { gate, agent } = await rig(t, talkOf(12_000), { steps, tools: { big: () => words(9000) } });
+    const { gate, agent } = await longTalkRig(t, talkOf(12_000), { steps, tools: { big: () => words(9000) } });
     const { outcome } = await play(agent, "go");
     assert.equal(outcome.finalText, "made it");
     assert.deepEqual(tasks(gate), ["main", "compression", "main", "main", "compression", "main"]);
@@ -292,14 +253,14 @@ describe("a request that is too long", () => {
     steps.push({ calls: [{ name: "big", args: {} }], usage: { promptTokens: 9000 } }, tooLong, notes, tooLong, notes, {
       text: "made it",
     });
-    const { gate, agent } = await rig(t, talkOf(14_000), { steps, tools: { big: () => words(9000) } });
+    const { gate, agent } = await longTalkRig(t, talkOf(14_000), { steps, tools: { big: () => words(9000) } });
     const { outcome } = await play(agent, "go");
     assert.equal(outcome.finalText, "made it");
     assert.equal(tasks(gate).filter((task) => task === "compression").length, 4);
   });
 
   test("ends the turn with a way out when nothing is left to shorten", async (t) => {
-    const { gate, agent } = await rig(t, talk(2, 100), { steps: [tooLong, tooLong, tooLong] });
+    const { gate, agent } = await longTalkRig(t, talk(2, 100), { steps: [tooLong, tooLong, tooLong] });
     const { outcome } = await play(agent, "go");
     assert.equal(outcome.exitReason, "context_overflow_exhausted");
     assert.equal(outcome.compressionExhausted, true);
@@ -309,7 +270,7 @@ describe("a request that is too long", () => {
 
   test("is tried three times, then given up", async (t) => {
     const answers: ScriptedStep = (request) => (request.tools.length > 0 ? tooLong : { text: `NOTES ${words(200)}` });
-    const { gate, agent } = await rig(t, talkOf(14_000), {
+    const { gate, agent } = await longTalkRig(t, talkOf(14_000), {
       steps: Array.from({ length: 12 }, () => answers),
       tools: { noop: () => "" },
     });
@@ -325,7 +286,7 @@ describe("a request that is too long", () => {
       { text: "NOTES" },
       { text: "ok" },
     ];
-    const { agent } = await rig(t, talkOf(12_000), {
+    const { agent } = await longTalkRig(t, talkOf(12_000), {
       steps,
       ports: { learnWindow: async (_target, tokens) => void learnt.push(tokens) },
     });
@@ -340,7 +301,7 @@ describe("a request that is too long", () => {
       { text: "ok" },
       { text: "next" },
     ];
-    const { gate, agent } = await rig(t, talkOf(9000), { steps });
+    const { gate, agent } = await longTalkRig(t, talkOf(9000), { steps });
     await play(agent, "go");
     await play(agent, "on");
     assert.deepEqual(
@@ -352,14 +313,14 @@ describe("a request that is too long", () => {
 
   test("goes on with notes made without a model when no summary comes", async (t) => {
     const down = { error: { status: 503, message: "overloaded" } };
-    const { agent, gate } = await rig(t, talkOf(12_000), { steps: [tooLong, down, { text: "ok" }] });
+    const { agent, gate } = await longTalkRig(t, talkOf(12_000), { steps: [tooLong, down, { text: "ok" }] });
     const { outcome, events } = await play(agent, "go");
     assert.equal(outcome.finalText, "ok");
     assert.match(JSON.stringify(gate.requests[2]?.messages), /Put together without a model/);
-    assert.ok(of(events, "status").some((event) => /no model gave a summary/.test(event.message)));
-    const strict = await rig(t, talkOf(12_000), {
+    assert.ok(eventsOf(events, "status").some((event) => /no model gave a summary/.test(event.message)));
+    const strict = await longTalkRig(t, talkOf(12_000), {
       steps: [tooLong, down, { text: "ok" }],
-      ports: { config: config({ abort_on_summary_failure: true }) },
+      ports: { config: compressionConfig({ abort_on_summary_failure: true }) },
     });
     const failed = await play(strict.agent, "go");
     assert.equal(failed.outcome.compressionExhausted, true);
@@ -376,7 +337,7 @@ describe("a summary that fails", () => {
   ];
   for (const [how, step] of broken) {
     test(`${how} leaves history and store untouched, says so, and the turn goes on`, async (t) => {
-      const { store, gate, agent } = await rig(t, talkOf(16_000), {
+      const { store, gate, agent } = await longTalkRig(t, talkOf(16_000), {
         steps: [step, { text: "hello", usage: { promptTokens: 16_000 } }],
       });
       const before = await rowsOf(store, "session-1");
@@ -386,21 +347,23 @@ describe("a summary that fails", () => {
       assert.deepEqual((await rowsOf(store, "session-1")).slice(0, -2), before);
       assert.equal((await store.get("session-1"))?.endReason, null);
       assert.equal(gate.requests.at(-1)?.messages.length, before.length + 2);
-      assert.ok(of(events, "status").some((event) => event.kind === "warn" && /stays as it is/.test(event.message)));
+      assert.ok(
+        eventsOf(events, "status").some((event) => event.kind === "warn" && /stays as it is/.test(event.message)),
+      );
     });
   }
 
   test("is not asked for again at once, and the user is told once", async (t) => {
     const fail: ScriptedStep = { error: { status: 500, message: "boom" } };
     const full = { usage: { promptTokens: 16_000 } };
-    const { gate, agent } = await rig(t, talkOf(16_000), {
+    const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps: [fail, { text: "1", ...full }, { text: "2", ...full }, { text: "3", ...full }],
     });
     const said: string[] = [];
     for (const text of ["a", "b", "c"]) {
       const { events } = await play(agent, text);
       said.push(
-        ...of(events, "status")
+        ...eventsOf(events, "status")
           .filter((event) => event.kind === "warn")
           .map((event) => event.message),
       );
@@ -410,7 +373,7 @@ describe("a summary that fails", () => {
   });
 
   test("because the store does leaves everything as it was", async (t) => {
-    const { store, gate } = await rig(t, talkOf(16_000));
+    const { store, gate } = await longTalkRig(t, talkOf(16_000));
     gate.script({ text: "NOTES" }, { text: "hello" });
     const failing = storeWith(store, { continueAfterCompression: () => Promise.reject(new Error("the disk is full")) });
     const agent = rigAgent({
@@ -421,7 +384,7 @@ describe("a summary that fails", () => {
     const { outcome, events } = await play(agent, "hi");
     assert.equal(outcome.finalText, "hello");
     assert.equal(outcome.sessionId, "session-1");
-    assert.ok(of(events, "status").some((event) => /disk is full/.test(event.message)));
+    assert.ok(eventsOf(events, "status").some((event) => /disk is full/.test(event.message)));
     assert.ok(await store.leaseCompression("session-1"), "the lease was given back");
   });
 });
@@ -485,7 +448,7 @@ test("whatever the history and whatever goes wrong: a compression that fails lea
 });
 
 test("an interrupt during the summary returns at once and leaves everything as it was", async (t) => {
-  const { store, gate, agent } = await rig(t, talkOf(16_000), { steps: [{ hang: "thinking about it" }] });
+  const { store, gate, agent } = await longTalkRig(t, talkOf(16_000), { steps: [{ hang: "thinking about it" }] });
   const before = await rowsOf(store, "session-1");
   let asked = 0;
   gate.onRequest = () => {
@@ -497,12 +460,12 @@ test("an interrupt during the summary returns at once and leaves everything as i
   assert.equal(outcome.interrupted, true);
   assert.equal(outcome.sessionId, "session-1");
   assert.deepEqual((await rowsOf(store, "session-1")).slice(0, -1), before);
-  assert.ok(of(events, "status").some((event) => event.message.startsWith("Compressing")));
-  assert.equal(of(events, "compressed").length, 0);
+  assert.ok(eventsOf(events, "status").some((event) => event.message.startsWith("Compressing")));
+  assert.equal(eventsOf(events, "compressed").length, 0);
 });
 
 test("what was compressed by another process meanwhile is taken over, not compressed again", async (t) => {
-  const { store, gate, agent } = await rig(t, talkOf(16_000), { steps: [{ text: "hello" }] });
+  const { store, gate } = await longTalkRig(t, talkOf(16_000), { steps: [{ text: "hello" }] });
   const other = storeWith(store, {
     leaseCompression: async (id, options) => {
       const lease = await store.leaseCompression(id, options);
@@ -514,7 +477,6 @@ test("what was compressed by another process meanwhile is taken over, not compre
       return lease;
     },
   });
-  void agent;
   const late = rigAgent({
     gate,
     store: other,
@@ -529,7 +491,7 @@ test("what was compressed by another process meanwhile is taken over, not compre
 test("secrets reach neither the summarising model nor the summary", async (t) => {
   const history = talkOf(16_000);
   history[8] = { role: "user", content: `my key is hunter2 ${words(1000)}` };
-  const { gate, agent } = await rig(t, history, {
+  const { gate, agent } = await longTalkRig(t, history, {
     steps: [{ text: "the key hunter2 was given" }, { text: "ok" }],
     ports: { redact: (text) => text.replaceAll("hunter2", "***") },
   });
@@ -540,7 +502,7 @@ test("secrets reach neither the summarising model nor the summary", async (t) =>
 
 test("memories are flushed first, a provider's text reaches the summary, everybody is told what is left", async (t) => {
   const order: string[] = [];
-  const { gate, agent } = await rig(t, talkOf(16_000), {
+  const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
     steps: [{ text: "NOTES" }, { text: "ok" }],
     ports: {
       compression: {
@@ -557,7 +519,7 @@ test("memories are flushed first, a provider's text reaches the summary, everybo
 
 test("what a summary costs is on the conversation's bill, and its size is not taken for the conversation's", async (t) => {
   const { agent, events } = await (async () => {
-    const made = await rig(t, talkOf(16_000), {
+    const made = await longTalkRig(t, talkOf(16_000), {
       steps: [
         { text: "NOTES", usage: { promptTokens: 12_000, inputTokens: 12_000 } },
         { text: "ok", usage: { promptTokens: 4000, inputTokens: 4000 } },
@@ -567,222 +529,11 @@ test("what a summary costs is on the conversation's bill, and its size is not ta
   })();
   assert.equal(agent.totals.inputTokens, 16_000);
   assert.deepEqual(
-    of(events, "usage").map((event) => [event.task, event.usage.promptTokens]),
+    eventsOf(events, "usage").map((event) => [event.task, event.usage.promptTokens]),
     [
       ["compression", 12_000],
       ["main", 4000],
     ],
   );
   assert.equal(agent.lastOutcome?.lastPromptTokens, 4000);
-});
-
-describe("by hand", () => {
-  test("a conversation of any size is compressed, with a focus, and reported", async (t) => {
-    const { gate, agent, store } = await rig(t, talkOf(6000), { steps: [{ text: "NOTES about paint" }] });
-    await agent.pins.add("never use red");
-    const report = await agent.compress({ focus: "the paint" });
-    assert.equal(report.type, "compressed");
-    if (report.type !== "compressed") return;
-    assert.match(textOf(gate.requests[0]?.messages[0]?.content ?? ""), /focus on: "the paint"/);
-    assert.deepEqual(
-      [report.before.messages, report.oldSessionId, report.sessionId],
-      [40, "session-1", agent.sessionId],
-    );
-    assert.ok(report.after.messages < 40 && report.after.tokens < report.before.tokens);
-    const rows = await rowsOf(store, agent.sessionId);
-    assert.match(JSON.stringify(rows), /## Pinned\\n- never use red/);
-    assert.deepEqual(await agent.pins.list(), ["never use red"], "pins go with the conversation");
-  });
-
-  test("a preview does nothing; too little is said to be too little", async (t) => {
-    const { gate, agent, store } = await rig(t, talkOf(6000));
-    const report = await agent.compress({ preview: true, here: 2 });
-    assert.equal(report.type === "preview" && report.kept.messages, 3 + 4);
-    assert.equal(gate.requests.length, 0);
-    assert.equal(agent.sessionId, "session-1");
-    await store.create({ id: "other" });
-    const empty = rigAgent({ gate, store, session: { id: "other" } });
-    assert.deepEqual(await empty.compress(), { type: "nothing" });
-  });
-
-  test("it can be taken back while nothing was said since; then the old prompt and the old bytes are there again", async (t) => {
-    const prompts: string[] = [];
-    const { gate, agent, store, make } = await rig(t, talkOf(6000), {
-      steps: [{ text: "before" }, { text: "NOTES" }, { text: "after" }],
-      prompt: {
-        system: async ({ sessionId }) => {
-          const text = `prompt of ${sessionId}`;
-          prompts.push(text);
-          return text;
-        },
-      },
-    });
-    await play(agent, "one");
-    const child = await agent.compress();
-    assert.equal(child.type, "compressed");
-    const childId = agent.sessionId;
-    assert.equal(prompts.at(-1), `prompt of ${childId}`);
-    assert.deepEqual(await agent.undoCompression(), { kind: "summary" });
-    assert.equal(agent.sessionId, "session-1");
-    assert.equal(await store.get(childId), null);
-    await play(agent, "two");
-    const [first, last] = [gate.requests[0]?.messages ?? [], gate.requests[2]?.messages ?? []];
-    assert.deepEqual(last.slice(0, first.length), first);
-    assert.equal(await make().undoCompression(), null, "something was said since");
-  });
-
-  test("what was said before a compression is not taken back by an undo of turns; a summary above it stays", async (t) => {
-    const { agent } = await rig(t, [], { steps: [{ text: "a" }, { text: "b" }] });
-    const { store } = await temporaryStore(t);
-    await store.create({ id: "s" });
-    await store.append("s", [
-      {
-        role: "user",
-        content: `${SUMMARY_MARKER} p\n\nNOTES\n\n--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---\n\nthe wish`,
-      },
-      { role: "assistant", content: "done" },
-    ]);
-    void agent;
-    const gate = new ScriptedGate({ text: "again" });
-    const resumed = rigAgent({ gate, store, session: { id: "s" } });
-    assert.deepEqual(await resumed.undo(1), ["the wish"]);
-    assert.deepEqual(await resumed.undo(1), []);
-    await play(resumed, "another wish");
-    const sent = textOf(gate.requests[0]?.messages[1]?.content ?? "");
-    assert.ok(sent.startsWith(SUMMARY_MARKER) && sent.endsWith("another wish") && !sent.includes("the wish\n"));
-  });
-
-  test("a turn begun meanwhile waits for it; an interrupt stops it", async (t) => {
-    const { gate, agent } = await rig(t, talkOf(6000), { steps: [{ hang: "" }, { text: "hello" }] });
-    const asked = Promise.withResolvers<void>();
-    gate.onRequest = () => asked.resolve();
-    const report = agent.compress();
-    await asked.promise;
-    const turn = play(agent, "hi");
-    await assert.rejects(agent.compress(), /while a turn runs/);
-    agent.interrupt();
-    assert.deepEqual(await report, { type: "interrupted" });
-    assert.equal((await turn).outcome.finalText, "hello");
-    assert.equal(agent.sessionId, "session-1");
-  });
-
-  test("it ignores the pause after a failed summary", async (t) => {
-    const { agent } = await rig(t, talkOf(6000), {
-      steps: [{ error: { status: 500, message: "boom" } }, { text: "NOTES" }],
-    });
-    const first = await agent.compress();
-    assert.equal(first.type === "failed" && /boom/.test(first.why), true);
-    assert.equal((await agent.compress()).type, "compressed");
-  });
-});
-
-describe("a small summary model", () => {
-  const small = aTarget("chat_completions", { model: "small", contextLength: 8000 });
-  const withModel = () => {
-    const defaults = defaultConfig();
-    return {
-      ...defaults,
-      auxiliary: {
-        ...defaults.auxiliary,
-        compression: { ...defaults.auxiliary.compression, provider: "custom", model: "small" },
-      },
-    };
-  };
-
-  test("that is the main model reads the conversation in pieces; the result is of the same shape", async (t) => {
-    const { gate, agent } = await rig(t, talkOf(7000), {
-      model: { target: small },
-      steps: Array.from({ length: 12 }, (_, i) => ({ text: `NOTES ${i}` })),
-    });
-    const { outcome } = await play(agent, "hi");
-    const asked = gate.requests.filter((_, i) => gate.purposes[i]?.task === "compression");
-    assert.ok(asked.length > 1);
-    for (const [i, request] of asked.entries()) {
-      assert.equal(
-        textOf(request.messages[0]?.content ?? "").includes(`NOTES ${i - 1}`),
-        i > 0,
-        "each piece goes on from the notes before",
-      );
-    }
-    assert.equal(outcome.messages.filter((one) => textOf(one.content).includes(SUMMARY_MARKER)).length, 1);
-    assert.match(JSON.stringify(outcome.messages), new RegExp(`NOTES ${asked.length - 1}`));
-  });
-
-  test("is passed over for a main model with more room, with a warning", async (t) => {
-    const { gate, agent } = await rig(t, talkOf(16_000), {
-      steps: [{ text: "NOTES" }, { text: "ok" }],
-      ports: { config: withModel, resolvePlace: async () => small },
-    });
-    const { events } = await play(agent, "hi");
-    assert.deepEqual(
-      gate.requests.map((request) => request.target.model),
-      ["fake-model", "fake-model"],
-    );
-    assert.ok(of(events, "status").some((event) => event.kind === "warn" && /small.*8000 tokens/.test(event.message)));
-  });
-
-  test("that fails is replaced by the main model once, with a warning", async (t) => {
-    const own = aTarget("chat_completions", { model: "own", contextLength: 100_000 });
-    const { gate, agent } = await rig(t, talkOf(16_000), {
-      steps: [{ error: { status: 500, message: "down" } }, { text: "NOTES" }, { text: "ok" }],
-      ports: { config: withModel, resolvePlace: async () => own },
-    });
-    const { events } = await play(agent, "hi");
-    assert.deepEqual(
-      gate.requests.map((request) => request.target.model),
-      ["own", "fake-model", "fake-model"],
-    );
-    assert.equal(of(events, "status").filter((event) => /own failed/.test(event.message)).length, 1);
-  });
-});
-
-test("another engine can be named: it decides, and its tools are offered", async (t) => {
-  const { registerContextEngine } = await import("./engines.ts");
-  const seen: string[] = [];
-  t.after(
-    registerContextEngine("tail-only", (model) => ({
-      name: "tail-only",
-      lastPromptTokens: 0,
-      lastCompletionTokens: 0,
-      lastTotalTokens: 0,
-      thresholdTokens: 1000,
-      contextLength: model.contextLength,
-      compressionCount: 0,
-      protectFirstN: 0,
-      protectLastN: 0,
-      updateFromResponse: () => undefined,
-      shouldCompress: () => true,
-      compress: async (messages) => messages.slice(-1),
-      onSessionStart: (id, meta) => void seen.push(`${id} ${meta.oldSessionId}`),
-      getToolSchemas: () => [{ type: "function", function: { name: "recall_more", description: "d", parameters: {} } }],
-      handleToolCall: async (name) => `answer of ${name}`,
-    })),
-  );
-  const defaults = defaultConfig();
-  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "tail-only" } });
-  const { gate, agent } = await rig(t, talkOf(6000), {
-    steps: [{ calls: [{ name: "recall_more", args: {} }] }, { text: "ok" }],
-    ports: { config: named },
-  });
-  const { outcome } = await play(agent, "hi");
-  assert.deepEqual(
-    gate.requests[0]?.messages.map((one) => textOf(one.content)),
-    ["You are a test.", "hi"],
-  );
-  assert.equal(gate.requests[0]?.tools.at(-1)?.function.name, "recall_more");
-  assert.match(JSON.stringify(gate.requests[1]?.messages), /answer of recall_more/);
-  assert.ok(seen[0]?.endsWith("session-1"));
-  assert.equal(outcome.finalText, "ok");
-});
-
-test("an engine nobody knows is named in the log, and the default one serves", async (t) => {
-  const defaults = defaultConfig();
-  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "nowhere" } });
-  const { gate, agent, log } = await rig(t, talkOf(16_000), {
-    steps: [{ text: "NOTES" }, { text: "ok" }],
-    ports: { config: named },
-  });
-  await play(agent, "hi");
-  assert.deepEqual(tasks(gate), ["compression", "main"]);
-  assert.ok(log.lines.some((line) => line.includes('no engine "nowhere"')));
 });

@@ -1,43 +1,19 @@
 // Keeps one conversation inside the model's window: measures, decides, has it shortened, and goes on in the child session.
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { Usage } from "../../llm/usage.ts";
-import type { CompressionLease } from "../../sessions/store.ts";
-import { forgetReads } from "../../tools/file-activity.ts";
-import { orAbandon } from "../abandon.ts";
 import type { Conversation } from "../conversation.ts";
-import type { AgentEventBody } from "../events.ts";
-import type { CompressPreview, CompressResult } from "./compressor.ts";
+import type { CompressPreview } from "./compressor.ts";
 import { messagesCost } from "./cost.ts";
 import type { CompressOptions, ContextEngine } from "./engine.ts";
 import { WindowMeter } from "./measure.ts";
 import { contextNumbers } from "./numbers.ts";
-import { pruneOldToolResults } from "./prune.ts";
-import {
-  AGAIN_LINE,
-  blockedLine,
-  type CompressReport,
-  type CompressWish,
-  endLine,
-  failedLine,
-  type Size,
-  startLine,
-} from "./report.ts";
-import { withoutTodos, withTodos } from "./summary-text.ts";
-
-/** Who waits for it. */
-export interface KeeperRun {
-  readonly signal: AbortSignal;
-  readonly emit: (event: AgentEventBody) => void;
-}
+import { pruneResults, undoPrune } from "./prune-alone.ts";
+import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
+import { type KeeperRun, Shortener } from "./shortener.ts";
 
 const MOST_PASSES = 3;
 /** A request this close to the window would not come back with an answer. */
 const BRIM = 0.95;
-const PRUNE_GAIN = 0.2;
-const PRUNE_TARGET = 0.8;
-const LEASE_SECONDS = 900;
-const GRACE_MS = 250;
-const PRUNED_KEY = "pruned";
 
 /**
  * - What fails or is interrupted leaves history and store as they were; the turn goes on without.
@@ -46,8 +22,7 @@ const PRUNED_KEY = "pruned";
 export class ContextKeeper {
   readonly #conversation: Conversation;
   readonly #window = new WindowMeter();
-  /** Whom a warning of the running compression reaches. */
-  #listener: KeeperRun["emit"] | null = null;
+  readonly #shortener: Shortener;
   #engine: ContextEngine | null = null;
   #lastUsage: Usage | null = null;
   #unread = false;
@@ -55,6 +30,7 @@ export class ContextKeeper {
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
+    this.#shortener = new Shortener(conversation);
   }
 
   /** What a call of the conversation really used. Called before its answer enters the history. */
@@ -80,8 +56,7 @@ export class ContextKeeper {
 
   /** Something about a compression that the user should know. */
   warn(message: string): void {
-    this.#conversation.options.ports.log.warn(message);
-    this.#listener?.({ type: "status", kind: "warn", message });
+    this.#shortener.warn(message);
   }
 
   /** Tools of the engine, if it brings any. Only an engine that was chosen by name is asked. */
@@ -142,15 +117,11 @@ export class ContextKeeper {
     const { sessionId } = transcript;
     if (await transcript.undoCompression()) {
       options.ports.gate.expectNewPrefix(transcript.sessionId, "rewind");
-      await this.#settle(sessionId);
+      this.#window.forget();
+      await this.#shortener.settle(sessionId);
       return { kind: "summary" };
     }
-    const store = options.session.store;
-    const pruned = store ? await store.getValue(sessionId, PRUNED_KEY) : null;
-    if (!store || !isPruneRecord(pruned) || pruned.last !== (await transcript.lastRowId())) return null;
-    await transcript.sendAsBefore(pruned.rows);
-    await store.setValue(sessionId, PRUNED_KEY, null);
-    options.ports.gate.expectNewPrefix(sessionId, "rewind");
+    if (!(await undoPrune(this.#conversation))) return null;
     this.#window.forget();
     return { kind: "prune" };
   }
@@ -201,177 +172,28 @@ export class ContextKeeper {
 
   /** Old tool results are sent in one line each; no model is asked, the session stays the same. */
   async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: KeeperRun): Promise<boolean> {
-    if (!("tailTokenBudget" in engine) || typeof engine.tailTokenBudget !== "number") return false;
     const { transcript, options, meter } = this.#conversation;
-    const before = this.#messages;
-    const { messages, pruned } = pruneOldToolResults(before, {
-      protectTailCount: engine.protectLastN,
-      protectTailTokens: engine.tailTokenBudget,
-      mode: "beside",
-    });
-    const saved = messagesCost(before) - messagesCost(messages);
-    const after = tokens - saved;
-    if (pruned === 0 || saved < PRUNE_GAIN * tokens || after >= PRUNE_TARGET * engine.thresholdTokens) return false;
     const began = options.ports.clock.now();
-    const { sessionId } = transcript;
-    try {
-      const rows = await transcript.sendShorter(messages);
-      await options.session.store?.setValue(sessionId, PRUNED_KEY, { rows, last: await transcript.lastRowId() });
-    } catch (error) {
-      options.ports.log.warn("old tool results could not be shortened; they are sent as before", error);
-      return false;
-    }
-    options.ports.gate.expectNewPrefix(sessionId, "prune");
+    const after = await pruneResults(this.#conversation, engine, tokens);
+    if (after === null) return false;
     this.#window.forget();
     this.#unread = true;
     meter.assumePrompt(after);
-    await this.#forgetResults(sessionId);
-    const ms = options.ports.clock.now() - began;
-    const size = {
-      messagesBefore: before.length,
-      messagesAfter: before.length,
-      oldSessionId: sessionId,
-      newSessionId: sessionId,
-    };
-    emit({ type: "compressed", kind: "prune", before: tokens, after, ms, missing: [], ...size });
-    return true;
-  }
-
-  // --- the whole way
-
-  async #shorten(
-    tokens: number,
-    options: CompressOptions,
-    run: KeeperRun,
-    { quiet = false } = {},
-  ): Promise<CompressReport> {
-    const engine = await this.#openEngine();
-    if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return { type: "nothing" };
-    const { clock, log } = this.#conversation.options.ports;
-    const began = clock.now();
-    const before: Size = { tokens, messages: this.#messages.length };
-    run.emit({ type: "status", kind: "lifecycle", message: startLine(before) });
-    let lease: CompressionLease | null = null;
-    try {
-      lease = await this.#lease();
-      if (!lease) return this.#say({ type: "failed", why: "another process is compressing it" }, run, quiet);
-      return this.#say(await this.#leased(engine, before, options, run, began), run, quiet);
-    } catch (error) {
-      log.error("the conversation could not be compressed", error);
-      const why = error instanceof Error ? error.message : String(error);
-      return this.#say({ type: "failed", why }, run, quiet);
-    } finally {
-      await lease?.release().catch((error) => log.warn("a compression lease could not be given back", error));
-    }
-  }
-
-  async #leased(
-    engine: ContextEngine,
-    before: Size,
-    options: CompressOptions,
-    run: KeeperRun,
-    began: number,
-  ): Promise<CompressReport> {
-    const { transcript, pins, options: made } = this.#conversation;
-    const oldSessionId = transcript.sessionId;
-    if (await transcript.followTip()) {
-      await this.#settle(oldSessionId);
-      return { type: "adopted", sessionId: transcript.sessionId };
-    }
-    const history = this.#messages;
-    const notes = await this.#lastWords(history, run);
-    const told = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
-    const shorter = (await this.#whilePaying(run, () => engine.compress(history, told))) as readonly HistoryMessage[]; // no system message went in
-    if (run.signal.aborted) return { type: "interrupted" };
-    if (shorter === history) return nothingCame(engine);
-    const ours = await transcript.continueWith(await this.#withOpenTasks(shorter));
-    if (!ours) {
-      await this.#settle(oldSessionId);
-      return { type: "adopted", sessionId: transcript.sessionId };
-    }
-    const after = before.tokens - (messagesCost(history) - messagesCost(this.#messages));
-    this.#conversation.meter.assumePrompt(after);
-    this.#unread = true;
-    await this.#settle(oldSessionId);
-    await engine.onSessionStart?.(transcript.sessionId, { boundaryReason: "compression", oldSessionId });
-    const { missing, fallbackUsed, dropped, again } = resultOf(engine);
-    return {
-      type: "compressed",
-      before,
-      after: { tokens: after, messages: this.#messages.length },
-      ms: made.ports.clock.now() - began,
-      missing,
-      fallbackUsed,
-      dropped: dropped || history.length - this.#messages.length,
-      again,
-      oldSessionId,
-      sessionId: transcript.sessionId,
-    };
-  }
-
-  /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */
-  async #lastWords(history: readonly HistoryMessage[], { signal }: KeeperRun): Promise<string | undefined> {
-    const { ports } = this.#conversation.options;
-    const { sessionId } = this.#conversation.transcript;
-    const heard = async () => {
-      await ports.compression?.flushMemories?.({ sessionId, messages: history, signal });
-      return (await ports.compression?.preCompress?.(history)) ?? undefined;
-    };
-    try {
-      const settled = await orAbandon(heard(), signal, GRACE_MS);
-      return settled.done ? settled.value : undefined;
-    } catch (error) {
-      ports.log.warn("memories could not be saved before the compression", error);
-      return undefined;
-    }
-  }
-
-  async #withOpenTasks(messages: readonly HistoryMessage[]): Promise<readonly HistoryMessage[]> {
-    const { tools } = this.#conversation.options;
-    const clean = messages.map(withoutTodos);
-    if (!tools.names.has("todo")) return clean;
-    const { renderActiveTodos } = await import("../../tools/todo.ts");
-    const snapshot = renderActiveTodos(tools.state);
-    return snapshot === null ? clean : withTodos(clean, snapshot);
-  }
-
-  /** The conversation holds other messages now, maybe under another id: prompt, caches and readings follow. */
-  async #settle(oldSessionId: string): Promise<void> {
-    this.#window.forget();
-    await this.#conversation.systemPrompt();
-    await this.#forgetResults(oldSessionId);
-  }
-
-  async #forgetResults(oldSessionId: string): Promise<void> {
-    const { transcript, options } = this.#conversation;
-    forgetReads(options.tools.state);
-    const change = { oldSessionId, newSessionId: transcript.sessionId, messages: transcript.messages };
-    try {
-      await options.ports.compression?.compressed?.(change);
-    } catch (error) {
-      options.ports.log.warn("somebody could not follow the compression", error);
-    }
-  }
-
-  #say(report: CompressReport, { emit }: KeeperRun, quiet: boolean): CompressReport {
-    if (report.type === "failed" && !quiet) emit({ type: "status", kind: "warn", message: failedLine(report.why) });
-    if (report.type !== "compressed") return report;
-    emit({ type: "status", kind: "lifecycle", message: endLine(report) });
-    const { before, after, ms, missing, oldSessionId, sessionId } = report;
+    const { sessionId } = transcript;
+    await this.#shortener.forgetResults(sessionId);
     emit({
       type: "compressed",
-      kind: "summary",
-      before: before.tokens,
-      after: after.tokens,
-      ms,
-      missing,
-      messagesBefore: before.messages,
-      messagesAfter: after.messages,
-      oldSessionId,
+      kind: "prune",
+      before: tokens,
+      after,
+      ms: options.ports.clock.now() - began,
+      missing: [],
+      messagesBefore: this.#messages.length,
+      messagesAfter: this.#messages.length,
+      oldSessionId: sessionId,
       newSessionId: sessionId,
     });
-    if (report.again && !quiet) emit({ type: "status", kind: "warn", message: AGAIN_LINE });
-    return report;
+    return true;
   }
 
   async #preview(tokens: number, options: CompressOptions): Promise<CompressReport> {
@@ -389,24 +211,19 @@ export class ContextKeeper {
     };
   }
 
-  async #whilePaying<T>({ emit }: KeeperRun, work: () => Promise<T>): Promise<T> {
-    const { meter, model } = this.#conversation;
-    this.#listener = emit;
-    this.#conversation.onSideCall = (usage, task) =>
-      emit({
-        type: "usage",
-        usage,
-        task,
-        totals: meter.totals,
-        contextUsed: meter.lastPromptTokens,
-        contextLength: model.target.contextLength,
-      });
-    try {
-      return await work();
-    } finally {
-      this.#conversation.onSideCall = null;
-      this.#listener = null;
-    }
+  /** Readings of the old messages say nothing about the new ones. */
+  async #shorten(
+    tokens: number,
+    options: CompressOptions,
+    run: KeeperRun,
+    more?: { readonly quiet: boolean },
+  ): Promise<CompressReport> {
+    const before = this.#messages;
+    const report = await this.#shortener.run(await this.#openEngine(), tokens, options, run, more);
+    if (this.#messages === before) return report;
+    this.#window.forget();
+    this.#unread = report.type === "compressed";
+    return report;
   }
 
   // --- shared
@@ -432,12 +249,6 @@ export class ContextKeeper {
     return this.#window.measure(`${system}${ephemeral}`, this.#messages, options.tools.definitions);
   }
 
-  async #lease(): Promise<CompressionLease | null> {
-    const { session } = this.#conversation.options;
-    if (!session.store) return { release: async () => undefined };
-    return session.store.leaseCompression(this.#conversation.transcript.sessionId, { seconds: LEASE_SECONDS });
-  }
-
   async #openEngine(): Promise<ContextEngine> {
     if (this.#engine) return this.#engine;
     const { openEngineFor } = await import("./open-engine.ts");
@@ -452,35 +263,8 @@ function engineUsage({ promptTokens, outputTokens, totalTokens }: Usage) {
   return { promptTokens, completionTokens: outputTokens, totalTokens };
 }
 
-function nothingCame(engine: ContextEngine): CompressReport {
-  const { aborted, rejected, failure } = resultOf(engine);
-  if (aborted) return { type: "failed", why: `the summary failed (${failure ?? "no answer"})` };
-  return rejected
-    ? { type: "failed", why: "the summary was no shorter than what it would replace" }
-    : { type: "nothing" };
-}
-
-const NO_RESULT: CompressResult = {
-  aborted: false,
-  rejected: false,
-  failure: null,
-  missing: [],
-  fallbackUsed: false,
-  dropped: 0,
-  again: false,
-};
-
-/** Other engines need not say how it went. */
-function resultOf(engine: ContextEngine): CompressResult {
-  return "lastResult" in engine ? { ...NO_RESULT, ...(engine.lastResult as CompressResult) } : NO_RESULT; // the standard engine's
-}
-
 function hasPreview(engine: ContextEngine): engine is ContextEngine & {
   preview(messages: readonly HistoryMessage[], options: CompressOptions): CompressPreview | null;
 } {
   return "preview" in engine && typeof engine.preview === "function";
-}
-
-function isPruneRecord(value: unknown): value is { rows: { id: number; sent: string | null }[]; last: number | null } {
-  return typeof value === "object" && value !== null && "rows" in value && Array.isArray(value.rows) && "last" in value;
 }

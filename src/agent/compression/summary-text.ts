@@ -83,11 +83,6 @@ export function summaryAbove(message: Message | undefined): UserMessage | null {
   return { role: "user", content: text.slice(0, text.indexOf(SUMMARY_END) + SUMMARY_END.length) };
 }
 
-/** The user's own words in a message; empty for none. */
-export function spokenIn(message: Message | undefined): string {
-  return message ? wordsOf(message) : "";
-}
-
 /** Open tasks ride on the last user message as it is sent; its stored text stays what the user wrote. */
 export function withTodos<M extends Message>(messages: readonly M[], snapshot: string): readonly M[] {
   const at = messages.findLastIndex((message) => message.role === "user");

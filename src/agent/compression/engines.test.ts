@@ -1,0 +1,152 @@
+// Who writes the summary, and which engine is in charge.
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { play } from "../../../test/support/agent/agent-rig.ts";
+import { eventsOf, longTalkRig, talkOf, tasks } from "../../../test/support/agent/long-talk.ts";
+import { aTarget } from "../../../test/support/model-target.ts";
+import { recordedLog, temporaryFolder } from "../../../test/support/session-store.ts";
+import { defaultConfig } from "../../home/config/schema.ts";
+import { textOf } from "../../llm/messages.ts";
+import { ContextCompressor } from "./compressor.ts";
+import { openContextEngine } from "./engines.ts";
+import { SUMMARY_MARKER } from "./summary-text.ts";
+
+describe("a small summary model", () => {
+  const small = aTarget("chat_completions", { model: "small", contextLength: 8000 });
+  const withModel = () => {
+    const defaults = defaultConfig();
+    return {
+      ...defaults,
+      auxiliary: {
+        ...defaults.auxiliary,
+        compression: { ...defaults.auxiliary.compression, provider: "custom", model: "small" },
+      },
+    };
+  };
+
+  test("that is the main model reads the conversation in pieces; the result is of the same shape", async (t) => {
+    const { gate, agent } = await longTalkRig(t, talkOf(7000), {
+      model: { target: small },
+      steps: Array.from({ length: 12 }, (_, i) => ({ text: `NOTES ${i}` })),
+    });
+    const { outcome } = await play(agent, "hi");
+    const asked = gate.requests.filter((_, i) => gate.purposes[i]?.task === "compression");
+    assert.ok(asked.length > 1);
+    for (const [i, request] of asked.entries()) {
+      assert.equal(
+        textOf(request.messages[0]?.content ?? "").includes(`NOTES ${i - 1}`),
+        i > 0,
+        "each piece goes on from the notes before",
+      );
+    }
+    assert.equal(outcome.messages.filter((one) => textOf(one.content).includes(SUMMARY_MARKER)).length, 1);
+    assert.match(JSON.stringify(outcome.messages), new RegExp(`NOTES ${asked.length - 1}`));
+  });
+
+  test("is passed over for a main model with more room, with a warning", async (t) => {
+    const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
+      steps: [{ text: "NOTES" }, { text: "ok" }],
+      ports: { config: withModel, resolvePlace: async () => small },
+    });
+    const { events } = await play(agent, "hi");
+    assert.deepEqual(
+      gate.requests.map((request) => request.target.model),
+      ["fake-model", "fake-model"],
+    );
+    assert.ok(
+      eventsOf(events, "status").some((event) => event.kind === "warn" && /small.*8000 tokens/.test(event.message)),
+    );
+  });
+
+  test("that fails is replaced by the main model once, with a warning", async (t) => {
+    const own = aTarget("chat_completions", { model: "own", contextLength: 100_000 });
+    const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
+      steps: [{ error: { status: 500, message: "down" } }, { text: "NOTES" }, { text: "ok" }],
+      ports: { config: withModel, resolvePlace: async () => own },
+    });
+    const { events } = await play(agent, "hi");
+    assert.deepEqual(
+      gate.requests.map((request) => request.target.model),
+      ["own", "fake-model", "fake-model"],
+    );
+    assert.equal(eventsOf(events, "status").filter((event) => /own failed/.test(event.message)).length, 1);
+  });
+});
+
+test("another engine can be named: it decides, and its tools are offered", async (t) => {
+  const { registerContextEngine } = await import("./engines.ts");
+  const seen: string[] = [];
+  t.after(
+    registerContextEngine("tail-only", (model) => ({
+      name: "tail-only",
+      lastPromptTokens: 0,
+      lastCompletionTokens: 0,
+      lastTotalTokens: 0,
+      thresholdTokens: 1000,
+      contextLength: model.contextLength,
+      compressionCount: 0,
+      protectFirstN: 0,
+      protectLastN: 0,
+      updateFromResponse: () => undefined,
+      shouldCompress: () => true,
+      compress: async (messages) => messages.slice(-1),
+      onSessionStart: (id, meta) => void seen.push(`${id} ${meta.oldSessionId}`),
+      getToolSchemas: () => [{ type: "function", function: { name: "recall_more", description: "d", parameters: {} } }],
+      handleToolCall: async (name) => `answer of ${name}`,
+    })),
+  );
+  const defaults = defaultConfig();
+  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "tail-only" } });
+  const { gate, agent } = await longTalkRig(t, talkOf(6000), {
+    steps: [{ calls: [{ name: "recall_more", args: {} }] }, { text: "ok" }],
+    ports: { config: named },
+  });
+  const { outcome } = await play(agent, "hi");
+  assert.deepEqual(
+    gate.requests[0]?.messages.map((one) => textOf(one.content)),
+    ["You are a test.", "hi"],
+  );
+  assert.equal(gate.requests[0]?.tools.at(-1)?.function.name, "recall_more");
+  assert.match(JSON.stringify(gate.requests[1]?.messages), /answer of recall_more/);
+  assert.ok(seen[0]?.endsWith("session-1"));
+  assert.equal(outcome.finalText, "ok");
+});
+
+test("an engine nobody knows is named in the log, and the default one serves", async (t) => {
+  const defaults = defaultConfig();
+  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "nowhere" } });
+  const { gate, agent, log } = await longTalkRig(t, talkOf(16_000), {
+    steps: [{ text: "NOTES" }, { text: "ok" }],
+    ports: { config: named },
+  });
+  await play(agent, "hi");
+  assert.deepEqual(tasks(gate), ["compression", "main"]);
+  assert.ok(log.lines.some((line) => line.includes('no engine "nowhere"')));
+});
+
+test("an engine is found in the plugins of the home; one that is broken is named, and the default one serves", async (t) => {
+  const folder = await temporaryFolder(t);
+  const write = async (name: string, source: string) => {
+    await mkdir(join(folder, "context_engine", name), { recursive: true });
+    await writeFile(join(folder, "context_engine", name, "index.mjs"), source);
+  };
+  await write(
+    "good",
+    'export default ({ model }) => ({ name: "good for " + model, compress: async (m) => m, shouldCompress: () => false, updateFromResponse() {} });',
+  );
+  await write("half", "export default () => ({ name: 'half' });");
+  await write("broken", "throw new Error('no luck');");
+  await write("empty", "export const engine = 1;");
+  const log = recordedLog();
+  const standard = new ContextCompressor({ contextLength: 1000, summarize: async () => null });
+  const model = { model: "m", contextLength: 1000, baseUrl: "", provider: "p", apiMode: "chat_completions" };
+  const open = (name: string) =>
+    openContextEngine({ name, model, pluginFolders: ["/nowhere", folder], standard: () => standard, log });
+  assert.equal((await open("good")).name, "good for m");
+  for (const name of ["half", "broken", "empty", "absent", "../good"]) assert.equal(await open(name), standard);
+  assert.equal(log.lines.length, 5);
+  assert.equal(await open("compressor"), standard);
+  assert.equal(log.lines.length, 5);
+});

@@ -1,0 +1,225 @@
+// One compression from end to end: lease, last words, summary, child session, and everybody who has to follow.
+import type { HistoryMessage } from "../../llm/messages.ts";
+import type { CompressionLease } from "../../sessions/store.ts";
+import { forgetReads } from "../../tools/file-activity.ts";
+import { orAbandon } from "../abandon.ts";
+import type { Conversation } from "../conversation.ts";
+import type { AgentEventBody } from "../events.ts";
+import type { CompressResult } from "./compressor.ts";
+import { messagesCost } from "./cost.ts";
+import type { CompressOptions, ContextEngine } from "./engine.ts";
+import { AGAIN_LINE, type CompressReport, endLine, failedLine, type Size, startLine } from "./report.ts";
+import { withoutTodos, withTodos } from "./summary-text.ts";
+
+/** Who waits for it. */
+export interface KeeperRun {
+  readonly signal: AbortSignal;
+  readonly emit: (event: AgentEventBody) => void;
+}
+
+const LEASE_SECONDS = 900;
+const GRACE_MS = 250;
+
+/** All or nothing: what fails or is interrupted leaves history and store as they were. */
+export class Shortener {
+  readonly #conversation: Conversation;
+  /** Whom a warning of the running compression reaches. */
+  #listener: KeeperRun["emit"] | null = null;
+
+  constructor(conversation: Conversation) {
+    this.#conversation = conversation;
+  }
+
+  /** Something about a compression that the user should know. */
+  warn(message: string): void {
+    this.#conversation.options.ports.log.warn(message);
+    this.#listener?.({ type: "status", kind: "warn", message });
+  }
+
+  /** `quiet`: whoever asked renders the report. */
+  async run(
+    engine: ContextEngine,
+    tokens: number,
+    options: CompressOptions,
+    run: KeeperRun,
+    { quiet = false } = {},
+  ): Promise<CompressReport> {
+    if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return { type: "nothing" };
+    const { clock, log } = this.#conversation.options.ports;
+    const began = clock.now();
+    const before: Size = { tokens, messages: this.#messages.length };
+    run.emit({ type: "status", kind: "lifecycle", message: startLine(before) });
+    let lease: CompressionLease | null = null;
+    try {
+      lease = await this.#lease();
+      if (!lease) return this.#say({ type: "failed", why: "another process is compressing it" }, run, quiet);
+      return this.#say(await this.#leased(engine, before, options, run, began), run, quiet);
+    } catch (error) {
+      log.error("the conversation could not be compressed", error);
+      const why = error instanceof Error ? error.message : String(error);
+      return this.#say({ type: "failed", why }, run, quiet);
+    } finally {
+      await lease?.release().catch((error) => log.warn("a compression lease could not be given back", error));
+    }
+  }
+
+  /** The conversation holds other messages now, maybe under another id: prompt, caches and readings follow. */
+  async settle(oldSessionId: string): Promise<void> {
+    await this.#conversation.systemPrompt();
+    await this.forgetResults(oldSessionId);
+  }
+
+  async forgetResults(oldSessionId: string): Promise<void> {
+    const { transcript, options } = this.#conversation;
+    forgetReads(options.tools.state);
+    const change = { oldSessionId, newSessionId: transcript.sessionId, messages: transcript.messages };
+    try {
+      await options.ports.compression?.compressed?.(change);
+    } catch (error) {
+      options.ports.log.warn("somebody could not follow the compression", error);
+    }
+  }
+
+  async #leased(
+    engine: ContextEngine,
+    before: Size,
+    options: CompressOptions,
+    run: KeeperRun,
+    began: number,
+  ): Promise<CompressReport> {
+    const { transcript, pins, options: made } = this.#conversation;
+    const oldSessionId = transcript.sessionId;
+    if (await transcript.followTip()) {
+      await this.settle(oldSessionId);
+      return { type: "adopted", sessionId: transcript.sessionId };
+    }
+    const history = this.#messages;
+    const notes = await this.#lastWords(history, run);
+    const told = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
+    const shorter = (await this.#whilePaying(run, () => engine.compress(history, told))) as readonly HistoryMessage[]; // no system message went in
+    if (run.signal.aborted) return { type: "interrupted" };
+    if (shorter === history) return nothingCame(engine);
+    const ours = await transcript.continueWith(await this.#withOpenTasks(shorter));
+    if (!ours) {
+      await this.settle(oldSessionId);
+      return { type: "adopted", sessionId: transcript.sessionId };
+    }
+    const after = before.tokens - (messagesCost(history) - messagesCost(this.#messages));
+    this.#conversation.meter.assumePrompt(after);
+    await this.settle(oldSessionId);
+    await engine.onSessionStart?.(transcript.sessionId, { boundaryReason: "compression", oldSessionId });
+    const { missing, fallbackUsed, dropped, again } = resultOf(engine);
+    return {
+      type: "compressed",
+      before,
+      after: { tokens: after, messages: this.#messages.length },
+      ms: made.ports.clock.now() - began,
+      missing,
+      fallbackUsed,
+      dropped: dropped || history.length - this.#messages.length,
+      again,
+      oldSessionId,
+      sessionId: transcript.sessionId,
+    };
+  }
+
+  /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */
+  async #lastWords(history: readonly HistoryMessage[], { signal }: KeeperRun): Promise<string | undefined> {
+    const { ports } = this.#conversation.options;
+    const { sessionId } = this.#conversation.transcript;
+    const heard = async () => {
+      await ports.compression?.flushMemories?.({ sessionId, messages: history, signal });
+      return (await ports.compression?.preCompress?.(history)) ?? undefined;
+    };
+    try {
+      const settled = await orAbandon(heard(), signal, GRACE_MS);
+      return settled.done ? settled.value : undefined;
+    } catch (error) {
+      ports.log.warn("memories could not be saved before the compression", error);
+      return undefined;
+    }
+  }
+
+  async #withOpenTasks(messages: readonly HistoryMessage[]): Promise<readonly HistoryMessage[]> {
+    const { tools } = this.#conversation.options;
+    const clean = messages.map(withoutTodos);
+    if (!tools.names.has("todo")) return clean;
+    const { renderActiveTodos } = await import("../../tools/todo.ts");
+    const snapshot = renderActiveTodos(tools.state);
+    return snapshot === null ? clean : withTodos(clean, snapshot);
+  }
+
+  #say(report: CompressReport, { emit }: KeeperRun, quiet: boolean): CompressReport {
+    if (report.type === "failed" && !quiet) emit({ type: "status", kind: "warn", message: failedLine(report.why) });
+    if (report.type !== "compressed") return report;
+    emit({ type: "status", kind: "lifecycle", message: endLine(report) });
+    const { before, after, ms, missing, oldSessionId, sessionId } = report;
+    emit({
+      type: "compressed",
+      kind: "summary",
+      before: before.tokens,
+      after: after.tokens,
+      ms,
+      missing,
+      messagesBefore: before.messages,
+      messagesAfter: after.messages,
+      oldSessionId,
+      newSessionId: sessionId,
+    });
+    if (report.again && !quiet) emit({ type: "status", kind: "warn", message: AGAIN_LINE });
+    return report;
+  }
+
+  async #whilePaying<T>({ emit }: KeeperRun, work: () => Promise<T>): Promise<T> {
+    const { meter, model } = this.#conversation;
+    this.#listener = emit;
+    this.#conversation.onSideCall = (usage, task) =>
+      emit({
+        type: "usage",
+        usage,
+        task,
+        totals: meter.totals,
+        contextUsed: meter.lastPromptTokens,
+        contextLength: model.target.contextLength,
+      });
+    try {
+      return await work();
+    } finally {
+      this.#conversation.onSideCall = null;
+      this.#listener = null;
+    }
+  }
+
+  async #lease(): Promise<CompressionLease | null> {
+    const { session } = this.#conversation.options;
+    if (!session.store) return { release: async () => undefined };
+    return session.store.leaseCompression(this.#conversation.transcript.sessionId, { seconds: LEASE_SECONDS });
+  }
+
+  get #messages(): readonly HistoryMessage[] {
+    return this.#conversation.transcript.messages;
+  }
+}
+
+function nothingCame(engine: ContextEngine): CompressReport {
+  const { aborted, rejected, failure } = resultOf(engine);
+  if (aborted) return { type: "failed", why: `the summary failed (${failure ?? "no answer"})` };
+  return rejected
+    ? { type: "failed", why: "the summary was no shorter than what it would replace" }
+    : { type: "nothing" };
+}
+
+const NO_RESULT: CompressResult = {
+  aborted: false,
+  rejected: false,
+  failure: null,
+  missing: [],
+  fallbackUsed: false,
+  dropped: 0,
+  again: false,
+};
+
+/** Other engines need not say how it went. */
+function resultOf(engine: ContextEngine): CompressResult {
+  return "lastResult" in engine ? { ...NO_RESULT, ...(engine.lastResult as CompressResult) } : NO_RESULT; // the standard engine's
+}
