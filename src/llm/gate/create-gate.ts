@@ -3,8 +3,7 @@ import type { Clock } from "../../kit/clock.ts";
 import { type Cost, costOf } from "../catalogue/cost.ts";
 import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
 import type { Price } from "../catalogue/prices.ts";
-import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixCause, PrefixReport } from "../gate.ts";
-import type { PrefixMemory } from "../prefix/state.ts";
+import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixReport } from "../gate.ts";
 import { type PrefixCheck, PrefixWatch } from "../prefix/watch.ts";
 import { assertKeyBelongs } from "../providers/keys.ts";
 import { ProviderError } from "../providers/provider-error.ts";
@@ -19,15 +18,12 @@ export interface GateOptions {
   readonly priceOf: (target: Target) => Price | Promise<Price>;
   readonly wireFor: (target: Target) => Wire;
   readonly clock: Clock;
-  /** Carries the last requests of a session over to the next process; without it each process begins anew. */
-  readonly prefixMemory?: PrefixMemory;
   /** Something of ours failed (ledger, wire); the call goes on or ends as a failure. */
   readonly onDefect: (what: string, error: unknown) => void;
   /** Once per session: money caps cannot stop this model. */
   readonly onUnknownPrice?: (message: string, purpose: CallPurpose) => void;
 }
 
-const NOT_REMEMBERED = "what a session's last request began with could not be kept for the next process";
 const NOTHING_LEFT: Cost = { usd: 0, status: "actual", source: "not_sent" };
 
 function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): ModelEvent {
@@ -38,7 +34,7 @@ function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): Mo
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
   const keeper = new CapKeeper(options.ledger);
-  const prefixes = new PrefixWatch({ memory: options.prefixMemory });
+  const prefixes = new PrefixWatch();
   const told = new Set<string>();
 
   async function* stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -46,7 +42,7 @@ export function createGate(options: GateOptions): ModelGate {
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;
     let release: (() => void) | null = null;
-    const prefix: { check: PrefixCheck | null; kept: Promise<void> | null } = { check: null, kept: null };
+    const prefix: { check: PrefixCheck | null } = { check: null };
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
       booked ??= record({ request, purpose, meter, outcome, cost, prefix: prefix.check?.report ?? {} });
       return booked;
@@ -61,7 +57,6 @@ export function createGate(options: GateOptions): ModelGate {
         return;
       }
       release = stop.release;
-      await prefixes.recall(purpose.sessionId).catch((error) => onDefect(NOT_REMEMBERED, error));
       const onSend = (sent: SentBody) => {
         prefix.check = checkPrefix(request, purpose, sent);
       };
@@ -69,7 +64,7 @@ export function createGate(options: GateOptions): ModelGate {
         meter.see(event);
         // The row is under way before the last event is handed out: a reader that stops there must not lose it.
         if (event.type === "done") {
-          prefix.kept = remember(prefix.check);
+          prefix.check?.answered();
           book("ok", meter.cost(request, price, "ok"));
         }
         if (event.type === "failed") {
@@ -88,7 +83,6 @@ export function createGate(options: GateOptions): ModelGate {
     } finally {
       // Still open only when the reader left early.
       await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
-      await prefix.kept;
       release?.();
     }
   }
@@ -140,10 +134,6 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  async function remember(check: PrefixCheck | null): Promise<void> {
-    await check?.answered().catch((error) => onDefect(NOT_REMEMBERED, error));
-  }
-
   async function record({ request, purpose, meter, outcome, cost, prefix }: Booking): Promise<void> {
     const { target } = request;
     const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
@@ -172,11 +162,7 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  function expectNewPrefix(sessionId: string, cause: PrefixCause): void {
-    prefixes.expect(sessionId, cause).catch((error) => onDefect(NOT_REMEMBERED, error));
-  }
-
-  return { stream, expectNewPrefix };
+  return { stream, expectNewPrefix: (sessionId, cause) => prefixes.expect(sessionId, cause) };
 }
 
 interface Booking {

@@ -46,7 +46,7 @@ export function comparePrefix(before: Prefix, now: Prefix, blocks: PromptLayout[
 }
 
 /** `startsWith` looks at every character; equality compares memory. */
-export function continues(now: string, before: string): boolean {
+function continues(now: string, before: string): boolean {
   if (now.length > before.length && before !== "" && now[before.length] !== ",") return false;
   return now.slice(0, before.length) === before;
 }
@@ -60,20 +60,14 @@ function firstDifferent(before: string, now: string): { index: number; role: str
   return { index, role: roleOf(is ?? was), grown };
 }
 
-/** The single messages of a text in which they stand one behind the other. */
-export function piecesOf(messages: string): readonly string[] {
+function piecesOf(messages: string): readonly string[] {
   return (JSON.parse(`[${messages}]`) as readonly unknown[]).map((entry) => JSON.stringify(entry)); // a list, as the brackets say
 }
 
 /** Words of a user whose answer was thrown away are joined by those that follow: the message goes on where it ended. */
 function hasGrown(before: string, now: string): boolean {
   if (roleOf(before) !== "user" || roleOf(now) !== "user") return false;
-  return now.startsWith(withoutEnd(before));
-}
-
-/** A message without the quotes and brackets that close it. */
-export function withoutEnd(message: string): string {
-  return message.replace(/["\]}]+$/, "");
+  return now.startsWith(before.replace(/["\]}]+$/, ""));
 }
 
 function blockAt(blocks: PromptLayout["blocks"], at: number): string {
@@ -91,8 +85,7 @@ const ITEM_ROLES: Readonly<Record<string, string>> = {
   reasoning: "assistant",
 };
 
-/** Of a message or item as JSON; whatever has no role is part of an answer. */
-export function roleOf(message: string): string {
+function roleOf(message: string): string {
   const [, key, word = ""] = /^\{"(role|type)":"(\w+)"/.exec(message) ?? [];
   return key === "role" ? word : (ITEM_ROLES[word] ?? "assistant");
 }
