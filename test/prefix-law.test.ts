@@ -3,20 +3,23 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { UserInput } from "../src/agent/events.ts";
 import { type OpenAgent, openAgent } from "../src/agent/open.ts";
 import { layoutOf, recordOf } from "../src/agent/prompt-record.ts";
 import { type OpenHome, openHome } from "../src/home/open.ts";
 import { type Clock, systemClock } from "../src/kit/clock.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import type { PrefixCause } from "../src/llm/gate.ts";
+import type { ContentPart } from "../src/llm/messages.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/create.ts";
 import { buildSystemPromptParts } from "../src/prompt/build.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
 import type { SessionStore, StoredCall } from "../src/sessions/store.ts";
-import { rigAgent } from "./support/agent/agent-rig.ts";
+import { play, rigAgent } from "./support/agent/agent-rig.ts";
 import type { RecordedRequest, Step } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { aTarget } from "./support/model-target.ts";
@@ -50,6 +53,7 @@ class World implements AsyncDisposable {
   readonly #causes: PrefixCause[] = [];
   readonly #before = new Map<string, { readonly request: RecordedRequest; readonly known: number }>();
   #seen = 0;
+  #pictures = false;
   #home: OpenHome | null = null;
   #store: SessionStore | null = null;
   #agent: OpenAgent | null = null;
@@ -100,6 +104,7 @@ class World implements AsyncDisposable {
   /** Ends the process and goes on in another one. */
   async restart(): Promise<void> {
     await this.close();
+    if (this.#pictures) this.expect("image_lost");
     await this.open();
   }
 
@@ -122,10 +127,12 @@ class World implements AsyncDisposable {
     await writeFile(this.#temp.at("config.yaml"), `${base}agent: ${JSON.stringify(this.#settings)}\n`);
   }
 
-  async say(text: string, ...steps: Step[]): Promise<void> {
+  async say(said: string | UserInput, ...steps: Step[]): Promise<void> {
     this.server.script(...steps);
-    const answer = await this.agent.agent.chat(text);
+    const { outcome } = await play(this.agent.agent, said);
+    const answer = outcome.finalText;
     assert.notEqual(answer, "");
+    if (typeof said === "object") this.#pictures = true;
     assert.ok(this.server.requests.length > this.#seen, `nothing was sent: ${answer}`);
     this.#sessionId = this.agent.agent.sessionId;
     this.check();
@@ -163,6 +170,13 @@ class World implements AsyncDisposable {
 
   writeProject(name: string, text: string): Promise<void> {
     return writeFile(join(this.#temp.project, name), text);
+  }
+
+  /** What another program may do to the file. */
+  tamper(sql: string): void {
+    const db = new DatabaseSync(this.#temp.at("state.db"));
+    db.exec(sql);
+    db.close();
   }
 
   passDays(days: number): void {
@@ -211,6 +225,11 @@ const useTools = (n: number) =>
     );
     state.said = true;
   });
+const picture: ContentPart = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } };
+const showPicture = command("show a picture", async (world, state) => {
+  await world.say({ text: "look", parts: [picture] }, { text: "I see." });
+  state.said = true;
+});
 const failingServer = talked("a server that fails", async (world) => {
   const fail: Step = (request) => {
     world.refused.add(request);
@@ -256,7 +275,7 @@ const commands = [
   fc.constantFrom("todo", "memory").map(changeTools),
   fc.constantFrom(...MODELS).map(switchTo),
   fc.constantFrom("Be kind.", "Be brief.").map(changeMood),
-  fc.constantFrom(failingServer, midnight, anotherProcess, undo),
+  fc.constantFrom(failingServer, midnight, anotherProcess, undo, showPicture),
 ];
 
 for (const mode of API_MODES)
@@ -291,7 +310,8 @@ for (const mode of API_MODES)
       calls.filter(({ brokeOwner }) => brokeOwner !== undefined),
       [],
     );
-    assert.equal(calls.filter(({ cause }) => cause === "model").length, 2);
+    // Every later process knew both models already.
+    assert.equal(calls.filter(({ cause }) => cause === "model").length, 1);
   });
 
 for (const mode of API_MODES)
@@ -341,6 +361,22 @@ test("each cause is named in the call's row, and what did not change is told to 
       assert.ok((call.commonBytes ?? 0) <= (call.bytes ?? 0));
       if (call.cause === undefined && index > 0) assert.ok((call.commonBytes ?? 0) > 0.9 * (call.bytes ?? 0));
     }
+  } finally {
+    await server.close();
+  }
+});
+
+test("what changes a conversation behind its back, between two processes, is found and named", async () => {
+  const server = await ModelServer.start();
+  try {
+    await using world = await World.begin(server, "chat_completions");
+    await world.say("one");
+    await world.say("two");
+    await world.close();
+    world.tamper("UPDATE messages SET content = 'zwei' WHERE content = 'two'");
+    await world.open();
+    await assert.rejects(world.say("three"), /message 2 .* was rewritten/);
+    await assert.rejects(world.checkBooks(), /message 2 \(user\) broke/);
   } finally {
     await server.close();
   }

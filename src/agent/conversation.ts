@@ -7,6 +7,7 @@ import { withEngineTools } from "./compression/engine-tools.ts";
 import { ContextKeeper } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
+import { lacksImage } from "./hygiene/images.ts";
 import { Lessons } from "./lessons.ts";
 import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
 import { RequestBuilder } from "./request.ts";
@@ -80,6 +81,8 @@ export class Conversation {
       const history = this.transcript.messages;
       this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
       if (history.length > 0) tools.hydrate?.(history);
+      // Pictures are not kept on disk: what was sent with them goes out without them from now on.
+      if (history.some(lacksImage)) this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
     }
     this.#opened = true;
   }

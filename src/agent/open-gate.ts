@@ -18,6 +18,10 @@ export function openGate(home: OpenHome, store: SessionStore, clock: Clock): Mod
     priceOf,
     wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
     clock,
+    prefixMemory: {
+      read: (sessionId) => store.getValue(sessionId, "prefix"),
+      write: (sessionId, state) => store.setValue(sessionId, "prefix", state),
+    },
     onDefect: (what, error) => log.error(what, error),
     onUnknownPrice: (message) => log.warn(message),
   });

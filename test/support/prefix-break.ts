@@ -11,9 +11,27 @@ export function firstBreak(before: Recorded, now: Recorded): string | null {
   const at = a.messages.findIndex((message, index) => message !== b.messages[index]);
   if (at < 0) return null;
   const [old = "", next] = [a.messages[at], b.messages[at]];
-  // A user whose answer never came may go on where he ended.
-  const grown = at === a.messages.length - 1 && next?.startsWith(old.replace(/["\]}]+$/, ""));
-  return grown && old.startsWith('{"role":"user"') ? null : `message ${at} (${difference(old, next ?? "")})`;
+  const grown = next !== undefined && at === a.messages.length - 1 && hasGrown(JSON.parse(old), JSON.parse(next));
+  return grown ? null : `message ${at} (${difference(old, next ?? "")})`;
+}
+
+interface Spoken {
+  readonly role?: string;
+  readonly content?: string | readonly { readonly text?: string }[];
+}
+
+/** A user whose answer never came may go on where he ended: in his text, or with more parts. */
+function hasGrown(before: Spoken, now: Spoken): boolean {
+  if (before.role !== "user" || now.role !== "user") return false;
+  const [was, is] = [before.content, now.content];
+  if (typeof was === "string" || typeof is === "string")
+    return typeof was === "string" && typeof is === "string" && is.startsWith(was);
+  return (was ?? []).every((part, index) => {
+    const [then, next] = [JSON.stringify(part), is?.[index]];
+    if (then === JSON.stringify(next)) return true;
+    const last = index === (was ?? []).length - 1;
+    return last && part.text !== undefined && next?.text?.startsWith(part.text) === true;
+  });
 }
 
 function partsOf({ wire, body }: Recorded) {

@@ -1,6 +1,7 @@
 // Images cost: some servers refuse them, and their bytes never enter the database.
-import type { ContentPart, HistoryMessage, Message } from "../../llm/messages.ts";
+import { type ContentPart, type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
 
+const LOST = "[screenshot]";
 const REMOVED = "[image content removed — server does not support images]";
 const REFUSAL =
   /does not support (?:image|vision|multimodal)|do(?:es)? not (?:accept|allow) image|image input|only (?:supports? )?text|text[- ]only|multimodal[^.]*not supported|images? (?:is|are) not supported|unknown variant [`'"]?image_url|no endpoints found that support image/i;
@@ -30,11 +31,15 @@ export function stripImagesFromMessages(messages: readonly Message[]): {
 export function withoutImageBytes(message: HistoryMessage): HistoryMessage {
   if (message.role === "assistant" || typeof message.content === "string") return message;
   if (!message.content.some(hasBytes)) return message;
-  const parts = message.content.map(
-    (part): ContentPart => (hasBytes(part) ? { type: "text", text: "[screenshot]" } : part),
-  );
+  const parts = message.content.map((part): ContentPart => (hasBytes(part) ? { type: "text", text: LOST } : part));
   if (parts.some((part) => part.type !== "text")) return { ...message, content: parts };
   return { ...message, content: parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") };
+}
+
+/** A picture was said here once, and only the word for it was kept. */
+export function lacksImage(message: HistoryMessage): boolean {
+  if (message.role === "assistant") return false;
+  return textOf(message.content).split("\n").includes(LOST);
 }
 
 function hasBytes(part: ContentPart): boolean {

@@ -3,7 +3,8 @@ import type { Clock } from "../../kit/clock.ts";
 import { type Cost, costOf } from "../catalogue/cost.ts";
 import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
 import type { Price } from "../catalogue/prices.ts";
-import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixReport } from "../gate.ts";
+import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixCause, PrefixReport } from "../gate.ts";
+import type { PrefixMemory } from "../prefix/state.ts";
 import { type PrefixCheck, PrefixWatch } from "../prefix/watch.ts";
 import { assertKeyBelongs } from "../providers/keys.ts";
 import { ProviderError } from "../providers/provider-error.ts";
@@ -18,12 +19,15 @@ export interface GateOptions {
   readonly priceOf: (target: Target) => Price | Promise<Price>;
   readonly wireFor: (target: Target) => Wire;
   readonly clock: Clock;
+  /** Carries the last requests of a session over to the next process; without it each process begins anew. */
+  readonly prefixMemory?: PrefixMemory;
   /** Something of ours failed (ledger, wire); the call goes on or ends as a failure. */
   readonly onDefect: (what: string, error: unknown) => void;
   /** Once per session: money caps cannot stop this model. */
   readonly onUnknownPrice?: (message: string, purpose: CallPurpose) => void;
 }
 
+const NOT_REMEMBERED = "what a session's last request began with could not be kept for the next process";
 const NOTHING_LEFT: Cost = { usd: 0, status: "actual", source: "not_sent" };
 
 function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): ModelEvent {
@@ -34,7 +38,7 @@ function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): Mo
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
   const keeper = new CapKeeper(options.ledger);
-  const prefixes = new PrefixWatch();
+  const prefixes = new PrefixWatch({ memory: options.prefixMemory });
   const told = new Set<string>();
 
   async function* stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -42,7 +46,7 @@ export function createGate(options: GateOptions): ModelGate {
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;
     let release: (() => void) | null = null;
-    const prefix: { check: PrefixCheck | null } = { check: null };
+    const prefix: { check: PrefixCheck | null; kept: Promise<void> | null } = { check: null, kept: null };
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
       booked ??= record({ request, purpose, meter, outcome, cost, prefix: prefix.check?.report ?? {} });
       return booked;
@@ -57,6 +61,7 @@ export function createGate(options: GateOptions): ModelGate {
         return;
       }
       release = stop.release;
+      await prefixes.recall(purpose.sessionId).catch((error) => onDefect(NOT_REMEMBERED, error));
       const onSend = (sent: SentBody) => {
         prefix.check = checkPrefix(request, purpose, sent);
       };
@@ -64,7 +69,7 @@ export function createGate(options: GateOptions): ModelGate {
         meter.see(event);
         // The row is under way before the last event is handed out: a reader that stops there must not lose it.
         if (event.type === "done") {
-          prefix.check?.answered();
+          prefix.kept = remember(prefix.check);
           book("ok", meter.cost(request, price, "ok"));
         }
         if (event.type === "failed") {
@@ -83,6 +88,7 @@ export function createGate(options: GateOptions): ModelGate {
     } finally {
       // Still open only when the reader left early.
       await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
+      await prefix.kept;
       release?.();
     }
   }
@@ -134,6 +140,10 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
+  async function remember(check: PrefixCheck | null): Promise<void> {
+    await check?.answered().catch((error) => onDefect(NOT_REMEMBERED, error));
+  }
+
   async function record({ request, purpose, meter, outcome, cost, prefix }: Booking): Promise<void> {
     const { target } = request;
     const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
@@ -162,7 +172,11 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  return { stream, expectNewPrefix: (sessionId, cause) => prefixes.expect(sessionId, cause) };
+  function expectNewPrefix(sessionId: string, cause: PrefixCause): void {
+    prefixes.expect(sessionId, cause).catch((error) => onDefect(NOT_REMEMBERED, error));
+  }
+
+  return { stream, expectNewPrefix };
 }
 
 interface Booking {

@@ -46,7 +46,15 @@ test("a last user message may go on where it ended, and nothing else may", () =>
   const a = { type: "text", text: "a" };
   assert.ok(grows(user("hi"), user("hi\n\nthere")));
   assert.ok(grows(user([a]), user([a, a])));
+  assert.ok(grows(user(""), user("hi")));
+  assert.ok(grows(user([a]), user([{ ...a, text: "a b" }])));
   assert.ok(!grows(user("hi"), user("ho")));
+  assert.ok(!grows(user("hi]"), user("hi}")));
+  assert.ok(!grows(user('say "yes"'), user('say "yes')));
+  assert.ok(!grows(user([a, a]), user([a])));
+  const result = { type: "tool_result", tool_use_id: "1", content: "out" };
+  assert.ok(grows(user([result]), user([result, a])));
+  assert.ok(!grows(user([result]), user([{ ...result, content: "output" }])));
   assert.ok(!grows(said("hi"), said("hi there")));
   const twice: Prefix = { ...before, messages: list(user("hi"), said("x")) };
   assert.ok(comparePrefix(twice, { ...before, messages: list(user("hi you"), said("x")) }).broke);

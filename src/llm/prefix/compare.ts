@@ -46,7 +46,7 @@ export function comparePrefix(before: Prefix, now: Prefix, blocks: PromptLayout[
 }
 
 /** `startsWith` looks at every character; equality compares memory. */
-function continues(now: string, before: string): boolean {
+export function continues(now: string, before: string): boolean {
   if (now.length > before.length && before !== "" && now[before.length] !== ",") return false;
   return now.slice(0, before.length) === before;
 }
@@ -60,15 +60,33 @@ function firstDifferent(before: string, now: string): { index: number; role: str
   return { index, role: roleOf(is ?? was), grown };
 }
 
-function piecesOf(messages: string): readonly string[] {
+/** The single messages of a text in which they stand one behind the other. */
+export function piecesOf(messages: string): readonly string[] {
   return (JSON.parse(`[${messages}]`) as readonly unknown[]).map((entry) => JSON.stringify(entry)); // a list, as the brackets say
 }
 
 /** Words of a user whose answer was thrown away are joined by those that follow: the message goes on where it ended. */
 function hasGrown(before: string, now: string): boolean {
   if (roleOf(before) !== "user" || roleOf(now) !== "user") return false;
-  return now.startsWith(before.replace(/["\]}]+$/, ""));
+  return now.startsWith(openPart(before));
 }
+
+/**
+ * A message up to where more may be said in it: behind its text, or behind its last part. What closes it is told by its shape, because
+ * quotes and brackets may as well be the last words of the user.
+ */
+export function openPart(message: string): string {
+  return message.slice(0, message.length - closingOf(message).length);
+}
+
+function closingOf(message: string): string {
+  if (message.endsWith('"}')) return '"}';
+  if (!message.endsWith("]}")) return "";
+  const inText = message.endsWith('"}]}') && LAST_PART_IS_TEXT.test(message.slice(message.lastIndexOf('{"type":"')));
+  return inText ? '"}]}' : "]}";
+}
+
+const LAST_PART_IS_TEXT = /^\{"type":"(?:input_)?text","text":"/;
 
 function blockAt(blocks: PromptLayout["blocks"], at: number): string {
   let end = 0;
@@ -85,7 +103,8 @@ const ITEM_ROLES: Readonly<Record<string, string>> = {
   reasoning: "assistant",
 };
 
-function roleOf(message: string): string {
+/** Of a message or item as JSON; whatever has no role is part of an answer. */
+export function roleOf(message: string): string {
   const [, key, word = ""] = /^\{"(role|type)":"(\w+)"/.exec(message) ?? [];
   return key === "role" ? word : (ITEM_ROLES[word] ?? "assistant");
 }

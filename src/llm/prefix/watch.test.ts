@@ -129,3 +129,79 @@ test("memory is bounded: the conversation that was silent longest is forgotten",
   assert.equal(watch.check(here, purpose("old"), body("y")).defect, null);
   assert.notEqual(watch.check(here, purpose("new"), body("y")).defect, null);
 });
+
+/** A store of sessions' states, as JSON: what a process writes is what the next one reads. */
+function memory() {
+  const kept = new Map<string, string>();
+  return {
+    kept,
+    read: async (sessionId: string) => JSON.parse(kept.get(sessionId) ?? "null"),
+    write: async (sessionId: string, state: unknown) => void kept.set(sessionId, JSON.stringify(state)),
+  };
+}
+
+async function nextProcess(store: ReturnType<typeof memory>, request = here) {
+  const watch = new PrefixWatch({ memory: store });
+  await watch.recall("s");
+  const send = async (...texts: readonly string[]) => {
+    const check = watch.check(request, main, body(...texts));
+    await check.answered();
+    return check;
+  };
+  return { watch, send };
+}
+
+test("the next process goes on where the last one ended, and sees what was rewritten in between", async () => {
+  const store = memory();
+  const first = await nextProcess(store);
+  await first.send("a");
+  await first.send("a", "b", "c");
+  const second = await nextProcess(store);
+  const good = second.watch.check(here, main, body("a", "b", "c", "d"));
+  assert.deepEqual([good.defect, good.report.brokeOwner], [null, undefined]);
+  assert.equal(good.report.commonBytes, first.watch.check(here, main, body("a", "b", "c")).report.bytes);
+  const bad = second.watch.check(here, main, body("a", "B", "c", "d"));
+  assert.match(bad.defect ?? "", /message 1 \(assistant\) differs at byte/);
+});
+
+test("causes outlive the process that gave them; what a server refused will be refused again", async () => {
+  const store = memory();
+  const first = await nextProcess(store);
+  await first.send("a", "b", "c");
+  await first.watch.expect("s", "rewind");
+  const second = await nextProcess(store);
+  assert.equal((await second.send("x")).report.cause, "rewind");
+  const third = await nextProcess(store);
+  assert.notEqual(third.watch.check(here, main, body("y")).defect, null);
+  await third.watch.expect("s", "repair");
+  await third.send("z");
+  assert.equal((await nextProcess(store)).watch.check(here, main, body("picture")).report.cause, "repair");
+});
+
+test("another model in another process is another model, and a state nobody can read is none", async () => {
+  const store = memory();
+  await (await nextProcess(store)).send("a");
+  assert.equal((await (await nextProcess(store, there)).send("q")).report.cause, "model");
+  assert.equal((await (await nextProcess(store)).send("a", "b")).report.brokeOwner, undefined);
+  for (const state of ["null", "1", "{}", '{"v":99,"baselines":7}']) {
+    store.kept.set("s", state);
+    assert.equal((await (await nextProcess(store)).send("n")).report.commonBytes, 0);
+  }
+});
+
+test("a slow disk is waited for by everybody who asks, and a broken one is told about once", async () => {
+  const store = memory();
+  await (await nextProcess(store)).send("a", "b", "c");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const slow = { ...store, read: (id: string) => promise.then(() => store.read(id)) };
+  const watch = new PrefixWatch({ memory: slow });
+  const both = [watch.expect("s", "image_lost"), watch.recall("s")];
+  resolve();
+  await Promise.all(both);
+  const { report } = watch.check(here, main, body("x"));
+  assert.deepEqual([report.brokeOwner, report.cause], ["message 0 (user)", "image_lost"]);
+  const broken = new PrefixWatch({ memory: { ...store, read: () => Promise.reject(new Error("disk")) } });
+  await assert.rejects(broken.recall("s"), /disk/);
+  await broken.recall("s");
+  assert.equal(broken.check(here, main, body("x")).defect, null);
+});

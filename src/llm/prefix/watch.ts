@@ -1,29 +1,36 @@
 // Watches over "bytes already sent are never rewritten": every request of a conversation is held against the one before it that went to
 // the same place. Lives in the gate and costs one comparison of strings, however long the conversation is.
+import { quickHash } from "../../kit/quick-hash.ts";
 import type { CallPurpose, PrefixCause, PrefixReport, Task } from "../gate.ts";
 import type { ModelRequest, SentBody, Target } from "../wire.ts";
 import { comparePrefix, EPHEMERAL, type Prefix, sizeOf } from "./compare.ts";
+import { compareSketch, type Sketch, sketchOf } from "./sketch.ts";
+import { type PrefixMemory, readState, writeState } from "./state.ts";
 
 export interface PrefixCheck {
   /** For the call's row. */
   readonly report: PrefixReport;
   /** A break that nothing explains, in words for the log; null when all is well. */
   readonly defect: string | null;
-  /** The request was answered: the next one has to begin with it. */
-  answered(): void;
+  /** The request was answered: the next one has to begin with it. Resolves when that is remembered. */
+  answered(): Promise<void>;
 }
 
-interface Baseline {
-  readonly prefix: Prefix;
-  readonly chars: number;
+export interface Baseline {
+  /** Null for a request of an earlier process. */
+  readonly prefix: Prefix | null;
+  /** Null when nobody wants to remember it. */
+  readonly sketch: Sketch | null;
   /** How many causes were known when it was sent. */
   readonly serial: number;
 }
 
-interface Talk {
+export interface Talk {
   readonly causes: PrefixCause[];
   /** By destination. */
   readonly baselines: Map<string, Baseline>;
+  /** What earlier processes left is being looked for, or was. */
+  recalled: Promise<void> | null;
 }
 
 /** `line`: each request begins with the last. `fork`: same prompt and tools, own messages. Anything else is asked once and forgotten. */
@@ -35,22 +42,53 @@ const KINDS: Partial<Record<Task, "line" | "fork">> = {
 };
 
 const MOST_DESTINATIONS = 4;
-/** Conversations that were silent longest are forgotten first; their next request is taken as a first one. */
+/** Conversations that were silent longest are forgotten first; without a memory their next request is taken as a first one. */
 const MOST_CHARS = 16 * 1024 * 1024;
+
+export interface PrefixWatchOptions {
+  readonly mostChars?: number;
+  /** Keeps the last request of each session for the next process. */
+  readonly memory?: PrefixMemory | undefined;
+}
 
 export class PrefixWatch {
   /** In the order of their last request. */
   readonly #talks = new Map<string, Talk>();
   readonly #mostChars: number;
+  readonly #memory: PrefixMemory | undefined;
   #chars = 0;
 
-  constructor({ mostChars = MOST_CHARS }: { readonly mostChars?: number } = {}) {
+  constructor({ mostChars = MOST_CHARS, memory }: PrefixWatchOptions = {}) {
     this.#mostChars = mostChars;
+    this.#memory = memory;
   }
 
   /** Requests of this session may begin differently from here on. One break at each destination is explained by it. */
-  expect(sessionId: string, cause: PrefixCause): void {
+  async expect(sessionId: string, cause: PrefixCause): Promise<void> {
     this.#talk(sessionId).causes.push(cause);
+    await this.recall(sessionId);
+    await this.#save(sessionId);
+  }
+
+  /** Looks, once, for what an earlier process sent. */
+  async recall(sessionId: string | null): Promise<void> {
+    if (!this.#memory || sessionId === null) return;
+    const talk = this.#talk(sessionId);
+    talk.recalled ??= this.#recall(sessionId, talk, this.#memory);
+    try {
+      await talk.recalled;
+    } catch (error) {
+      talk.recalled = Promise.resolve(); // said once; from here on the session is taken as new
+      throw error;
+    }
+  }
+
+  async #recall(sessionId: string, talk: Talk, memory: PrefixMemory): Promise<void> {
+    const state = readState(await memory.read(sessionId));
+    if (!state) return;
+    // Older causes come first: what baselines count from stays right.
+    talk.causes.unshift(...state.causes);
+    for (const [to, baseline] of state.baselines) if (!talk.baselines.has(to)) talk.baselines.set(to, baseline);
   }
 
   check(request: ModelRequest, { task, sessionId }: CallPurpose, sent: SentBody): PrefixCheck {
@@ -59,8 +97,10 @@ export class PrefixWatch {
     const talk = this.#talk(sessionId);
     const to = destinationOf(request.target);
     const serial = talk.causes.length;
-    const answered = () => {
-      if (kind === "line" && !request.scaffolded) this.#keep(talk, to, sent, serial);
+    const answered = async () => {
+      if (kind !== "line" || request.scaffolded) return;
+      this.#keep(talk, to, request, sent, serial);
+      await this.#save(sessionId);
     };
     const before = talk.baselines.get(to);
     if (!before) {
@@ -68,8 +108,8 @@ export class PrefixWatch {
       const report = { bytes: sizeOf(sent), commonBytes: 0, ...(cause && kind === "line" ? { cause } : {}) };
       return { report, defect: null, answered };
     }
-    const { broke, ...sizes } = comparePrefix(before.prefix, sent, request.promptLayout?.blocks);
-    const forked = kind === "fork" && broke?.owner.startsWith("message ");
+    const { broke, ...sizes } = compare(before, request, sent);
+    const forked = kind === "fork" && broke?.owner.startsWith("message");
     if (!broke || forked) return { report: sizes, defect: null, answered };
     const cause = talk.causes.slice(before.serial).at(-1) ?? (broke.owner === EPHEMERAL ? "ephemeral" : undefined);
     const report = { ...sizes, brokeOwner: broke.owner, brokeOffset: broke.offset, ...(cause ? { cause } : {}) };
@@ -77,19 +117,27 @@ export class PrefixWatch {
   }
 
   #talk(sessionId: string): Talk {
-    const talk = this.#talks.get(sessionId) ?? { causes: [], baselines: new Map() };
+    const talk = this.#talks.get(sessionId) ?? { causes: [], baselines: new Map(), recalled: null };
     this.#talks.delete(sessionId);
     this.#talks.set(sessionId, talk);
     return talk;
   }
 
-  #keep(talk: Talk, to: string, { system, tools, messages }: SentBody, serial: number): void {
+  #keep(talk: Talk, to: string, request: ModelRequest, sent: SentBody, serial: number): void {
+    const { system, tools, messages } = sent;
+    const prefix = { system, tools, messages };
+    const blocks = request.promptLayout?.blocks ?? [];
+    const sketch = this.#memory ? sketchOf(prefix, blocks, talk.baselines.get(to)) : null;
     this.#drop(talk, to);
-    const chars = system.length + tools.length + messages.length;
-    talk.baselines.set(to, { prefix: { system, tools, messages }, chars, serial });
-    this.#chars += chars;
+    talk.baselines.set(to, { prefix, sketch, serial });
+    this.#chars += charsIn(prefix);
     if (talk.baselines.size > MOST_DESTINATIONS) this.#drop(talk, oldest(talk.baselines));
     while (this.#chars > this.#mostChars && this.#talks.size > 1) this.#forget(oldest(this.#talks));
+  }
+
+  async #save(sessionId: string): Promise<void> {
+    const talk = this.#talks.get(sessionId);
+    if (this.#memory && talk && talk.baselines.size > 0) await this.#memory.write(sessionId, writeState(talk));
   }
 
   #forget(sessionId: string): void {
@@ -99,15 +147,24 @@ export class PrefixWatch {
   }
 
   #drop(talk: Talk, to: string): void {
-    this.#chars -= talk.baselines.get(to)?.chars ?? 0;
+    this.#chars -= charsIn(talk.baselines.get(to)?.prefix ?? null);
     talk.baselines.delete(to);
   }
 }
 
-const quiet = (report: PrefixReport): PrefixCheck => ({ report, defect: null, answered: () => undefined });
+function compare({ prefix, sketch }: Baseline, request: ModelRequest, sent: SentBody) {
+  if (prefix) return comparePrefix(prefix, sent, request.promptLayout?.blocks);
+  if (sketch) return compareSketch(sketch, sent);
+  return { bytes: sizeOf(sent), commonBytes: 0, broke: null };
+}
+
+const charsIn = (prefix: Prefix | null) =>
+  prefix ? prefix.system.length + prefix.tools.length + prefix.messages.length : 0;
+
+const quiet = (report: PrefixReport): PrefixCheck => ({ report, defect: null, answered: async () => undefined });
 
 function destinationOf({ provider, model, apiMode, baseUrl }: Target): string {
-  return [provider, model, apiMode, baseUrl].join("\n");
+  return String(quickHash([provider, model, apiMode, baseUrl].join("\n")));
 }
 
 function oldest(map: ReadonlyMap<string, unknown>): string {
