@@ -1,11 +1,13 @@
 // A model call with patience: attempts, pauses, and the repairs that a refusal teaches.
 
+import type { FailureReason } from "../llm/errors/classify.ts";
 import { failureLine } from "../llm/errors/explain.ts";
 import type { CallPurpose } from "../llm/gate.ts";
 import { requestLimits } from "../llm/liveness.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import { hostBelongs, hostOf } from "../llm/providers/hosts.ts";
 import type { Usage } from "../llm/usage.ts";
-import type { ModelRequest } from "../llm/wire.ts";
+import type { ModelRequest, Target } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { type Failure, judgeFailure, retryDelayMs } from "./failure.ts";
@@ -13,7 +15,6 @@ import { listenToModel, type Reply } from "./model-call.ts";
 
 export interface Asking {
   readonly conversation: Conversation;
-  readonly system: string;
   readonly purpose: CallPurpose;
   readonly signal: AbortSignal;
   readonly emit: (event: AgentEventBody) => void;
@@ -28,41 +29,82 @@ export interface AskOptions {
 /** The end of all attempts of one call. */
 export type Asked =
   | Exclude<Reply, { type: "failed" } | { type: "interrupted" }>
-  | { readonly type: "failed"; readonly failure: Failure; readonly attempts: number }
+  | {
+      readonly type: "failed";
+      readonly failure: Failure;
+      readonly attempts: number;
+      readonly request: ModelRequest;
+    }
   | { readonly type: "interrupted"; readonly seconds: number };
 
 const HEARTBEAT_MS = 30_000;
 
+/** Refusals that waiting does not mend soon: with somebody to stand in, nobody waits. */
+const GIVES_WAY = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "billing"]);
+
 export async function askModel(asking: Asking, options: AskOptions): Promise<Asked> {
   const { conversation, emit } = asking;
-  const { clock } = conversation.options.ports;
+  const { fallback, keys } = conversation;
+  const { clock, gate, renewConnections } = conversation.options.ports;
   const attempts = Math.max(1, conversation.options.limits.apiMaxRetries);
   const began = clock.now();
   const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
+  let renewed = renewConnections === undefined;
   for (let attempt = 1; ; attempt++) {
     const reply = await attemptOnce(asking, options);
     if (reply.type === "interrupted") return interrupted();
-    if (reply.type === "answer") conversation.context.noteAnswer();
+    if (reply.type === "answer") {
+      conversation.context.noteAnswer();
+      keys.noteAnswer();
+    }
     if (reply.type !== "failed") return reply;
     const failure = judgeFailure(reply.error, conversation);
-    const lesson = conversation.lessons.learn(reply.error, failure.classified, buildRequest(asking, options));
+    const { classified } = failure;
+    const request = await buildRequest(asking, options);
+    const lesson = conversation.lessons.learn(reply.error, classified, request);
     if (lesson !== null) {
       // A refusal that taught something costs no attempt; there are only so many lessons.
       attempt--;
-      conversation.options.ports.gate.expectNewPrefix(conversation.transcript.sessionId, "repair");
+      gate.expectNewPrefix(conversation.transcript.sessionId, "repair");
       emit({ type: "status", kind: "warn", message: lesson });
       continue;
     }
-    if (!failure.worthRetrying || attempt >= attempts) return { type: "failed", failure, attempts: attempt };
-    const delay = retryDelayMs(failure, attempt, clock);
+    const line = failureLine(classified, conversation.model.target.apiKey);
+    const key = await keys.afterFailure(conversation.model.target, failure);
+    if (key.type === "next") {
+      // Nor does a refused key: there are only so many of them.
+      attempt--;
+      conversation.adoptTarget(key.target);
+      emit({
+        type: "status",
+        kind: "warn",
+        message: `${line} — going on with the next key of ${key.target.provider}.`,
+      });
+      continue;
+    }
+    const failed: Asked = { type: "failed", failure, attempts: attempt, request };
+    const used = attempt >= attempts && key.type !== "same";
+    if (!failure.worthRetrying) return failed;
+    if (key.type === "none" && GIVES_WAY.has(classified.reason) && (await fallback.available())) return failed;
+    if (used && (renewed || !mayBeStale(failure, conversation.model.target))) return failed;
+    const delay = used ? Math.min(3 + attempt, 8) * 1000 : retryDelayMs(failure, attempt, clock);
     const seconds = Math.round(delay / 100) / 10;
-    emit({
-      type: "status",
-      kind: "lifecycle",
-      message: `${failureLine(failure.classified, conversation.model.target.apiKey)} — trying again in ${seconds} s (attempt ${attempt + 1} of ${attempts})`,
-    });
+    const next = used ? "with a new connection" : `attempt ${attempt + 1} of ${attempts}`;
+    emit({ type: "status", kind: "lifecycle", message: `${line} — trying again in ${seconds} s (${next})` });
     if (!(await pause(asking, delay))) return interrupted();
+    if (key.type === "same") attempt--;
+    if (!used) continue;
+    renewed = true;
+    renewConnections?.();
+    attempt = 0;
   }
+}
+
+/** The connection itself may be what is broken: a fresh one is worth one more round. Relays break for other reasons. */
+function mayBeStale({ error, classified }: Failure, { provider, baseUrl }: Target): boolean {
+  if (classified.reason !== "timeout" || classified.statusCode !== undefined) return false;
+  if (error.code === "ECONNREFUSED" || error.code === "ENOTFOUND") return false;
+  return provider !== "openrouter" && provider !== "nous" && !hostBelongs(hostOf(baseUrl), "openrouter.ai");
 }
 
 /** Waits, with a sign of life every half minute. False when the turn was interrupted meanwhile. */
@@ -83,7 +125,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   const { conversation, purpose, signal, emit } = asking;
   const { gate } = conversation.options.ports;
   if (signal.aborted) return { type: "interrupted" };
-  const request = conversation.lessons.apply(buildRequest(asking, options));
+  const request = conversation.lessons.apply(await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
   return listenToModel(gate.stream(request, purpose, signal), signal, {
     emit,
@@ -91,7 +133,8 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   });
 }
 
-function buildRequest({ conversation, system }: Asking, options: AskOptions): ModelRequest {
+async function buildRequest({ conversation }: Asking, options: AskOptions): Promise<ModelRequest> {
+  const system = await conversation.systemPrompt();
   const { model, transcript, requests } = conversation;
   const { prompt, tools } = conversation.options;
   const ephemeral = prompt.ephemeral?.();

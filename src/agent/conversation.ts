@@ -10,6 +10,8 @@ import type { AgentEventBody } from "./events.ts";
 import { lacksImage } from "./hygiene/images.ts";
 import { Lessons } from "./lessons.ts";
 import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
+import { FallbackChain } from "./recovery/fallback.ts";
+import { KeyRing } from "./recovery/keys.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";
@@ -22,7 +24,10 @@ export class Conversation {
   readonly steer = new SteerBox();
   readonly requests = new RequestBuilder();
   readonly context: ContextKeeper;
+  /** Who answers when the model cannot. */
+  readonly fallback = new FallbackChain(this);
   readonly pins: Pins;
+  readonly keys: KeyRing;
   /** Side calls: summaries, titles, judgements. */
   readonly auxiliary: AuxiliaryClient;
   /** Told about every side call that was counted. */
@@ -41,9 +46,14 @@ export class Conversation {
       sessionId: session.id,
       store: session.store,
       ...(session.history ? { history: session.history } : {}),
-      describe: () => ({ ...session.row, source: session.source, model: this.#model.target.model }),
+      describe: () => ({
+        ...session.row,
+        source: session.source,
+        model: (this.fallback.own ?? this.#model).target.model,
+      }),
     });
     this.context = new ContextKeeper(this);
+    this.keys = new KeyRing(options.ports.keys);
     this.pins = new Pins(this.transcript, session.store);
     this.auxiliary = this.#openAuxiliary();
   }
@@ -119,21 +129,41 @@ export class Conversation {
   async switchModel(model: ModelChoice): Promise<void> {
     const { sessionId } = this.transcript;
     const { store } = this.options.session;
+    const old = this.#model;
+    if (model.target === old.target && this.fallback.own) {
+      this.fallback.amendOwn(model);
+      this.#model = model;
+      return;
+    }
     const exists = store !== null && (await store.get(sessionId)) !== null;
     // Before the first message there is no row to keep a prompt in; the turn will ask for it.
     const system = exists || store === null ? await this.#askPrompt(model.target) : null;
     if (exists) await store.update(sessionId, { model: model.target.model });
+    if (model.target !== old.target) this.fallback.forget((this.fallback.own ?? old).target, model.target);
     this.#model = model;
     this.#prompt = system && { sessionId, target: model.target, system };
     this.context.modelChanged();
   }
 
+  /** Another model goes on with the conversation, whose own model stays what it is. All or nothing. */
+  async replaceModel(model: ModelChoice): Promise<void> {
+    const { sessionId } = this.transcript;
+    const system = await this.#askPrompt(model.target);
+    this.#model = model;
+    this.#prompt = { sessionId, target: model.target, system };
+    this.context.modelChanged();
+  }
+
   /** A server said how large its window really is. */
   adoptWindow(contextLength: number): void {
-    const target = { ...this.#model.target, contextLength };
+    this.adoptTarget({ ...this.#model.target, contextLength });
+    this.context.modelChanged();
+  }
+
+  /** The same model at the same place, reached a little differently: another key, another window. Its prompt stays. */
+  adoptTarget(target: Target): void {
     if (this.#prompt?.target === this.#model.target) this.#prompt = { ...this.#prompt, target };
     this.#model = { ...this.#model, target };
-    this.context.modelChanged();
   }
 
   /** Which session this is now, as doors are told. */

@@ -4,7 +4,7 @@ import { EMPTY_ANSWER_BACKOFF, ERROR_BACKOFF, jitteredBackoff, MAX_RETRY_AFTER }
 import { type ClassifiedError, classifyApiError, type FailureReason } from "../llm/errors/classify.ts";
 import { explainError, failureLine } from "../llm/errors/explain.ts";
 import { parseRetryAfter } from "../llm/errors/retry-after.ts";
-import type { ModelError } from "../llm/wire.ts";
+import type { ModelError, ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Ending, failedEnding } from "./outcome.ts";
 
@@ -13,6 +13,8 @@ export interface Failure {
   readonly classified: ClassifiedError;
   /** The same request may succeed later. A request that is too long will not. */
   readonly worthRetrying: boolean;
+  /** Another model may do better. */
+  readonly worthMoving: boolean;
 }
 
 const ASKS_FOR_PATIENCE = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "overloaded"]);
@@ -26,7 +28,13 @@ export function judgeFailure(error: ModelError, { model, meter, transcript }: Co
     approxTokens: meter.lastPromptTokens ?? 0,
     numMessages: transcript.messages.length,
   });
-  return { error, classified, worthRetrying: classified.retryable && !classified.shouldCompress };
+  const { retryable, shouldCompress, shouldFallback } = classified;
+  return {
+    error,
+    classified,
+    worthRetrying: retryable && !shouldCompress,
+    worthMoving: shouldFallback || (retryable && !shouldCompress),
+  };
 }
 
 export function retryDelayMs({ error, classified }: Failure, attempt: number, clock: Clock): number {
@@ -52,6 +60,23 @@ export function failureEnding(
     return failedEnding("all_retries_exhausted_no_response", `API call failed after ${times}: ${text}`, line);
   }
   return failedEnding(exitReason(classified), text, line);
+}
+
+/** What a server will never take is kept for whoever looks into it. */
+export async function keepRefused(
+  { options, transcript }: Conversation,
+  { error, classified, worthRetrying }: Failure,
+  request: ModelRequest,
+): Promise<void> {
+  const { keepRefused: keep, log } = options.ports;
+  const status = classified.statusCode ?? 0;
+  if (!keep || worthRetrying || status < 400 || status >= 500) return;
+  try {
+    const path = await keep({ sessionId: transcript.sessionId, request, error });
+    log.warn(`the refused request was kept in ${path}`);
+  } catch (problem) {
+    log.warn("the refused request could not be kept", problem);
+  }
 }
 
 function exitReason({ reason, shouldCompress }: ClassifiedError): string {

@@ -151,7 +151,7 @@ export class AnswerJudge {
       { history, maxChildren: this.#maxChildren },
     );
     const message = this.#message(visibleText(answer.message), answer, calls);
-    this.#startAfresh();
+    this.startAfresh();
     return { type: "calls", message, calls, notes };
   }
 
@@ -307,7 +307,8 @@ export class AnswerJudge {
     return [...interims, ...(last === "" ? [] : [last])].join("\n\n");
   }
 
-  #startAfresh(): void {
+  /** What was counted and kept of earlier answers no longer matters. */
+  startAfresh(): void {
     this.#counts = fresh();
     this.#forgetPieces();
   }

@@ -1,11 +1,20 @@
 // Which model answers: resolved from flags, settings and keys; the embedded demo when nothing is configured.
+
+import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
+import { systemClock } from "../kit/clock.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { resolveModelName } from "../llm/providers/model-names.ts";
 import { ProviderError } from "../llm/providers/provider-error.ts";
-import { cleanUrl, demoRuntime, type RuntimeProvider, resolveRuntimeProvider } from "../llm/providers/resolve.ts";
+import {
+  cleanUrl,
+  demoRuntime,
+  type ResolveInput,
+  type RuntimeProvider,
+  resolveRuntimeProvider,
+} from "../llm/providers/resolve.ts";
 import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -34,12 +43,13 @@ export async function chooseTarget(
 ): Promise<ChosenModel> {
   const config = home.config();
   const { model, provider } = splitProvider(wish);
-  let runtime = runtimeFor(home, { model, provider });
+  const pooled = await poolIn(home);
+  let runtime = runtimeFor(home, { model, provider }, pooled);
   if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
   const named = model
     ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
     : null;
-  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named);
+  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named, pooled);
   const options = {
     config,
     model: named?.model,
@@ -103,7 +113,18 @@ function isProvider(name: string): boolean {
   }
 }
 
-function runtimeFor(home: OpenHome, wish: ModelWish): RuntimeProvider {
+/** Most homes have no file of keys, and then its reader is not even loaded. */
+async function poolIn(home: OpenHome): Promise<ResolveInput["pooled"]> {
+  try {
+    await access(home.paths.at("auth.json"));
+  } catch {
+    return undefined; // no file, or none that can be read: the reader would say the same
+  }
+  const { pooledKeys } = await import("./recovery/credential-pools.ts");
+  return pooledKeys(home, systemClock);
+}
+
+function runtimeFor(home: OpenHome, wish: ModelWish, pooled: ResolveInput["pooled"]): RuntimeProvider {
   if (wish.provider === "demo") return demoRuntime();
   try {
     return resolveRuntimeProvider({
@@ -112,6 +133,7 @@ function runtimeFor(home: OpenHome, wish: ModelWish): RuntimeProvider {
       baseUrl: wish.baseUrl,
       config: home.config(),
       env: (name) => home.env(name),
+      ...(pooled ? { pooled } : {}),
     });
   } catch (error) {
     if (error instanceof ProviderError && error.code === "no_provider_configured") return demoRuntime();

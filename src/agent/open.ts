@@ -4,6 +4,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
+import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { openMemory } from "../memory/open.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
@@ -135,13 +136,20 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
-    resolvePlace: async (place) => (await import("./auxiliary/places.ts")).resolvePlace(home, place),
+    resolvePlace: async (place) => (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock),
+    keys: {
+      others: async (target) => (await keyPools(home, clock)).others(target),
+      rotate: async (target, failure) => (await keyPools(home, clock)).rotate(target, failure),
+    },
+    renewConnections: closeIdleConnections,
+    keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
     ...guard.ports,
   };
   const model: ModelChoice = {
     target: chosen.target,
     cacheTtl: config.prompt_caching.cache_ttl,
+    ...(config.model.max_tokens ? { maxTokens: config.model.max_tokens } : {}),
     liveness: {
       totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
       staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
@@ -295,6 +303,11 @@ class Opened implements OpenAgent {
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);
   }
+}
+
+async function keyPools(home: OpenHome, clock: Clock) {
+  const { CredentialPools } = await import("./recovery/credential-pools.ts");
+  return new CredentialPools(home, clock);
 }
 
 /** A positive number of seconds from a variable; anything else is not said. */

@@ -6,7 +6,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, PrefixCause, Task } from "../llm/gate.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
-import type { ModelRequest, PromptLayout, Target, ToolDefinition } from "../llm/wire.ts";
+import type { ModelError, ModelRequest, PromptLayout, Target, ToolDefinition } from "../llm/wire.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask, Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -14,6 +14,7 @@ import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type { MemoryPort, RunContext, RunOrigin, ToolContext, ToolState } from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
+import type { KeyPort } from "./recovery/keys.ts";
 
 export interface AgentOptions {
   readonly session: SessionOptions;
@@ -49,6 +50,8 @@ export interface SessionOptions {
 export interface ModelChoice {
   readonly target: Target;
   readonly reasoning?: ModelRequest["reasoning"];
+  /** Who stands in when this model cannot answer; default: `fallback_providers` of the settings. */
+  readonly fallbacks?: readonly unknown[];
   /** Output cap of one call. */
   readonly maxTokens?: number;
   /** How long a request may be silent or last, where the user said so. */
@@ -157,10 +160,22 @@ export interface AgentPorts {
   readonly compression?: CompressionPorts;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
   resolvePlace?(place: AuxPlace): Promise<Target>;
+  /** Other keys of the provider in use. */
+  readonly keys?: KeyPort;
+  /** Idle connections are closed: the next request opens a new one. */
+  renewConnections?(): void;
+  /** Keeps a request that was refused for good, for whoever looks into it; resolves to where. */
+  keepRefused?(refused: RefusedRequest): Promise<string>;
   /** A server named a smaller window than was known; later conversations shall know it. */
   learnWindow?(target: Target, tokens: number): Promise<void>;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills">;
+}
+
+export interface RefusedRequest {
+  readonly sessionId: string;
+  readonly request: ModelRequest;
+  readonly error: ModelError;
 }
 
 /** Who takes part when a conversation is shortened. What fails here is logged and ignored. */

@@ -5,7 +5,7 @@ import { orAbandon } from "./abandon.ts";
 import { type Asked, type Asking, askModel, pause } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome, UserInput } from "./events.ts";
-import { emptyAnswerDelayMs, failureEnding } from "./failure.ts";
+import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import type { Verdict } from "./judge.ts";
 import { answerAtLimit } from "./loop-notes.ts";
@@ -20,11 +20,17 @@ import {
 } from "./outcome.ts";
 import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
+import type { Cause } from "./recovery/fallback.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";
 import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
 
 const MOST_DEFECTS = 3;
+/** Ends that another model may turn into an answer. */
+const MOVES_ON: Readonly<Record<string, string>> = {
+  empty_response_exhausted: "it kept answering with nothing",
+  content_policy_blocked: "it refused the request",
+};
 const PREPARE_GRACE_MS = 250;
 
 /** Plays one turn to its end. Never rejects: a turn that cannot even begin ends as a failed one. */
@@ -36,6 +42,7 @@ export async function playTurn(
   try {
     await conversation.beginTurn();
     options.emit({ type: "turn_start", input });
+    await conversation.fallback.beginTurn(options.emit);
     const user = await storeUserMessage(conversation, input);
     return await new Turn(conversation, user, options).play(input);
   } catch (error) {
@@ -52,11 +59,12 @@ class Turn {
   readonly #conversation: Conversation;
   readonly #options: TurnOptions;
   readonly #kit: TurnKit;
-  #system = "";
   #user: UserEntry;
   #sessionId: string;
   #apiCalls = 0;
   #defects = 0;
+  /** A model refused on grounds of policy in this turn. */
+  #refused = false;
   #previousTools: readonly string[] = [];
   /** Refusals as too long since the last request that was answered. */
   #overflows = 0;
@@ -87,7 +95,7 @@ class Turn {
 
   async #prepare(input: UserInput): Promise<void> {
     this.#user = await recallFor(this.#conversation, this.#user, input, this.#kit.run);
-    this.#system = await this.#conversation.systemPrompt();
+    await this.#conversation.systemPrompt();
     for (const message of this.#conversation.options.prompt.takeWarnings?.() ?? []) {
       this.#options.emit({ type: "status", kind: "warn", message });
     }
@@ -133,7 +141,7 @@ class Turn {
   async #followSession(): Promise<void> {
     if (this.#conversation.transcript.sessionId === this.#sessionId) return;
     this.#sessionId = this.#conversation.transcript.sessionId;
-    this.#system = await this.#conversation.systemPrompt();
+    await this.#conversation.systemPrompt();
     this.#options.emit(await this.#conversation.describeSession("compressed"));
   }
 
@@ -141,7 +149,7 @@ class Turn {
     const { emit } = this.#options;
     switch (verdict.type) {
       case "end":
-        return verdict.ending;
+        return this.#endOrMove(verdict.ending);
       case "again":
         if (verdict.why) emit({ type: "status", kind: "lifecycle", message: `${verdict.why}; asking again` });
         if (verdict.pause !== undefined) await pause(this.#asking, this.#emptyPause(verdict.pause));
@@ -208,12 +216,40 @@ class Turn {
       },
     });
     if (next.type === "interrupted" || this.#options.signal.aborted) return this.#interrupted();
-    if (next.type === "fail") return this.#failed(asked);
+    if (next.type === "fail") return this.#moveOrFail(asked);
     if (next.type === "exhausted") return { ...(await this.#failed(asked)), compressionExhausted: true };
     this.#overflows++;
     this.#outputRoom = next.outputRoom;
     this.#options.budget.refund();
     return null;
+  }
+
+  // --- another model
+
+  /** The next model of the chain takes over and begins with clean counters. False when none is left. */
+  async #moveOn(cause: Cause): Promise<boolean> {
+    const { fallback, context } = this.#conversation;
+    if (!(await fallback.advance(cause, this.#options.emit))) return false;
+    this.#kit.judge.startAfresh();
+    this.#overflows = 0;
+    this.#outputRoom = undefined;
+    this.#options.budget.refund();
+    // What the last model held with ease may not fit into this one.
+    await this.#keepWithin(() => context.beforeTurn(this.#options));
+    return true;
+  }
+
+  async #moveOrFail(asked: Extract<Asked, { type: "failed" }>): Promise<Ending | null> {
+    if (asked.failure.worthMoving && (await this.#moveOn(asked.failure))) return null;
+    return this.#failed(asked);
+  }
+
+  /** An answer that is none may come from somebody else. After a refusal one other model is asked, not all of them. */
+  async #endOrMove(ending: Ending): Promise<Ending | null> {
+    const because = MOVES_ON[ending.exitReason];
+    if (because === undefined || this.#refused) return ending;
+    this.#refused = ending.exitReason === "content_policy_blocked";
+    return (await this.#moveOn({ because })) ? null : ending;
   }
 
   // --- ends
@@ -237,7 +273,8 @@ class Turn {
     );
   }
 
-  #failed({ failure, attempts }: Extract<Asked, { type: "failed" }>): Promise<Ending> | Ending {
+  async #failed({ failure, attempts, request }: Extract<Asked, { type: "failed" }>): Promise<Ending> {
+    await keepRefused(this.#conversation, failure, request);
     const ending = failureEnding(failure, attempts, this.#conversation);
     if (ending.exitReason === "budget_cap") this.#options.budget.refund();
     if (failure.worthRetrying || failure.classified.statusCode !== 400) return ending;
@@ -324,7 +361,7 @@ class Turn {
       ...(session.jobId ? { jobId: session.jobId } : {}),
     };
     const { signal, emit } = this.#options;
-    return { conversation: this.#conversation, system: this.#system, purpose, signal, emit };
+    return { conversation: this.#conversation, purpose, signal, emit };
   }
 
   async #append(entries: readonly Entry[]): Promise<readonly number[]> {

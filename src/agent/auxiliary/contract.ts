@@ -12,6 +12,10 @@ export interface AuxPlace {
   readonly model?: string | undefined;
   readonly baseUrl?: string | undefined;
   readonly apiKey?: string | undefined;
+  /** The variable that holds the key, when `apiKey` does not. */
+  readonly keyEnv?: string | undefined;
+  /** The wire, where the address does not tell. */
+  readonly apiMode?: string | undefined;
   readonly contextLength?: number | undefined;
 }
 

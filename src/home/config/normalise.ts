@@ -4,8 +4,10 @@ import type { Tree } from "./yaml-text.ts";
 
 /** The tree with every accepted spelling moved to its key; a value already there wins. The given tree is not touched. */
 export function normalise(tree: Tree): Tree {
-  const { provider, base_url, context_length, api_base, max_turns, personalities, ...rest } = tree;
+  const { provider, base_url, context_length, api_base, max_turns, personalities, fallback_model, ...rest } = tree;
   const result: Tree = { ...rest };
+  const chain = [tree.fallback_providers, fallback_model].map(asList).find((list) => list.length > 0);
+  if (chain) result.fallback_providers = chain;
 
   const model = modelSection(tree.model);
   fillGap(model, "provider", provider);
@@ -23,6 +25,11 @@ export function normalise(tree: Tree): Tree {
     if (isMapping(tree.agent) || tree.agent === undefined || tree.agent === null) result.agent = agent;
   }
   return result;
+}
+
+/** One mapping stands for a list of one. */
+function asList(value: unknown): readonly unknown[] {
+  return isMapping(value) ? [value] : Array.isArray(value) ? value : [];
 }
 
 function modelSection(raw: unknown): Tree {

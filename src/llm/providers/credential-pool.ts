@@ -20,6 +20,8 @@ export interface PoolEntry {
   readonly last_error_message?: string | null;
   readonly last_error_reset_at?: number | null;
   readonly request_count?: number;
+  /** Of a key that stands in a variable: tells whether it is still the same one. */
+  readonly fingerprint?: string;
 }
 
 export type PoolStrategy = "fill_first" | "round_robin" | "random" | "least_used";
@@ -66,6 +68,11 @@ export class CredentialPool {
 
   get current(): PoolEntry | null {
     return this.#entries.find((entry) => entry.id === this.#currentId) ?? null;
+  }
+
+  /** This entry's key is the one in use. */
+  use(id: string): void {
+    this.#currentId = id;
   }
 
   /** Usable entries by priority. */

@@ -26,6 +26,13 @@ export function createModelFetch({ connectMs = 30_000 }: ModelFetchOptions = {})
   };
 }
 
+/** Connections that no request uses are closed; the next request to their host opens a new one. */
+export function closeIdleConnections(): void {
+  for (const { globalAgent } of [process.getBuiltinModule("node:http"), process.getBuiltinModule("node:https")]) {
+    for (const sockets of Object.values(globalAgent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+  }
+}
+
 function answerTo(outgoing: ClientRequest, body: Buffer): Promise<ResponseLike> {
   return new Promise((resolve, reject) => {
     outgoing.once("error", reject);

@@ -1,0 +1,177 @@
+// The keys of `auth.json`: several per provider, with a note on each that is spent. Shared by every process of the home.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { withLock } from "../../home/lock.ts";
+import type { OpenHome } from "../../home/open.ts";
+import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { namedReset } from "../../llm/errors/named-reset.ts";
+import { CredentialPool, type PoolEntry, type PoolStrategy } from "../../llm/providers/credential-pool.ts";
+import { hostBelongs, hostOf } from "../../llm/providers/hosts.ts";
+import { hostsOf, isUsableKey } from "../../llm/providers/keys.ts";
+import type { ResolveInput } from "../../llm/providers/resolve.ts";
+import { mapping, text } from "../../llm/providers/settings.ts";
+import { providerRow } from "../../llm/providers/table.ts";
+import type { Target } from "../../llm/wire.ts";
+import type { Failure } from "../failure.ts";
+import type { KeyPort } from "./keys.ts";
+
+type Home = Pick<OpenHome, "paths" | "config" | "env" | "log">;
+type AuthFile = Readonly<Record<string, unknown>>;
+
+const STRATEGIES: readonly PoolStrategy[] = ["fill_first", "round_robin", "random", "least_used"];
+
+/** The key a provider would be asked with when nothing else names one; null where there is no pool. */
+export async function pooledKeys(home: Home, clock: Clock): Promise<NonNullable<ResolveInput["pooled"]> | undefined> {
+  const file = await readAuth(home);
+  if (!file) return undefined;
+  const chosen = new Map<string, ReturnType<NonNullable<ResolveInput["pooled"]>>>();
+  return (provider) => {
+    if (!chosen.has(provider)) {
+      const entry = poolOf(home, clock, file, provider)?.select() ?? null;
+      const key = entry && keyOf(entry, home);
+      chosen.set(provider, key ? { key, baseUrl: text(entry?.base_url) } : null);
+    }
+    return chosen.get(provider) ?? null;
+  };
+}
+
+export class CredentialPools implements KeyPort {
+  readonly #home: Home;
+  readonly #clock: Clock;
+
+  constructor(home: Home, clock: Clock) {
+    this.#home = home;
+    this.#clock = clock;
+  }
+
+  async others(target: Target): Promise<number> {
+    const file = await readAuth(this.#home);
+    const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
+    if (!pool) return 0;
+    return pool.available().filter((entry) => keyOf(entry, this.#home) !== target.apiKey).length;
+  }
+
+  async rotate(target: Target, failure: Failure): Promise<Target | null> {
+    if ((await readAuth(this.#home)) === null) return null;
+    try {
+      return await withLock(this.#home.paths.at("auth.lock"), () => this.#rotate(target, failure));
+    } catch (error) {
+      this.#home.log.warn("auth.json could not be written; the key in use stays", error);
+      return null;
+    }
+  }
+
+  async #rotate(target: Target, failure: Failure): Promise<Target | null> {
+    // Read again under the lock: another process may have used the next key up meanwhile.
+    const file = await readAuth(this.#home);
+    const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
+    if (!pool) return null;
+    const spent = pool.entries.find((entry) => keyOf(entry, this.#home) === target.apiKey);
+    if (spent) pool.use(spent.id);
+    const next = spent ? pool.markExhaustedAndRotate(explain(failure, this.#clock.now())) : pool.select();
+    const text = JSON.stringify(withEntries(file, target.provider, pool.entries), null, 2);
+    await writeFileAtomic(this.#home.paths.at("auth.json"), `${text}\n`, { mode: 0o600 });
+    return next && moved(target, next, this.#home);
+  }
+}
+
+async function readAuth(home: Home): Promise<AuthFile | null> {
+  try {
+    return mapping(JSON.parse(await readFile(home.paths.at("auth.json"), "utf8")));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    home.log.warn("auth.json cannot be read; its keys are not used", error);
+    return null;
+  }
+}
+
+/** Null for a provider without entries. With `target`: only keys that may be sent where its requests go. */
+function poolOf(home: Home, clock: Clock, file: AuthFile, provider: string, target?: Target): CredentialPool | null {
+  const row = providerRow(provider);
+  const listed = entriesIn(file, provider);
+  if (!row || row.id === "custom" || listed.length === 0) return null;
+  const entries = [...listed, ...fromEnvironment(listed, row.keyEnv, home)]
+    .map((entry) => freshened(entry, home))
+    .filter((entry) => keyOf(entry, home) !== null && (!target || moved(target, entry, home) !== null));
+  const wanted = text(home.config().credential_pool_strategies[provider]);
+  const strategy = STRATEGIES.find((one) => one === wanted) ?? "fill_first";
+  return new CredentialPool({ provider, entries, strategy, now: () => clock.now(), random: () => clock.random() });
+}
+
+function entriesIn(file: AuthFile, provider: string): readonly PoolEntry[] {
+  const list = mapping(file.credential_pool)[provider];
+  if (!Array.isArray(list)) return [];
+  return list.filter((entry): entry is PoolEntry => text(mapping(entry).id) !== undefined);
+}
+
+/** Keys of variables belong to the pool too: by name and fingerprint, their value stays where it is. */
+function fromEnvironment(listed: readonly PoolEntry[], names: readonly string[], home: Home): readonly PoolEntry[] {
+  return names
+    .filter((name) => isUsableKey(home.env(name)) && !listed.some((entry) => entry.source === `env:${name}`))
+    .map((name) => ({
+      id: digest(name).slice(0, 6),
+      label: name,
+      auth_type: "api_key",
+      priority: 0,
+      source: `env:${name}`,
+      fingerprint: digest(home.env(name) ?? ""),
+      request_count: 0,
+    }));
+}
+
+/** Another key behind the same variable starts with a clean sheet. */
+function freshened(entry: PoolEntry, home: Home): PoolEntry {
+  const name = variableOf(entry);
+  const value = name === null ? undefined : home.env(name);
+  if (!isUsableKey(value) || entry.fingerprint === digest(value)) return entry;
+  return { ...entry, fingerprint: digest(value), last_status: null, last_error_reset_at: null };
+}
+
+function keyOf(entry: PoolEntry, home: Home): string | null {
+  const name = variableOf(entry);
+  const key = name === null ? entry.access_token : home.env(name);
+  return isUsableKey(key) ? key.trim() : null;
+}
+
+function variableOf({ source }: PoolEntry): string | null {
+  return source?.startsWith("env:") ? source.slice("env:".length) : null;
+}
+
+/** The target with this entry's key; null when that key may not go there. */
+function moved(target: Target, entry: PoolEntry, home: Home): Target | null {
+  const row = providerRow(target.provider);
+  const key = keyOf(entry, home);
+  if (!row || key === null) return null;
+  const own = text(entry.base_url);
+  const hosts = [...hostsOf(row, (name) => home.env(name)), ...(own ? [hostOf(own)] : [])];
+  const baseUrl = own?.replace(/\/+$/, "") ?? target.baseUrl;
+  if (!hosts.some((host) => hostBelongs(hostOf(baseUrl), host))) return null;
+  return { ...target, apiKey: key, keyHosts: hosts, baseUrl };
+}
+
+function explain({ error, classified }: Failure, now: number) {
+  const reset = namedReset(error, now);
+  return {
+    ...(classified.statusCode === undefined ? {} : { statusCode: classified.statusCode }),
+    errorContext: {
+      reason: classified.reason,
+      message: classified.message,
+      // At least a second: a rest of no length would hand out the same key again.
+      ...(reset === null ? {} : { reset_at: Math.max(reset, now / 1000 + 1) }),
+    },
+  };
+}
+
+/** Changed entries take the place of the old ones; what is not ours stays as it is. */
+function withEntries(file: AuthFile, provider: string, changed: readonly PoolEntry[]): AuthFile {
+  const pools = mapping(file.credential_pool);
+  const listed = entriesIn(file, provider);
+  const updated = listed.map((entry) => changed.find(({ id }) => id === entry.id) ?? entry);
+  const added = changed.filter((entry) => !listed.some(({ id }) => id === entry.id));
+  return { ...file, credential_pool: { ...pools, [provider]: [...updated, ...added] } };
+}
+
+function digest(value: string): string {
+  return createHash("sha256").update(value).digest("hex").slice(0, 12);
+}

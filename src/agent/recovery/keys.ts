@@ -1,0 +1,53 @@
+// A refusal that is about the key: the same key once more, or the next one of the pool.
+import { poolAction } from "../../llm/providers/credential-pool.ts";
+import type { Target } from "../../llm/wire.ts";
+import type { Failure } from "../failure.ts";
+
+/** Several keys of one provider, kept in the home. */
+export interface KeyPort {
+  /** How many other keys could take over from the one this target carries. */
+  others(target: Target): Promise<number>;
+  /** The key in use is spent: it rests, the next one takes over. Null when none can. */
+  rotate(target: Target, failure: Failure): Promise<Target | null>;
+}
+
+export type KeyStep =
+  | { readonly type: "next"; readonly target: Target }
+  /** Once more with the same key, after a pause. */
+  | { readonly type: "same" }
+  /** The pool has no say in this. */
+  | { readonly type: "none" };
+
+/** Remembers which keys were refused since the last answer. */
+export class KeyRing {
+  readonly #port: KeyPort | undefined;
+  #refused: string | null = null;
+  /** Keys given up since the last answer. One whose rest is over already is not taken again: two of them would go round for ever. */
+  readonly #spent = new Set<string>();
+
+  constructor(port: KeyPort | undefined) {
+    this.#port = port;
+  }
+
+  noteAnswer(): void {
+    this.#refused = null;
+    this.#spent.clear();
+  }
+
+  async afterFailure(target: Target, failure: Failure): Promise<KeyStep> {
+    const { classified } = failure;
+    if (!this.#port || !classified.shouldRotateCredential) return { type: "none" };
+    const again = this.#refused === target.apiKey;
+    const action = poolAction(classified, { again, canRefresh: false });
+    if (action === "leave") return { type: "none" };
+    if (action === "retry_same") {
+      // One key alone is no pool: whoever stands in is not kept waiting for it.
+      if ((await this.#port.others(target)) === 0) return { type: "none" };
+      this.#refused = target.apiKey;
+      return { type: "same" };
+    }
+    this.#spent.add(target.apiKey);
+    const next = await this.#port.rotate(target, failure);
+    return next && !this.#spent.has(next.apiKey) ? { type: "next", target: next } : { type: "none" };
+  }
+}
