@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 // The launcher. Plain JavaScript that any Node from 18 on can read: it finds a Node that is new enough, then the program.
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import module from "node:module";
 import { dirname, join } from "node:path";
@@ -13,7 +12,7 @@ const bundledNode = join(root, "node_modules", "node", "bin", process.platform =
 if (Number(process.versions.node.split(".")[0]) >= REQUIRED_MAJOR) {
   await runProgram();
 } else if (existsSync(bundledNode)) {
-  runWith(bundledNode);
+  await runWith(bundledNode);
 } else {
   process.stderr.write(
     `hermes needs Node ${REQUIRED_MAJOR} or newer; this is Node ${process.versions.node} (${process.execPath}).\n` +
@@ -29,7 +28,8 @@ async function runProgram() {
   await import(pathToFileURL(fromSource ? join(root, "src", "main.ts") : built).href);
 }
 
-function runWith(node) {
+async function runWith(node) {
+  const { spawn } = await import("node:child_process"); // 5 ms that only this way needs
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("exit", (code, signal) => {

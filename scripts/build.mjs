@@ -1,29 +1,48 @@
 // npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
 import { rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
 setup();
 // Listing the tools runs the project's own TypeScript, which an older Node cannot read.
 if (Number(process.versions.node.split(".")[0]) < 24)
-  process.exit(await run(projectNode(), [fileURLToPath(import.meta.url)]));
+  process.exit(await run(projectNode(), [fileURLToPath(import.meta.url), ...process.argv.slice(2)]));
 const { build } = await import("esbuild");
-const dist = join(root, "dist");
+// Elsewhere than in dist/ only for the tests: a build beside the source must not change what `npm start` runs.
+const dist = process.argv[2] ? resolve(process.argv[2]) : join(root, "dist");
 rmSync(dist, { recursive: true, force: true });
 
-/** From source the tools folder is listed at run time; a bundle has no folder, so the same list is made here. */
+/** JSON knows no infinity; a tool that limits its own results says just that. */
+const literal = (value) =>
+  JSON.stringify(value, (_, inner) => (inner === Number.POSITIVE_INFINITY ? "\0" : inner)).replaceAll(
+    '"\\u0000"',
+    "Infinity",
+  );
+
+/**
+ * From source the tools folder is listed at run time; a bundle has no folder, so the same list is made here, as outlines with their JSON
+ * Schemas: the tool files and the schema library run with the first call.
+ */
 const toolIndex = {
   name: "tool-index",
   setup(bundler) {
     const folder = join(root, "src", "tools");
     bundler.onLoad({ filter: /[\\/]tools[\\/]discover\.ts$/ }, async () => {
       const { toolFiles } = await import(pathToFileURL(join(folder, "discover.ts")).href);
-      const files = await toolFiles(pathToFileURL(`${folder}/`));
-      const imports = files.map((file) => `import "./${file}";`);
+      const { registry, outlineOf } = await import(pathToFileURL(join(folder, "registry.ts")).href);
+      const outlines = [];
+      for (const file of await toolFiles(pathToFileURL(`${folder}/`))) {
+        const before = new Set(registry.names());
+        await import(pathToFileURL(join(folder, file)).href);
+        const tools = registry.names().filter((name) => !before.has(name));
+        outlines.push(
+          `registry.outline(${literal(tools.map((name) => outlineOf(registry.get(name))))}, () => require("./${file}"));`,
+        );
+      }
       const contents = `import { registry } from "./registry.ts";
-${imports.join("\n")}
+${outlines.join("\n")}
 export async function loadTools(log) {
   registry.useLog(log);
 }
@@ -65,7 +84,7 @@ const englishOnly = {
 const result = await build({
   absWorkingDir: root,
   entryPoints: ["src/main.ts"],
-  outdir: "dist",
+  outdir: dist,
   bundle: true,
   splitting: true,
   format: "esm",
@@ -85,4 +104,6 @@ const result = await build({
 
 const outputs = Object.entries(result.metafile.outputs);
 const total = outputs.reduce((sum, [, output]) => sum + output.bytes, 0);
-process.stdout.write(`built ${outputs.length} files, ${(total / 1024).toFixed(0)} KB, into dist/\n`);
+process.stdout.write(
+  `built ${outputs.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,
+);

@@ -1,5 +1,6 @@
 // A Markdown file with YAML between two lines `---` at its top. Everything in it is text: `version: 1.10` stays "1.10", `name: no` "no".
 import { parseDocument, stringify } from "yaml";
+import { unquote } from "./quotes.ts";
 
 export type FrontMatterValue = string | readonly FrontMatterValue[] | FrontMatter;
 export interface FrontMatter {
@@ -78,12 +79,6 @@ function readLines(yaml: string): FrontMatter {
     if (match?.[1] && match[1] !== "__proto__") fields[match[1]] = unquote(match[2] ?? "");
   }
   return fields;
-}
-
-/** Without one pair of outer quotes. */
-export function unquote(text: string): string {
-  const quoted = /^(["'])(.*)\1$/s.exec(text);
-  return quoted ? (quoted[2] ?? "") : text;
 }
 
 function firstLine(text: string): string {

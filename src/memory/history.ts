@@ -1,31 +1,31 @@
 // Every change of memory, one line each, so that nothing is lost and nothing is unexplained. Written under the lock of the store only.
 import { open, readFile, rename, stat, truncate } from "node:fs/promises";
-import { z } from "zod";
+import { listOf, nullable, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
 import type { MemoryTarget } from "./format.ts";
 import { TARGETS } from "./format.ts";
 
 /** Who wrote: the agent, its review, its last look before a reset, a staged write let through, the user, or something outside. */
 export type MemoryOrigin = "foreground" | "background_review" | "flush" | "approval" | "user" | "external";
 
-const recordSchema = z.looseObject({
-  id: z.string(),
+const historyRecord = record({
+  id: text,
   /** Unix seconds. */
-  ts: z.number(),
-  target: z.enum(TARGETS),
-  op: z.string(),
-  before: z.array(z.string()).readonly(),
-  after: z.array(z.string()).readonly(),
-  origin: z.string(),
-  session_id: z.string().nullable(),
-  turn: z.number().nullable(),
-  platform: z.string().nullable(),
+  ts: number,
+  target: oneOf(TARGETS),
+  op: text,
+  before: listOf(text),
+  after: listOf(text),
+  origin: text,
+  session_id: nullable(text),
+  turn: nullable(number),
+  platform: nullable(text),
   /** The file as it was, when it was not written the way we write it. */
-  before_text: z.string().optional(),
+  before_text: optional(text),
   /** Id of the record that this one takes back. */
-  undoes: z.string().optional(),
+  undoes: optional(text),
 });
 
-export type HistoryRecord = Readonly<z.infer<typeof recordSchema>>;
+export type HistoryRecord = ShapeOf<typeof historyRecord>;
 
 export interface History {
   /** Oldest first. Lines that a crash cut short are left out. */
@@ -93,12 +93,7 @@ function parseLines(text: string): HistoryRecord[] {
 }
 
 function parseLine(line: string): HistoryRecord | null {
-  if (line === "") return null;
-  try {
-    return recordSchema.safeParse(JSON.parse(line)).data ?? null;
-  } catch {
-    return null; // cut short by a crash
-  }
+  return line === "" ? null : parseAs(line, historyRecord); // null too when a crash cut it short
 }
 
 async function endsInsideLine(file: { read: ReadAt }, size: number): Promise<boolean> {

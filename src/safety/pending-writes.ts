@@ -1,25 +1,26 @@
 // Writes of the agent that wait for the user's leave: one file each, kept until they are let through or thrown away.
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import type { Clock } from "../kit/clock.ts";
+import { mapOf, number, oneOf, parseAs, record, type Shape, type ShapeOf, text } from "../kit/shape.ts";
 
 const ID = /^[0-9a-f]{8}$/;
 
-const schema = z.looseObject({
-  id: z.string().regex(ID),
-  subsystem: z.enum(["memory", "skills"]),
-  action: z.string(),
-  summary: z.string(),
-  origin: z.string(),
+const anything: Shape<unknown> = (_value): _value is unknown => true;
+const pendingWrite = record({
+  id: text,
+  subsystem: oneOf(["memory", "skills"]),
+  action: text,
+  summary: text,
+  origin: text,
   /** Unix seconds. */
-  created_at: z.number(),
+  created_at: number,
   /** The arguments of the call, to be made again. */
-  payload: z.record(z.string(), z.unknown()),
+  payload: mapOf(anything),
 });
 
-export type PendingWrite = Readonly<z.infer<typeof schema>>;
+export type PendingWrite = ShapeOf<typeof pendingWrite>;
 
 export type NewPendingWrite = Pick<PendingWrite, "subsystem" | "action" | "summary" | "origin" | "payload">;
 
@@ -45,10 +46,10 @@ export async function listPendingWrites(dir: string): Promise<readonly PendingWr
 export async function readPendingWrite(dir: string, id: string): Promise<PendingWrite | null> {
   if (!ID.test(id)) return null;
   try {
-    return schema.safeParse(JSON.parse(await readFile(fileOf(dir, id), "utf8"))).data ?? null;
+    const read = parseAs(await readFile(fileOf(dir, id), "utf8"), pendingWrite);
+    return read && ID.test(read.id) ? read : null;
   } catch (error) {
-    if (error instanceof SyntaxError || (error instanceof Error && "code" in error && error.code === "ENOENT"))
-      return null;
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
   }
 }

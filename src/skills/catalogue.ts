@@ -1,13 +1,10 @@
 // All skills of a home, as one list that every surface works from.
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parseFrontMatter, unquote } from "../kit/front-matter.ts";
-import { readEntry, type SkillEntry } from "./entry.ts";
-import { textField } from "./fields.ts";
+import type { SkillEntry } from "./entry.ts";
 import { type SkillRoot, type SkillsPlace, skillRoots } from "./roots.ts";
 import { readSnapshot, type SnapshotContent, writeSnapshot } from "./snapshot.ts";
-import { compare, type SkillTree, walkSkills } from "./tree.ts";
+import { type SkillTree, walkSkills } from "./tree.ts";
 
 export interface Skill extends SkillEntry {
   readonly root: SkillRoot;
@@ -56,7 +53,7 @@ export function categoryTexts(catalogue: Catalogue): Readonly<Record<string, str
 
 async function loadRoot(root: SkillRoot, place: SkillsPlace): Promise<{ tree: SkillTree; content: RootSkills }> {
   const tree = await walkSkills(root.dir);
-  const { entries, categories } = root.kind === "local" ? await cached(tree, root, place) : await readTree(tree, root);
+  const { entries, categories } = root.kind === "local" ? await cached(tree, root, place) : await readFiles(tree, root);
   const skills = entries.map((entry) => ({ ...entry, root, dir: join(root.dir, entry.path) }));
   return { tree, content: { root, skills, categories } };
 }
@@ -64,32 +61,14 @@ async function loadRoot(root: SkillRoot, place: SkillsPlace): Promise<{ tree: Sk
 async function cached(tree: SkillTree, root: SkillRoot, place: SkillsPlace): Promise<SnapshotContent> {
   const known = await readSnapshot(place.paths, tree.manifest);
   if (known) return known;
-  const content = await readTree(tree, root);
+  const content = await readFiles(tree, root);
   const failure = await writeSnapshot(place.paths, tree.manifest, content);
   if (failure !== null) place.log.debug("the skill index snapshot could not be written", failure);
   return content;
 }
 
-async function readTree(tree: SkillTree, root: SkillRoot): Promise<SnapshotContent> {
-  const entries = await Promise.all(
-    tree.skills.map(async (path) => readEntry(path, await readText(join(root.dir, path, "SKILL.md")))),
-  );
-  const described = await Promise.all(
-    tree.described.map(async (path) => {
-      const { fields } = parseFrontMatter((await readText(join(root.dir, path, "DESCRIPTION.md"))) ?? "");
-      return [path, unquote(textField(fields.description))] as const;
-    }),
-  );
-  return {
-    entries: entries.sort((a, b) => compare(a.path, b.path)),
-    categories: Object.fromEntries(described.filter(([, text]) => text !== "")),
-  };
-}
-
-export async function readText(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, "utf8");
-  } catch {
-    return null; // the entry says so
-  }
+/** The readers bring the YAML parser along: loaded when something has changed. */
+async function readFiles(tree: SkillTree, root: SkillRoot): Promise<SnapshotContent> {
+  const { readTree } = await import("./read-tree.ts");
+  return readTree(tree, root);
 }

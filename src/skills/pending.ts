@@ -1,39 +1,39 @@
 // Writes that wait for the user's yes: `pending/skills/<id>.json`, each replaying the call it came from.
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { describeChange } from "./manage/create.ts";
 import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/request.ts";
 import type { SkillsPlace } from "./roots.ts";
 import type { SkillResult } from "./run.ts";
 
-const text = z.string().optional();
-const payload = z.object({
-  action: z.enum(ACTIONS),
-  name: z.string(),
-  content: text,
-  old_string: text,
-  new_string: text,
-  replace_all: z.boolean().optional(),
-  category: text,
-  file_path: text,
-  file_content: text,
-  absorbed_into: text,
+const maybeText = optional(text);
+const payload = record({
+  action: oneOf(ACTIONS),
+  name: text,
+  content: maybeText,
+  old_string: maybeText,
+  new_string: maybeText,
+  replace_all: optional(boolean),
+  category: maybeText,
+  file_path: maybeText,
+  file_content: maybeText,
+  absorbed_into: maybeText,
 });
-const record = z.object({
-  id: z.string(),
-  subsystem: z.literal("skills"),
-  action: z.string(),
-  summary: z.string(),
-  origin: z.string(),
-  created_at: z.number(),
+const pendingWrite = record({
+  id: text,
+  subsystem: oneOf(["skills"]),
+  action: text,
+  summary: text,
+  origin: text,
+  created_at: number,
   payload,
 });
 
-export type PendingWrite = z.infer<typeof record>;
+export type PendingWrite = ShapeOf<typeof pendingWrite>;
 
 const folder = (place: Pick<SkillsPlace, "paths">) => place.paths.at("pending", "skills");
 
@@ -104,9 +104,8 @@ function sizeOf(content: string): string {
 
 async function readRecord(path: string): Promise<PendingWrite | null> {
   try {
-    const parsed = record.safeParse(JSON.parse(await readFile(path, "utf8")));
-    return parsed.success ? parsed.data : null;
+    return parseAs(await readFile(path, "utf8"), pendingWrite);
   } catch {
-    return null; // removed meanwhile, or broken
+    return null; // removed meanwhile
   }
 }

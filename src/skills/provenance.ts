@@ -1,20 +1,16 @@
 // Where a skill came from: shipped with the program, installed from a hub, or grown in this home.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
+import { mapOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
 import { readBundledManifest } from "./bundled-manifest.ts";
 import type { Skill } from "./catalogue.ts";
 import type { SkillsPlace } from "./roots.ts";
 
 export type Provenance = "bundled" | "hub" | "external" | "plugin" | "local";
 
-const lockFile = z.object({
-  installed: z.record(
-    z.string(),
-    z.looseObject({ install_path: z.string().optional(), trust_level: z.string().optional() }),
-  ),
-});
-type HubEntry = z.infer<typeof lockFile>["installed"][string];
+const hubEntryShape = record({ install_path: optional(text), trust_level: optional(text) });
+const lockFile = record({ installed: mapOf(hubEntryShape) });
+type HubEntry = ShapeOf<typeof hubEntryShape>;
 
 export async function provenanceOf(skill: Skill, place: Pick<SkillsPlace, "paths">): Promise<Provenance> {
   if (skill.root.kind !== "local") return skill.root.kind;
@@ -41,9 +37,8 @@ async function hubEntry(skill: Skill, place: Pick<SkillsPlace, "paths">): Promis
 
 async function readHubLock(place: Pick<SkillsPlace, "paths">): Promise<Readonly<Record<string, HubEntry>>> {
   try {
-    const text = await readFile(join(place.paths.skillsDir, ".hub", "lock.json"), "utf8");
-    const parsed = lockFile.safeParse(JSON.parse(text));
-    return parsed.success ? parsed.data.installed : {};
+    const json = await readFile(join(place.paths.skillsDir, ".hub", "lock.json"), "utf8");
+    return parseAs(json, lockFile)?.installed ?? {};
   } catch {
     return {}; // nothing was ever installed
   }

@@ -1,38 +1,41 @@
 // The disk half of the index cache: what was read from every SKILL.md, valid as long as the files are as they were.
 import { readFile, rm } from "node:fs/promises";
-import { z } from "zod";
 import type { HomePaths } from "../home/paths.ts";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { boolean, listOf, mapOf, nullable, oneOf, parseAs, record, type Shape, text } from "../kit/shape.ts";
 import type { SkillEntry } from "./entry.ts";
 import type { Manifest } from "./tree.ts";
 
 const VERSION = 3;
 
-const texts = z.array(z.string());
-const stored = z.object({
-  version: z.literal(VERSION),
-  manifest: z.record(z.string(), z.tuple([z.string(), z.number()])),
-  skills: z.array(
-    z.object({
-      skill_name: z.string(),
-      category: z.string().nullable(),
-      path: z.string(),
-      frontmatter_name: z.string(),
-      description: z.string(),
-      summary: z.string(),
+const texts = listOf(text);
+const fileState: Shape<readonly [string, number]> = (value): value is readonly [string, number] =>
+  Array.isArray(value) && value.length === 2 && typeof value[0] === "string" && typeof value[1] === "number";
+
+const stored = record({
+  version: oneOf([VERSION]),
+  manifest: mapOf(fileState),
+  skills: listOf(
+    record({
+      skill_name: text,
+      category: nullable(text),
+      path: text,
+      frontmatter_name: text,
+      description: text,
+      summary: text,
       platforms: texts,
       environments: texts,
-      conditions: z.object({
+      conditions: record({
         requires_toolsets: texts,
         requires_tools: texts,
         fallback_for_toolsets: texts,
         fallback_for_tools: texts,
       }),
-      user_only: z.boolean(),
+      user_only: boolean,
       problems: texts,
     }),
   ),
-  category_descriptions: z.record(z.string(), z.string()),
+  category_descriptions: mapOf(text),
 });
 
 export interface SnapshotContent {
@@ -44,11 +47,11 @@ export const snapshotPath = (paths: HomePaths) => paths.at(".skills_prompt_snaps
 
 /** Null when there is none for exactly this tree; a broken file counts as none. */
 export async function readSnapshot(paths: HomePaths, manifest: Manifest): Promise<SnapshotContent | null> {
-  const parsed = stored.safeParse(await readJson(snapshotPath(paths)));
-  if (!parsed.success || !sameManifest(parsed.data.manifest, manifest)) return null;
+  const read = parseAs(await readText(snapshotPath(paths)), stored);
+  if (!read || !sameManifest(read.manifest, manifest)) return null;
   return {
-    categories: parsed.data.category_descriptions,
-    entries: parsed.data.skills.map(({ skill_name, frontmatter_name, user_only, conditions, ...rest }) => ({
+    categories: read.category_descriptions,
+    entries: read.skills.map(({ skill_name, frontmatter_name, user_only, conditions, ...rest }) => ({
       ...rest,
       name: frontmatter_name,
       dirName: skill_name,
@@ -90,11 +93,11 @@ export async function removeSnapshot(paths: HomePaths): Promise<void> {
   await rm(snapshotPath(paths), { force: true });
 }
 
-async function readJson(path: string): Promise<unknown> {
+async function readText(path: string): Promise<string> {
   try {
-    return JSON.parse(await readFile(path, "utf8"));
+    return await readFile(path, "utf8");
   } catch {
-    return null; // missing or broken: the tree is read instead
+    return ""; // missing or unreadable: the tree is read instead
   }
 }
 

@@ -1,6 +1,6 @@
 // What the model is offered at the top of a conversation: names and one short line each. Rendering is the prompt's business.
 import { truncateCodePoints } from "../kit/code-points.ts";
-import { unquote } from "../kit/front-matter.ts";
+import { unquote } from "../kit/quotes.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { type Catalogue, categoryTexts, loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";
 import {

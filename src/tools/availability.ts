@@ -1,6 +1,6 @@
 // Whether a tool can be offered right now. Probes cost something (a binary looked for, a key read), so their answers are kept a while.
 import type { Clock } from "../kit/clock.ts";
-import type { AvailabilityFacts, ToolEntry } from "./registry.ts";
+import { type AvailabilityFacts, early, type ToolEntry } from "./registry.ts";
 
 const KEPT_MS = 30_000;
 const FLAKE_MS = 60_000;
@@ -28,7 +28,7 @@ export class AvailabilityCache {
   }
 
   async isAvailable(entry: ToolEntry, facts: AvailabilityFacts): Promise<boolean> {
-    const probe = entry.spec.available;
+    const probe = early(entry, "available");
     if (!probe) return true;
     const now = this.#now();
     const kept = this.#answers.get(probe)?.get(facts.platform);

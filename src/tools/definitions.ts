@@ -2,7 +2,7 @@
 import type { Logger } from "../home/log.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
 import type { AvailabilityCache } from "./availability.ts";
-import type { AvailabilityFacts, ToolEntry, ToolRegistry } from "./registry.ts";
+import { type AvailabilityFacts, early, type ToolEntry, type ToolRegistry } from "./registry.ts";
 import { sanitizeParameters } from "./schema.ts";
 
 export interface DefinitionSource {
@@ -29,7 +29,7 @@ export async function availableTools(
 }
 
 function define(entry: ToolEntry, log: Logger): ToolDefinition {
-  const merged = { description: entry.spec.description, parameters: entry.parameters, ...dynamicPart(entry, log) };
+  const merged = { description: entry.traits.description, parameters: entry.parameters, ...dynamicPart(entry, log) };
   return {
     type: "function",
     function: {
@@ -42,7 +42,7 @@ function define(entry: ToolEntry, log: Logger): ToolDefinition {
 
 function dynamicPart(entry: ToolEntry, log: Logger) {
   try {
-    return entry.spec.dynamicSchema?.() ?? {};
+    return early(entry, "dynamicSchema")?.() ?? {};
   } catch (error) {
     log.warn(`tool ${entry.name}: its dynamic schema failed, the static one is used`, error);
     return {};

@@ -129,6 +129,7 @@ test("the end of a process is told, unless the model has seen it", async (t) => 
     new RegExp(`^\\[IMPORTANT: Background process ${quiet} completed \\(exit code 0\\)\\.\nCommand: true`),
   );
   const waiting = act("wait", waited);
+  await act("poll", waited); // behind the wait: it is listening now
   await act("submit", waited, { data: "" });
   await waiting;
   const killed = await start("sleep 60", { notify_on_complete: true });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { recordingLog } from "../../test/support/tool-context.ts";
-import { ToolPermissionError, ToolRegistry } from "./registry.ts";
+import { early, outlineOf, ToolPermissionError, ToolRegistry } from "./registry.ts";
 
 const spec = (name: string, toolset: string, description = "") => ({
   name,
@@ -79,4 +79,50 @@ test("every change raises the generation", () => {
     seen,
     [...new Set(seen)].sort((a, b) => a - b),
   );
+});
+
+test("an outlined tool is offered without its file, which the first call loads", () => {
+  const tools = new ToolRegistry();
+  let loads = 0;
+  const parameters = { type: "object", properties: {} };
+  tools.outline([{ name: "a", toolset: "x", description: "offered", parameters }], () => {
+    loads++;
+    tools.register(spec("a", "x", "loaded"));
+  });
+  const entry = tools.get("a");
+  assert.ok(entry);
+  assert.deepEqual(
+    [entry.traits.description, entry.parameters, early(entry, "available")],
+    ["offered", parameters, undefined],
+  );
+  assert.equal(loads, 0);
+  assert.equal(entry.spec.description, "loaded");
+  assert.equal(entry.spec.description, "loaded");
+  assert.equal(loads, 1);
+});
+
+test("an outline of a tool with a probe loads the file to ask it", () => {
+  const tools = new ToolRegistry();
+  const probed = { ...spec("a", "x"), available: () => false };
+  tools.outline([{ name: "a", toolset: "x", description: "", parameters: {}, asks: ["available"] }], () => {
+    tools.register(probed);
+  });
+  const entry = tools.get("a");
+  assert.ok(entry);
+  assert.equal(early(entry, "available"), probed.available);
+});
+
+test("the outline of a registered tool has what a request needs of it", () => {
+  const tools = new ToolRegistry();
+  tools.register({ ...spec("a", "x", "words"), maxResultChars: Number.POSITIVE_INFINITY, hydrate: () => undefined });
+  const entry = tools.get("a");
+  assert.ok(entry);
+  assert.deepEqual(outlineOf(entry), {
+    name: "a",
+    toolset: "x",
+    description: "words",
+    maxResultChars: Number.POSITIVE_INFINITY,
+    parameters: { type: "object", properties: {} },
+    asks: ["hydrate"],
+  });
 });

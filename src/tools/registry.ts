@@ -63,13 +63,32 @@ export interface AvailabilityFacts {
   readonly platform: string;
 }
 
-/** A registered tool, its schema ready as JSON Schema. */
+/** A registered tool, its schema ready as JSON Schema. Reading `spec` loads the tool's file where only its outline was known. */
 export interface ToolEntry {
   readonly name: string;
   readonly toolset: string;
   readonly spec: ToolSpec | ForeignToolSpec;
+  /** What is data in the spec. */
+  readonly traits: Omit<ToolOutline, "parameters">;
   readonly parameters: JsonSchema;
 }
+
+/**
+ * A tool before its file is loaded: all that a request needs to offer it. The bundler writes outlines of the built-in tools down, so that
+ * a run loads the schema library and a tool's code with the first call, not before the first request.
+ */
+export interface ToolOutline
+  extends Pick<
+    ToolTraits,
+    "name" | "toolset" | "description" | "requiresEnv" | "emoji" | "maxResultChars" | "deferred" | "textOrigin"
+  > {
+  readonly parameters: JsonSchema;
+  /** Functions in the spec that are wanted before the first call: for these the file is loaded. */
+  readonly asks?: readonly EarlyQuestion[];
+}
+
+const EARLY_QUESTIONS = ["available", "dynamicSchema", "hydrate"] as const;
+type EarlyQuestion = (typeof EARLY_QUESTIONS)[number];
 
 /** Who registers. Core and bundled plugins may replace a tool of another toolset; a user's plugin only with the user's leave. */
 export interface Registrant {
@@ -116,6 +135,12 @@ export class ToolRegistry {
     this.#entries.set(spec.name, makeEntry(spec));
     this.#generation++;
     return true;
+  }
+
+  /** Offers tools whose file is loaded by the first who needs more than their outline. `load` has to register them. */
+  outline(tools: readonly ToolOutline[], load: () => void): void {
+    for (const outline of tools) this.#entries.set(outline.name, this.#outlined(outline, load));
+    this.#generation++;
   }
 
   deregister(name: string, by?: Registrant): boolean {
@@ -168,6 +193,25 @@ export class ToolRegistry {
     for (const say of this.#unsaid.splice(0)) say(log);
   }
 
+  #outlined({ parameters, ...traits }: ToolOutline, load: () => void): ToolEntry {
+    const loaded = () => {
+      if (this.#entries.get(traits.name) === entry) load();
+      const present = this.#entries.get(traits.name);
+      if (!present || present === entry) throw new Error(`the file of tool "${traits.name}" does not register it`);
+      return present.spec;
+    };
+    const entry: ToolEntry = {
+      name: traits.name,
+      toolset: traits.toolset,
+      traits,
+      parameters,
+      get spec() {
+        return loaded();
+      },
+    };
+    return entry;
+  }
+
   #mayReplace(present: ToolEntry, toolset: string, options: RegisterOptions): boolean {
     const what = `tool "${present.name}" of toolset "${present.toolset}"`;
     if (!options.override) {
@@ -193,6 +237,30 @@ export function register<Schema extends z.ZodObject>(spec: ToolSpec<Schema>): vo
   registry.register(spec);
 }
 
+/** One of the functions of a spec that are wanted before the first call, without loading the file of a tool that has none. */
+export function early<Question extends EarlyQuestion>(entry: ToolEntry, question: Question): ToolTraits[Question] {
+  return entry.traits.asks?.includes(question) ? entry.spec[question] : undefined;
+}
+
+/** What the bundler writes down of a tool. */
+export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline {
+  const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin } = traits;
+  const asks = EARLY_QUESTIONS.filter((question) => spec[question] !== undefined);
+  const data = {
+    name,
+    toolset,
+    description,
+    requiresEnv,
+    emoji,
+    maxResultChars,
+    deferred,
+    textOrigin,
+    parameters,
+    asks,
+  };
+  return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined)) as unknown as ToolOutline; // only what is undefined was left out
+}
+
 function requireOverride(by: Registrant, what: string): void {
   if (by.bundled || by.mayOverride) return;
   throw new ToolPermissionError(
@@ -206,6 +274,7 @@ function makeEntry(spec: ToolSpec | ForeignToolSpec): ToolEntry {
     name: spec.name,
     toolset: spec.toolset,
     spec,
+    traits: { ...spec, asks: EARLY_QUESTIONS },
     // Made on first use: most runs of the program never look at most schemas.
     get parameters() {
       parameters ??= isZodSchema(spec.parameters) ? jsonSchemaOf(spec.parameters) : spec.parameters;

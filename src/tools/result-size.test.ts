@@ -21,7 +21,7 @@ test("limits grow with the window between floor and cap", () => {
 });
 
 test("a tool that limits itself is never cut; a tool's own limit only lowers the general one", () => {
-  const entry = (maxResultChars?: number) => ({ spec: { maxResultChars } }) as ToolEntry; // only this field is read
+  const entry = (maxResultChars?: number) => ({ traits: { maxResultChars } }) as ToolEntry; // only this field is read
   const limits = sizeLimits(1_000_000);
   assert.equal(resultLimit(entry(Number.POSITIVE_INFINITY), limits), Number.POSITIVE_INFINITY);
   assert.equal(resultLimit(entry(5000), limits), 5000);

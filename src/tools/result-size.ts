@@ -25,7 +25,7 @@ export function sizeLimits(contextLength: number): SizeLimits {
 
 /** How long one result of this tool may be: what the tool itself says is final when it limits itself, else the smaller of both. */
 export function resultLimit(entry: ToolEntry | undefined, limits: SizeLimits): number {
-  const own = entry?.spec.maxResultChars;
+  const own = entry?.traits.maxResultChars;
   if (own === Number.POSITIVE_INFINITY) return own;
   return Math.min(own ?? limits.perResult, limits.perResult);
 }

@@ -1,5 +1,5 @@
 // From a tool's parameters to the JSON Schema a provider accepts.
-import { z } from "zod";
+import type { z } from "zod";
 import type { JsonSchema } from "../llm/wire.ts";
 
 type Node = Record<string, unknown>;
@@ -16,7 +16,7 @@ export function isZodSchema(schema: z.ZodObject | JsonSchema): schema is z.ZodOb
 
 /** The schema as data, without what zod adds and a model has no use for: every word is paid for in each request. */
 export function jsonSchemaOf(schema: z.ZodObject): JsonSchema {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
+  const { $schema: _dialect, ...rest } = schema.toJSONSchema({
     io: "input",
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {

@@ -9,7 +9,7 @@ import type { TextOrigin, ToolContext } from "./context.ts";
 import { toolDefinitions } from "./definitions.ts";
 import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
 import { noteToolCall } from "./file-activity.ts";
-import type { ToolOutput, ToolRegistry } from "./registry.ts";
+import { early, type ToolOutput, type ToolRegistry } from "./registry.ts";
 import { limitResult, limitTurn, resultLimit, sizeLimits } from "./result-size.ts";
 import { environmentResultStore } from "./result-store.ts";
 import { createToolState, type OwnedToolState } from "./state.ts";
@@ -87,10 +87,13 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       const limited = await limitTurn(results, limits.perTurn, environmentResultStore(environment, sessionId));
       return limited.map(({ text }) => text);
     },
-    textOrigin: (name) => entryOf(name)?.spec.textOrigin,
+    textOrigin: (name) => entryOf(name)?.traits.textOrigin,
     timeoutMs: (name, args) => entryOf(name)?.spec.timeoutMs?.(args, config),
     hydrate(history) {
-      for (const name of names) entryOf(name)?.spec.hydrate?.(state, history);
+      for (const name of names) {
+        const entry = entryOf(name);
+        if (entry) early(entry, "hydrate")?.(state, history);
+      }
     },
   };
 }

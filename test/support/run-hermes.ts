@@ -14,6 +14,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly timeoutMs?: number;
+  /** Another launcher than the repository's, e.g. that of a build. */
+  readonly launcher?: string;
 }
 
 export interface RunResult {
@@ -40,7 +42,7 @@ export function startHermes(
   args: readonly string[],
   options: RunOptions,
 ): ChildProcess & { readonly result: Promise<RunResult> } {
-  const child = spawn(process.execPath, [launcher, ...args], {
+  const child = spawn(process.execPath, [options.launcher ?? launcher, ...args], {
     cwd: options.cwd ?? options.home.project,
     env: environmentFor(options),
     stdio: ["pipe", "pipe", "pipe"],

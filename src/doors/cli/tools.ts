@@ -48,7 +48,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
     return [{ name, description, enabled, tools: tools.map((tool) => toolLine(tool, enabled)) }];
   });
   function toolLine(name: string, enabled: boolean) {
-    const requires = registry.get(name)?.spec.requiresEnv ?? [];
+    const requires = registry.get(name)?.traits.requiresEnv ?? [];
     const missing = requires.filter((variable) => !ctx.home.env(variable));
     return {
       name,

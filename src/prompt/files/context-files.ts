@@ -133,7 +133,7 @@ class Reader {
       if (file.type !== "empty") this.warnings.push(`${path} was not loaded: ${file.reason}.`);
       return null;
     }
-    const body = candidate.frontMatter === "strip" ? withoutFrontMatter(file.text) : file.text;
+    const body = candidate.frontMatter === "strip" ? await withoutFrontMatter(file.text) : file.text;
     const screened = screen(body, file.hash, this.#options);
     if (screened.verdict !== "clean") this.warnings.push(describeScreened(path, screened));
     this.hashes.push(sha256(file.text));

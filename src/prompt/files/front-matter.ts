@@ -1,10 +1,10 @@
-import { parseFrontMatter } from "../../kit/front-matter.ts";
-
 /**
  * The text without its front matter. What stands between two lines `---` at the top counts as such only if it is YAML of keys and
  * values: a document that merely opens with a horizontal rule keeps its beginning.
  */
-export function withoutFrontMatter(text: string): string {
+export async function withoutFrontMatter(text: string): Promise<string> {
+  if (!/^\ufeff?---/.test(text)) return text;
+  const { parseFrontMatter } = await import("../../kit/front-matter.ts"); // brings the YAML parser along
   const { present, problem, body } = parseFrontMatter(text);
   if (!present || (problem !== null && !looksLikeKeys(text))) return text;
   const rest = body.replace(/^\n+/, "");

@@ -84,7 +84,7 @@ const frontMatter: readonly (readonly [name: string, text: string, expected: str
   ["a comment first", "---\n# about\na: 1\n---\nbody", "body"],
 ];
 for (const [name, text, expected] of frontMatter) {
-  test(`front matter: ${name}`, () => assert.equal(withoutFrontMatter(text), expected));
+  test(`front matter: ${name}`, async () => assert.equal(await withoutFrontMatter(text), expected));
 }
 
 test("stripping takes every kind of white space and leaves the byte order mark for the scanner", () => {

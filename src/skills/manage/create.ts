@@ -1,7 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { truncateCodePoints } from "../../kit/code-points.ts";
-import { parseFrontMatter, unquote } from "../../kit/front-matter.ts";
+import { parseFrontMatter } from "../../kit/front-matter.ts";
+import { unquote } from "../../kit/quotes.ts";
 import { loadCatalogue } from "../catalogue.ts";
 import { textField } from "../fields.ts";
 import { failure } from "../run.ts";

@@ -2,11 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
-import { parseFrontMatter, unquote } from "../../kit/front-matter.ts";
+import { parseFrontMatter } from "../../kit/front-matter.ts";
 import { fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
-import { readText, type Skill } from "../catalogue.ts";
+import { unquote } from "../../kit/quotes.ts";
+import type { Skill } from "../catalogue.ts";
 import { textField } from "../fields.ts";
 import { skillFiles } from "../files.ts";
+import { readText } from "../read-tree.ts";
 import { failure, type SkillResult } from "../run.ts";
 import { indexDescription } from "../visible.ts";
 import { describeChange } from "./create.ts";

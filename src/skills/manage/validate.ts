@@ -1,9 +1,10 @@
 // What a skill must look like before it is written.
 import { countCodePoints } from "../../kit/code-points.ts";
-import { parseFrontMatter, unquote } from "../../kit/front-matter.ts";
-import { MAX_NAME } from "../entry.ts";
+import { parseFrontMatter } from "../../kit/front-matter.ts";
+import { unquote } from "../../kit/quotes.ts";
 import { textField } from "../fields.ts";
 import { type SafePath, safePath } from "../files.ts";
+import { MAX_NAME } from "../read-entry.ts";
 import { NEVER_ENTERED, SUPPORT_DIRS } from "../tree.ts";
 
 export const MAX_CHARS = 100_000;

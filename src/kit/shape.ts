@@ -1,0 +1,58 @@
+// What a value from a file has to look like, as type guards that can be put together. For records of our own on hot paths, where a schema
+// library would cost more than all the rest.
+export type Shape<T> = (value: unknown) => value is T;
+
+// biome-ignore lint/suspicious/noExplicitAny: a shape of anything
+type AnyShape = Shape<any>;
+export type ShapeOf<S extends AnyShape> = S extends Shape<infer T> ? T : never;
+
+export const text: Shape<string> = (value) => typeof value === "string";
+export const number: Shape<number> = (value) => typeof value === "number";
+export const boolean: Shape<boolean> = (value) => typeof value === "boolean";
+
+export function oneOf<const T extends string | number>(values: readonly T[]): Shape<T> {
+  return (value): value is T => values.some((allowed) => allowed === value);
+}
+
+export function nullable<T>(shape: Shape<T>): Shape<T | null> {
+  return (value): value is T | null => value === null || shape(value);
+}
+
+export function optional<T>(shape: Shape<T>): Shape<T | undefined> {
+  return (value): value is T | undefined => value === undefined || shape(value);
+}
+
+export function listOf<T>(shape: Shape<T>): Shape<readonly T[]> {
+  return (value): value is readonly T[] => Array.isArray(value) && value.every(shape);
+}
+
+/** Any keys, all values alike. */
+export function mapOf<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  return (value): value is Readonly<Record<string, T>> => isRecord(value) && Object.values(value).every(shape);
+}
+
+type Fields = Readonly<Record<string, AnyShape>>;
+type OptionalKeys<F extends Fields> = { [K in keyof F]: undefined extends ShapeOf<F[K]> ? K : never }[keyof F];
+export type RecordOf<F extends Fields> = {
+  readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ShapeOf<F[K]>;
+} & { readonly [K in OptionalKeys<F>]?: ShapeOf<F[K]> };
+
+/** These fields; others may be there too and are left alone. */
+export function record<F extends Fields>(fields: F): Shape<RecordOf<F>> {
+  const wanted = Object.entries(fields);
+  return (value): value is RecordOf<F> => isRecord(value) && wanted.every(([key, shape]) => shape(value[key]));
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The value when the text is JSON of this shape; null for anything else. */
+export function parseAs<T>(json: string, shape: Shape<T>): T | null {
+  try {
+    const value: unknown = JSON.parse(json);
+    return shape(value) ? value : null;
+  } catch {
+    return null; // not JSON
+  }
+}

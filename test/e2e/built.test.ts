@@ -1,0 +1,74 @@
+// The program as it is installed: bundled, split, its tools known by outline.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { ModelServer } from "../support/model-server/server.ts";
+import { type RunOptions, repository, runHermes } from "../support/run-hermes.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
+
+describe("the built program", () => {
+  let server: ModelServer;
+  let place = "";
+  const built = (): Pick<RunOptions, "env" | "launcher"> => ({
+    launcher: join(place, "bin", "hermes.mjs"),
+    env: { HERMES_FROM_SOURCE: "0" },
+  });
+  before(async () => {
+    server = await ModelServer.start();
+    place = await realpath(await mkdtemp(join(tmpdir(), "hermes-built-")));
+    for (const name of ["bin", "package.json", "skills"]) {
+      await cp(join(repository, name), join(place, name), { recursive: true });
+    }
+    await symlink(join(repository, "node_modules"), join(place, "node_modules"));
+    await promisify(execFile)(process.execPath, [join(repository, "scripts", "build.mjs"), join(place, "dist")]);
+  });
+  beforeEach(() => void server.clear());
+  after(async () => {
+    await server.close();
+    await rm(place, { recursive: true, force: true });
+  });
+
+  test("sends the same first request as the source", async () => {
+    const bodies: unknown[] = [];
+    for (const how of [{}, built()]) {
+      await using home = await tempHome({ "config.yaml": modelConfig(server) });
+      server.script({ text: "hi" });
+      const { code, stderr } = await runHermes(["-z", "hello"], { home, ...how });
+      assert.equal(code, 0, stderr);
+      bodies.push(JSON.parse(server.last.raw.replaceAll(home.osHome, "/home/user")));
+    }
+    assert.deepEqual(bodies[1], bodies[0]);
+  });
+
+  test("loads a tool with its first call", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await writeFile(join(home.project, "note.txt"), "the secret word is heron\n");
+    server.script(
+      { toolCalls: [{ name: "read_file", arguments: { path: "note.txt" } }] },
+      { toolCalls: [{ name: "terminal", arguments: { command: "cat note.txt | tr a-z A-Z" } }] },
+      { toolCalls: [{ name: "todo", arguments: { todos: "no list" } }] },
+      ({ raw }) => ({ text: /heron/.test(raw) && /HERON/.test(raw) && /Invalid arguments/.test(raw) ? "all" : raw }),
+    );
+    const { stdout, stderr } = await runHermes(["-z", "what is the word?"], { home, ...built() });
+    assert.equal(stdout, "all\n", stderr);
+  });
+
+  test("opens its other doors", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    for (const args of [
+      ["--version"],
+      ["config", "path"],
+      ["sessions", "list"],
+      ["tools", "list"],
+      ["skills", "list"],
+      ["doctor"],
+    ]) {
+      const { code, stderr, stdout } = await runHermes(args, { home, ...built() });
+      assert.equal(code, 0, `${args.join(" ")}: ${stderr}${stdout}`);
+    }
+  });
+});
