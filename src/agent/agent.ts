@@ -139,7 +139,9 @@ export class Agent {
   async undo(turns = 1): Promise<readonly string[]> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
     const said = await this.#conversation.undo(turns);
-    if (said.length > 0) this.#lastOutcome = null;
+    if (said.length === 0) return said;
+    this.#lastOutcome = null;
+    this.#conversation.options.ports.follower?.rewound?.(this.sessionId);
     return said;
   }
 
@@ -249,6 +251,7 @@ export class Agent {
       running.over = true;
       this.#running = null;
       emit({ type: "done", outcome });
+      ports.follower?.turnEnded?.({ input, outcome });
       channel.close();
       for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
       resolve();

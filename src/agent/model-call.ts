@@ -3,6 +3,7 @@ import type { AssistantMessage, FinishReason } from "../llm/messages.ts";
 import { ThinkScrubber } from "../llm/think-tags.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { ModelError, ModelEvent } from "../llm/wire.ts";
+import { RecallScrubber, scrubRecall } from "../prompt/overlay/recall-scrub.ts";
 import { orAbandon } from "./abandon.ts";
 import type { AgentEventBody } from "./events.ts";
 
@@ -50,6 +51,8 @@ export async function listenToModel(
 
 async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Promise<Reply> {
   const scrubber = new ThinkScrubber();
+  const recall = new RecallScrubber();
+  const flush = () => recall.feed(scrubber.flush()) + recall.flush();
   let streamed = "";
   let thinkingShown = false;
   let toolsBegun = false;
@@ -63,14 +66,14 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
     for await (const event of stream) {
       switch (event.type) {
         case "text":
-          show(scrubber.feed(event.delta));
+          show(recall.feed(scrubber.feed(event.delta)));
           break;
         case "thinking":
           thinkingShown = true;
           listener.emit({ type: "thinking", delta: event.delta });
           break;
         case "tool_pending":
-          show(scrubber.flush());
+          show(flush());
           toolsBegun = true;
           listener.emit({ type: "tool_pending", name: event.name });
           break;
@@ -80,13 +83,14 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
           listener.usage(event.usage);
           break;
         case "done": {
-          show(scrubber.flush());
-          const { message, finishReason } = event;
+          show(flush());
+          const { finishReason } = event;
+          const message = withoutRecall(event.message);
           if (!thinkingShown && message.reasoning) listener.emit({ type: "thinking", delta: message.reasoning });
           return { type: "answer", message, finishReason, streamed };
         }
         case "failed":
-          show(scrubber.flush());
+          show(flush());
           return brokenOff(event.error);
       }
     }
@@ -94,6 +98,14 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
     return { type: "failed", error: asModelError(error) };
   }
   return { type: "failed", error: { message: "the stream ended without an answer", code: "stream_ended" } };
+}
+
+/** A block that the model repeated must not come back as if it had been said. */
+function withoutRecall(message: AssistantMessage): AssistantMessage {
+  const { content } = message;
+  if (typeof content !== "string") return message;
+  const visible = scrubRecall(content);
+  return visible === content ? message : { ...message, content: visible };
 }
 
 function brokenOff(error: ModelError): Reply {

@@ -49,6 +49,7 @@ export async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
         },
       },
     ),
+    ...(place.externalMemory ? { externalMemory: place.externalMemory } : {}),
     ...(skills
       ? {
           async skills() {

@@ -24,6 +24,9 @@ export interface PromptPlace {
   readonly toolSelection?: string;
   readonly memory: Pick<Memory, "snapshot" | "reload"> | null;
   readonly skills: AgentSkills | null;
+  /** The external memory's own text. */
+  readonly externalMemory?: () => Promise<string | null>;
+  readonly recall?: NonNullable<PromptSource["recall"]>;
   /** Unix seconds. */
   readonly startedAt: number;
   readonly systemMessage?: string | null;
@@ -46,6 +49,7 @@ export function promptSource(
   return {
     system: (question) => prompts.system(question),
     takeWarnings: () => prompts.takeWarnings(),
+    ...(place.recall ? { recall: place.recall } : {}),
     ephemeral: () => wish.home.config().agent.system_prompt.trim() || undefined,
   };
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
-import { openMemory } from "../memory/open.ts";
+import { type Memory, openMemory } from "../memory/open.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
@@ -18,6 +18,7 @@ import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
 import { promptSource } from "./open-prompt.ts";
+import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, ModelChoice } from "./options.ts";
@@ -61,6 +62,8 @@ export interface OpenAgent {
   readonly target: Target;
   /** Null where skills are switched off. */
   readonly skills: AgentSkills | null;
+  /** Null where there is none in this conversation. */
+  readonly memory: Memory | null;
   /** Tools of this conversation, sorted. */
   readonly toolNames: readonly string[];
   /** What was said before, when an earlier conversation is taken up again. */
@@ -84,8 +87,11 @@ export interface OpenAgent {
   >;
   title(): Promise<string | null>;
   setTitle(title: string): Promise<void>;
-  /** Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. */
-  close(reason: EndReason): Promise<void>;
+  /**
+   * Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. `next`: the id of the
+   * conversation that takes its place.
+   */
+  close(reason: EndReason, next?: string): Promise<void>;
 }
 
 export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
@@ -111,11 +117,14 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   });
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
-  const live = await openTools(wish, {
+  const warnings: string[] = [];
+  const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
+  const own = await openTools(wish, {
     environment,
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
   });
+  const live = provider?.withTools(own) ?? own;
   const hashes = toolHashes(live, config, withoutMemory);
   const tools = found ? await freezeTools(live, hashes, found.id, store) : live;
   const toolNames = [...tools.names].sort();
@@ -143,6 +152,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     },
     renewConnections: closeIdleConnections,
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
+    ...(provider ? { follower: provider.follower, compression: provider.compression } : {}),
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
     ...guard.ports,
   };
@@ -176,6 +186,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
         ...toolHashes(tools, config, withoutMemory),
         memory,
         skills,
+        ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
         startedAt: found?.startedAt ?? clock.now() / 1000,
       },
       { store, definitions: tools.definitions },
@@ -186,9 +197,21 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   });
   session.agent = agent;
   if (found) await store.reopen(found.id);
-  const notes = tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`);
+  const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);
-  return new Opened(agent, { wish, store, chosen, skills, toolNames, notes, found, guard, processes });
+  return new Opened(agent, {
+    wish,
+    store,
+    chosen,
+    skills,
+    memory,
+    provider,
+    toolNames,
+    notes,
+    found,
+    guard,
+    processes,
+  });
 }
 
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */
@@ -209,6 +232,8 @@ interface Parts {
   readonly store: SessionStore;
   readonly chosen: ChosenModel;
   readonly skills: AgentSkills | null;
+  readonly memory: Memory | null;
+  readonly provider: OpenedProvider | null;
   readonly toolNames: readonly string[];
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
@@ -220,6 +245,7 @@ class Opened implements OpenAgent {
   readonly agent: Agent;
   readonly store: SessionStore;
   readonly skills: AgentSkills | null;
+  readonly memory: Memory | null;
   readonly toolNames: readonly string[];
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
@@ -235,6 +261,7 @@ class Opened implements OpenAgent {
     this.#chosen = chosen;
     this.store = parts.store;
     this.skills = parts.skills;
+    this.memory = parts.memory;
     this.toolNames = parts.toolNames;
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
@@ -290,14 +317,16 @@ class Opened implements OpenAgent {
     await this.store.setTitle(sessionId, title);
   }
 
-  close(reason: EndReason): Promise<void> {
-    this.#closed ??= this.#close(reason);
+  close(reason: EndReason, next?: string): Promise<void> {
+    this.#closed ??= this.#close(reason, next);
     return this.#closed;
   }
 
-  async #close(reason: EndReason): Promise<void> {
+  async #close(reason: EndReason, next: string | undefined): Promise<void> {
     const { sessionId } = this.agent;
     await this.agent.close();
+    const messages = this.agent.lastOutcome?.messages ?? this.history;
+    await this.#parts.provider?.close({ reason, messages, next });
     await this.skills?.flush();
     const session = await this.store.get(sessionId);
     if (session?.messageCount === 0) await this.store.delete(sessionId);
@@ -308,6 +337,17 @@ class Opened implements OpenAgent {
 async function keyPools(home: OpenHome, clock: Clock) {
   const { CredentialPools } = await import("./recovery/credential-pools.ts");
   return new CredentialPools(home, clock);
+}
+
+/** Loaded for those who chose one. */
+async function openExternalMemory(
+  wish: AgentWish,
+  about: { readonly sessionId: string; readonly memory: Memory | null; readonly title?: string | null | undefined },
+  warnings: string[],
+): Promise<OpenedProvider | null> {
+  if (wish.ignoreRules || wish.home.config().memory.provider.trim() === "") return null;
+  const { openProvider } = await import("./open-provider.ts");
+  return openProvider({ ...about, wish }, (text) => warnings.push(text));
 }
 
 /** A positive number of seconds from a variable; anything else is not said. */

@@ -14,6 +14,7 @@ import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type { MemoryPort, RunContext, RunOrigin, ToolContext, ToolState } from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
+import type { TurnOutcome, UserInput } from "./events.ts";
 import type { KeyPort } from "./recovery/keys.ts";
 
 export interface AgentOptions {
@@ -71,7 +72,7 @@ export interface PromptSource {
   /** Right behind the system message of every request, never stored. */
   readonly prefill?: readonly HistoryMessage[];
   /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
-  recall?(text: string, run: RunContext): Promise<readonly string[]>;
+  recall?(text: string, run: RunContext, input?: UserInput): Promise<readonly string[]>;
 }
 
 export interface PromptQuestion {
@@ -158,6 +159,7 @@ export interface AgentPorts {
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
   readonly compression?: CompressionPorts;
+  readonly follower?: ConversationFollower;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
   resolvePlace?(place: AuxPlace): Promise<Target>;
   /** Other keys of the provider in use. */
@@ -176,6 +178,14 @@ export interface RefusedRequest {
   readonly sessionId: string;
   readonly request: ModelRequest;
   readonly error: ModelError;
+}
+
+/** Who follows a conversation from outside, such as an external memory. Told after the fact; nothing waits for it, nothing may throw. */
+export interface ConversationFollower {
+  turnEnded?(turn: { readonly input: UserInput; readonly outcome: TurnOutcome }): void;
+  /** The last turns were taken back. */
+  rewound?(sessionId: string): void;
+  delegated?(task: string, result: string, childSessionId: string): void;
 }
 
 /** Who takes part when a conversation is shortened. What fails here is logged and ignored. */

@@ -25,7 +25,7 @@ export async function recallFor(
   // A list has no place for a block behind the text.
   if (!options.prompt.recall || typeof content !== "string") return entry;
   try {
-    const blocks = await options.prompt.recall(input.text, run);
+    const blocks = await options.prompt.recall(input.persistText ?? input.text, run, input);
     if (blocks.length === 0) return entry;
     return await transcript.amendUser(entry, [api_content ?? content, ...blocks].join("\n\n"));
   } catch (error) {

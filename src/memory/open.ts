@@ -9,7 +9,13 @@ import { backUpMemoryFile, type Reading } from "./file.ts";
 import { FILE_NAMES, type MemoryTarget } from "./format.ts";
 import type { HistoryRecord } from "./history.ts";
 import { fail, type MemoryResult } from "./results.ts";
-import { type MemoryAuthor, type MemorySettings, type MemorySnapshot, MemoryStore } from "./store.ts";
+import {
+  type CommittedWrite,
+  type MemoryAuthor,
+  type MemorySettings,
+  type MemorySnapshot,
+  MemoryStore,
+} from "./store.ts";
 import { undoRecord } from "./undo.ts";
 
 export interface MemoryOptions {
@@ -32,6 +38,9 @@ export interface Memory {
   readonly port: { apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<MemoryResult> };
   /** The start of a user turn. The port notices a new turn by itself; this is for callers without one. */
   resetFailures(): void;
+
+  /** Told about every write that changed something and is on disk: an external memory follows the built-in one by it. */
+  onCommitted(listener: (write: CommittedWrite) => void): void;
 
   /** A write that needs nobody's leave. */
   write(args: Readonly<Record<string, unknown>>, author: MemoryAuthor): Promise<MemoryResult>;
@@ -79,6 +88,9 @@ export async function openMemory(options: MemoryOptions): Promise<Memory> {
       },
     },
     resetFailures: () => store.resetFailures(),
+    onCommitted(listener) {
+      store.onCommitted = listener;
+    },
     write: (args, author) => store.write(args, author),
     read: (target) => store.read(target),
     fileOf: (target) => store.fileOf(target),

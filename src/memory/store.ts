@@ -8,7 +8,7 @@ import { applyOperations, sameEntries } from "./apply.ts";
 import { backUpMemoryFile, prepareMemoryFolder, type Reading, readMemoryFile, writeMemoryFile } from "./file.ts";
 import { FILE_NAMES, type MemoryTarget, renderEntries, TARGETS } from "./format.ts";
 import { type HistoryRecord, type MemoryOrigin, openHistory } from "./history.ts";
-import { type MemoryRequest, parseRequest } from "./request.ts";
+import { type MemoryRequest, type Operation, parseRequest } from "./request.ts";
 import { type FailureCode, fail, type MemoryFailure, type MemoryResult, succeed, withState } from "./results.ts";
 import { renderBlock } from "./snapshot.ts";
 
@@ -43,6 +43,13 @@ export interface MemorySnapshot {
   readonly userText: string | null;
 }
 
+/** Operations that changed a store and are on disk. */
+export interface CommittedWrite {
+  readonly target: MemoryTarget;
+  readonly operations: readonly Operation[];
+  readonly author: MemoryAuthor;
+}
+
 /** What a change makes of a store: the new entries, and the exact text when it is not the usual rendering of them. */
 export interface Change {
   readonly entries: readonly string[];
@@ -67,6 +74,8 @@ export class MemoryStore {
   #snapshot: MemorySnapshot = { memoryText: null, userText: null };
   #live: Record<MemoryTarget, readonly string[]> = { memory: [], user: [] };
   #failures = 0;
+  /** Told about every write that was asked for and changed something. Must not throw. */
+  onCommitted: ((write: CommittedWrite) => void) | null = null;
 
   constructor(options: MemoryStoreOptions) {
     this.#options = options;
@@ -155,13 +164,16 @@ export class MemoryStore {
   async carryOut(request: MemoryRequest, author: MemoryAuthor): Promise<MemoryResult> {
     const { target } = request;
     const op = request.batch ? "batch" : (request.operations[0]?.action ?? "batch");
+    let changed = false;
     const result = await this.change({ target, op, author }, async (entries) => {
       const limit = this.limitOf(target);
       const applied = applyOperations(entries, request, limit);
+      changed = applied.type === "changed" && !sameEntries(applied.entries, entries);
       if (applied.type === "changed") return applied;
       if (applied.type === "failed") return withState(applied.failure, entries, limit);
       return this.#drifted(target);
     });
+    if (result.success && changed) this.onCommitted?.({ target, operations: request.operations, author });
     return this.#count(result);
   }
 

@@ -55,6 +55,8 @@ export async function show(memory: Memory, ctx: CliContext, { target, json }: Me
 
 export async function status(memory: Memory, ctx: CliContext, { json }: { readonly json?: true }): Promise<void> {
   const { provider, write_approval } = ctx.home.config().memory;
+  const { printProvider, reportProvider } = await import("./memory-provider.ts");
+  const external = await reportProvider(ctx);
   const stores = [];
   for (const target of TARGETS) {
     const reading = await memory.read(target);
@@ -71,7 +73,7 @@ export async function status(memory: Memory, ctx: CliContext, { json }: { readon
   }
   const pending = (await memory.pending()).length;
   if (json) {
-    printJson(ctx, { stores, provider, write_approval, pending });
+    printJson(ctx, { stores, provider, external, write_approval, pending });
     return;
   }
   for (const { file, enabled, chars, limit, entries, problem } of stores) {
@@ -81,7 +83,7 @@ export async function status(memory: Memory, ctx: CliContext, { json }: { readon
         : `${longUsage(chars, limit)}, ${entries === 1 ? "1 entry" : `${entries} entries`}`;
     ctx.io.out(`${enabled ? "✓" : "✗"} ${ctx.home.display(file)}  ${fill}${enabled ? "" : "  (switched off)"}\n`);
   }
-  ctx.io.out(`External provider: ${provider === "" ? "none" : provider}\n`);
+  printProvider(ctx, external);
   ctx.io.out(`Approval of writes: ${write_approval ? "on" : "off"}${pending > 0 ? `, ${pending} waiting` : ""}\n`);
 }
 

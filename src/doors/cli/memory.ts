@@ -50,7 +50,7 @@ export function define(command: Command, ctx: CliContext): void {
       act(async (memory, which: string, words: string[], flags: MemoryFlags) => {
         const entry = await (await views()).chooseEntry(memory, flags.target, which);
         const content = words.length > 0 ? words.join(" ") : await editInEditor(ctx, entry);
-        report(
+        await report(
           ctx,
           await memory.write({ action: "replace", target: flags.target, old_text: entry, content }, USER),
           flags,
@@ -63,7 +63,7 @@ export function define(command: Command, ctx: CliContext): void {
     .action(
       act(async (memory, which: string, flags: MemoryFlags) => {
         const entry = await (await views()).chooseEntry(memory, flags.target, which);
-        report(ctx, await memory.write({ action: "remove", target: flags.target, old_text: entry }, USER), flags);
+        await report(ctx, await memory.write({ action: "remove", target: flags.target, old_text: entry }, USER), flags);
       }),
     );
   sub("history", "the last changes, newest first")
@@ -80,6 +80,13 @@ export function define(command: Command, ctx: CliContext): void {
     .addOption(new Option("--target <T>", "what to empty").choices(["all", "memory", "user"]).default("all"))
     .option("-y, --yes", "do not ask")
     .action(act((memory, flags: ResetFlags) => reset(memory, ctx, flags)));
+  sub("setup", "choose and configure an external memory provider")
+    .argument("[provider]", "its name, e.g. local")
+    .action(
+      act(async (_memory, name: string | undefined, flags: MemoryFlags) =>
+        (await import("./memory-provider.ts")).setUpProvider(ctx, name, flags),
+      ),
+    );
   sub("off", "use no external memory provider").action(act((_memory, flags: MemoryFlags) => providerOff(ctx, flags)));
 }
 
@@ -92,13 +99,28 @@ async function open({ home, clock }: CliContext): Promise<Memory> {
 }
 
 async function add(memory: Memory, ctx: CliContext, content: string, flags: MemoryFlags): Promise<void> {
-  report(ctx, await memory.write({ action: "add", target: flags.target, content }, USER), flags);
+  await report(ctx, await memory.write({ action: "add", target: flags.target, content }, USER), flags);
 }
 
-function report({ io }: CliContext, result: MemoryResult, { json }: { readonly json?: true }): void {
+async function report(
+  { io }: CliContext,
+  result: MemoryResult,
+  { json, target = "memory" }: { readonly json?: true; readonly target?: MemoryTarget },
+): Promise<void> {
   if (json) io.out(`${JSON.stringify(result, null, 2)}\n`);
-  if (!result.success) throw new ExitError(1, json ? "" : result.error);
+  if (!result.success) {
+    const { tellUser } = await import("../../memory/user-words.ts");
+    const show = target === "memory" ? "hermes memory show" : `hermes memory show --target ${target}`;
+    throw new ExitError(1, json ? "" : tellUser(result, { target, show }));
+  }
   if (!json) io.out(`${result.message}${"usage" in result ? ` ${result.target}: ${result.usage}` : ""}\n`);
+}
+
+/** An undo speaks of the change, not of an entry: its own words fit. */
+async function reportUndo(ctx: CliContext, result: MemoryResult, flags: MemoryFlags): Promise<void> {
+  if (result.success || flags.json || !["no_match", "over_limit"].includes(result.code))
+    return report(ctx, result, flags);
+  throw new ExitError(1, result.error);
 }
 
 async function editInEditor({ home }: CliContext, entry: string): Promise<string> {
@@ -132,7 +154,7 @@ async function undo(memory: Memory, ctx: CliContext, n: number | undefined, flag
         : `There is no change number ${n}; \`hermes memory history\` shows them.`,
     );
   }
-  report(ctx, await memory.undo(record, USER), flags);
+  await reportUndo(ctx, await memory.undo(record, USER), { ...flags, target: record.target });
 }
 
 interface ResetFlags {

@@ -170,7 +170,7 @@ class Screen {
   async #open(resume: ResumeWish | undefined): Promise<OpenAgent> {
     const { openAgent } = await import("../../agent/open.ts");
     const conversation = await openAgent({ ...this.#request, resume });
-    await this.#conversation?.close(resume ? "resumed_other" : "new_session");
+    await this.#conversation?.close(resume ? "resumed_other" : "new_session", conversation.agent.sessionId);
     this.#conversation = conversation;
     this.#status.forget();
     await this.#header.show(conversation);

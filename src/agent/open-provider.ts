@@ -1,0 +1,140 @@
+// The external memory of a conversation, if the user chose one: recall in front of a turn, everything else behind it.
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { Memory } from "../memory/open.ts";
+import { type AttachedProvider, attachProvider } from "../memory/providers/attached.ts";
+import type { ProviderPlace } from "../memory/providers/contract.ts";
+import { findMemoryProvider } from "../memory/providers/find.ts";
+import { recallBlock } from "../prompt/overlay/recall.ts";
+import type { EndReason } from "../sessions/store.ts";
+import { toolError } from "../tools/dispatch.ts";
+import { registry } from "../tools/registry.ts";
+import { sanitizeParameters } from "../tools/schema.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
+import type { AgentWish } from "./open.ts";
+import type { CompressionPorts, ConversationFollower, PromptSource } from "./options.ts";
+
+/** Runs that remember nothing outside: a parent or a schedule speaks there, not the user. */
+const WITHOUT = new Set(["cron", "subagent"]);
+
+export interface OpenedProvider {
+  readonly attached: AttachedProvider;
+  readonly recall: NonNullable<PromptSource["recall"]>;
+  readonly follower: ConversationFollower;
+  readonly compression: Pick<CompressionPorts, "preCompress" | "compressed">;
+  withTools(tools: Toolbox): Toolbox;
+  /** The last words of a conversation; waits a while for what is still to be written. */
+  close(end: {
+    readonly reason: EndReason;
+    readonly messages: readonly HistoryMessage[];
+    readonly next?: string | undefined;
+  }): Promise<void>;
+}
+
+export interface ProviderQuestion {
+  readonly wish: AgentWish;
+  readonly sessionId: string;
+  readonly title?: string | null | undefined;
+  readonly memory: Memory | null;
+}
+
+/** Never rejects. Null = the built-in memory alone; `warn` hears why, when the user had chosen one. */
+export async function openProvider(
+  question: ProviderQuestion,
+  warn: (text: string) => void,
+): Promise<OpenedProvider | null> {
+  const { wish, sessionId, memory } = question;
+  const { home, clock } = wish;
+  const name = home.config().memory.provider.trim();
+  if (name === "" || WITHOUT.has(wish.source)) return null;
+  const trouble = (reason: string) =>
+    warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory goes on.`);
+  const log = home.log.child("memory");
+  const place: ProviderPlace = {
+    ...{ paths: home.paths, clock, log },
+    config: () => home.config(),
+    env: (key) => home.env(key),
+  };
+  try {
+    const provider = await findMemoryProvider(name, place);
+    if (!provider) {
+      trouble("there is none of that name; `hermes memory setup` lists them");
+      return null;
+    }
+    const about = {
+      hermesHome: home.paths.dir,
+      platform: wish.platform,
+      agentContext: "primary" as const,
+      agentIdentity: home.paths.profile,
+      sessionTitle: question.title ?? undefined,
+    };
+    const isCoreTool = (tool: string) => registry.has(tool);
+    const options = { provider, sessionId, about, paths: home.paths, clock, log, isCoreTool };
+    const attached = await attachProvider(options, trouble);
+    if (!attached) return null;
+    memory?.onCommitted((write) => attached.memoryWritten(write));
+    return { attached, ...portsOf(attached) };
+  } catch (error) {
+    log.warn(`memory provider ${name} could not be loaded`, error);
+    trouble(`it could not be loaded: ${error instanceof Error ? error.message : error}`);
+    return null;
+  }
+}
+
+function portsOf(attached: AttachedProvider): Omit<OpenedProvider, "attached"> {
+  return {
+    withTools: (tools) => withProviderTools(tools, attached),
+    async close({ reason, messages, next }) {
+      attached.ended(messages, { isRealEnd: !NO_END.has(reason), next });
+      await attached.close();
+    },
+    async recall(text, run, input) {
+      if (input?.from === "synthetic") return [];
+      const { sessionId, turn, signal } = run;
+      const block = recallBlock(await attached.recall(text, { sessionId, turn, signal }));
+      return block === null ? [] : [block];
+    },
+    follower: {
+      turnEnded({ input, outcome }) {
+        const { finalText, messages, sessionId } = outcome;
+        if (!finalText || outcome.interrupted || outcome.failed || input.from === "synthetic") return;
+        attached.turnEnded({ sessionId, user: input.persistText ?? input.text, assistant: finalText, messages });
+      },
+      rewound: (sessionId) => attached.switched(sessionId, { rewound: true }),
+      delegated: (task, result, childSessionId) => attached.delegated(task, result, childSessionId),
+    },
+    compression: {
+      preCompress: (messages) => attached.preCompress(messages),
+      async compressed({ oldSessionId, newSessionId }) {
+        if (oldSessionId !== newSessionId) attached.switched(newSessionId, { parentSessionId: oldSessionId });
+      },
+    },
+  };
+}
+
+/** The tools with those of the provider, where the memory toolset is on. Sorted like the rest: the order is part of what is cached. */
+function withProviderTools(tools: Toolbox, attached: AttachedProvider): Toolbox {
+  if (!tools.toolsets.includes("memory")) return tools;
+  const own = new Set(attached.tools.map(({ name }) => name));
+  const definitions = attached.tools.map(({ name, description, parameters }) => ({
+    type: "function" as const,
+    function: { name, description, parameters: sanitizeParameters(parameters) },
+  }));
+  const all = [...tools.definitions, ...definitions].sort((a, b) => (a.function.name < b.function.name ? -1 : 1));
+  return {
+    ...tools,
+    definitions: all,
+    names: new Set(all.map((tool) => tool.function.name)),
+    async call(name, args, ctx) {
+      if (!own.has(name)) return tools.call(name, args, ctx);
+      try {
+        return await attached.callTool(name, args);
+      } catch (error) {
+        return toolError(`${name}: ${error instanceof Error ? error.message : error}`);
+      }
+    },
+    // What was once said may have come from anywhere.
+    textOrigin: (name) => (own.has(name) ? "chat" : tools.textOrigin(name)),
+  };
+}
+
+const NO_END: ReadonlySet<EndReason> = new Set(["branched", "compression", "resumed_other", "session_switch"]);

@@ -1,0 +1,136 @@
+// `hermes memory setup` and what `status` says of the external memory.
+import { localMinute } from "../../kit/relative-time.ts";
+import type { MemoryProvider, ProviderField, ProviderPlace } from "../../memory/providers/contract.ts";
+import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
+import { type ProviderHealth, readHealth } from "../../memory/providers/health.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { printJson, reasonOf } from "./session-command.ts";
+
+interface Flags {
+  readonly json?: true;
+}
+
+export async function setUpProvider(ctx: CliContext, given: string | undefined, flags: Flags): Promise<void> {
+  const place = placeOf(ctx);
+  const names = await memoryProviderNames(place);
+  const name = given ?? (await choose(names, ctx, flags));
+  if (name === null) return;
+  const provider = await load(name, place, names);
+  const values = await askFor(provider.getConfigSchema?.() ?? [], ctx, name);
+  await provider.saveConfig?.(values, ctx.home.paths.dir);
+  const available = await provider.isAvailable();
+  await provider.shutdown?.();
+  if (!available)
+    throw new ExitError(1, `The memory provider "${name}" says that it is not available. Nothing was switched on.`);
+  await ctx.home.setConfigKey("memory.provider", name);
+  if (flags.json) return printJson(ctx, { success: true, provider: name });
+  ctx.io.out(`Memory provider ${name} is on; new conversations use it. hermes memory off switches it off again.\n`);
+}
+
+async function choose(names: readonly string[], ctx: CliContext, flags: Flags): Promise<string | null> {
+  const { provider } = ctx.home.config().memory;
+  if (flags.json) {
+    printJson(ctx, { providers: names, provider });
+    return null;
+  }
+  names.forEach((name, index) => {
+    ctx.io.out(`${String(index + 1).padStart(3)}  ${name}${name === provider ? "  (in use)" : ""}\n`);
+  });
+  const answer = (await ctx.io.question("Which one? Number or name, Enter for none: "))?.trim();
+  if (answer === undefined) throw new ExitError(1, "Nobody to ask here. Name one: hermes memory setup local");
+  if (answer !== "") return names[Number(answer) - 1] ?? answer;
+  ctx.io.out("Nothing was changed.\n");
+  return null;
+}
+
+async function load(name: string, place: ProviderPlace, names: readonly string[]): Promise<MemoryProvider> {
+  let provider: MemoryProvider | null;
+  try {
+    provider = await findMemoryProvider(name, place);
+  } catch (error) {
+    throw new ExitError(1, `The memory provider "${name}" cannot be loaded: ${reasonOf(error)}`);
+  }
+  if (provider) return provider;
+  throw new ExitError(1, `There is no memory provider "${name}". There are: ${names.join(", ")}.`);
+}
+
+async function askFor(
+  fields: readonly ProviderField[],
+  ctx: CliContext,
+  provider: string,
+): Promise<Readonly<Record<string, string>>> {
+  const values: Record<string, string> = {};
+  for (const field of fields) {
+    const value = await askOne(field, ctx);
+    if (value === "" && field.required) {
+      throw new ExitError(1, `${provider} needs ${field.key} (${field.description}). Nothing was switched on.`);
+    }
+    if (value === "") continue;
+    if (field.secret) await ctx.home.setEnv(field.env_var ?? field.key, value);
+    else values[field.key] = value;
+  }
+  return values;
+}
+
+async function askOne(field: ProviderField, { io, home }: CliContext): Promise<string> {
+  const kept = field.env_var === undefined ? undefined : home.env(field.env_var);
+  const hints = [
+    field.choices?.join(" | "),
+    field.url,
+    field.default && `Enter for ${field.default}`,
+    kept && "Enter keeps the one you have",
+  ];
+  const hint = hints.filter((text) => text).join("; ");
+  const prompt = `${field.description}${hint === "" ? "" : ` (${hint})`}: `;
+  for (;;) {
+    const typed = ((await (field.secret ? io.secret(prompt) : io.question(prompt))) ?? "").trim();
+    const value = typed || kept || field.default || "";
+    if (value === "" || !field.choices || field.choices.includes(value)) return value;
+    io.out(`Choose one of ${field.choices.join(", ")}.\n`);
+  }
+}
+
+export interface ProviderReport {
+  readonly name: string;
+  readonly available: boolean;
+  readonly problem: string | null;
+  readonly lines: readonly string[];
+  readonly health: ProviderHealth | null;
+}
+
+/** Null when none is chosen. */
+export async function reportProvider(ctx: CliContext): Promise<ProviderReport | null> {
+  const name = ctx.home.config().memory.provider.trim();
+  if (name === "") return null;
+  const place = placeOf(ctx);
+  const health = await readHealth(ctx.home.paths);
+  const own = health?.provider === name ? health : null;
+  try {
+    const provider = await load(name, place, await memoryProviderNames(place));
+    const available = await provider.isAvailable();
+    const lines = available ? ((await provider.status?.()) ?? []) : [];
+    await provider.shutdown?.();
+    return { name, available, problem: available ? null : "not available", lines, health: own };
+  } catch (error) {
+    return { name, available: false, problem: reasonOf(error), lines: [], health: own };
+  }
+}
+
+export function printProvider(ctx: CliContext, report: ProviderReport | null): void {
+  if (!report) return ctx.io.out("External provider: none (hermes memory setup chooses one)\n");
+  const { name, available, problem, lines, health } = report;
+  ctx.io.out(`External provider: ${name}${available ? "" : ` — not used: ${problem}`}\n`);
+  const { dir } = ctx.home.paths;
+  for (const line of lines) ctx.io.out(`  ${line.replaceAll(dir, ctx.home.display(dir))}\n`);
+  if (!health) return;
+  const counts = `${health.timeouts} recall${health.timeouts === 1 ? "" : "s"} too slow, ${health.errors} failure${health.errors === 1 ? "" : "s"}`;
+  ctx.io.out(`  ${counts}; the last ${localMinute(health.last_at)}: ${health.last}\n`);
+}
+
+function placeOf({ home, clock }: CliContext): ProviderPlace {
+  return {
+    ...{ paths: home.paths, clock, log: home.log.child("memory") },
+    config: () => home.config(),
+    env: (name) => home.env(name),
+  };
+}

@@ -1,0 +1,270 @@
+// The provider of one conversation, behind glass: it can be slow, wrong or broken, and the conversation goes on all the same.
+import type { Logger } from "../../home/log.ts";
+import type { HomePaths } from "../../home/paths.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { HistoryMessage } from "../../llm/messages.ts";
+import type { CommittedWrite } from "../store.ts";
+import type { MemoryProvider, ProviderSession, SessionSwitch } from "./contract.ts";
+import { noteTrouble } from "./health.ts";
+import { screenRecall } from "./recalled-text.ts";
+import { type ProviderTool, takeProviderTools } from "./tools.ts";
+import { isTrivialPrompt, withoutSkillCalls } from "./trivial.ts";
+
+const WAIT_MS = 8000;
+const DRAIN_MS = 5000;
+
+export interface AttachOptions {
+  readonly provider: MemoryProvider;
+  readonly sessionId: string;
+  readonly about: ProviderSession;
+  readonly paths: HomePaths;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** A name that the program's own tools have. */
+  isCoreTool(name: string): boolean;
+}
+
+export interface EndedTurn {
+  readonly sessionId: string;
+  /** What the user typed. */
+  readonly user: string;
+  readonly assistant: string;
+  readonly messages: readonly HistoryMessage[];
+}
+
+/** Starts a provider. Null when it is not available or cannot start; the reason is logged, and told by `onTrouble`. */
+export async function attachProvider(
+  options: AttachOptions,
+  onTrouble: (reason: string) => void,
+): Promise<AttachedProvider | null> {
+  const { provider, clock } = options;
+  try {
+    const available = await within(async () => provider.isAvailable(), WAIT_MS, clock);
+    if (!available) {
+      onTrouble("it is not available; `hermes memory setup` configures it");
+      return null;
+    }
+    await within(async () => provider.initialize(options.sessionId, options.about), WAIT_MS, clock);
+    const attached = new AttachedProvider(options);
+    await attached.begin();
+    return attached;
+  } catch (error) {
+    options.log.warn(`memory provider ${provider.name} could not be started`, error);
+    onTrouble(`it could not be started: ${error instanceof Error ? error.message : error}`);
+    return null;
+  }
+}
+
+export class AttachedProvider {
+  readonly #options: AttachOptions;
+  #sessionId: string;
+  #tools: readonly ProviderTool[] = [];
+  /** A recall that ran out of time and has not come back. */
+  #stuck = false;
+  #recalling = 0;
+  #writes: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #closed = false;
+
+  constructor(options: AttachOptions) {
+    this.#options = options;
+    this.#sessionId = options.sessionId;
+  }
+
+  get name(): string {
+    return this.#options.provider.name;
+  }
+
+  /** Collected once, at the start of the conversation. */
+  get tools(): readonly ProviderTool[] {
+    return this.#tools;
+  }
+
+  async begin(): Promise<void> {
+    const { provider, log, isCoreTool } = this.#options;
+    if (!provider.handleToolCall) return;
+    const schemas = await this.#ask("its tools", async () => provider.getToolSchemas?.() ?? [], []);
+    const { tools, warnings } = takeProviderTools(Array.isArray(schemas) ? schemas : [], isCoreTool);
+    for (const warning of warnings) log.warn(`memory provider ${this.name}: ${warning}`);
+    this.#tools = tools;
+  }
+
+  /** For the system prompt, screened; null = nothing. */
+  async block(): Promise<string | null> {
+    const { provider } = this.#options;
+    const text = await this.#ask("its prompt text", async () => provider.systemPromptBlock?.() ?? "", "");
+    return screenRecall(String(text ?? "")) || null;
+  }
+
+  /** What it knows about a message, screened; empty when it knows nothing, fails, or takes too long. */
+  async recall(
+    text: string,
+    about: { readonly sessionId: string; readonly turn: number; readonly signal: AbortSignal },
+  ): Promise<string> {
+    const { provider, clock, log } = this.#options;
+    const { sessionId, signal } = about;
+    await this.#ask(
+      "the start of a turn",
+      async () => provider.onTurnStart?.(about.turn, text, { sessionId }),
+      undefined,
+    );
+    if (!provider.prefetch || isTrivialPrompt(text) || signal.aborted) return "";
+    if (this.#stuck) {
+      log.info(`memory provider ${this.name}: the last recall has not come back; this turn goes without`);
+      return "";
+    }
+    const stop = new AbortController();
+    const recalled = this.#recalled(text, sessionId, AbortSignal.any([signal, stop.signal]));
+    try {
+      const found = await within(() => recalled, WAIT_MS, clock, signal);
+      return screenRecall(String(found ?? ""));
+    } catch (error) {
+      stop.abort();
+      if (signal.aborted) return "";
+      await this.#trouble(error instanceof OutOfTime ? "timeouts" : "errors", "a recall", error);
+      return "";
+    }
+  }
+
+  async #recalled(query: string, sessionId: string, signal: AbortSignal): Promise<unknown> {
+    this.#recalling++;
+    this.#stuck = true;
+    try {
+      return await this.#options.provider.prefetch?.(query, { sessionId, signal });
+    } finally {
+      this.#recalling--;
+      this.#stuck = false;
+    }
+  }
+
+  /** A turn ended with an answer. Returns at once. */
+  turnEnded({ sessionId, user, assistant, messages }: EndedTurn): void {
+    const { provider } = this.#options;
+    const said = withoutSkillCalls(user);
+    if (said === "") return;
+    this.#later("a turn", async () => provider.syncTurn?.(said, assistant, { sessionId, messages }));
+    this.#later("the next recall", async () => provider.queuePrefetch?.(said, { sessionId }));
+  }
+
+  /** The built-in memory was changed. Returns at once. */
+  memoryWritten({ target, operations, author }: CommittedWrite): void {
+    const { provider, about } = this.#options;
+    for (const operation of operations) {
+      this.#later("a memory write", async () =>
+        provider.onMemoryWrite?.(operation.action, target, "content" in operation ? operation.content : "", {
+          write_origin: author.origin,
+          execution_context: about.agentContext,
+          session_id: author.sessionId ?? null,
+          parent_session_id: about.parentSessionId ?? null,
+          platform: author.platform ?? null,
+          tool_name: "memory",
+          ...("oldText" in operation ? { old_text: operation.oldText } : {}),
+        }),
+      );
+    }
+  }
+
+  /** What the summary must keep; null = nothing. */
+  async preCompress(messages: readonly HistoryMessage[]): Promise<string | null> {
+    const { provider } = this.#options;
+    const text = await this.#ask("a compression", async () => provider.onPreCompress?.(messages) ?? "", "");
+    return screenRecall(String(text ?? "")) || null;
+  }
+
+  delegated(task: string, result: string, childSessionId: string): void {
+    const { provider } = this.#options;
+    this.#later("a delegated task", async () => provider.onDelegation?.(task, result, { childSessionId }));
+  }
+
+  /** The conversation goes on under another id, or with its last turns taken back. */
+  switched(newSessionId: string, about: SessionSwitch): void {
+    const { provider } = this.#options;
+    this.#sessionId = newSessionId;
+    this.#later("a change of session", async () => provider.onSessionSwitch?.(newSessionId, about));
+  }
+
+  /** The conversation is over; `next` is the one that takes its place, if one does. One task: nothing comes between the two. */
+  ended(
+    messages: readonly HistoryMessage[],
+    how: { readonly isRealEnd: boolean; readonly next?: string | undefined },
+  ): void {
+    const { provider } = this.#options;
+    const { isRealEnd, next } = how;
+    const parentSessionId = this.#sessionId;
+    this.#later("the end of a session", async () => {
+      if (isRealEnd) await provider.onSessionEnd?.(messages);
+      if (next !== undefined) await provider.onSessionSwitch?.(next, { parentSessionId, reset: isRealEnd });
+    });
+  }
+
+  /** Answers a call of one of its tools. Rejects when the provider does. */
+  async callTool(name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+    const answer = await this.#options.provider.handleToolCall?.(name, args);
+    return typeof answer === "string" ? answer : JSON.stringify(answer ?? null);
+  }
+
+  /** Waits a while for what is still to be written, then lets go. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    const { provider, clock, log } = this.#options;
+    try {
+      await within(() => this.#writes, DRAIN_MS, clock);
+    } catch (error) {
+      const left = `${this.#waiting} write(s) and ${this.#recalling} recall(s)`;
+      log.warn(`memory provider ${this.name}: ${left} were given up at the end`, error);
+    }
+    await this.#ask("its end", async () => provider.shutdown?.(), undefined);
+  }
+
+  #later(what: string, work: () => Promise<unknown>): void {
+    if (this.#closed) return;
+    this.#waiting++;
+    this.#writes = this.#writes.then(async () => {
+      try {
+        await work();
+      } catch (error) {
+        await this.#trouble("errors", what, error);
+      } finally {
+        this.#waiting--;
+      }
+    });
+  }
+
+  async #ask<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await within(work, WAIT_MS, this.#options.clock);
+    } catch (error) {
+      await this.#trouble(error instanceof OutOfTime ? "timeouts" : "errors", what, error);
+      return otherwise;
+    }
+  }
+
+  async #trouble(kind: "timeouts" | "errors", what: string, error: unknown): Promise<void> {
+    const { paths, clock, log } = this.#options;
+    log.warn(`memory provider ${this.name} failed at ${what}`, error);
+    const text = `${what}: ${error instanceof Error ? error.message : error}`;
+    await noteTrouble(paths, { provider: this.name, kind, text, at: clock.now() / 1000 }).catch((failure: unknown) =>
+      log.debug("the provider's trouble could not be noted", failure),
+    );
+  }
+}
+
+class OutOfTime extends Error {
+  override name = "OutOfTime";
+}
+
+async function within<T>(work: () => Promise<T>, ms: number, clock: Clock, signal?: AbortSignal): Promise<T> {
+  const stop = new AbortController();
+  const limit = clock.sleep(ms, signal ? AbortSignal.any([stop.signal, signal]) : stop.signal).then(() => {
+    throw new OutOfTime(`no answer within ${ms / 1000} seconds`);
+  });
+  const running = work();
+  try {
+    return await Promise.race([running, limit]);
+  } finally {
+    stop.abort();
+    limit.catch(() => undefined); // whoever loses the race has nothing more to say
+    running.catch(() => undefined);
+  }
+}

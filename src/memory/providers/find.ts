@@ -1,0 +1,69 @@
+// Which external memories there are: ours, those of plugins, those in the home's plugin folder. A bundled name wins.
+import { readdir } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
+
+const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
+  local: async () => (await import("./local/provider.ts")).localProvider,
+};
+const ENTRIES = ["index.mjs", "index.js", "index.ts"];
+const NAME = /^[\w-]+$/;
+
+const registered = new Map<string, ProviderFactory>();
+
+/** For plugins. Chosen by `memory.provider`, never by being there. Returns how to take it back. */
+export function registerMemoryProvider(name: string, factory: ProviderFactory): () => void {
+  registered.set(name, factory);
+  return () => {
+    if (registered.get(name) === factory) registered.delete(name);
+  };
+}
+
+/** Null when there is none of this name. Rejects when it is there and broken. */
+export async function findMemoryProvider(name: string, place: ProviderPlace): Promise<MemoryProvider | null> {
+  if (!NAME.test(name)) return null;
+  const factory = (await bundled(name)) ?? registered.get(name) ?? (await fromHome(name, place));
+  return factory ? checked(await factory(place), name) : null;
+}
+
+/** Names that may be chosen, ours first. */
+export async function memoryProviderNames(place: Pick<ProviderPlace, "paths">): Promise<readonly string[]> {
+  const folders = await readdir(place.paths.at("plugins", "memory"), { withFileTypes: true }).catch(() => []); // none there
+  const found = folders.filter((entry) => entry.isDirectory() && NAME.test(entry.name)).map(({ name }) => name);
+  return [...new Set([...Object.keys(BUNDLED), ...[...registered.keys(), ...found].sort()])];
+}
+
+async function bundled(name: string): Promise<ProviderFactory | null> {
+  return Object.hasOwn(BUNDLED, name) ? ((await BUNDLED[name]?.()) ?? null) : null;
+}
+
+async function fromHome(name: string, { paths }: ProviderPlace): Promise<ProviderFactory | null> {
+  for (const entry of ENTRIES) {
+    const path = paths.at("plugins", "memory", name, entry);
+    const loaded = await load(path);
+    if (loaded) return loaded;
+  }
+  return null;
+}
+
+async function load(path: string): Promise<ProviderFactory | null> {
+  try {
+    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
+    if (typeof module.default !== "function") throw new Error(`${path} has no default export that makes a provider`);
+    return module.default as ProviderFactory; // what it makes is checked when it is made
+  } catch (error) {
+    const isAbsent =
+      error instanceof Error &&
+      "code" in error &&
+      error.code === "ERR_MODULE_NOT_FOUND" &&
+      error.message.includes(path);
+    if (isAbsent) return null;
+    throw error;
+  }
+}
+
+function checked(provider: MemoryProvider, name: string): MemoryProvider {
+  const missing = (["isAvailable", "initialize"] as const).filter((member) => typeof provider?.[member] !== "function");
+  if (missing.length > 0) throw new Error(`the memory provider "${name}" lacks ${missing.join(", ")}`);
+  return provider;
+}
