@@ -40,16 +40,22 @@ export interface BuiltPrompt extends PromptBuild {
   readonly contextHashes: readonly string[];
 }
 
+export interface ConversationPrompt extends PromptSource {
+  /** Of the project files in the prompt in force. */
+  contextHashes(): readonly string[];
+}
+
 export function promptSource(
   place: PromptPlace,
   kept: { readonly store: SessionStore; readonly definitions: readonly ToolDefinition[] },
-): PromptSource {
+): ConversationPrompt {
   const { wish } = place;
   const prompts = new SessionPrompts({ place, ...kept, build: buildPrompt });
   return {
     system: (question) => prompts.system(question),
     takeWarnings: () => prompts.takeWarnings(),
     ...(place.recall ? { recall: place.recall } : {}),
+    contextHashes: () => prompts.contextHashes,
     ephemeral: () => wish.home.config().agent.system_prompt.trim() || undefined,
   };
 }

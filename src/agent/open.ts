@@ -17,11 +17,11 @@ import { learnedWindows } from "./learned-windows.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
-import { promptSource } from "./open-prompt.ts";
+import { type ConversationPrompt, promptSource } from "./open-prompt.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
-import type { AgentPorts, ModelChoice } from "./options.ts";
+import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
 
 /** What a door wants to talk with, and how. */
@@ -130,6 +130,20 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
   const skills = wish.ignoreRules ? null : await openAgentSkills(home, clock);
+  const prompt = promptSource(
+    {
+      wish,
+      cwd,
+      toolNames,
+      toolsets: tools.toolsets,
+      ...toolHashes(tools, config, withoutMemory),
+      memory,
+      skills,
+      ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
+      startedAt: found?.startedAt ?? clock.now() / 1000,
+    },
+    { store, definitions: tools.definitions },
+  );
   const ports: AgentPorts = {
     gate: openGate(home, store, clock),
     clock,
@@ -154,6 +168,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
     ...(provider ? { follower: provider.follower, compression: provider.compression } : {}),
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
+    ...(wish.ignoreRules || environment.files ? {} : { hints: hintsOnce(home, cwd, prompt) }),
     ...guard.ports,
   };
   const model: ModelChoice = {
@@ -177,20 +192,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       interactive: wish.interactive,
     },
     model,
-    prompt: promptSource(
-      {
-        wish,
-        cwd,
-        toolNames,
-        toolsets: tools.toolsets,
-        ...toolHashes(tools, config, withoutMemory),
-        memory,
-        skills,
-        ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
-        startedAt: found?.startedAt ?? clock.now() / 1000,
-      },
-      { store, definitions: tools.definitions },
-    ),
+    prompt,
     tools,
     limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },
     ports,
@@ -212,6 +214,17 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     guard,
     processes,
   });
+}
+
+/** Whoever never calls a tool never loads what discovers. */
+function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
+  let opened: Promise<HintsPort> | null = null;
+  return () => {
+    opened ??= import("./subdirectory-hints.ts").then(({ openHints }) =>
+      openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
+    );
+    return opened;
+  };
 }
 
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */

@@ -158,6 +158,8 @@ export interface AgentPorts {
   redact(text: string): string;
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
+  /** Loaded with the first tool result. Absent: nothing is discovered. */
+  hints?(): Promise<HintsPort>;
   readonly compression?: CompressionPorts;
   readonly follower?: ConversationFollower;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
@@ -206,6 +208,23 @@ export interface CompressionPorts {
   }): Promise<void>;
   /** The package's own folder of plugins. */
   readonly packagePlugins?: string;
+}
+
+/**
+ * What a call's place has to tell the model (rules of a sub-directory), behind its result.
+ *
+ * - Asked in the order of the calls, one after another, also for calls that ran side by side.
+ * - `text` begins with its own blank line. It never rejects.
+ */
+export interface HintsPort {
+  check(call: HookedCall, at: HintsAt): Promise<{ readonly text: string | null; readonly warnings: readonly string[] }>;
+}
+
+export interface HintsAt {
+  /** Where the terminal was when the call was made. */
+  readonly cwd: string;
+  /** The conversation before this answer's results. */
+  readonly history: readonly HistoryMessage[];
 }
 
 /** Where others look into a call. A hook that throws is logged and ignored. */

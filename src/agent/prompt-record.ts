@@ -8,13 +8,19 @@ import type { PromptRecord } from "../sessions/store.ts";
 /** Id and length (in UTF-16 units) of each block, in order; between two blocks stands one blank line. */
 type StampedBlocks = readonly (readonly [id: string, length: number])[];
 
-export function recordOf(build: PromptBuild): PromptRecord {
+export function recordOf(build: PromptBuild & { readonly contextHashes?: readonly string[] }): PromptRecord {
   const blocks: StampedBlocks = build.blocks.map(({ id, text }) => [id, text.length]);
   return {
     prompt: build.full,
     stableChars: countCodePoints(build.stable),
-    fingerprint: { ...build.fingerprint, blocks },
+    fingerprint: { ...build.fingerprint, blocks, files: build.contextHashes ?? [] },
   };
+}
+
+/** Of the project files in a stored prompt; empty when nothing is known of its inside. */
+export function contextHashesOf({ fingerprint }: PromptRecord): readonly string[] {
+  const stamped = typeof fingerprint === "object" && fingerprint !== null && "files" in fingerprint;
+  return stamped && Array.isArray(fingerprint.files) ? fingerprint.files.map(String) : [];
 }
 
 /** Undefined for a text that another program wrote or changed: nothing is known of its inside. */

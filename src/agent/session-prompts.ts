@@ -5,7 +5,7 @@ import { fingerprintChanges, PROMPT_VERSION } from "../prompt/fingerprint.ts";
 import type { PromptRecord, SessionStore } from "../sessions/store.ts";
 import type { BuiltPrompt, PromptPlace } from "./open-prompt.ts";
 import type { PromptQuestion, SystemPrompt } from "./options.ts";
-import { layoutOf, recordOf } from "./prompt-record.ts";
+import { contextHashesOf, layoutOf, recordOf } from "./prompt-record.ts";
 
 /** Prompts of one session by destination; a return to an earlier model finds its own bytes again. */
 const KEPT_PROMPTS = 4;
@@ -34,6 +34,7 @@ export interface SessionPromptsOptions {
 export class SessionPrompts {
   readonly #options: SessionPromptsOptions;
   #warnings: readonly string[] = [];
+  #contextHashes: readonly string[] = [];
 
   constructor(options: SessionPromptsOptions) {
     this.#options = options;
@@ -44,6 +45,11 @@ export class SessionPrompts {
     const told = this.#warnings;
     this.#warnings = [];
     return told;
+  }
+
+  /** Of the project files in the prompt in force. */
+  get contextHashes(): readonly string[] {
+    return this.#contextHashes;
   }
 
   async system({ sessionId, target, hasHistory }: PromptQuestion): Promise<SystemPrompt> {
@@ -57,12 +63,12 @@ export class SessionPrompts {
     const stored = await this.#read("the stored prompt", () => store.getPrompt(sessionId), null);
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);
-      if (changes.length === 0) return restored(stored);
+      if (changes.length === 0) return this.#restored(stored);
       const kept = await this.#kept(sessionId);
       const earlier = kept.find(({ fingerprint }) => isStampedFor(fingerprint, wanted));
       if (earlier) {
         await this.#write(() => store.setPrompt(sessionId, earlier));
-        return restored(earlier);
+        return this.#restored(earlier);
       }
       this.#log.info(`The prompt of session ${sessionId} is built anew: ${changes.join(", ")} changed.`);
       const built = await this.#build(sessionId, target, { origin: await this.#origin(sessionId), kept });
@@ -83,8 +89,15 @@ export class SessionPrompts {
     const first = origin ? { startedAt: origin.startedAt, coding: origin.coding } : {};
     const built = await build({ ...place, ...first }, target, sessionId);
     this.#warnings = built.warnings;
+    this.#contextHashes = built.contextHashes;
     await this.#write(() => this.#keep(sessionId, built, before));
     return { text: built.full, layout: layoutOf(recordOf(built)) };
+  }
+
+  #restored(record: PromptRecord): SystemPrompt {
+    this.#contextHashes = contextHashesOf(record);
+    const layout = layoutOf(record);
+    return { text: record.prompt, ...(layout ? { layout } : {}) };
   }
 
   async #keep(sessionId: string, built: BuiltPrompt, { origin, kept }: Before): Promise<void> {
@@ -140,9 +153,4 @@ export class SessionPrompts {
 
 function isStampedFor(fingerprint: unknown, wanted: Parameters<typeof fingerprintChanges>[1]): boolean {
   return fingerprint !== null && fingerprintChanges(fingerprint, wanted).length === 0;
-}
-
-function restored(record: PromptRecord): SystemPrompt {
-  const layout = layoutOf(record);
-  return { text: record.prompt, ...(layout ? { layout } : {}) };
 }

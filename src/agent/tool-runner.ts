@@ -1,5 +1,6 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size, fence, hints. Results come back in call order.
-import type { ContentPart, ToolCall, ToolMessage } from "../llm/messages.ts";
+import type { ContentPart, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
+import { withHints } from "../prompt/hints/with-hints.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
 import { orAbandon } from "./abandon.ts";
@@ -25,6 +26,7 @@ export interface ToolRunnerOptions {
   readonly times?: ToolTimes;
   /** The model takes pictures. */
   readonly images: boolean;
+  readonly history: () => readonly HistoryMessage[];
   readonly emit: (event: AgentEventBody) => void;
   /** Told about every call that came to an end. */
   readonly onFinished: (call: HookedCall, result: string, failed: boolean) => void;
@@ -37,6 +39,8 @@ interface Finished {
   readonly content: string | readonly ContentPart[];
   readonly appendix: string;
   readonly summary?: string;
+  /** The call as it ran, and where the terminal was: it may have something to tell. */
+  readonly ran?: { readonly call: HookedCall; readonly cwd: string };
   /** Not run, or given up: a line of the runtime, not tool output. */
   readonly stub?: true;
 }
@@ -86,6 +90,7 @@ export class ToolRunner {
     const hooked: HookedCall = { id: call.id, name, args };
     const view: ToolCallView = { id: call.id, name, args, preview: previewCall(name, args) };
 
+    const { cwd } = this.#options.ports.environment;
     const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
     emit({ type: "tool_start", call: view });
@@ -105,7 +110,7 @@ export class ToolRunner {
     const diff = this.#options.ports.redact(diffs.join(""));
     this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
-    return finished;
+    return blocked ? finished : { ...finished, ran: { call: hooked, cwd } };
   }
 
   async #dispatch(hooked: HookedCall, view: ToolCallView, showDiff: (diff: string) => void): Promise<Dispatched> {
@@ -183,13 +188,30 @@ export class ToolRunner {
     );
     const texts = (await tools.limitBatch?.(sized, run)) ?? sized.map((one) => one.text);
     let next = 0;
-    return finished.map((one): Entry => {
+    const entries: Entry[] = [];
+    for (const one of finished) {
       const content = typeof one.content === "string" ? (texts[next++] ?? one.content) : one.content;
-      if (one.stub) return { message: stubResult(one.call, textOfParts(content)) };
-      const message = toolMessage(one, wrapUntrusted(one.call.function.name, content), tools);
-      if (one.summary === undefined) return { message };
-      return { message, stored: toolMessage(one, wrapUntrusted(one.call.function.name, one.summary), tools) };
-    });
+      if (one.stub) {
+        entries.push({ message: stubResult(one.call, textOfParts(content)) });
+        continue;
+      }
+      const hints = await this.#hints(one);
+      const entry = (shown: string | readonly ContentPart[]) =>
+        toolMessage(one, wrapUntrusted(one.call.function.name, shown), { tools, hints });
+      entries.push({ message: entry(content), ...(one.summary === undefined ? {} : { stored: entry(one.summary) }) });
+    }
+    return entries;
+  }
+
+  /** Results are taken one by one here, so what is discovered comes in the order of the calls. */
+  async #hints({ ran }: Finished): Promise<string | null> {
+    const { ports, emit, history } = this.#options;
+    if (!ran || !ports.hints) return null;
+    const found = await this.#hook("hints", async () =>
+      (await ports.hints?.())?.check(ran.call, { cwd: ran.cwd, history: history() }),
+    );
+    for (const message of found?.warnings ?? []) emit({ type: "status", kind: "warn", message });
+    return found?.text ?? null;
   }
 
   async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {
@@ -207,14 +229,18 @@ type Dispatched =
   | { readonly type: "blocked"; readonly text: string }
   | { readonly type: "abandoned"; readonly text: string };
 
-function toolMessage(one: Finished, content: string | readonly ContentPart[], tools: ToolRunnerPort): ToolMessage {
+function toolMessage(
+  one: Finished,
+  content: string | readonly ContentPart[],
+  { tools, hints }: { readonly tools: ToolRunnerPort; readonly hints: string | null },
+): ToolMessage {
   const name = one.call.function.name;
   const origin = tools.textOrigin?.(name);
   return {
     role: "tool",
     name,
     tool_name: name,
-    content: one.appendix === "" ? content : append(content, one.appendix),
+    content: withHints(one.appendix === "" ? content : append(content, one.appendix), hints),
     tool_call_id: one.call.id,
     ...(origin === undefined ? {} : { text_origin: origin }),
   };

@@ -64,6 +64,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
       run,
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
       images: conversation.takesImages,
+      history: () => transcript.messages,
       emit,
       onFinished: (call, result, failed) => mutations.record(call, result, failed),
       contextFor: toolContexts(conversation.options, run, { ask, contextLength: target.contextLength, notify }),

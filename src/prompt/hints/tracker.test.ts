@@ -4,7 +4,8 @@ import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/t
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
 import { hostFiles } from "../ports/file-access.ts";
-import { type HintOptions, SubdirectoryHints, withHints } from "./tracker.ts";
+import { type HintOptions, SubdirectoryHints } from "./tracker.ts";
+import { withHints } from "./with-hints.ts";
 
 interface Box {
   readonly tree: TempTree;

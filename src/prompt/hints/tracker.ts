@@ -1,7 +1,7 @@
 // Rules of sub-directories are told when work reaches them: at the end of the tool result, never in the system prompt.
 import { basename, dirname, join, relative, sep } from "node:path";
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
-import type { ContentPart, HistoryMessage } from "../../llm/messages.ts";
+import type { HistoryMessage } from "../../llm/messages.ts";
 import { textOf } from "../../llm/messages.ts";
 import { isWithin } from "../../safety/paths.ts";
 import { findGitRoot } from "../files/git-root.ts";
@@ -22,8 +22,6 @@ export interface HintOptions extends FileRules, ScreenOptions {
   readonly userHome: string;
   /** HERMES_HOME. */
   readonly hermesHome: string;
-  /** Where the terminal is now; null when it is not known. */
-  terminalCwd?(): string | null;
   /** Hashes of what the system prompt already carries; see `ContextReading`. */
   readonly knownHashes?: readonly string[];
   /** What is withheld, flagged or cut is told to the user. */
@@ -48,12 +46,15 @@ export class SubdirectoryHints {
     this.#hashes = new Set(options.knownHashes);
   }
 
-  /** What to append to the text of the result, blank line included; null when there is nothing new. */
-  check(tool: string, args: Readonly<Record<string, unknown>>): Promise<string | null> {
-    return this.#enqueue(() => this.#discover(tool, args), null);
+  /**
+   * What to append to the text of the result, blank line included; null when there is nothing new. `from` is where the terminal was when
+   * the call was made: afterwards it may have moved.
+   */
+  check(tool: string, args: Readonly<Record<string, unknown>>, from = this.#options.cwd): Promise<string | null> {
+    return this.#enqueue(() => this.#discover(tool, args, from), null);
   }
 
-  /** After a resume or a compression: known is what the kept messages still tell. */
+  /** After a resume or a compression: known is what the kept messages still tell the model. */
   rebuild(messages: readonly HistoryMessage[]): Promise<void> {
     return this.#enqueue(async () => {
       const { territory, boundary } = await this.#findGround();
@@ -75,9 +76,8 @@ export class SubdirectoryHints {
     return done;
   }
 
-  async #discover(tool: string, args: Readonly<Record<string, unknown>>): Promise<string | null> {
-    const { cwd, userHome, terminalCwd } = this.#options;
-    const paths = pathsOfCall(tool, args, { cwd: terminalCwd?.() ?? cwd, userHome });
+  async #discover(tool: string, args: Readonly<Record<string, unknown>>, from: string): Promise<string | null> {
+    const paths = pathsOfCall(tool, args, { cwd: from, userHome: this.#options.userHome });
     if (paths.length === 0) return null;
     const ground = await this.#findGround();
     const fresh: string[] = [];
@@ -172,23 +172,11 @@ interface Ground {
   readonly boundary: string;
 }
 
-/** The result with its hints. A picture stays as it is; the text goes to the first text part. */
-export function withHints(
-  content: string | readonly ContentPart[],
-  hints: string | null,
-): string | readonly ContentPart[] {
-  if (hints === null) return content;
-  if (typeof content === "string") return content + hints;
-  const first = content.findIndex(({ type }) => type === "text");
-  if (first === -1) return [{ type: "text", text: hints.trimStart() }, ...content];
-  return content.map((part, index) =>
-    index === first && part.type === "text" ? { ...part, text: part.text + hints } : part,
-  );
-}
-
 function toldFiles(messages: readonly HistoryMessage[]): readonly string[] {
   return messages.flatMap((message) =>
-    message.role === "tool" ? [...textOf(message.content).matchAll(HEADER)].map(([, path = ""]) => path) : [],
+    message.role === "tool"
+      ? [...textOf(message.api_content ?? message.content).matchAll(HEADER)].map(([, path = ""]) => path)
+      : [],
   );
 }
 

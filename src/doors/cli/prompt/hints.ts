@@ -2,15 +2,15 @@
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { inspectPrompt } from "../../../agent/inspect-prompt.ts";
+import { readingPorts } from "../../../agent/reading-ports.ts";
 import { SubdirectoryHints } from "../../../prompt/hints/tracker.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print } from "../session-command.ts";
-import { readingPorts } from "./reading.ts";
 
 export async function hints(flags: { cwd?: string }, ctx: CliContext): Promise<void> {
   const { home, clock } = ctx;
   const cwd = resolve(ctx.cwd, flags.cwd ?? ".");
-  const { userHome, files, isDenied, scan, trusted } = await readingPorts(ctx);
+  const { userHome, files, isDenied, scan, trusted } = await readingPorts(ctx.home);
   const { build } = await inspectPrompt({ home, clock, cwd, platform: "cli" });
   const tracker = new SubdirectoryHints({
     ...{ cwd, userHome, hermesHome: home.paths.dir, files, isDenied, scan, trusted },
