@@ -3,7 +3,8 @@ import { homedir } from "node:os";
 import { createApprovalStore } from "../safety/approval-store.ts";
 import { createSessionApprovals } from "../safety/approvals.ts";
 import { saveBlockedScript } from "../safety/blocked-scripts.ts";
-import { createGuard } from "../safety/guard.ts";
+import type { CommandGuard } from "../safety/decision.ts";
+import type { GuardOptions } from "../safety/guard.ts";
 import type { Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { AgentWish } from "./open.ts";
@@ -31,7 +32,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
     ports: {
       askTimeoutMs: (question) => timeoutOf(question, home.config()),
       guardFor: (run, ask) =>
-        createGuard({
+        lazyGuard({
           settings: () => home.config(),
           places: { home: home.paths.dir, osHome: home.environment().HOME ?? homedir() },
           sudoPasswordSet: () => home.env("SUDO_PASSWORD") !== undefined,
@@ -48,6 +49,18 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
           saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
           log: home.log.child("safety"),
         }),
+    },
+  };
+}
+
+/** The command parser and its tables are loaded with the first command. */
+function lazyGuard(options: GuardOptions): CommandGuard {
+  let guard: CommandGuard | null = null;
+  return {
+    async decide(...question) {
+      const { createGuard } = await import("../safety/guard.ts");
+      guard ??= createGuard(options);
+      return guard.decide(...question);
     },
   };
 }

@@ -1,8 +1,8 @@
 // The skills of one conversation, and what they may use of it.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
-import { syncOnStart } from "../skills/bundled.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
+import { syncOnStart } from "../skills/sync-on-start.ts";
 
 export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<AgentSkills> {
   const skills = openSkills({

@@ -108,9 +108,9 @@ test("what a killed program left behind a week ago is removed, what is younger s
   await Promise.all([old, young].map((path) => mkdir(path ?? "")));
   await utimes(old ?? "", 1000, 1000);
   const next = await openLocalEnvironment({ environment: { PATH: "/usr/bin:/bin", TMPDIR: root }, cwd: root });
+  await next.cleanup();
   await assert.rejects(stat(old ?? ""));
   await stat(young ?? "");
-  await next.cleanup();
   await release();
 });
 

@@ -24,7 +24,6 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
-  await removeStale(tempDir);
   const stateDir = await mkdtemp(join(tempDir, "shell-"));
   const shell = await findShell(env.PATH ?? "", environment);
   const pipes = new OutputPipes(stateDir, env);
@@ -43,7 +42,10 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
       return hostShell(await startShell({ program: shell.path, args, env, stdin, pipe: await pipes.take(), onBytes }));
     },
     startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env }),
-    release: () => removeTree(stateDir),
+    async release() {
+      await removeTree(stateDir);
+      await removeStale(tempDir); // at the end: nobody waits for it
+    },
   };
   return new ShellEnvironment(place, options);
 }

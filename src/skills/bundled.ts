@@ -2,9 +2,8 @@
 import { copyFile, mkdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { withLock } from "../home/lock.ts";
-import { installRoot, VERSION } from "../home/product.ts";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { type ManifestLine, readBundledManifest, writeBundledManifest } from "./bundled-manifest.ts";
+import { bundledDir } from "./bundled-place.ts";
 import { loadCatalogue, loadRootSkills, type Skill } from "./catalogue.ts";
 import { reason } from "./open-skill.ts";
 import type { SkillsPlace } from "./roots.ts";
@@ -33,8 +32,6 @@ export interface SyncResult {
 type Outcome = Exclude<keyof SyncResult, "total_bundled">;
 
 export const optOutFile = (place: Pick<SkillsPlace, "paths">) => place.paths.at(".no-bundled-skills");
-export const bundledDir = (place: Pick<SkillsPlace, "env">) =>
-  place.env("HERMES_BUNDLED_SKILLS") || join(installRoot(), "skills");
 
 export const stagingDir = (place: Pick<SkillsPlace, "paths">, name: string) =>
   join(place.paths.skillsDir, ".hub", "staging", name);
@@ -43,16 +40,6 @@ export const stagingDir = (place: Pick<SkillsPlace, "paths">, name: string) =>
 export async function bundledSkills(place: SkillsPlace): Promise<readonly Skill[]> {
   const { skills } = await loadRootSkills({ dir: bundledDir(place), kind: "external" }, place);
   return [...skills].sort((a, b) => compare(a.name, b.name));
-}
-
-/** Runs the sync when this version of the program has not yet done so in this home. */
-export async function syncOnStart(place: SkillsPlace): Promise<SyncResult | null> {
-  const stamp = join(place.paths.skillsDir, ".bundled_version");
-  const wanted = `${VERSION} ${bundledDir(place)}\n`;
-  if ((await readFile(stamp, "utf8").catch(() => "")) === wanted) return null;
-  const result = await syncBundledSkills(place);
-  if (result.failed.length === 0) await writeFileAtomic(stamp, wanted);
-  return result;
 }
 
 export async function syncBundledSkills(place: SkillsPlace): Promise<SyncResult> {
