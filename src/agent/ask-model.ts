@@ -127,10 +127,13 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   if (signal.aborted) return { type: "interrupted" };
   const request = conversation.lessons.apply(await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
-  return listenToModel(gate.stream(request, purpose, signal), signal, {
+  const reply = await listenToModel(gate.stream(request, purpose, signal), signal, {
     emit,
     usage: (usage) => meter(asking, usage),
   });
+  for (const message of conversation.options.ports.takeWarnings?.() ?? [])
+    emit({ type: "status", kind: "warn", message });
+  return reply;
 }
 
 async function buildRequest({ conversation }: Asking, options: AskOptions): Promise<ModelRequest> {
@@ -146,6 +149,7 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     history: transcript.messages,
     scaffold: options.scaffold,
     images: conversation.takesImages,
+    largeImages: conversation.lessons.takesLargeImages,
   });
   const maxTokens = options.outputCap ?? model.maxTokens;
   const { promptLayout } = conversation;

@@ -205,6 +205,10 @@ export class Conversation {
       log: ports.log,
       config: () => ports.config(),
       main: () => this.#model.target,
+      keys: ports.keys,
+      onNewKey: (before, after) => {
+        if (this.#model.target === before) this.adoptTarget(after);
+      },
       ...(ports.resolvePlace
         ? { resolve: (place) => ports.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
         : {}),

@@ -54,6 +54,11 @@ const cases: readonly [name: string, error: ModelError, check: (next: ModelReque
     (next) => assert.equal(next.replay?.codexItems, false),
   ],
   [
+    "a long context the account does not have is not asked for",
+    { status: 400, message: "The long context beta is not yet available for this subscription." },
+    (next) => assert.ok(!/context-1m/.test(next.target.headers?.["anthropic-beta"] ?? "context-1m")),
+  ],
+  [
     "a server that cannot stream is not asked to",
     { status: 400, message: "stream mode is not supported by this deployment" },
     (next) => assert.equal(next.stream, false),
@@ -82,4 +87,24 @@ test("a refusal that says nothing of the kind teaches nothing", () => {
   assert.equal(taught({ status: 401, message: "invalid api key" }).said, null);
   assert.equal(taught({ status: 503, message: "streaming is not supported right now" }).said, null);
   assert.equal(taught({ status: 400, message: "this model does not support image input" }).said, null);
+});
+
+test("a picture that is too large is left out alone first; when that does not help, all of them", () => {
+  const picture = (bytes: number) =>
+    ({
+      type: "image_url",
+      image_url: { url: `data:image/png;base64,${Buffer.alloc(bytes).toString("base64")}` },
+    }) as const;
+  const error = { status: 400, message: "image exceeds the maximum size of 5 MB" };
+  const both = aRequest(aTarget("chat_completions"), {
+    messages: [{ role: "user", content: [{ type: "text", text: "see" }, picture(5_000_000), picture(10)] }],
+  });
+  const lessons = new Lessons();
+  assert.match(lessons.learn(error, classifyApiError(error), both) ?? "", /over 4 MB or 8000 pixels/);
+  assert.deepEqual([lessons.takesLargeImages, lessons.takesImages], [false, true]);
+  const small = aRequest(aTarget("chat_completions"), { messages: [{ role: "user", content: [picture(10)] }] });
+  assert.match(lessons.learn(error, classifyApiError(error), small) ?? "", /they are left out/);
+  assert.equal(lessons.takesImages, false);
+  const none = aRequest(aTarget("chat_completions"));
+  assert.equal(lessons.learn(error, classifyApiError(error), none), null, "nothing is left to leave out");
 });

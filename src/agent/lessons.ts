@@ -2,7 +2,8 @@
 import type { ClassifiedError } from "../llm/errors/classify.ts";
 import { unsupportedParameter } from "../llm/errors/unsupported-parameter.ts";
 import type { Message } from "../llm/messages.ts";
-import type { ModelError, ModelRequest, ToolDefinition } from "../llm/wire.ts";
+import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import { isLargeImage } from "./hygiene/image-size.ts";
 import { refusesImages, stripImagesFromMessages } from "./hygiene/images.ts";
 
 const CAPS = ["max_tokens", "max_completion_tokens"] as const;
@@ -10,6 +11,8 @@ const CAPS = ["max_tokens", "max_completion_tokens"] as const;
 export class Lessons {
   readonly #dropped = new Set<string>();
   #images = true;
+  #largeImages = true;
+  #longContext = true;
   #thinking = true;
   #codexItems = true;
   #streaming = true;
@@ -20,6 +23,10 @@ export class Lessons {
     return this.#images;
   }
 
+  get takesLargeImages(): boolean {
+    return this.#largeImages;
+  }
+
   /** A line for the user when the refusal taught something new: then the request is worth repeating at once. */
   learn(error: ModelError, { reason, statusCode }: ClassifiedError, request: ModelRequest): string | null {
     const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
@@ -28,6 +35,11 @@ export class Lessons {
     if (this.#images && unfit && stripImagesFromMessages(request.messages).changed) {
       this.#images = false;
       return "This model takes no pictures; they are left out from now on.";
+    }
+    if (reason === "image_too_large") return this.#learnImageSize(request);
+    if (this.#longContext && reason === "oauth_long_context_beta_forbidden") {
+      this.#longContext = false;
+      return "This account has no long context; it is not asked for any more.";
     }
     if (this.#thinking && reason === "thinking_signature") {
       this.#thinking = false;
@@ -57,6 +69,17 @@ export class Lessons {
     return `This model does not take the parameter ${parameter}; it is left out from now on.`;
   }
 
+  /** Nothing here can shrink a picture: the large ones are left out first, all of them if that does not help. */
+  #learnImageSize({ messages }: ModelRequest): string | null {
+    if (this.#largeImages && stripImagesFromMessages(messages, isLargeImage).changed) {
+      this.#largeImages = false;
+      return "The server finds a picture too large; pictures over 4 MB or 8000 pixels are left out from now on. Send a smaller copy.";
+    }
+    if (!this.#images || !stripImagesFromMessages(messages).changed) return null;
+    this.#images = false;
+    return "The server finds the pictures too large; they are left out from now on. Send smaller copies in a new conversation.";
+  }
+
   /** The request without what was refused. The same request for a destination that refused nothing. */
   apply(request: ModelRequest): ModelRequest {
     const { overrides, ...rest } = this.#withoutRefused(request);
@@ -69,6 +92,7 @@ export class Lessons {
       ...request,
       ...(this.#thinking ? {} : { messages: request.messages.map(withoutThinking) }),
       ...(this.#patterns ? {} : { tools: request.tools.map(withoutPatterns) }),
+      ...(this.#longContext ? {} : { target: { ...request.target, headers: withPlainBetas(request.target.headers) } }),
       ...(this.#streaming ? {} : { stream: false }),
       ...(this.#codexItems ? {} : { replay: { ...request.replay, codexItems: false } }),
     };
@@ -83,6 +107,10 @@ export class Lessons {
     if (refused.length === 1 && other && maxTokens !== undefined) changes[other] = maxTokens;
     return changes;
   }
+}
+
+function withPlainBetas(headers: Target["headers"]): NonNullable<Target["headers"]> {
+  return { ...headers, "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" };
 }
 
 function withoutThinking(message: Message): Message {

@@ -9,7 +9,12 @@ import { createWire } from "../llm/wires/create.ts";
 import { createModelFetch } from "../llm/wires/model-fetch.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
-export function openGate(home: OpenHome, store: SessionStore, clock: Clock): ModelGate {
+export function openGate(
+  home: OpenHome,
+  store: SessionStore,
+  clock: Clock,
+  warn: (message: string) => void,
+): ModelGate {
   const log = home.log.child("llm");
   const fetch = embeddedFetch(createModelFetch());
   return createGate({
@@ -23,6 +28,9 @@ export function openGate(home: OpenHome, store: SessionStore, clock: Clock): Mod
       write: (sessionId, state) => store.setValue(sessionId, "prefix", state),
     },
     onDefect: (what, error) => log.error(what, error),
-    onUnknownPrice: (message) => log.warn(message),
+    onUnknownPrice: (message) => {
+      log.warn(message);
+      warn(message);
+    },
   });
 }

@@ -144,8 +144,10 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     },
     { store, definitions: tools.definitions },
   );
+  const spending: string[] = [];
   const ports: AgentPorts = {
-    gate: openGate(home, store, clock),
+    gate: openGate(home, store, clock, (message) => spending.push(message)),
+    takeWarnings: () => spending.splice(0),
     clock,
     log: home.log.child("agent"),
     home: home.paths,

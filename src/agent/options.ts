@@ -164,6 +164,8 @@ export interface AgentPorts {
   readonly follower?: ConversationFollower;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
   resolvePlace?(place: AuxPlace): Promise<Target>;
+  /** What the user should know about the last model calls, once. */
+  takeWarnings?(): readonly string[];
   /** Other keys of the provider in use. */
   readonly keys?: KeyPort;
   /** Idle connections are closed: the next request opens a new one. */

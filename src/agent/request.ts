@@ -3,6 +3,7 @@ import type { AssistantMessage, ContentPart, HistoryMessage, Message, ToolCall }
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import type { Target } from "../llm/wire.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
+import { isLargeImage } from "./hygiene/image-size.ts";
 import { stripImagesFromMessages } from "./hygiene/images.ts";
 import { joinAssistants } from "./hygiene/repair-sequence.ts";
 import { sanitizeApiMessages } from "./hygiene/sanitize-api.ts";
@@ -21,6 +22,8 @@ export interface RequestParts {
   readonly scaffold: readonly HistoryMessage[];
   /** False: pictures are left out. */
   readonly images: boolean;
+  /** False: pictures that are large are left out. */
+  readonly largeImages?: boolean;
 }
 
 /** Builds API copies. A message is rendered once; a history of a thousand costs what is new in it. */
@@ -32,9 +35,7 @@ export class RequestBuilder {
     if (parts.target !== this.#target) this.#rendered = new WeakMap();
     this.#target = parts.target;
 
-    const history = parts.images
-      ? parts.history
-      : (stripImagesFromMessages(parts.history).messages as readonly HistoryMessage[]); // roles stay
+    const history = withFitImages(parts);
     const spoken = [...(parts.prefill ?? []), ...history, ...parts.scaffold];
     const clean = joinAssistants(dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken)));
     const messages = clean.map((message) => this.#render(message, parts.target));
@@ -55,6 +56,12 @@ export class RequestBuilder {
     if (last?.role !== "assistant" || last.content?.trim() || !last.reasoning_content) return [];
     return target.profile.echoReasoning ? [this.#render(last, target)] : [];
   }
+}
+
+function withFitImages({ history, images, largeImages = true }: RequestParts): readonly HistoryMessage[] {
+  if (images && largeImages) return history;
+  const fit = images ? stripImagesFromMessages(history, isLargeImage) : stripImagesFromMessages(history);
+  return fit.messages as readonly HistoryMessage[]; // roles stay
 }
 
 function systemMessage({ system, ephemeral }: RequestParts): readonly Message[] {

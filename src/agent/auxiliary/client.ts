@@ -11,6 +11,7 @@ import type { Usage } from "../../llm/usage.ts";
 import type { ModelError, ModelRequest, Target } from "../../llm/wire.ts";
 import { Lessons } from "../lessons.ts";
 import { listenToModel } from "../model-call.ts";
+import { type KeyPort, KeyRing } from "../recovery/keys.ts";
 import { type Candidate, candidates } from "./candidates.ts";
 import {
   type AuxAnswer,
@@ -32,6 +33,10 @@ export interface AuxPorts {
   /** Absent: only the main model can be asked. Rejects with `ProviderError` for a place without a key, an address or a model. */
   resolve?(place: AuxPlace): Promise<Target>;
   onUsage?(usage: Usage, task: AuxTask): void;
+  /** Other keys of a provider. */
+  readonly keys?: KeyPort | undefined;
+  /** A key was spent on the way; the next one is in use from now on. */
+  onNewKey?(before: Target, after: Target): void;
 }
 
 const UNHEALTHY_MS = 10 * 60_000;
@@ -51,9 +56,11 @@ class Auxiliary implements AuxiliaryClient {
   readonly #unhealthy = new Map<string, number>();
   readonly #lessons = new Map<string, Lessons>();
   readonly #told = new Set<string>();
+  readonly #keys: KeyRing;
 
   constructor(ports: AuxPorts) {
     this.#ports = ports;
+    this.#keys = new KeyRing(ports.keys);
   }
 
   async resolveAux(task: AuxTask, wish: { provider?: string; model?: string } = {}): Promise<AuxChoice | null> {
@@ -107,7 +114,23 @@ class Auxiliary implements AuxiliaryClient {
     }
   }
 
+  /** One key after the other, as long as there are more of them. */
   async #attempt(call: AuxCall, target: Target): Promise<Attempt> {
+    for (let current = target; ; ) {
+      const attempt = await this.#attemptWith(call, current);
+      if (attempt.type === "answer") this.#keys.noteAnswer();
+      if (attempt.type !== "failed") return attempt;
+      const failure = { ...attempt, worthRetrying: false, worthMoving: true };
+      let step = await this.#keys.afterFailure(current, failure);
+      // Nobody waits for a side call: where there is another key, this one gets no second chance.
+      if (step.type === "same") step = await this.#keys.afterFailure(current, failure);
+      if (step.type !== "next") return attempt;
+      this.#ports.onNewKey?.(current, step.target);
+      current = step.target;
+    }
+  }
+
+  async #attemptWith(call: AuxCall, target: Target): Promise<Attempt> {
     const lessons = this.#lessonsOf(target);
     const request = this.#request(call, target);
     let attempt = await this.#send(call, lessons.apply(request));

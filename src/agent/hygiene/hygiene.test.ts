@@ -90,6 +90,11 @@ test("a result may name its call by call_id", () => {
   assert.equal(repairMessageSequence(history).repairs, 0);
 });
 
+test("of two results with one id the second goes, also when two calls bear that id", () => {
+  const history = [assistant(null, call("c1"), call("c1")), result("c1"), result("c1")];
+  assert.deepEqual(repairMessageSequence(history).messages, history.slice(0, 2));
+});
+
 test("repairMessageSequence is legal and idempotent for every history", () => {
   fc.assert(
     fc.property(anyHistory, (history) => {

@@ -11,16 +11,19 @@ export function refusesImages(status: number | undefined, text: string): boolean
   return status !== undefined && status >= 400 && status < 500 && REFUSAL.test(text);
 }
 
-/** User parts lose their images, a user message left empty goes; a tool message left empty says what was taken. */
-export function stripImagesFromMessages(messages: readonly Message[]): {
+/** User parts lose their images, a user message left empty goes; a tool message left empty says what was taken. `takes`: only these go. */
+export function stripImagesFromMessages(
+  messages: readonly Message[],
+  takes: (url: string) => boolean = () => true,
+): {
   readonly messages: readonly Message[];
   readonly changed: boolean;
 } {
   const stripped = messages.flatMap((message): readonly Message[] => {
     if (message.role === "assistant" || typeof message.content === "string") return [message];
-    const texts = message.content.filter((part) => part.type === "text");
-    if (texts.length === message.content.length) return [message];
-    if (texts.length > 0) return [{ ...message, content: texts }];
+    const kept = message.content.filter((part) => part.type === "text" || !takes(part.image_url.url));
+    if (kept.length === message.content.length) return [message];
+    if (kept.length > 0) return [{ ...message, content: kept }];
     return message.role === "tool" ? [{ ...message, content: REMOVED }] : [];
   });
   const changed = stripped.length !== messages.length || stripped.some((message, index) => message !== messages[index]);

@@ -55,20 +55,20 @@ function dropStrayResults(messages: readonly HistoryMessage[]): readonly History
   const open: OpenRun = { calls: [] };
   const kept = messages.filter((message) => {
     if (message.role === "user") open.calls = [];
-    if (message.role === "assistant") open.calls = [...(message.tool_calls ?? [])];
+    if (message.role === "assistant") open.calls = message.tool_calls ?? [];
     return message.role !== "tool" || takeCall(open, message.tool_call_id);
   });
   return kept.length === messages.length ? messages : kept;
 }
 
 interface OpenRun {
-  calls: ToolCall[];
+  calls: readonly ToolCall[];
 }
 
-/** Finds the call a result answers, by `id` or `call_id`, and takes it out: each call is answered once. */
+/** Finds the call a result answers, by `id` or `call_id`, and takes it out: each id is answered once, however many calls bear it. */
 function takeCall(open: OpenRun, id: string): boolean {
-  const index = open.calls.findIndex((call) => call.id === id || call.call_id === id);
-  if (index < 0) return false;
-  open.calls.splice(index, 1);
-  return true;
+  const others = open.calls.filter((call) => call.id !== id && call.call_id !== id);
+  const found = others.length < open.calls.length;
+  open.calls = others;
+  return found;
 }

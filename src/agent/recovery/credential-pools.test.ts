@@ -12,6 +12,7 @@ import type { RootLogger } from "../../home/log.ts";
 import { homePaths } from "../../home/paths.ts";
 import type { PoolEntry } from "../../llm/providers/credential-pool.ts";
 import type { ModelError } from "../../llm/wire.ts";
+import { createAuxiliary } from "../auxiliary/client.ts";
 import { CredentialPools, pooledKeys } from "./credential-pools.ts";
 
 const FIRST = "sk-or-first-0123456789";
@@ -206,4 +207,24 @@ test("two conversations that use one key up at the same time end on different si
   const spent = (await read()).filter((entry) => entry.last_status === "exhausted").map(({ id }) => id);
   assert.deepEqual(spent, ["aaaaaa", "bbbbbb"]);
   assert.ok(moved.some((target) => target?.apiKey === THIRD));
+});
+
+test("a side call changes the key too, and the conversation goes on with the new one", async (t) => {
+  const { pools, clock } = await homeWith(t, three);
+  const gate = new ScriptedGate(refused(402, "no credits"), { text: "a title" });
+  const asked: string[] = [];
+  const aux = createAuxiliary({
+    gate,
+    clock,
+    log: recordedLog(),
+    config: () => defaultConfig(),
+    main: () => TARGET,
+    keys: pools,
+    onNewKey: (before, after) => asked.push(before.apiKey, after.apiKey),
+  });
+  const messages = [{ role: "user", content: "name it" }] as const;
+  const { signal } = new AbortController();
+  const answer = await aux.callAux({ task: "title_generation", messages, signal, sessionId: null });
+  assert.equal(answer.text, "a title");
+  assert.deepEqual(asked, [FIRST, SECOND]);
 });
