@@ -97,7 +97,9 @@ describe("the first request of a default session", () => {
 /** The system text by block, each tool's schema, and all that holds them together. The user's own word counts as framing. */
 function weigh({ body, raw }: RecordedRequest, home: TempHome): readonly Piece[] {
   const system: string = body.messages[0].content;
-  const blocks = blocksOf(system, home).map(([id, text]) => weighed(`system ${id}`, text, budget.system[id] ?? budget.unlisted));
+  const blocks = blocksOf(system, home).map(([id, text]) =>
+    weighed(`system ${id}`, text, budget.system[id] ?? budget.unlisted),
+  );
   const tools = (body.tools as { function: { name: string } }[]).map((tool) =>
     weighed(
       `tool ${tool.function.name}`,

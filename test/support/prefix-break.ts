@@ -34,14 +34,22 @@ function hasGrown(before: Spoken, now: Spoken): boolean {
   });
 }
 
+/** The system text as one, in whatever parts it came. */
+export function systemOf({ wire, body }: Recorded): string {
+  const system =
+    wire === "anthropic" ? body.system : wire === "responses" ? body.instructions : body.messages[0].content;
+  return typeof system === "string" ? system : system.map((part: { text: string }) => part.text).join("");
+}
+
 function partsOf({ wire, body }: Recorded) {
   const strip = (value: unknown) =>
     JSON.stringify(value ?? null, (key, inner) => (key === "cache_control" ? undefined : inner));
   const spoken: readonly unknown[] = wire === "responses" ? body.input : body.messages;
-  const system =
-    wire === "anthropic" ? body.system : wire === "responses" ? body.instructions : body.messages[0].content;
-  const text = typeof system === "string" ? system : system.map((part: { text: string }) => part.text).join("");
-  return { system: text, tools: strip(body.tools), messages: spoken.slice(wire === "chat" ? 1 : 0).map(strip) };
+  return {
+    system: systemOf({ wire, body }),
+    tools: strip(body.tools),
+    messages: spoken.slice(wire === "chat" ? 1 : 0).map(strip),
+  };
 }
 
 function difference(a: string, b: string): string {
