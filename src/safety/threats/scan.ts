@@ -1,5 +1,6 @@
 // Looks for threats in text that is to reach a model: orders in disguise, ways out for secrets, characters nobody sees.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
+import { bareText } from "./bare.ts";
 import { codePointName, findInvisible, showInvisible } from "./invisible.ts";
 import { anyOf, type Find, type Place } from "./matchers.ts";
 import { THREAT_PATTERNS, type ThreatScope } from "./patterns.ts";
@@ -26,15 +27,20 @@ export function scanForThreats(text: string, scope: ThreatScope): readonly Findi
   const rank = RANK.get(scope);
   if (rank === undefined) throw new Error(`unknown threat scope: ${String(scope)}`);
   const folded = fold(text);
+  const bare = bareText(folded);
   return [
     ...findInvisible(text).map(({ codePoint, index }) =>
       finding(`invisible_unicode_${codePointName(codePoint)}`, "strong", text, index, text.slice(index, index + 80)),
     ),
     ...THREAT_PATTERNS.flatMap((pattern) => {
-      if ((RANK.get(pattern.scope) ?? 0) > rank || !hasNeeds(folded, pattern.needs)) return [];
-      const place = searcherOf(pattern, scope)(folded);
-      if (!place) return [];
-      return finding(pattern.id, pattern.weight, text, originalIndex(text, place.index), excerptOf(folded, place));
+      if ((RANK.get(pattern.scope) ?? 0) > rank) return [];
+      const search = searcherOf(pattern, scope);
+      const found = (index: number, excerpt: string) =>
+        finding(pattern.id, pattern.weight, text, originalIndex(text, index), excerpt);
+      const place = hasNeeds(folded, pattern.needs) ? search(folded) : null;
+      if (place) return found(place.index, excerptOf(folded, place));
+      const hidden = bare && hasNeeds(bare.text, pattern.needs) ? search(bare.text) : null;
+      return bare && hidden ? found(bare.originalIndex(hidden.index), excerptOf(bare.text, hidden)) : [];
     }),
   ];
 }
