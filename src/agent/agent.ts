@@ -7,8 +7,10 @@ import type { CompressReport, CompressWish } from "./compression/report.ts";
 import { Conversation } from "./conversation.ts";
 import { logEvent } from "./event-log.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
+import { type FlushReason, isFlushDue } from "./flush-due.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";
+import { BackgroundReview } from "./review/background-review.ts";
 import { playTurn } from "./turn.ts";
 
 export interface RunOptions {
@@ -36,6 +38,7 @@ interface RunningTurn {
 export class Agent {
   readonly #conversation: Conversation;
   readonly #notices = new EventChannel<AgentEvent>();
+  readonly #review: BackgroundReview;
   #running: RunningTurn | null = null;
   #heldNotices: AgentEventBody[] = [];
   #lastOutcome: TurnOutcome | null = null;
@@ -43,10 +46,12 @@ export class Agent {
   #currentTool: string | null = null;
   #seq = 0;
   #closing: Promise<void> | null = null;
-  #compressing: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
+  /** A compression asked for by hand, or the last look before the end. A turn waits for it. */
+  #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
 
   constructor(options: AgentOptions) {
     this.#conversation = new Conversation(options);
+    this.#review = new BackgroundReview(this.#conversation, (event) => this.publish(event));
   }
 
   get sessionId(): string {
@@ -54,7 +59,7 @@ export class Agent {
   }
 
   get busy(): boolean {
-    return this.#running !== null || this.#compressing !== null;
+    return this.#running !== null || this.#beside !== null;
   }
 
   get lastOutcome(): TurnOutcome | null {
@@ -84,7 +89,7 @@ export class Agent {
   }
 
   async *run(input: UserInput, options: RunOptions = {}): AsyncGenerator<AgentEvent, void, undefined> {
-    while (this.#compressing) await this.#compressing.finished;
+    while (this.#beside) await this.#beside.finished;
     if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
     if (this.#running)
       throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
@@ -101,7 +106,7 @@ export class Agent {
 
   /** Stops the running turn; without one it does nothing. `reason` comes back as the outcome's `interruptMessage`. */
   interrupt(reason?: string): void {
-    this.#compressing?.controller.abort();
+    this.#beside?.controller.abort();
     if (!this.#running || this.#running.controller.signal.aborted) return;
     if (reason !== undefined) this.#running.interruptMessage = reason;
     this.#running.controller.abort();
@@ -152,22 +157,42 @@ export class Agent {
   async compress(wish: CompressWish = {}): Promise<CompressReport> {
     if (this.busy)
       throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
-    const controller = new AbortController();
-    const { promise: finished, resolve } = Promise.withResolvers<void>();
-    this.#compressing = { controller, finished };
-    try {
+    return this.#aside(async (signal) => {
       await this.#conversation.open();
       const emit = (event: AgentEventBody) => {
         if (event.type === "status" && event.kind === "warn") this.publish(event);
       };
-      const report = await this.#conversation.context.compress(wish, { signal: controller.signal, emit });
+      const report = await this.#conversation.context.compress(wish, { signal, emit });
       if (report.type === "compressed" || report.type === "adopted")
         this.publish(await this.#conversation.describeSession("compressed"));
       return report;
-    } finally {
-      this.#compressing = null;
-      resolve();
-    }
+    });
+  }
+
+  /**
+   * The last look before the conversation is left: the model may save what it would lose. Resolves to one line per save; `interrupt` skips
+   * it. Without a reason to look it does nothing.
+   */
+  async saveMemories(): Promise<readonly string[]> {
+    if (!this.wantsToSave) return [];
+    return this.#aside((signal) => this.flushMemories("closing", signal));
+  }
+
+  /** `saveMemories` would ask the model. */
+  get wantsToSave(): boolean {
+    return !this.busy && !this.#closing && !this.#review.isFresh && isFlushDue(this.#conversation, "closing");
+  }
+
+  /** For whoever is about to shorten the history. */
+  async flushMemories(why: FlushReason, signal: AbortSignal): Promise<readonly string[]> {
+    if (this.#review.isFresh || !isFlushDue(this.#conversation, why)) return [];
+    const { flushMemories } = await import("./flush-memories.ts");
+    return flushMemories(this.#conversation, { why, signal });
+  }
+
+  /** Resolves when nothing runs behind the turns any more (a review). */
+  settled(): Promise<void> {
+    return this.#review.idle();
   }
 
   /** Takes the last compression back, if nothing was said since; null when there is none. */
@@ -214,8 +239,9 @@ export class Agent {
   async #shutDown(): Promise<void> {
     const { tools, ports } = this.#conversation.options;
     this.interrupt();
-    await this.#compressing?.finished;
+    await this.#beside?.finished;
     await this.#running?.finished;
+    await this.#review.stop();
     this.#notices.close();
     await tools.state.dispose();
     await ports.environment.cleanup();
@@ -254,9 +280,22 @@ export class Agent {
       ports.follower?.turnEnded?.({ input, outcome });
       channel.close();
       for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
+      if (!this.#closing) this.#review.turnEnded(outcome);
       resolve();
     });
     return running;
+  }
+
+  async #aside<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const { promise: finished, resolve } = Promise.withResolvers<void>();
+    this.#beside = { controller, finished };
+    try {
+      return await work(controller.signal);
+    } finally {
+      this.#beside = null;
+      resolve();
+    }
   }
 
   #seal(event: AgentEventBody): AgentEvent {

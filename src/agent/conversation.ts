@@ -1,4 +1,5 @@
 // What lives from turn to turn of one conversation.
+import type { HistoryMessage } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import { createAuxiliary } from "./auxiliary/client.ts";
@@ -9,6 +10,7 @@ import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
 import { lacksImage } from "./hygiene/images.ts";
 import { Lessons } from "./lessons.ts";
+import { Nudges } from "./nudges.ts";
 import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
 import { FallbackChain } from "./recovery/fallback.ts";
 import { KeyRing } from "./recovery/keys.ts";
@@ -16,6 +18,14 @@ import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
+
+export interface SentSoFar {
+  readonly sessionId: string;
+  readonly system: SystemPrompt;
+  readonly messages: readonly HistoryMessage[];
+  readonly model: ModelChoice;
+  readonly turn: number;
+}
 
 export class Conversation {
   #options: AgentOptions;
@@ -28,6 +38,7 @@ export class Conversation {
   readonly fallback = new FallbackChain(this);
   readonly pins: Pins;
   readonly keys: KeyRing;
+  readonly nudges: Nudges;
   /** Side calls: summaries, titles, judgements. */
   readonly auxiliary: AuxiliaryClient;
   /** Told about every side call that was counted. */
@@ -36,7 +47,7 @@ export class Conversation {
   #prompt: { readonly sessionId: string; readonly target: Target; readonly system: SystemPrompt } | null = null;
   #turns = 0;
   #opened = false;
-  readonly #lessons = new Map<string, Lessons>();
+  #lessons = new Map<string, Lessons>();
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -55,6 +66,11 @@ export class Conversation {
     this.context = new ContextKeeper(this);
     this.keys = new KeyRing(options.ports.keys);
     this.pins = new Pins(this.transcript, session.store);
+    this.nudges = new Nudges({
+      options: () => this.options,
+      provider: () => this.#model.target.provider,
+      transcript: this.transcript,
+    });
     this.auxiliary = this.#openAuxiliary();
   }
 
@@ -103,7 +119,9 @@ export class Conversation {
     if (said.length === 0) return said;
     this.context.historyChanged();
     this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
-    this.options.tools.hydrate?.(this.transcript.messages);
+    const { tools, ports } = this.options;
+    tools.hydrate?.(this.transcript.messages);
+    ports.toolPorts?.skills?.forgetViews?.();
     return said;
   }
 
@@ -118,6 +136,20 @@ export class Conversation {
     const system = await this.#askPrompt(target);
     this.#prompt = { sessionId, target, system };
     return system.text;
+  }
+
+  /** What the next request would begin with; null before the first one. */
+  get sent(): SentSoFar | null {
+    if (!this.#prompt) return null;
+    const { messages, sessionId } = this.transcript;
+    return { messages, sessionId, system: this.#prompt.system, model: this.#model, turn: this.#turns };
+  }
+
+  /** A conversation beside this one that knows what this one learned about its destinations. */
+  fork(options: AgentOptions): Conversation {
+    const fork = new Conversation(options);
+    fork.#lessons = this.#lessons;
+    return fork;
   }
 
   /** What is known of the inside of the system prompt in use. */

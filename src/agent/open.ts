@@ -45,6 +45,8 @@ export interface AgentWish {
   readonly maxTurns?: number | undefined;
   readonly reasoning?: string | undefined;
   readonly passSessionId?: boolean | undefined;
+  /** False: a review that falls due waits for a run with time for it. */
+  readonly learn?: boolean | undefined;
   /** No SOUL.md, project files or memory. */
   readonly ignoreRules?: boolean | undefined;
 }
@@ -168,7 +170,15 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     },
     renewConnections: closeIdleConnections,
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
-    ...(provider ? { follower: provider.follower, compression: provider.compression } : {}),
+    ...(provider ? { follower: provider.follower } : {}),
+    compression: {
+      ...provider?.compression,
+      flushMemories: async ({ signal }) => void (await session.agent?.flushMemories("compression", signal)),
+      async compressed(change) {
+        skills?.forgetViews();
+        await provider?.compression.compressed?.(change);
+      },
+    },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
     ...(wish.ignoreRules || environment.files ? {} : { hints: hintsOnce(home, cwd, prompt) }),
     ...guard.ports,
@@ -192,6 +202,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       store,
       row: { cwd, modelConfig: modelConfig(chosen) },
       interactive: wish.interactive,
+      reviews: wish.learn !== false,
     },
     model,
     prompt,

@@ -46,6 +46,10 @@ export interface SessionOptions {
   /** Who pays for the model calls; default `main`. */
   readonly task?: Task;
   readonly jobId?: string;
+  /** A due review follows a turn; otherwise it waits until the session is held where it may. */
+  readonly reviews?: boolean;
+  /** The turn this run belongs to, when it is not counted here. */
+  readonly turn?: number;
 }
 
 export interface ModelChoice {
@@ -131,6 +135,8 @@ export interface Limits {
   readonly maxConcurrentChildren?: number;
   /** False: this conversation is too short-lived to be compressed. */
   readonly compression?: false;
+  /** False: at the limit the turn just ends; nobody waits for its answer. */
+  readonly lastAnswer?: false;
   readonly toolTimes?: ToolTimes;
 }
 

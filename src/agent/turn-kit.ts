@@ -30,7 +30,8 @@ export interface TurnKit {
 export function equipTurn(conversation: Conversation, { signal, emit, notify }: TurnOptions): TurnKit {
   const { tools, ports, limits, session } = conversation.options;
   const { target, maxTokens } = conversation.model;
-  const { transcript, turns: turn } = conversation;
+  const { transcript } = conversation;
+  const turn = session.turn ?? conversation.turns;
   const facts = {
     get sessionId() {
       return transcript.sessionId;
@@ -66,7 +67,10 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
       images: conversation.takesImages,
       history: () => transcript.messages,
       emit,
-      onFinished: (call, result, failed) => mutations.record(call, result, failed),
+      onFinished(call, result, failed) {
+        mutations.record(call, result, failed);
+        if (!failed) conversation.nudges.toolSucceeded(call.name);
+      },
       contextFor: toolContexts(conversation.options, run, { ask, contextLength: target.contextLength, notify }),
     }),
   };

@@ -41,10 +41,13 @@ export async function playTurn(
 ): Promise<TurnOutcome> {
   try {
     await conversation.beginTurn();
+    await conversation.nudges.turnStarts(input);
     options.emit({ type: "turn_start", input });
     await conversation.fallback.beginTurn(options.emit);
     const user = await storeUserMessage(conversation, input);
-    return await new Turn(conversation, user, options).play(input);
+    const outcome = await new Turn(conversation, user, options).play(input);
+    await conversation.nudges.turnEnds();
+    return outcome;
   } catch (error) {
     return makeOutcome(conversation, brokenEnding(conversation, error), { apiCalls: 0, withinBudget: true });
   }
@@ -159,6 +162,7 @@ class Turn {
         await this.#append([{ message: verdict.message }, ...verdict.results.map((message) => ({ message }))]);
         return null;
       case "calls": {
+        this.#conversation.nudges.toolRound();
         for (const note of verdict.notes) emit({ type: "status", kind: "warn", message: note });
         this.#endText(verdict.message, asked, "interim");
         await this.#append([{ message: verdict.message }]);
@@ -258,6 +262,8 @@ class Turn {
   async #answerAtLimit(): Promise<Ending> {
     const { budget } = this.#options;
     const exitReason = `max_iterations_reached(${this.#apiCalls}/${budget.max})`;
+    if (this.#conversation.options.limits.lastAnswer === false)
+      return partialEnding(exitReason, "The limit was reached.");
     const scaffold = [...this.#kit.judge.scaffold, answerAtLimit(budget.max)];
     for (let attempt = 1; attempt <= 2; attempt++) {
       const asked = await askModel(this.#asking, { scaffold, toolChoice: "none" });

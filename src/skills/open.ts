@@ -25,6 +25,8 @@ export interface AgentSkills {
   manage(request: ManageRequest, run: SkillRun): Promise<SkillResult>;
   /** Loaded texts are gone from the conversation (compression, undo): the next view shows them again. */
   forgetViews(): void;
+  /** The same skills for a run beside the conversation, which has seen nothing yet. */
+  fork(): AgentSkills;
   /** Writes counts that still wait. */
   flush(): Promise<void>;
 }
@@ -66,6 +68,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
       return manageSkill({ request, place, run, ports: { views, scan: guardScan } });
     },
     forgetViews: () => views.forget(),
+    fork: () => openSkills(options),
     async flush() {
       const { flushUsage } = await import("./usage.ts");
       await flushUsage(place);

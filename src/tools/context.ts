@@ -106,6 +106,8 @@ export interface SkillsPort {
   manage(change: SkillChange, run: ToolContext): Promise<SkillAnswer>;
   /** Loaded texts are gone from the conversation: the next view shows them again. */
   forgetViews?(): void;
+  /** The same skills for a run beside the conversation, which has seen nothing yet. */
+  fork?(): SkillsPort;
   /** Writes counts that still wait. */
   flush(): Promise<void>;
 }

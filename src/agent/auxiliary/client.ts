@@ -164,7 +164,7 @@ class Auxiliary implements AuxiliaryClient {
   }
 
   #request(call: AuxCall, target: Target): ModelRequest {
-    const { task, messages, tools = [], maxTokens, temperature, sessionId } = call;
+    const { task, messages, tools = [], maxTokens, temperature, sessionId, like } = call;
     const settings = this.#ports.config().auxiliary[task];
     const seconds = call.timeout ?? settings.timeout;
     return {
@@ -175,7 +175,10 @@ class Auxiliary implements AuxiliaryClient {
       ...(temperature === undefined ? {} : { temperature }),
       ...(sessionId === null ? {} : { sessionId }),
       ...(seconds > 0 ? { limits: { totalMs: seconds * 1000 } } : {}),
-      ...(Object.keys(settings.extra_body).length > 0 ? { overrides: settings.extra_body } : {}),
+      ...like,
+      ...(Object.keys(settings.extra_body).length > 0
+        ? { overrides: { ...like?.overrides, ...settings.extra_body } }
+        : {}),
     };
   }
 

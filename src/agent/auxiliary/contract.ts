@@ -1,7 +1,7 @@
 // Side calls to a model: summaries, titles, judgements. Each task may have a model of its own.
 import type { Task } from "../../llm/gate.ts";
 import type { AssistantMessage, FinishReason, Message } from "../../llm/messages.ts";
-import type { Target, ToolDefinition } from "../../llm/wire.ts";
+import type { ModelRequest, Target, ToolDefinition } from "../../llm/wire.ts";
 
 /** Tasks with settings of their own. */
 export type AuxTask = Exclude<Task, "main" | "subagent" | "plugin">;
@@ -30,6 +30,8 @@ export interface AuxCall {
   readonly signal: AbortSignal;
   /** Exactly there and nowhere else. */
   readonly target?: Target | undefined;
+  /** A call that replays a conversation is sent as that one was, so that its prefix is known. */
+  readonly like?: Pick<ModelRequest, "promptLayout" | "reasoning" | "cacheTtl" | "overrides"> | undefined;
   /** Explicit choices of the caller; they win over the settings. */
   readonly provider?: string | undefined;
   readonly model?: string | undefined;

@@ -61,7 +61,8 @@ export class ContextKeeper {
 
   /** Tools of the engine, if it brings any. Only an engine that was chosen by name is asked. */
   async engineTools(): Promise<ContextEngine | null> {
-    if (this.#config.context.engine === "compressor") return null;
+    const { limits } = this.#conversation.options;
+    if (this.#config.context.engine === "compressor" || limits.compression === false) return null;
     const engine = await this.#openEngine();
     return (engine.getToolSchemas?.() ?? []).length > 0 ? engine : null;
   }

@@ -24,6 +24,7 @@ export interface ChatOptions {
   readonly reasoning?: string;
   readonly json?: boolean;
   readonly usageFile?: string;
+  readonly learn?: boolean;
 }
 
 export const REASONING_LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
@@ -52,6 +53,7 @@ export function addChatOptions(command: Command): Command {
     .option("--safe-mode", "both of the above")
     .option("--source <name>", "source stored with the session")
     .option("--usage-file <path>", "with -z: write tokens and cost of the run as JSON")
+    .option("--learn", "with -z or -q: wait for a review of the conversation that is due")
     .option("-v, --verbose", "debug log on screen")
     .option("--tui", "accepted; there is one screen")
     .option("--cli", "accepted; there is one screen");

@@ -71,6 +71,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     maxTurns: options.maxTurns,
     reasoning: options.reasoning,
     passSessionId: options.passSessionId === true,
+    learn: screen || options.learn === true,
     ignoreRules: options.ignoreRules === true || options.safeMode === true,
     verbose: options.verbose === true,
     color: ctx.io.color,

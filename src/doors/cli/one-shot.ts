@@ -8,6 +8,7 @@ import { resultJson } from "../turn-result.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { learn, stopRun } from "./learn.ts";
 
 export async function runOneShot(
   prompt: string,
@@ -19,7 +20,7 @@ export async function runOneShot(
   const parts = await attachImages(prompt, options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
-    stop: () => conversation.agent.interrupt("interrupted by a signal"),
+    stop: () => stopRun(conversation),
     graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
     clock: ctx.clock,
   });
@@ -32,6 +33,7 @@ export async function runOneShot(
     if (outcome.interrupted && !options.json) ctx.io.err(`hermes: ${outcome.finalText ?? "interrupted."}\n`);
     if (options.usageFile) await writeUsage(options.usageFile, outcome);
     if (outcome.interrupted) return signals.code ?? 130;
+    if (options.learn) await learn(conversation, (line) => options.json || ctx.io.err(`  ${line}\n`));
     return finish(outcome, ctx, options.json === true);
   } finally {
     signals.stopListening();

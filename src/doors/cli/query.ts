@@ -11,6 +11,7 @@ import { resultJson } from "../turn-result.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import type { CliContext } from "./context.ts";
+import { learn, stopRun } from "./learn.ts";
 
 export async function runQuery(
   query: string,
@@ -22,7 +23,7 @@ export async function runQuery(
   const parts = await attachImages(query, options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
-    stop: () => conversation.agent.interrupt("interrupted by a signal"),
+    stop: () => stopRun(conversation),
     graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
     clock: ctx.clock,
   });
@@ -41,6 +42,7 @@ export async function runQuery(
     else present(outcome, request, ctx, options.quiet === true);
     if (!options.json)
       ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx.home.paths.profile));
+    if (options.learn) await learn(conversation, (line) => silent || ctx.io.err(`  ${line}\n`));
     return exitCode(outcome, signals.code);
   } finally {
     signals.stopListening();

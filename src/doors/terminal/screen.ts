@@ -18,6 +18,7 @@ import { firstTimeHint, type HintName } from "./hints.ts";
 import { searchHistory } from "./history-search.ts";
 import { InputLine } from "./input-line.ts";
 import { type KeyAction, ScreenKeys } from "./keys.ts";
+import { lastLook } from "./last-look.ts";
 import { showRecap } from "./opening.ts";
 import { HANGUP, watchProcess } from "./process-watch.ts";
 import { ProjectFiles } from "./project-files.ts";
@@ -375,6 +376,7 @@ class Screen {
   }
 
   async #switchTo(resume: ResumeWish | undefined, title?: string): Promise<void> {
+    if (!resume && this.#conversation) await lastLook(this.#conversation.agent, (line) => this.#transcript.dim(line));
     await this.#open(resume);
     if (title) await this.#ready().setTitle(title);
     this.#transcript.dim(resume ? "─".repeat(20) : `A new conversation begins${title ? `: ${title}` : ""}.`);
@@ -424,6 +426,8 @@ class Screen {
     const waiting = setTimeout(timer.resolve, grace * 1000);
     await Promise.race([this.#turns.idle(), timer.promise]);
     clearTimeout(waiting);
+    // A process that is told to end has no time for it.
+    if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(`${line}\n`));
     const seconds = (clock.now() - this.#header.startedAt) / 1000;
     const text = await farewell(conversation, { profile: home.paths.profile, seconds });
     if (code !== HANGUP) process.stdout.write(text);

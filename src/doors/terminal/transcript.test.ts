@@ -101,5 +101,5 @@ test("warnings and notices have their own lines", () => {
     { type: "status", kind: "warn", message: "careful" },
     { type: "notice", kind: "review", text: "💾 remembered" },
   );
-  assert.equal(lines, "⚠ careful\n💾 remembered");
+  assert.equal(lines, "⚠ careful\n  💾 remembered");
 });

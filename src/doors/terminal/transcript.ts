@@ -91,7 +91,7 @@ export class Transcript {
       case "compressed":
         return this.dim(`🗜️ context compressed: ${event.before} → ${event.after} tokens`);
       case "notice":
-        return this.dim(event.text);
+        return this.dim(event.kind === "review" ? `  ${event.text}` : event.text);
       case "done":
         this.#answer = null;
         this.#thinking = null;

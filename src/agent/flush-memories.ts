@@ -1,0 +1,107 @@
+// The last look before a conversation is cut or closed: one call in which the model may save what it would otherwise lose. The conversation
+// itself never learns of it.
+import type { HistoryMessage, ToolCall } from "../llm/messages.ts";
+import { refuse } from "../safety/refusal.ts";
+import { AuxiliaryError } from "./auxiliary/contract.ts";
+import type { Conversation } from "./conversation.ts";
+import type { FlushReason } from "./flush-due.ts";
+import { RequestBuilder } from "./request.ts";
+import { type EndedCall, noticeMode, summaryParts } from "./review/summary.ts";
+
+export interface FlushWish {
+  readonly why: FlushReason;
+  readonly signal: AbortSignal;
+}
+
+const MOST_OUTPUT = 5120;
+const TEMPERATURE = 0.3;
+
+const HAPPENS = {
+  compression: "This conversation is about to be compressed: its earlier part will be gone",
+  closing: "This conversation is about to be closed",
+} as const;
+
+const noteFor = (why: FlushReason) =>
+  `[System: ${HAPPENS[why]}. Save with the memory tool what is worth keeping and not saved yet: the user's preferences and corrections first, then what keeps coming back. Only memory calls are carried out now. If there is nothing to save, just say so.]`;
+
+/** Resolves to one line per save. Never rejects: what fails is logged. */
+export async function flushMemories(conversation: Conversation, wish: FlushWish): Promise<readonly string[]> {
+  const { ports, session } = conversation.options;
+  try {
+    const calls = await askForMemories(conversation, wish);
+    const ended: EndedCall[] = [];
+    for (const call of calls) {
+      if (call.function.name !== "memory" || wish.signal.aborted) continue;
+      ended.push(await save(conversation, call, wish.signal));
+    }
+    const mode = noticeMode(ports.config(), session.platform);
+    return summaryParts(ended, mode === "off" ? "off" : "verbose").map((part) => `💾 ${part}`);
+  } catch (error) {
+    const expected = error instanceof AuxiliaryError;
+    ports.log[expected ? "info" : "warn"]("memories could not be saved at the end", error);
+    return [];
+  }
+}
+
+async function askForMemories(conversation: Conversation, { why, signal }: FlushWish): Promise<readonly ToolCall[]> {
+  const { auxiliary, transcript, options, model, turns } = conversation;
+  const { prompt, tools } = options;
+  const system = await conversation.systemPrompt();
+  const choice = await auxiliary.resolveAux("flush_memories");
+  if (!choice) return [];
+  const ephemeral = prompt.ephemeral?.();
+  const note: HistoryMessage = { role: "user", content: noteFor(why) };
+  const messages = new RequestBuilder().build({
+    target: choice.target,
+    system,
+    ...(ephemeral === undefined ? {} : { ephemeral }),
+    ...(prompt.prefill ? { prefill: prompt.prefill } : {}),
+    history: [...transcript.messages, note],
+    scaffold: [],
+    images: choice.main && conversation.takesImages,
+  });
+  const { promptLayout } = conversation;
+  const { reasoning, cacheTtl, overrides } = model;
+  const same = {
+    ...(promptLayout ? { promptLayout } : {}),
+    ...(reasoning ? { reasoning } : {}),
+    ...(cacheTtl ? { cacheTtl } : {}),
+    ...(overrides ? { overrides } : {}),
+  };
+  const { message } = await auxiliary.callAux({
+    task: "flush_memories",
+    target: choice.target,
+    messages,
+    tools: tools.definitions,
+    maxTokens: MOST_OUTPUT,
+    temperature: TEMPERATURE,
+    sessionId: transcript.sessionId,
+    turn: turns,
+    signal,
+    ...(choice.main ? { like: same } : {}),
+  });
+  return message.tool_calls ?? [];
+}
+
+async function save({ options, transcript, turns }: Conversation, call: ToolCall, signal: AbortSignal) {
+  const args = argumentsOf(call);
+  const result = await options.ports.memory?.apply(args, {
+    origin: "flush",
+    sessionId: transcript.sessionId,
+    turn: turns,
+    platform: options.session.platform,
+    interactive: false,
+    ask: async (question) => refuse(question),
+    signal,
+  });
+  return { name: "memory", args, result: JSON.stringify(result ?? {}) };
+}
+
+function argumentsOf(call: ToolCall): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(call.function.arguments);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}; // the store checks it
+  } catch {
+    return {}; // a call that was cut off; the store refuses it
+  }
+}

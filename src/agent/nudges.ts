@@ -1,0 +1,200 @@
+// When a look back is due: every few turns of the user for memory, every few rounds of tool calls for skills. The counters live with the
+// session, so that they outlast the process, a change of model and a compression.
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { UserInput } from "./events.ts";
+import type { AgentOptions } from "./options.ts";
+import type { Transcript } from "./transcript.ts";
+
+export const TRIGGERS = ["memory", "skills"] as const;
+export type Trigger = (typeof TRIGGERS)[number];
+
+interface Counters {
+  turns_since_memory: number;
+  iters_since_skill: number;
+  user_turn_count: number;
+  /** Due, and not looked at yet. */
+  armed: readonly Trigger[];
+}
+
+const KEY = "nudge";
+
+/**
+ * - A counter goes back to 0 when a review really starts, or when the model saved something by itself.
+ * - A trigger that could not start stays armed. One whose review is cut off by the end of the program is armed again.
+ */
+export class Nudges {
+  readonly #options: () => AgentOptions;
+  readonly #provider: () => string;
+  readonly #transcript: Transcript;
+  #counters: Counters | null = null;
+  /** Looked at right now. On disk they stay armed until that is over. */
+  #running: readonly Trigger[] = [];
+  #counting = false;
+  #turnsHere = 0;
+  #saved = "";
+
+  constructor(parts: {
+    readonly options: () => AgentOptions;
+    readonly provider: () => string;
+    readonly transcript: Transcript;
+  }) {
+    this.#options = parts.options;
+    this.#provider = parts.provider;
+    this.#transcript = parts.transcript;
+  }
+
+  /** User turns of the whole session. */
+  get userTurns(): number {
+    return this.#counters?.user_turn_count ?? 0;
+  }
+
+  /** User turns since the conversation was opened here. */
+  get userTurnsHere(): number {
+    return this.#turnsHere;
+  }
+
+  /** A turn begins; its user message is not in the history yet. */
+  async turnStarts({ from }: Pick<UserInput, "from">): Promise<void> {
+    const counters = await this.#load();
+    this.#counting = from !== "synthetic" && this.#isForeground;
+    if (!this.#counting) return;
+    const { memory } = this.#intervals;
+    this.#turnsHere++;
+    counters.user_turn_count++;
+    if (memory === 0) return;
+    counters.turns_since_memory++;
+    if (counters.turns_since_memory >= memory) counters.armed = union(counters.armed, ["memory"]);
+  }
+
+  /** The model answered with tool calls. */
+  toolRound(): void {
+    if (this.#counters && this.#counting && this.#intervals.skills > 0) this.#counters.iters_since_skill++;
+  }
+
+  /** What the model saves by itself needs no review. */
+  toolSucceeded(name: string): void {
+    const counters = this.#counters;
+    if (!counters) return;
+    if (name === "memory") counters.turns_since_memory = 0;
+    if (name === "skill_manage") counters.iters_since_skill = 0;
+    const done: Trigger | null = name === "memory" ? "memory" : name === "skill_manage" ? "skills" : null;
+    counters.armed = counters.armed.filter((trigger) => trigger !== done);
+  }
+
+  /** The turn is over, however it ended. */
+  async turnEnds(): Promise<void> {
+    const counters = await this.#load();
+    const { skills } = this.#intervals;
+    if (skills > 0 && counters.iters_since_skill >= skills) counters.armed = union(counters.armed, ["skills"]);
+    await this.#save();
+  }
+
+  /** What a review should look at now; empty when nothing is due or one is running. */
+  get due(): readonly Trigger[] {
+    if (this.#running.length > 0 || !this.#isForeground) return [];
+    const intervals = this.#intervals;
+    return (this.#counters?.armed ?? []).filter((trigger) => intervals[trigger] > 0);
+  }
+
+  async reviewStarts(triggers: readonly Trigger[]): Promise<void> {
+    const counters = await this.#load();
+    this.#running = triggers;
+    counters.armed = counters.armed.filter((trigger) => !triggers.includes(trigger));
+    if (triggers.includes("memory")) counters.turns_since_memory = 0;
+    if (triggers.includes("skills")) counters.iters_since_skill = 0;
+    await this.#save();
+  }
+
+  /** `cut`: it was stopped before it came to an end. */
+  async reviewEnds({ cut }: { readonly cut: boolean }): Promise<void> {
+    const counters = await this.#load();
+    if (cut) counters.armed = union(counters.armed, this.#running);
+    this.#running = [];
+    await this.#save();
+  }
+
+  // --- shared
+
+  async #load(): Promise<Counters> {
+    if (this.#counters) return this.#counters;
+    const { store } = this.#options().session;
+    const { messages, sessionId } = this.#transcript;
+    const isNew = messages.length === 0 || !store || !this.#isForeground;
+    const stored = isNew ? null : await this.#read(sessionId);
+    this.#counters ??= stored ?? countersOf(messages, this.#intervals);
+    return this.#counters;
+  }
+
+  async #read(sessionId: string): Promise<Counters | null> {
+    const { session, ports } = this.#options();
+    try {
+      return parseCounters(await session.store?.getValue(sessionId, KEY));
+    } catch (error) {
+      ports.log.warn("the counters of the reviews could not be read; they are taken from the history", error);
+      return null;
+    }
+  }
+
+  async #save(): Promise<void> {
+    const { session, ports } = this.#options();
+    if (!session.store || !this.#counters || !this.#isForeground) return;
+    const { sessionId } = this.#transcript;
+    const value = { ...this.#counters, armed: union(this.#counters.armed, this.#running) };
+    const text = `${sessionId} ${JSON.stringify(value)}`;
+    if (text === this.#saved) return;
+    try {
+      await session.store.setValue(sessionId, KEY, value);
+      this.#saved = text;
+    } catch (error) {
+      ports.log.warn("the counters of the reviews could not be stored", error);
+    }
+  }
+
+  get #isForeground(): boolean {
+    return (this.#options().session.origin ?? "foreground") === "foreground";
+  }
+
+  get #intervals(): Readonly<Record<Trigger, number>> {
+    const { tools, ports } = this.#options();
+    const { memory, skills, auxiliary } = ports.config();
+    // The demo is no AI: what it would learn is worth nothing.
+    const off = !auxiliary.background_review.enabled || this.#provider() === "demo";
+    return {
+      memory: !off && ports.memory && tools.names.has("memory") ? Math.max(0, memory.nudge_interval) : 0,
+      skills: !off && tools.names.has("skill_manage") ? Math.max(0, skills.creation_nudge_interval) : 0,
+    };
+  }
+}
+
+/** A conversation from before there were counters: as if they had been kept all along. */
+function countersOf(history: readonly HistoryMessage[], intervals: Readonly<Record<Trigger, number>>): Counters {
+  const turns = history.filter((message) => message.role === "user").length;
+  const names = history.flatMap((message) =>
+    message.role === "assistant" && message.tool_calls?.length
+      ? [message.tool_calls.map((call) => call.function.name)]
+      : [],
+  );
+  const rounds = names.length - 1 - names.findLastIndex((round) => round.includes("skill_manage"));
+  return {
+    turns_since_memory: intervals.memory > 0 ? turns % intervals.memory : 0,
+    iters_since_skill: Math.max(0, Math.min(rounds, intervals.skills - 1)),
+    user_turn_count: turns,
+    armed: [],
+  };
+}
+
+function parseCounters(value: unknown): Counters | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { turns_since_memory, iters_since_skill, user_turn_count, armed } = value as Record<string, unknown>; // looked at below
+  const whole = (given: unknown) => (Number.isSafeInteger(given) && Number(given) > 0 ? Number(given) : 0);
+  return {
+    turns_since_memory: whole(turns_since_memory),
+    iters_since_skill: whole(iters_since_skill),
+    user_turn_count: whole(user_turn_count),
+    armed: TRIGGERS.filter((trigger) => Array.isArray(armed) && armed.includes(trigger)),
+  };
+}
+
+function union(some: readonly Trigger[], more: readonly Trigger[]): readonly Trigger[] {
+  return TRIGGERS.filter((trigger) => some.includes(trigger) || more.includes(trigger));
+}
