@@ -1,6 +1,7 @@
 // First use of a home: its directories and its identity file.
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { ConfigError } from "./errors.ts";
+import { makeDirectory } from "./make-directory.ts";
 import type { Managed } from "./managed.ts";
 import type { HomePaths } from "./paths.ts";
 import { DEFAULT_IDENTITY } from "./soul.ts";
@@ -38,7 +39,7 @@ export function ensureHome(
   try {
     const mode = directoryMode(env);
     for (const dir of missing) {
-      mkdirSync(dir, { recursive: true, mode });
+      makeDirectory(dir, mode);
       if (mayChmod(env, managed)) chmodSync(dir, mode); // mkdir's mode is cut by the umask
     }
     if (!managed && !existsSync(paths.soulFile)) seed(paths.soulFile, `${identity}\n`);

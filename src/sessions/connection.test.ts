@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { rename, writeFile } from "node:fs/promises";
+import { readdir, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -40,6 +40,13 @@ test("a new file becomes WAL only where that is safe; one that is WAL stays so",
   assert.equal(settleJournal(open("forced.db"), "wal", "3.50.2", log), "wal");
   assert.equal(settleJournal(open("plain.db"), "delete", "3.51.3", log), "delete");
   assert.equal(journalMode(open("plain.db")), "delete");
+});
+
+test("a new database and its log files are the owner's alone", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const names = (await readdir(join(path, ".."))).filter((name) => name.includes(".db"));
+  for (const name of names) assert.equal((await stat(join(path, "..", name))).mode & 0o077, 0, name);
 });
 
 test("a file that is replaced while it is open is not written any more", async (t) => {

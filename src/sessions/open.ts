@@ -1,7 +1,8 @@
 // Opens the session store of a home.
-import { mkdirSync, statSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Logger } from "../home/log.ts";
+import { makeDirectory } from "../home/make-directory.ts";
 import type { Clock } from "../kit/clock.ts";
 import { connect, type JournalMode, settleJournal } from "./connection.ts";
 import { StoreCore } from "./core.ts";
@@ -35,7 +36,7 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
   if (readOnly && !statSync(path, { throwIfNoEntry: false })) {
     throw new StoreError("unavailable", `there is no session database at ${path}`);
   }
-  if (!readOnly) makeFolder(path);
+  if (!readOnly) makeFile(path);
   const db = connect({ path, readOnly });
   const onBusy = options.onBusy ? { onBusy: options.onBusy } : {};
   const patience = { db, clock, patienceMs: OPEN_PATIENCE_MS, ...onBusy };
@@ -58,10 +59,13 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
   }
 }
 
-function makeFolder(path: string): void {
+/** Conversations are nobody else's business: SQLite would make the file readable for all, and its log files take over the file's rights. */
+function makeFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })) return;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    if (!statSync(dirname(path), { throwIfNoEntry: false })) makeDirectory(dirname(path), 0o700);
+    closeSync(openSync(path, "a", 0o600));
   } catch (error) {
-    throw new StoreError("unavailable", `the folder of ${path} cannot be created; check its rights`, { cause: error });
+    throw new StoreError("unavailable", `${path} cannot be created; check the rights of its folder`, { cause: error });
   }
 }

@@ -37,7 +37,11 @@ async function ask(prompt: string, output: NodeJS.WritableStream): Promise<strin
   try {
     return await new Promise<string | null>((resolve) => {
       reader.once("close", () => resolve(null));
-      reader.once("SIGINT", () => resolve(null));
+      reader.once("SIGINT", () => {
+        resolve(null);
+        // The line editor has swallowed the key: whoever listens to the signal, or the shell, hears of it all the same.
+        process.kill(process.pid, "SIGINT");
+      });
       reader.question(prompt).then(resolve, () => resolve(null));
     });
   } finally {

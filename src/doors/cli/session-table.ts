@@ -10,7 +10,12 @@ interface Column {
   text(item: SessionListItem, now: number): string;
 }
 
-const title: Column = { head: "Title", width: 32, cut: 30, text: (item) => item.title ?? "—" };
+const title: Column = {
+  head: "Title",
+  width: 32,
+  cut: 30,
+  text: (item) => `${item.archived ? "[archived] " : ""}${item.title ?? "—"}`,
+};
 const active: Column = {
   head: "Last Active",
   width: 13,

@@ -33,6 +33,14 @@ export async function deleteOne(ctx: CliContext, text: string, flags: { yes?: tr
   print(ctx, `Deleted ${session.id}.`);
 }
 
+export async function unarchive(ctx: CliContext, text: string): Promise<void> {
+  const store = await ctx.store();
+  const id = await resolveSession(store, text);
+  if (!(await store.get(id))?.archived) return print(ctx, `${id} is not archived.`);
+  await store.update(id, { archived: false });
+  print(ctx, `${id} is back in the list.`);
+}
+
 export interface PruneFlags extends PruneFilter {
   readonly olderThan?: number;
   readonly newerThan?: number;

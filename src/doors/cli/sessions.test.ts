@@ -208,6 +208,11 @@ test("prune shows the count first and takes only old ended sessions; archive hid
     (await store.list()).some((item) => item.id === "old1"),
     false,
   );
+  assert.doesNotMatch((await run(["list"])).out, /old1/);
+  assert.match((await run(["list", "--archived", "--source", "cron"])).out, /old1/);
+  assert.match((await run(["unarchive", "old1"])).out, /old1 is back in the list/);
+  assert.match((await run(["unarchive", "old1"])).out, /old1 is not archived/);
+  assert.match((await run(["list", "--source", "cron"])).out, /old1/);
   assert.match((await run(["prune"], { answer: "yes" })).out, /Deleted 2 sessions/);
   assert.ok(await store.get("open"));
 });

@@ -6,7 +6,17 @@ import { type CliContext, ExitError } from "./context.ts";
 import { notFound, positiveNumber, print, printJson, resolveSession } from "./session-command.ts";
 import { briefly, oneLine, sessionJson, sessionTable } from "./session-table.ts";
 import { EXPORT_FORMATS, type ExportFlags, exportTo, importFrom } from "./session-transfer.ts";
-import { deleteOne, optimize, type PruneFlags, prune, renameTo, repair, stats, withFilters } from "./session-upkeep.ts";
+import {
+  deleteOne,
+  optimize,
+  type PruneFlags,
+  prune,
+  renameTo,
+  repair,
+  stats,
+  unarchive,
+  withFilters,
+} from "./session-upkeep.ts";
 import { transcriptText } from "./transcript.ts";
 
 const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
@@ -29,6 +39,7 @@ export function define(command: Command, ctx: CliContext): void {
   sub("list", "show recent sessions, newest first")
     .option("--source <SOURCE>", "only this source")
     .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
+    .option("--archived", "archived ones too")
     .option("--json", "machine-readable")
     .action(act((flags: ListFlags) => list(ctx, flags)));
   sub("browse", "pick a session and resume it")
@@ -66,6 +77,9 @@ export function define(command: Command, ctx: CliContext): void {
   withFilters(sub("archive", "hide old sessions that have ended, and keep them")).action(
     act((flags: PruneFlags) => prune(ctx, flags, "archive")),
   );
+  sub("unarchive <session>", "show an archived session again").action(
+    act((session: string) => unarchive(ctx, session)),
+  );
   sub("stats", "count sessions and messages")
     .option("--json", "machine-readable")
     .action(act((flags: { json?: true }) => stats(ctx, flags)));
@@ -78,6 +92,7 @@ export function define(command: Command, ctx: CliContext): void {
 interface ListFlags {
   readonly source?: string;
   readonly limit: number;
+  readonly archived?: true;
   readonly json?: true;
 }
 
@@ -85,6 +100,7 @@ function recent(store: SessionStore, flags: ListFlags): Promise<readonly Session
   return store.list({
     limit: flags.limit,
     orderByLastActive: true,
+    includeArchived: flags.archived ?? false,
     ...(flags.source === undefined ? { excludeSources: HIDDEN_SOURCES } : { source: flags.source }),
   });
 }
