@@ -9,6 +9,7 @@ import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
+import { fileToolsConformance } from "./support/file-tools-conformance.ts";
 import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
 
 after(async () => (await podmanEngine().catch(() => null))?.release());
@@ -49,6 +50,7 @@ await withEngine("podman", missingPodman, () => {
 
   environmentConformance("podman", open);
   filesConformance("podman", async () => environmentFiles(await open()));
+  fileToolsConformance("podman", async () => ({ ...(await open()), sharesFiles: false }));
 
   test("commands see what was named for them and no other variable of ours", async (t) => {
     const { run, release } = await open(

@@ -11,6 +11,7 @@ import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { environmentConformance } from "./support/environment-conformance.ts";
+import { fileToolsConformance } from "./support/file-tools-conformance.ts";
 import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
 import { toolContext } from "./support/tool-context.ts";
 
@@ -54,6 +55,7 @@ await withEngine("an ssh server", missingSshd, () => {
 
   environmentConformance("ssh", open);
   filesConformance("ssh", async () => environmentFiles(await open()));
+  fileToolsConformance("ssh", async () => ({ ...(await open()), sharesFiles: true }));
 
   test("commands there see no variable of ours that was not named, and no secret even then", async (t) => {
     const { run, release } = await open(

@@ -10,8 +10,11 @@ export function isForbiddenDevice(path: string): boolean {
 }
 
 /** The forbidden device a path leads to, links followed one by one; null if it leads to none. */
-export async function findForbiddenDevice(path: string): Promise<string | null> {
+export async function findForbiddenDevice(
+  path: string,
+  follow: (path: string) => Promise<readonly string[]> = followLinks,
+): Promise<string | null> {
   // As written first: `/dev/stdin` is refused without being touched.
   if (isForbiddenDevice(path)) return path;
-  return (await followLinks(path)).find(isForbiddenDevice) ?? null;
+  return (await follow(path)).find(isForbiddenDevice) ?? null;
 }

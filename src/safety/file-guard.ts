@@ -1,6 +1,7 @@
 // Which files the agent may read and write. Rules hold for the path as written and for where its links lead.
 import { basename, join, sep } from "node:path";
 import { followLinks, isWithin, resolveLinks } from "./paths.ts";
+import { covers, HERMES_PLACES, type ProtectedPlace, SYSTEM_PLACES, USER_PLACES } from "./protected-places.ts";
 
 export type FileVerdict =
   | { readonly type: "allow" }
@@ -9,11 +10,16 @@ export type FileVerdict =
   | { readonly type: "ask"; readonly command: string };
 
 export interface FileGuardOptions {
-  /** The user's home directory. */
+  /** The user's home directory, and the one commands have if it is another. */
   readonly userHome: string;
+  readonly otherUserHomes?: readonly string[];
   /** The active profile's home and the root home (the same for the default profile). */
   readonly profileHome: string;
   readonly rootHome: string;
+  /** Homes of the same layout elsewhere, such as the one inside a container. */
+  readonly otherHermesHomes?: readonly string[];
+  /** The way through links where the files are, if that is not this machine's own file system. */
+  readonly follow?: (path: string) => Promise<readonly string[]>;
   /** HERMES_WRITE_SAFE_ROOT: outside these nothing is written. Absent or empty: no such limit. */
   readonly writeSafeRoots?: readonly string[];
 }
@@ -25,102 +31,83 @@ export interface FileGuard {
   isUnreadable(path: string): boolean;
 }
 
-const USER_FILES = [".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials"];
-const USER_DIRECTORIES = [".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud"];
-const SYSTEM_DIRECTORIES = ["/etc", "/boot", "/usr/lib/systemd", "/private/etc"];
-const SYSTEM_FILES = ["/var/run/docker.sock", "/run/docker.sock"];
-const SHELL_START_FILES = [
-  ...[".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"],
-  ...[".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/fish/config.fish"],
-];
-
-const HERMES_UNWRITABLE_FILES = [
-  ...[".env", ".anthropic_oauth.json", "auth.json", "config.yaml", "state.db", "state.db-wal", "state.db-shm"],
-  ...["context_trust.json", "shell-hooks-allowlist.json"],
-];
-const HERMES_UNWRITABLE_DIRECTORIES = ["mcp-tokens", "pairing", "sessions"];
-const HERMES_UNREADABLE_FILES = [
-  ...[".env", "auth.json", "auth.lock", ".anthropic_oauth.json", "webhook_subscriptions.json"],
-  "auth/google_oauth.json",
-];
-const HERMES_UNREADABLE_DIRECTORIES = ["mcp-tokens", "skills/.hub"];
 const PROFILE_AREAS = ["skills", "plugins", "cron", "memories"];
 
 const ENV_FILE = /^\.env(?:\.(?:local|development|production|test|staging))?$|^\.envrc$/;
 
 const allow: FileVerdict = { type: "allow" };
 
+const REASONS: Readonly<Record<ProtectedPlace["holds"], string>> = {
+  settings: 'it holds the settings; change them with "hermes config set"',
+  "own secrets": "it belongs to Hermes itself (keys or tokens)",
+  "own state": "it belongs to Hermes itself (trust, pairing, sessions or state)",
+  credentials: "it holds credentials",
+  "start file": "it runs with the next shell",
+  system: "it belongs to the system",
+};
+
 export async function createFileGuard(options: FileGuardOptions): Promise<FileGuard> {
-  const { userHome, profileHome, rootHome, writeSafeRoots = [] } = options;
-  const both = async (path: string) => [...new Set([path, await resolveLinks(path)])];
-  const userHomes = await both(userHome);
-  const profileHomes = await both(profileHome);
-  const rootHomes = await both(rootHome);
-  const safeRoots = await Promise.all(writeSafeRoots.map(resolveLinks));
+  const { userHome, profileHome, rootHome, writeSafeRoots = [], follow = followLinks } = options;
+  const real = async (path: string) => (await follow(path)).at(-1) ?? path;
+  const both = async (...paths: string[]) =>
+    (await Promise.all(paths.map(async (path) => [path, await resolveLinks(path)]))).flat();
+  const unique = (paths: readonly string[]) => [...new Set(paths)];
+  const userHomes = unique(await both(userHome, ...(options.otherUserHomes ?? [])));
+  const profileHomes = unique(await both(profileHome));
+  const rootHomes = unique(await both(rootHome));
+  const hermesHomes = [...profileHomes, ...rootHomes, ...(options.otherHermesHomes ?? [])];
+  const safeRoots = await Promise.all(writeSafeRoots.map(real));
 
-  const homesOf = (path: string) => hermesHomesOf(path, [...profileHomes, ...rootHomes], rootHomes);
+  const placesOf = (path: string): ProtectedPlace[] => [
+    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PLACES),
+    ...below(path, userHomes, USER_PLACES),
+    ...SYSTEM_PLACES.filter((place) => covers(place, path)),
+  ];
   const isUnreadable = (path: string) =>
-    ENV_FILE.test(basename(path)) ||
-    homesOf(path).some(
-      (home) =>
-        HERMES_UNREADABLE_FILES.some((file) => path === join(home, file)) ||
-        HERMES_UNREADABLE_DIRECTORIES.some((directory) => isWithin(path, join(home, directory))),
-    );
-
-  const protectedReason = (path: string): string | null => {
-    for (const home of homesOf(path)) {
-      if (path === join(home, "config.yaml")) return 'it holds the settings; change them with "hermes config set"';
-      if (HERMES_UNWRITABLE_FILES.some((file) => path === join(home, file)))
-        return "it belongs to Hermes itself (keys, trust or state)";
-      if (HERMES_UNWRITABLE_DIRECTORIES.some((directory) => isWithin(path, join(home, directory))))
-        return "it belongs to Hermes itself (tokens, pairing or sessions)";
-    }
-    const ofUser = userHomes.some(
-      (home) =>
-        USER_FILES.some((file) => path === join(home, file)) ||
-        USER_DIRECTORIES.some((directory) => isWithin(path, join(home, directory))),
-    );
-    if (ofUser) return "it holds credentials";
-    if (SYSTEM_FILES.includes(path) || SYSTEM_DIRECTORIES.some((directory) => isWithin(path, directory)))
-      return "it belongs to the system";
-    return null;
-  };
+    ENV_FILE.test(basename(path)) || placesOf(path).some(({ read }) => read === "deny");
 
   return {
     isUnreadable,
     async canRead(path) {
-      const blocked = (await followLinks(path)).find(isUnreadable);
+      const blocked = (await follow(path)).find(isUnreadable);
       if (blocked === undefined) return allow;
       return deny(
         `Read denied: ${describe(path, blocked)} may hold secrets, which never enter a conversation. The user can say which value is needed; a template such as .env.example can be read.`,
       );
     },
     async canWrite(path, { crossProfile = false } = {}) {
-      const hops = await followLinks(path);
-      const real = hops.at(-1) ?? path;
+      const hops = await follow(path);
+      const target = hops.at(-1) ?? path;
       for (const hop of hops) {
-        const reason = protectedReason(hop);
-        if (reason !== null)
+        const place = placesOf(hop).find(({ write }) => write === "deny");
+        if (place !== undefined)
           return deny(
-            `Write denied: ${describe(path, hop)} is protected, ${reason}. No setting allows it; the user can edit it outside the agent.`,
+            `Write denied: ${describe(path, hop)} is protected, ${REASONS[place.holds]}. No setting allows it; the user can edit it outside the agent.`,
           );
       }
-      if (safeRoots.length > 0 && !safeRoots.some((root) => isWithin(real, root)))
+      if (safeRoots.length > 0 && !safeRoots.some((root) => isWithin(target, root)))
         return deny(
-          `Write denied: ${describe(path, real)} is outside HERMES_WRITE_SAFE_ROOT (${writeSafeRoots.join(", ")}). Add its directory to that variable to allow it.`,
+          `Write denied: ${describe(path, target)} is outside HERMES_WRITE_SAFE_ROOT (${writeSafeRoots.join(", ")}). Add its directory to that variable to allow it.`,
         );
-      const owner = crossProfile ? null : foreignOwner(real, profileHomes, rootHomes);
+      const owner = crossProfile ? null : foreignOwner(target, profileHomes, rootHomes);
       if (owner !== null)
         return deny(
-          `Write denied: ${describe(path, real)} belongs to the profile "${owner}". Pass cross_profile=true only if the user asked for a change there.`,
+          `Write denied: ${describe(path, target)} belongs to the profile "${owner}". Pass cross_profile=true only if the user asked for a change there.`,
         );
-      for (const home of userHomes) {
-        const file = SHELL_START_FILES.find((name) => hops.includes(join(home, name)));
-        if (file !== undefined) return { type: "ask", command: `tee ~/${file}` };
-      }
+      const asked = hops.flatMap(placesOf).find(({ write }) => write === "ask");
+      if (asked !== undefined) return { type: "ask", command: `tee ~/${asked.path}` };
       return allow;
     },
   };
+}
+
+/** The places below one of these homes that cover a path. */
+function below(path: string, homes: readonly string[], places: readonly ProtectedPlace[]): ProtectedPlace[] {
+  return homes.flatMap((home) => {
+    if (!isWithin(path, home) || path === home) return [];
+    const rest = path.slice(home.endsWith(sep) ? home.length : home.length + 1).replaceAll(sep, "/");
+    return places.filter((place) => covers(place, rest));
+  });
 }
 
 /** The homes whose rules a path can fall under: the active ones, and any other profile's when the path lies in it. */

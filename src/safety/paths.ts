@@ -1,6 +1,6 @@
 // Where a path really leads.
 import { lstat, readlink, realpath } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, type posix, resolve, sep } from "node:path";
 
 /** A part that is exactly `..`; `a/..b` and `...` are fine. */
 export function hasTraversalComponent(path: string): boolean {
@@ -19,12 +19,19 @@ export async function validateWithinDir(path: string, directory: string): Promis
   return real;
 }
 
-/** `~` and relative paths made absolute. */
-export function expandPath(path: string, cwd: string, home: string): string {
+/** `~` and relative paths made absolute, by the rules of this machine or of the place they belong to. */
+export function expandPath(
+  path: string,
+  cwd: string,
+  home: string,
+  rules: PathRules = { isAbsolute, join, resolve },
+): string {
   if (path === "~") return home;
-  if (path.startsWith("~/")) return join(home, path.slice(2));
-  return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
+  if (path.startsWith("~/")) return rules.join(home, path.slice(2));
+  return rules.isAbsolute(path) ? rules.resolve(path) : rules.resolve(cwd, path);
 }
+
+type PathRules = Pick<typeof posix, "isAbsolute" | "join" | "resolve">;
 
 /** The path behind all links. What does not exist yet is resolved as far as it does; a dangling link leads to its target. */
 export async function resolveLinks(path: string): Promise<string> {

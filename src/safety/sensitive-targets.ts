@@ -1,29 +1,30 @@
 // Which files a shell command must not change without a question.
 import { isBlockDevice } from "./hardline.ts";
+import {
+  covers,
+  HERMES_PLACES,
+  type ProtectedPlace,
+  SYSTEM_PLACES,
+  SYSTEM_PLACES_OF_SHELLS,
+  USER_PLACES,
+} from "./protected-places.ts";
 
 /** Every spelling of a home directory that `placePath` may leave. */
 const IN_HOME = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+)\/(.+)$/;
+const IN_HERMES_HOME = /^~\/\.hermes\/(?:profiles\/[^/]+\/)?(.+)$/;
 
-const START_FILES =
-  /^(?:\.bashrc|\.bash_profile|\.bash_login|\.bash_logout|\.bash_aliases|\.profile|\.zshrc|\.zshenv|\.zprofile|\.zlogin|\.zlogout|\.kshrc|\.cshrc|\.tcshrc|\.config\/fish\/config\.fish)$/;
+const guarded = (places: readonly ProtectedPlace[]) => places.filter(({ write }) => write !== "allow");
+const HERMES = guarded(HERMES_PLACES);
+const SYSTEM = [...SYSTEM_PLACES.filter(({ type }) => type === "directory"), ...SYSTEM_PLACES_OF_SHELLS];
 
-const CREDENTIALS =
-  /^(?:\.(?:netrc|pgpass|npmrc|pypirc|git-credentials)$|\.(?:ssh|aws|gnupg|kube|docker|azure)(?:\/|$)|\.config\/(?:gh|gcloud)(?:\/|$))/;
+const isCovered = (path: string | undefined, places: readonly ProtectedPlace[]) =>
+  path !== undefined && places.some((place) => covers(place, path));
 
-const HERMES_FILES = /^~\/\.hermes\/(?:profiles\/[^/]+\/)?(?:\.env|config\.yaml|auth\.json|\.anthropic_oauth\.json)$/;
+export const isSystemConfig = (path: string) => isCovered(path, SYSTEM);
 
-export const isSystemConfig = (path: string) =>
-  /^\/(?:private\/)?etc(?:\/|$)/.test(path) || isPrivate(path) || isBoot(path);
+export const isHermesFile = (path: string) => isCovered(IN_HERMES_HOME.exec(path)?.[1], HERMES);
 
-const isPrivate = (path: string) => /^\/private\/(?:var|tmp|home)(?:\/|$)/.test(path);
-const isBoot = (path: string) => /^\/(?:boot|usr\/lib\/systemd)(?:\/|$)/.test(path);
-
-export const isHermesFile = (path: string) => HERMES_FILES.test(path);
-
-export function isCredentialOrStartFile(path: string): boolean {
-  const rest = IN_HOME.exec(path)?.[1];
-  return rest !== undefined && (START_FILES.test(rest) || CREDENTIALS.test(rest));
-}
+export const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(path)?.[1], USER_PLACES);
 
 export const isSystemFile = (path: string) =>
   isSystemConfig(path) || isBlockDevice(path) || isCredentialOrStartFile(path) || isHermesFile(path);

@@ -60,17 +60,15 @@ export interface Environment {
  * Files as the commands of an environment see them. Paths are absolute.
  *
  * - `facts` follows links and gives null when nothing is there; everything else rejects with an error whose `code` is the system's.
+ * - Nothing here waits for another process: a named pipe is "other" and never opened.
  * - `write` replaces the file in one step and keeps links and modes. Data arrives whole or not at all.
+ * - The calls for many paths take one trip for many of them; what cannot be read is left out of their answers.
  */
 export interface EnvironmentFiles {
-  facts(path: string): Promise<{
-    readonly type: "file" | "directory" | "other";
-    readonly size: number;
-    readonly mtimeMs: number;
-    /** Differs whenever the content may differ. */
-    readonly version: string;
-  } | null>;
-  /** Where the path leads through all links, also when nothing is there yet. */
+  facts(path: string): Promise<FileFacts | null>;
+  /** Every path on the way: as written, then each link followed; the last one is where it really leads, also when nothing is there yet. */
+  follow(path: string): Promise<readonly string[]>;
+  /** The last of them. */
   resolve(path: string): Promise<string>;
   chunks(path: string, signal?: AbortSignal): AsyncIterable<Buffer>;
   read(path: string): Promise<Buffer>;
@@ -80,6 +78,39 @@ export interface EnvironmentFiles {
   list(path: string): Promise<string[]>;
   remove(path: string): Promise<void>;
   move(from: string, to: string): Promise<void>;
+  /** What lies in each of these directories. Links count as "other". */
+  entries(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, readonly DirectoryEntry[]>>;
+  /** When each of these files was last changed, in milliseconds. */
+  changeTimes(paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
+  /** Regular files whole, in the order asked; those with a NUL byte, which no text has, are left out. */
+  readTexts(
+    paths: readonly string[],
+    signal: AbortSignal,
+  ): AsyncIterable<{ readonly path: string; readonly data: Buffer }>;
+  /** Runs ripgrep where the files are; absent where files are this machine's own. */
+  ripgrep?(run: RipgrepRun): Promise<{ readonly code: number; readonly errors: string }>;
+}
+
+export interface FileFacts {
+  readonly type: "file" | "directory" | "other";
+  readonly size: number;
+  readonly mtimeMs: number;
+  /** Differs whenever the content may differ. */
+  readonly version: string;
+}
+
+export interface DirectoryEntry {
+  readonly name: string;
+  readonly type: FileFacts["type"];
+}
+
+export interface RipgrepRun {
+  /** A path on this machine that may be visible inside, tried before what the place calls `rg`. The exit code is 127 when neither runs. */
+  readonly program: string | null;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  onBytes(bytes: Buffer): void;
 }
 
 /** A child that outlives the call that started it. */

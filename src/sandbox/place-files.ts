@@ -2,6 +2,7 @@
 import { posix } from "node:path";
 import type { ErrandResult, Errands } from "./channel.ts";
 import type { EnvironmentFiles } from "./environment.ts";
+import { placeTree, timeOf } from "./place-tree.ts";
 import { quote } from "./quote.ts";
 
 export function placeFiles(errands: Errands): EnvironmentFiles {
@@ -14,19 +15,24 @@ export function placeFiles(errands: Errands): EnvironmentFiles {
     const script = `LC_ALL=C; export LC_ALL\np=${quote(path)}\n${REGULAR}\nexec cat -- "$p"`;
     yield* errands.stream(script, { signal, failed: (result) => fileError(path, result) });
   }
+  async function follow(path: string): Promise<readonly string[]> {
+    const hops = (await run(path, FOLLOW)).split("\0").slice(0, -1);
+    return hops.map((hop) => posix.normalize(hop));
+  }
   return {
+    ...placeTree(errands),
     async facts(path) {
       const [type, size, seconds, time, ...rest] = (await run(path, FACTS)).trim().split("|");
       if (type === "none") return null;
-      const fraction = Number(/\.(\d{1,3})/.exec(time ?? "")?.[1]?.padEnd(3, "0") ?? 0);
       return {
         type: type === "directory" || type === "file" ? type : "other",
         size: Number(size),
-        mtimeMs: Number(seconds) * 1000 + fraction,
+        mtimeMs: timeOf(seconds ?? "", time ?? ""),
         version: [time, size, ...rest].join(":"),
       };
     },
-    resolve: async (path) => (await run(path, RESOLVE)).replace(/\n$/, ""),
+    follow,
+    resolve: async (path) => (await follow(path)).at(-1) ?? path,
     chunks,
     async read(path) {
       const parts: Buffer[] = [];
@@ -60,13 +66,30 @@ const FACTS = `[ -e "$p" ] || {
 t=other; [ -f "$p" ] && t=file; [ -d "$p" ] && t=directory
 stat -L -c "$t|%s|%Y|%y|%i" -- "$p" 2>/dev/null || stat -L -f "$t|%z|%m|%Fm|%i" -- "$p"`;
 
-const RESOLVE = `rest=
-while [ ! -e "$p" ] && [ ! -L "$p" ]; do
-  case $p in /) break ;; esac
-  rest="/\${p##*/}$rest"; p=\${p%/*}; p=\${p:-/}
-done
-r=$(readlink -f -- "$p") || { echo "Too many levels of symbolic links" >&2; exit 1; }
-case $r in /) printf '%s\\n' "\${rest:-/}" ;; *) printf '%s\\n' "$r$rest" ;; esac`;
+// Directories are real before a name in them is looked at, so each link is met by itself.
+const FOLLOW = `directory() {
+  d=$1 rest=
+  while [ ! -e "$d" ] && [ ! -L "$d" ]; do
+    case $d in /) break ;; esac
+    rest="/\${d##*/}$rest"; d=\${d%/*}; d=\${d:-/}
+  done
+  d=$(readlink -f -- "$d") || { echo "Too many levels of symbolic links" >&2; exit 1; }
+  d=\${d%/}$rest
+}
+printf '%s\\0' "$p"
+n=0
+while [ "$p" != / ]; do
+  parent=\${p%/*}
+  directory "\${parent:-/}"
+  real="$d/\${p##*/}"
+  [ "$real" = "$p" ] || printf '%s\\0' "$real"
+  [ -L "$real" ] || exit 0
+  n=$((n + 1)); [ "$n" -le 40 ] || { echo "Too many levels of symbolic links" >&2; exit 1; }
+  t=$(readlink -- "$real"; echo .); t=\${t%?.}
+  case $t in /*) p=$t ;; *) p="$d/$t" ;; esac
+  while :; do case $p in ?*/) p=\${p%/} ;; *) break ;; esac; done
+  printf '%s\\0' "$p"
+done`;
 
 /** A pipe or a device would be waited for. */
 const REGULAR = `[ -d "$p" ] && { echo "Is a directory" >&2; exit 1; }

@@ -1,39 +1,15 @@
-// The files the file tools work on: a port, with this machine's file system behind it.
+// This machine's own files, for the file tools.
 import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
-import { resolveLinks } from "../safety/paths.ts";
+import { followLinks, resolveLinks } from "../safety/paths.ts";
+import type { DirectoryEntry, EnvironmentFiles } from "../sandbox/environment.ts";
 
-export interface FileFacts {
-  readonly type: "file" | "directory" | "other";
-  readonly size: number;
-  readonly mtimeMs: number;
-  /** Differs whenever the content may differ. */
-  readonly version: string;
-}
-
-/**
- * File access inside one environment. Paths are absolute.
- *
- * - `facts` follows links and gives null when nothing is there; everything else rejects with the system's error.
- * - Nothing here ever waits for another process: a named pipe is "other" and never opened.
- * - `write` replaces the file in one step and keeps links and modes.
- */
-export interface FileAccess {
-  facts(path: string): Promise<FileFacts | null>;
-  /** Where the path leads through all links, also when nothing is there yet. */
-  resolve(path: string): Promise<string>;
-  chunks(path: string, signal?: AbortSignal): AsyncIterable<Buffer>;
-  read(path: string): Promise<Buffer>;
-  write(path: string, data: string): Promise<void>;
-  /** Makes the directory and its parents; false when it was there. */
-  makeDirectory(path: string): Promise<boolean>;
-  list(path: string): Promise<string[]>;
-  remove(path: string): Promise<void>;
-  move(from: string, to: string): Promise<void>;
-}
+/** File access inside one environment: see the contract there. */
+export type FileAccess = EnvironmentFiles;
 
 const CHUNK = 256 * 1024;
+const AT_ONCE = 64;
 
 export const localFiles: FileAccess = {
   async facts(path) {
@@ -50,6 +26,7 @@ export const localFiles: FileAccess = {
       throw error;
     }
   },
+  follow: followLinks,
   resolve: resolveLinks,
   async *chunks(path, signal) {
     // O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not hang.
@@ -76,7 +53,57 @@ export const localFiles: FileAccess = {
   list: (path) => readdir(path),
   remove: (path) => rm(path),
   move: (from, to) => rename(from, to),
+  async entries(directories, signal) {
+    const found = new Map<string, readonly DirectoryEntry[]>();
+    for (const directory of directories) {
+      signal.throwIfAborted();
+      const entries = await readdir(directory, { withFileTypes: true }).catch(() => null);
+      if (entries === null) continue; // gone or not ours to read: left out, as promised
+      found.set(
+        directory,
+        entries.map((entry) => ({
+          name: entry.name,
+          type: entry.isFile() ? "file" : entry.isDirectory() ? "directory" : "other",
+        })),
+      );
+    }
+    return found;
+  },
+  async changeTimes(paths, signal) {
+    const times = new Map<string, number>();
+    for (let at = 0; at < paths.length; at += AT_ONCE) {
+      signal.throwIfAborted();
+      const batch = paths.slice(at, at + AT_ONCE);
+      const facts = await Promise.all(batch.map((path) => stat(path).catch(() => null)));
+      for (const [index, path] of batch.entries()) {
+        const mtimeMs = facts[index]?.mtimeMs;
+        if (mtimeMs !== undefined) times.set(path, mtimeMs);
+      }
+    }
+    return times;
+  },
+  async *readTexts(paths, signal) {
+    for (const path of paths) {
+      const data = await readText(path, signal);
+      if (data !== null) yield { path, data };
+    }
+  },
 };
+
+/** Null for a binary file, which is not read to its end, and for one that cannot be read. */
+async function readText(path: string, signal: AbortSignal): Promise<Buffer | null> {
+  const parts: Buffer[] = [];
+  try {
+    for await (const chunk of localFiles.chunks(path, signal)) {
+      if (chunk.includes(0)) return null;
+      parts.push(chunk);
+    }
+  } catch {
+    signal.throwIfAborted();
+    return null;
+  }
+  return Buffer.concat(parts);
+}
 
 export class NotAFileError extends Error {
   override name = "NotAFileError";

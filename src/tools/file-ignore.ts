@@ -1,7 +1,7 @@
 // Which files a .gitignore leaves out.
-import { readFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import picomatch from "picomatch";
+import { type FileAccess, localFiles } from "./file-access.ts";
 
 interface Rule {
   readonly negated: boolean;
@@ -22,9 +22,9 @@ export interface IgnoreRules {
   enter(directory: string, names: readonly string[]): Promise<IgnoreRules>;
 }
 
-export const noRules: IgnoreRules = rulesOf([]);
+export const noRules: IgnoreRules = rulesOf([], localFiles);
 
-function rulesOf(files: readonly RuleFile[]): IgnoreRules {
+function rulesOf(files: readonly RuleFile[], access: Pick<FileAccess, "read">): IgnoreRules {
   return {
     ignores(path, isDirectory) {
       let ignored = false;
@@ -40,22 +40,23 @@ function rulesOf(files: readonly RuleFile[]): IgnoreRules {
       const inherited = names.includes(".git") ? [] : files;
       const own: RuleFile[] = [];
       for (const name of [".gitignore", ".ignore"])
-        if (names.includes(name)) own.push({ directory, rules: parseRules(await readRules(join(directory, name))) });
-      return own.length === 0 && inherited === files ? this : rulesOf([...inherited, ...own]);
+        if (names.includes(name))
+          own.push({ directory, rules: parseRules(await readRules(join(directory, name), access)) });
+      return own.length === 0 && inherited === files ? this : rulesOf([...inherited, ...own], access);
     },
   };
 }
 
 /** The rules that directories above a root impose on it, up to the root of its repository. */
-export async function rulesAbove(root: string): Promise<IgnoreRules> {
-  const above: string[] = [];
-  let directory = root;
-  while (!(await exists(join(directory, ".git"))) && dirname(directory) !== directory) {
-    directory = dirname(directory);
-    above.unshift(directory);
-  }
-  let rules = noRules;
-  for (const parent of above) rules = await rules.enter(parent, [".gitignore", ".ignore"]);
+export async function rulesAbove(root: string, access: FileAccess = localFiles): Promise<IgnoreRules> {
+  const upwards = [root];
+  for (let at = root; dirname(at) !== at; at = dirname(at)) upwards.push(dirname(at));
+  const names = await access.entries(upwards, new AbortController().signal);
+  const namesIn = (directory: string) => (names.get(directory) ?? []).map(({ name }) => name);
+  const repository = upwards.findIndex((directory) => namesIn(directory).includes(".git"));
+  let rules = rulesOf([], access);
+  for (const parent of upwards.slice(1, repository === -1 ? undefined : repository + 1).reverse())
+    rules = await rules.enter(parent, namesIn(parent));
   return rules;
 }
 
@@ -78,15 +79,10 @@ function parseRules(text: string): Rule[] {
   });
 }
 
-async function readRules(path: string): Promise<string> {
-  // Missing above a root, or unreadable: then it imposes nothing.
-  return readFile(path, "utf8").catch(() => "");
-}
-
-async function exists(path: string): Promise<boolean> {
-  const { access } = await import("node:fs/promises");
-  return access(path).then(
-    () => true,
-    () => false,
+async function readRules(path: string, access: Pick<FileAccess, "read">): Promise<string> {
+  // Unreadable, or gone meanwhile: then it imposes nothing.
+  return access.read(path).then(
+    (bytes) => bytes.toString("utf8"),
+    () => "",
   );
 }

@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { createInterface } from "node:readline";
 import { z } from "zod";
+import type { FileAccess } from "./file-access.ts";
 import {
   type ContentQuery,
   type FoundLine,
@@ -43,50 +43,55 @@ function isRunnable(command: string): Promise<boolean> {
 
 const COMMON = ["--no-config", "--no-require-git", "--no-ignore-global", "--no-messages"];
 
+/** One run of the program: its output as it comes; resolves with its exit code and what it complained about. */
+type RunRipgrep = (run: {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  readonly onBytes: (bytes: Buffer) => void;
+}) => Promise<{ readonly code: number | null; readonly errors: string }>;
+
 export function ripgrepEngine(path: string): SearchEngine {
+  return engineOver((run) => runHere(path, run));
+}
+
+/** The ripgrep of a place. Null when it has none. */
+export async function ripgrepIn(files: FileAccess, signal: AbortSignal): Promise<SearchEngine | null> {
+  const { ripgrep } = files;
+  if (!ripgrep) return null;
+  const program = await findRipgrep();
+  const { code } = await ripgrep({ program, args: ["--version"], cwd: "/", signal, onBytes: () => undefined });
+  return code === 0 ? engineOver((run) => ripgrep({ program, ...run })) : null;
+}
+
+function engineOver(runRipgrep: RunRipgrep): SearchEngine {
   return {
     name: "ripgrep",
-    findLines: (query) => findLines(path, query),
+    findLines: (query) => findLines(runRipgrep, query),
     async listFiles(root, signal) {
       const files: string[] = [];
-      await run(
-        path,
-        ["--files", "--null", ...COMMON, "--", "."],
-        root,
-        signal,
-        "\0",
-        (name) => void files.push(plain(name)),
-      );
+      const args = ["--files", "--null", ...COMMON, "--", "."];
+      await runRecords(runRipgrep, { args, cwd: root, signal }, "\0", (name) => void files.push(plain(name)));
       return files;
     },
   };
 }
 
-async function findLines(path: string, query: ContentQuery): Promise<FoundLines> {
+async function findLines(runRipgrep: RunRipgrep, query: ContentQuery): Promise<FoundLines> {
   const { root, isFile, accepts } = query;
   const type = accepts.nameGlob !== undefined && /^[\w.*?-]+$/.test(accepts.nameGlob);
   // A type, not --glob: --glob would bring ignored files back.
   const filter = type ? ["--type-add", `wanted:${accepts.nameGlob}`, "--type", "wanted"] : [];
   const context = query.context > 0 ? ["--context", String(query.context)] : [];
-  const args = [
-    "--json",
-    "--crlf",
-    ...COMMON,
-    "--engine",
-    "auto",
-    ...filter,
-    ...context,
-    "--regexp",
-    query.pattern,
-    "--",
-  ];
   const collector = createCollector(query);
   const stopper = new AbortController();
-  const finished = await run(
-    path,
-    [...args, isFile ? `./${basename(root)}` : "."],
-    isFile ? dirname(root) : root,
-    AbortSignal.any([query.signal, stopper.signal]),
+  const args = [
+    ...["--json", "--crlf", ...COMMON, "--engine", "auto", ...filter, ...context],
+    ...["--regexp", query.pattern, "--", isFile ? `./${basename(root)}` : "."],
+  ];
+  const finished = await runRecords(
+    runRipgrep,
+    { args, cwd: isFile ? dirname(root) : root, signal: AbortSignal.any([query.signal, stopper.signal]) },
     "\n",
     (line) => {
       collector.take(line);
@@ -98,7 +103,7 @@ async function findLines(path: string, query: ContentQuery): Promise<FoundLines>
   });
   query.signal.throwIfAborted();
   if (finished && !collector.sawSummary())
-    throw new SearchPatternError(finished.stderr.trim().slice(0, 1000) || `ripgrep ended with code ${finished.code}`);
+    throw new SearchPatternError(finished.errors.trim().slice(0, 1000) || `ripgrep ended with code ${finished.code}`);
   return { lines: sortLines(collector.lines()), complete: finished !== null };
 }
 
@@ -162,40 +167,52 @@ function plain(path: string): string {
   return path.replace(/^\.[\\/]/, "").replaceAll("\\", "/");
 }
 
-function run(
-  path: string,
-  args: readonly string[],
-  cwd: string,
-  signal: AbortSignal,
+/** Cuts the output into records; one that cannot be taken ends the run. */
+async function runRecords(
+  runRipgrep: RunRipgrep,
+  { args, cwd, signal }: { args: readonly string[]; cwd: string; signal: AbortSignal },
   separator: "\n" | "\0",
   onRecord: (record: string) => void,
-): Promise<{ code: number | null; stderr: string }> {
+): Promise<{ code: number | null; errors: string }> {
+  const decoder = new TextDecoder();
+  const stopper = new AbortController();
+  let rest = "";
+  const failures: unknown[] = [];
+  const ended = await runRipgrep({
+    args,
+    cwd,
+    signal: AbortSignal.any([signal, stopper.signal]),
+    onBytes(bytes) {
+      const records = (rest + decoder.decode(bytes, { stream: true })).split(separator);
+      rest = records.pop() ?? "";
+      try {
+        for (const record of records) if (record !== "" && failures.length === 0) onRecord(record);
+      } catch (error) {
+        failures.push(error);
+        stopper.abort();
+      }
+    },
+  }).catch((error: unknown) => {
+    throw failures.length > 0 ? failures[0] : error;
+  });
+  if (failures.length > 0) throw failures[0];
+  return ended;
+}
+
+const MAX_ERRORS = 4000;
+
+function runHere(
+  path: string,
+  { args, cwd, signal, onBytes }: Parameters<RunRipgrep>[0],
+): Promise<{ code: number | null; errors: string }> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, { cwd, signal, stdio: ["ignore", "pipe", "pipe"] });
-    let stderr = "";
-    let failure: unknown;
+    let errors = "";
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      if (stderr.length < 4000) stderr += text;
+      if (errors.length < MAX_ERRORS) errors += text;
     });
-    const take = (record: string) => {
-      if (record === "" || failure !== undefined) return;
-      try {
-        onRecord(record);
-      } catch (error) {
-        failure = error;
-        child.kill();
-      }
-    };
-    if (separator === "\n") createInterface({ input: child.stdout, crlfDelay: Infinity }).on("line", take);
-    else {
-      let rest = "";
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        const records = (rest + text).split(separator);
-        rest = records.pop() ?? "";
-        for (const record of records) take(record);
-      });
-    }
+    child.stdout.on("data", onBytes);
     child.on("error", reject);
-    child.on("close", (code) => (failure === undefined ? resolve({ code, stderr }) : reject(failure)));
+    child.on("close", (code) => resolve({ code, errors }));
   });
 }

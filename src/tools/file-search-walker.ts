@@ -1,7 +1,6 @@
-// The search engine for machines without ripgrep: a walk with JavaScript's regular expressions.
-import { readdir } from "node:fs/promises";
+// The search engine for places without ripgrep: a walk with JavaScript's regular expressions.
 import { basename, join } from "node:path";
-import { localFiles } from "./file-access.ts";
+import { type FileAccess, localFiles } from "./file-access.ts";
 import { type IgnoreRules, rulesAbove } from "./file-ignore.ts";
 import {
   type ContentQuery,
@@ -14,26 +13,39 @@ import {
 
 /** A longer line is searched in its beginning only. */
 const MAX_LINE = 1024 * 1024;
+/** Files asked for together: where they are far away, each trip costs more than what it carries. */
+const TOGETHER = 200;
 
-export const walkerEngine: SearchEngine = {
-  name: "walker",
-  async findLines(query) {
-    const pattern = compile(query.pattern);
-    const found: FoundLine[] = [];
-    const files = query.isFile ? [basename(query.root)] : walk(query.root, query.signal);
-    for await (const path of files) {
-      if (!query.accepts(path)) continue;
-      found.push(...(await searchFile(query.isFile ? query.root : join(query.root, path), path, pattern, query)));
-      if (found.length >= query.maxMatches) return { lines: sortLines(found), complete: false };
-    }
-    return { lines: sortLines(found), complete: true } satisfies FoundLines;
-  },
-  async listFiles(root, signal) {
-    const files: string[] = [];
-    for await (const path of walk(root, signal)) files.push(path);
-    return files;
-  },
-};
+export function walkerOver(files: FileAccess): SearchEngine {
+  return {
+    name: "walker",
+    async findLines(query) {
+      const pattern = compile(query.pattern);
+      const found: FoundLine[] = [];
+      const paths = query.isFile ? [[basename(query.root)]] : walk(files, query.root, query.signal);
+      for await (const level of paths) {
+        const wanted = level.filter(query.accepts);
+        for (let at = 0; at < wanted.length; at += TOGETHER) {
+          const absolute = new Map(
+            wanted.slice(at, at + TOGETHER).map((path) => [query.isFile ? query.root : join(query.root, path), path]),
+          );
+          for await (const { path, data } of files.readTexts([...absolute.keys()], query.signal)) {
+            found.push(...searchLines(linesOf(data), absolute.get(path) ?? path, pattern, query));
+            if (found.length >= query.maxMatches) return { lines: sortLines(found), complete: false };
+          }
+        }
+      }
+      return { lines: sortLines(found), complete: true } satisfies FoundLines;
+    },
+    async listFiles(root, signal) {
+      const all: string[] = [];
+      for await (const level of walk(files, root, signal)) all.push(...level);
+      return all;
+    },
+  };
+}
+
+export const walkerEngine = walkerOver(localFiles);
 
 /** Leading flags are written as ripgrep takes them: `(?i)`. */
 function compile(source: string): RegExp {
@@ -52,38 +64,40 @@ function compile(source: string): RegExp {
   }
 }
 
-async function* walk(root: string, signal: AbortSignal): AsyncGenerator<string> {
-  yield* walkDirectory(root, "", await rulesAbove(root), signal);
-}
-
-async function* walkDirectory(
-  root: string,
-  below: string,
-  outer: IgnoreRules,
-  signal: AbortSignal,
-): AsyncGenerator<string> {
-  signal.throwIfAborted();
-  const directory = join(root, below);
-  const entries = await readdir(directory, { withFileTypes: true }).catch(() => null);
-  // Gone or not ours to read: the rest of the tree is still worth searching.
-  if (entries === null) return;
-  const rules = await outer.enter(
-    directory,
-    entries.map(({ name }) => name),
-  );
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (entry.name.startsWith(".")) continue;
-    if (!entry.isFile() && !entry.isDirectory()) continue;
-    if (rules.ignores(join(directory, entry.name), entry.isDirectory())) continue;
-    const path = below === "" ? entry.name : `${below}/${entry.name}`;
-    if (entry.isFile()) yield path;
-    else yield* walkDirectory(root, path, rules, signal);
+/** The files below a root, one level of directories at a time. */
+async function* walk(files: FileAccess, root: string, signal: AbortSignal): AsyncGenerator<string[]> {
+  let level: { readonly below: string; readonly outer: IgnoreRules }[] = [
+    { below: "", outer: await rulesAbove(root, files) },
+  ];
+  while (level.length > 0) {
+    signal.throwIfAborted();
+    const listed = await files.entries(
+      level.map(({ below }) => join(root, below)),
+      signal,
+    );
+    const found: string[] = [];
+    const next: typeof level = [];
+    for (const { below, outer } of level) {
+      const directory = join(root, below);
+      const entries = [...(listed.get(directory) ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));
+      const rules = await outer.enter(
+        directory,
+        entries.map(({ name }) => name),
+      );
+      for (const { name, type } of entries) {
+        if (name.startsWith(".") || type === "other") continue;
+        if (rules.ignores(join(directory, name), type === "directory")) continue;
+        const path = below === "" ? name : `${below}/${name}`;
+        if (type === "file") found.push(path);
+        else next.push({ below: path, outer: rules });
+      }
+    }
+    yield found;
+    level = next;
   }
 }
 
-async function searchFile(absolute: string, path: string, pattern: RegExp, query: ContentQuery): Promise<FoundLine[]> {
-  const lines = await readLines(absolute, query.signal);
-  if (lines === null) return [];
+function searchLines(lines: readonly string[], path: string, pattern: RegExp, query: ContentQuery): FoundLine[] {
   return lines.flatMap((content, index) => {
     if (!pattern.test(content)) return [];
     const { context } = query;
@@ -101,26 +115,8 @@ async function searchFile(absolute: string, path: string, pattern: RegExp, query
   });
 }
 
-/** Null for a binary file and for one that cannot be read. */
-async function readLines(path: string, signal: AbortSignal): Promise<string[] | null> {
-  const decoder = new TextDecoder();
-  const lines: string[] = [];
-  let rest = "";
-  try {
-    for await (const chunk of localFiles.chunks(path, signal)) {
-      if (chunk.includes(0)) return null;
-      const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-      rest = (parts.pop() ?? "").slice(0, MAX_LINE);
-      for (const part of parts) lines.push(withoutReturn(part));
-    }
-  } catch {
-    signal.throwIfAborted();
-    return null;
-  }
-  if (rest !== "") lines.push(withoutReturn(rest));
-  return lines;
-}
-
-function withoutReturn(line: string): string {
-  return line.endsWith("\r") ? line.slice(0, -1) : line;
+function linesOf(data: Buffer): string[] {
+  const lines = new TextDecoder().decode(data).split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line).slice(0, MAX_LINE));
 }

@@ -1,4 +1,5 @@
 // What every file tool needs before it touches a file: the path, the guards, what the agent already knows.
+import { join, posix } from "node:path";
 import { findForbiddenDevice } from "../safety/device-guard.ts";
 import { createFileGuard, type FileGuard } from "../safety/file-guard.ts";
 import { expandPath } from "../safety/paths.ts";
@@ -23,26 +24,35 @@ export interface Workspace {
 }
 
 export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
+  const { environment } = ctx;
+  const elsewhere = environment.files !== undefined;
+  const files = followingOnce(environment.files ?? localFiles);
+  // Where commands have a home of their own, the user's is protected all the same.
+  const userHome = ctx.env?.("HOME") ?? environment.home;
   const guard = await createFileGuard({
-    userHome: ctx.environment.home,
+    userHome: environment.home,
+    otherUserHomes: [userHome],
     profileHome: ctx.home.dir,
     rootHome: ctx.home.root,
+    // Inside a container or on another machine things are laid out as they are here.
+    otherHermesHomes: [posix.join(environment.home, ".hermes"), join(userHome, ".hermes")],
+    ...(elsewhere && { follow: files.follow }),
     ...(ctx.writeSafeRoots && { writeSafeRoots: ctx.writeSafeRoots }),
   });
   return {
-    files: localFiles,
+    files,
     guard,
     activity: ctx.state.of(fileActivity),
-    absolute: (path) => expandPath(path, ctx.environment.cwd, ctx.environment.home),
+    absolute: (path) => expandPath(path, environment.cwd, environment.home, elsewhere ? posix : undefined),
     async refuseRead(path) {
-      const device = await findForbiddenDevice(path);
+      const device = await findForbiddenDevice(path, files.follow);
       if (device !== null)
         return `Cannot read ${path}: ${device} is a device or a window into a process; it never ends, waits for input or shows secrets.`;
       const verdict = await guard.canRead(path);
       return verdict.type === "deny" ? verdict.message : null;
     },
     async refuseWrite(path, crossProfile) {
-      const device = await findForbiddenDevice(path);
+      const device = await findForbiddenDevice(path, files.follow);
       if (device !== null) return `Cannot write ${path}: ${device} is a device.`;
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
@@ -53,4 +63,15 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
     redact: (text, path) =>
       ctx.redactFile ? ctx.redactFile(text, path) : ctx.redact(redactPrivateKeys(text, fileMarks)),
   };
+}
+
+/** What the guards were shown is what is then opened: each path is followed once in a call. */
+function followingOnce(files: FileAccess): FileAccess {
+  const known = new Map<string, Promise<readonly string[]>>();
+  const follow = (path: string) => {
+    const hops = known.get(path) ?? files.follow(path);
+    known.set(path, hops);
+    return hops;
+  };
+  return { ...files, follow, resolve: async (path) => (await follow(path)).at(-1) ?? path };
 }

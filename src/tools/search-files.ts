@@ -6,8 +6,8 @@ import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { describeFileError, NotAFileError } from "./file-access.ts";
 import { type FoundLine, type PathFilter, type SearchEngine, SearchPatternError } from "./file-search.ts";
-import { findRipgrep, ripgrepEngine } from "./file-search-ripgrep.ts";
-import { walkerEngine } from "./file-search-walker.ts";
+import { findRipgrep, ripgrepEngine, ripgrepIn } from "./file-search-ripgrep.ts";
+import { walkerEngine, walkerOver } from "./file-search-walker.ts";
 import { findSimilar } from "./file-similar.ts";
 import { openWorkspace, type Workspace } from "./file-workspace.ts";
 import { register } from "./registry.ts";
@@ -50,7 +50,7 @@ export async function searchFiles(args: Arguments, ctx: ToolContext, engine?: Se
       `BLOCKED: this is the same search for the ${inARow}th time in a row. Use its result or change it.`,
     );
   try {
-    const result = await search(args, asked, workspace, ctx, engine ?? (await chooseEngine()));
+    const result = await search(args, asked, workspace, ctx, engine ?? (await chooseEngine(ctx)));
     if (inARow === 3 && !("error" in result))
       return toolResult({ ...result, _warning: "The same search for the 3rd time in a row; the next one is refused." });
     return toolResult(result);
@@ -62,11 +62,19 @@ export async function searchFiles(args: Arguments, ctx: ToolContext, engine?: Se
   }
 }
 
-/** ripgrep where it is installed, else our own. */
-async function chooseEngine(): Promise<SearchEngine> {
+/** ripgrep where it is installed, else our own: here, or in the place where commands run. */
+async function chooseEngine({ environment: { files }, signal }: ToolContext): Promise<SearchEngine> {
+  if (files) {
+    const known = engines.get(files) ?? (await ripgrepIn(files, signal)) ?? walkerOver(files);
+    engines.set(files, known);
+    return known;
+  }
   const program = await findRipgrep();
   return program === null ? walkerEngine : ripgrepEngine(program);
 }
+
+/** Looked for once in each place. */
+const engines = new WeakMap<object, SearchEngine>();
 
 type Result = Readonly<Record<string, unknown>>;
 
@@ -104,7 +112,7 @@ async function search(
     const { default: picomatch } = await import("picomatch");
     const accepts = nameFilter(picomatch, args.pattern);
     const wanted = paths.filter((found) => accepts(found) && !workspace.guard.isUnreadable(join(root, found)));
-    const files = await newestFirst(wanted, root, workspace);
+    const files = await newestFirst(wanted, root, workspace, ctx.signal);
     return {
       total_count: files.length,
       files: files.slice(page.offset, page.offset + page.limit).map(show),
@@ -201,17 +209,16 @@ function globMatcher(picomatch: typeof import("picomatch"), glob: string): (path
   return picomatch([cleaned, `**/${cleaned}`], { dot: true });
 }
 
-async function newestFirst(paths: readonly string[], root: string, workspace: Workspace): Promise<string[]> {
-  const dated: { path: string; mtimeMs: number }[] = [];
-  const BATCH = 64;
-  for (let at = 0; at < paths.length; at += BATCH)
-    dated.push(
-      ...(await Promise.all(
-        paths.slice(at, at + BATCH).map(async (path) => ({
-          path,
-          mtimeMs: (await workspace.files.facts(join(root, path)).catch(() => null))?.mtimeMs ?? 0,
-        })),
-      )),
-    );
-  return dated.sort((a, b) => b.mtimeMs - a.mtimeMs || (a.path < b.path ? -1 : 1)).map(({ path }) => path);
+async function newestFirst(
+  paths: readonly string[],
+  root: string,
+  { files }: Workspace,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const times = await files.changeTimes(
+    paths.map((path) => join(root, path)),
+    signal,
+  );
+  const timeOf = (path: string) => times.get(join(root, path)) ?? 0;
+  return [...paths].sort((a, b) => timeOf(b) - timeOf(a) || (a < b ? -1 : 1));
 }

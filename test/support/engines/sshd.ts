@@ -45,6 +45,7 @@ export async function sshServer(): Promise<SshServer> {
   await mkdir("/run/sshd", { recursive: true }).catch(() => undefined);
   // Whoever logs in gets this home: start files of the user who runs the tests have no part in them.
   await mkdir(at("home"));
+  await mkdir(at("tmp"));
   const port = await freePort();
   await writeFile(
     at("sshd_config"),
@@ -58,7 +59,7 @@ UsePAM no
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 MaxSessions 20
-SetEnv HOME=${at("home")}
+SetEnv HOME=${at("home")} TMPDIR=${at("tmp")}
 `,
   );
   let server: ChildProcess | null = null;
