@@ -10,8 +10,9 @@ const floors = [
   ["kit"],
 ];
 
-// The message types are the lingua franca: what is stored is what the wires convert.
-const neighbours = { sessions: "^src/llm/messages[.]ts$" };
+// The message types are the lingua franca: what is stored is what the wires convert. An environment takes only commands that were
+// decided about, so it must know what a decision is.
+const neighbours = { sessions: "^src/llm/messages[.]ts$", sandbox: "^src/safety/decision[.]ts$" };
 
 const at = (room) => (room === "main" ? "^src/main[.]ts$" : `^src/${room}/`);
 

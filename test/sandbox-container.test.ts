@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openEnvironment, type TerminalConfig } from "../src/sandbox/open.ts";
+import { cleared } from "./support/cleared.ts";
 import { plant } from "./support/engines/bubblewrap.ts";
 import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
@@ -42,7 +43,7 @@ await withEngine("podman", missingPodman, () => {
       await rm(home, { recursive: true, force: true, maxRetries: 3 });
     };
     const run = async (command: string) =>
-      (await opened.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal })).output;
+      (await opened.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal })).output;
     const folder = join(home, "sandboxes/docker/default/home");
     const isRunning = async () => (await engine.podman("ps", "-q", "--filter", `volume=${folder}`)).output !== "";
     return { environment: opened, directory: "/root", home, engine, run, isRunning, release };
@@ -157,7 +158,7 @@ await withEngine("podman", missingPodman, () => {
   test("a container nobody uses is stopped, one with a background process is not", async (t) => {
     const { run, release, isRunning, environment } = await open({ lifetime_seconds: 1 });
     t.after(release);
-    const child = await environment.spawn("sleep 300", {});
+    const child = await environment.spawn(cleared("sleep 300"), {});
     await new Promise((resolve) => setTimeout(resolve, 1500));
     assert.equal(await isRunning(), true);
     await child.kill();
@@ -187,7 +188,7 @@ await withEngine("podman", missingPodman, () => {
   test("a terminal inside a container is one", async (t) => {
     const { environment, release } = await open();
     t.after(release);
-    const child = await environment.spawn("test -t 1 && echo terminal; read -r x; echo got $x", { pty: true });
+    const child = await environment.spawn(cleared("test -t 1 && echo terminal; read -r x; echo got $x"), { pty: true });
     let output = "";
     child.onOutput((text) => {
       output += text;

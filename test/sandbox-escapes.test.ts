@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
+import { cleared } from "./support/cleared.ts";
 import { missingBubblewrap, openSandbox, plant } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
 
@@ -181,7 +182,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       await box.run(`kill -9 ${pid}; kill -9 -- -${pid}`);
     }
     await box.run("kill -9 $PPID");
-    const background = await box.environment.spawn("sleep 300", {});
+    const background = await box.environment.spawn(cleared("sleep 300"), {});
     await box.run("kill -9 -1");
     assert.equal(await background.exited, -9);
     assert.equal(outside.exitCode, null);
@@ -306,7 +307,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
 
   test("a command that is told to end may clean up first", async () => {
     const result = await box.environment.execute(
-      "trap 'echo cleaned; exit 1' TERM; echo up; while :; do sleep 0.05; done",
+      cleared("trap 'echo cleaned; exit 1' TERM; echo up; while :; do sleep 0.05; done"),
       {
         timeoutMs: 300,
         signal: new AbortController().signal,
@@ -317,7 +318,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
   });
 
   test("a pseudo-terminal works inside and its child can be ended", async () => {
-    const child = await box.environment.spawn("tty; stty size; sleep 300", { pty: true });
+    const child = await box.environment.spawn(cleared("tty; stty size; sleep 300"), { pty: true });
     let output = "";
     await new Promise<void>((resolve) => {
       child.onOutput((text) => {

@@ -7,6 +7,7 @@ import type { TerminalConfig } from "../src/sandbox/open.ts";
 import { openSshEnvironment } from "../src/sandbox/ssh.ts";
 import { processTable } from "../src/tools/process-table.ts";
 import { createToolState } from "../src/tools/state.ts";
+import { cleared } from "./support/cleared.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
@@ -49,7 +50,7 @@ await withEngine("an ssh server", missingSshd, () => {
       await rm(directory, { recursive: true, force: true });
     };
     const run = async (command: string) =>
-      opened.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal });
+      opened.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal });
     return { environment: opened, directory, server, run, release };
   }
 
@@ -104,7 +105,7 @@ await withEngine("an ssh server", missingSshd, () => {
     const ctx = toolContext({ homeDir: directory, environment, state });
     const table = state.of(processTable);
     const start = { command: "sleep 300", cwd: directory, notify: false, watch: [] };
-    const child = await environment.spawn("echo $$ > bg.pid; sleep 300 & wait", {});
+    const child = await environment.spawn(cleared("echo $$ > bg.pid; sleep 300 & wait"), {});
     const added = await table.add(child, start, ctx);
     assert.ok(!("error" in added));
     assert.deepEqual(
@@ -123,7 +124,7 @@ await withEngine("an ssh server", missingSshd, () => {
   test("a terminal on the other machine is one", async (t) => {
     const { environment, release } = await open();
     t.after(release);
-    const child = await environment.spawn("test -t 1 && stty size; read -r x; echo got $x", { pty: true });
+    const child = await environment.spawn(cleared("test -t 1 && stty size; read -r x; echo got $x"), { pty: true });
     let output = "";
     child.onOutput((text) => {
       output += text;
@@ -154,7 +155,7 @@ await withEngine("an ssh server", missingSshd, () => {
     await server.stop();
     const abort = new AbortController();
     setTimeout(() => abort.abort(), 200);
-    const result = await environment.execute("echo never", { timeoutMs: 30_000, signal: abort.signal });
+    const result = await environment.execute(cleared("echo never"), { timeoutMs: 30_000, signal: abort.signal });
     assert.deepEqual([result.interrupted, result.output], [true, ""]);
     await server.start();
     t.after(release);

@@ -9,6 +9,7 @@ import { systemClock } from "../kit/clock.ts";
 import { createApprovalStore } from "./approval-store.ts";
 import { createSessionApprovals } from "./approvals.ts";
 import { saveBlockedScript } from "./blocked-scripts.ts";
+import { type ApprovalOutcome, type ApprovedCommand, clearedText, type RefusedCommand } from "./decision.ts";
 import { createGuard, type GuardOptions } from "./guard.ts";
 import type { ApprovalChoice, ApprovalQuestion, Ask } from "./questions.ts";
 
@@ -16,6 +17,12 @@ const HARDLINE = "mkfs x";
 const DANGEROUS = "rm -r build";
 const HARMLESS = "ls -la";
 const signal = new AbortController().signal;
+
+/** Every field an outcome can have. */
+type OutcomeFields = Pick<ApprovalOutcome, "message" | "description" | "patternKey"> & {
+  readonly approved: boolean;
+} & Partial<Omit<ApprovedCommand, "approved">> &
+  Partial<Omit<RefusedCommand, "approved">>;
 
 function rig(over: Partial<GuardOptions> = {}, settings: (config: Config) => void = () => undefined) {
   const config = defaultConfig();
@@ -52,13 +59,15 @@ function rig(over: Partial<GuardOptions> = {}, settings: (config: Config) => voi
     answer: (given: typeof next) => {
       next = given;
     },
-    decide: (command: string) => guard.decide(command, signal),
+    decide: (command: string): Promise<OutcomeFields> => guard.decide(command, signal),
   };
 }
 
 test("a harmless command runs without a question", async () => {
   const { decide, asked } = rig();
-  assert.deepEqual(await decide(HARMLESS), { approved: true, message: "", description: null, patternKey: null });
+  const { cleared, ...rest } = await decide(HARMLESS);
+  assert.deepEqual(rest, { approved: true, message: "", description: null, patternKey: null });
+  assert.equal(cleared && clearedText(cleared), HARMLESS);
   assert.equal(asked.length, 0);
 });
 

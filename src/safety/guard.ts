@@ -4,7 +4,14 @@ import type { Logger } from "../home/log.ts";
 import { isAllowlisted } from "./allowlist.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { SessionApprovals } from "./approvals.ts";
-import type { ApprovalOutcome, CommandGuard, CommandVerdict } from "./decision.ts";
+import {
+  type ApprovalOutcome,
+  type ApprovedCommand,
+  type CommandGuard,
+  type CommandVerdict,
+  clearCommand,
+  type RefusedCommand,
+} from "./decision.ts";
 import {
   blockMessage,
   deniedMessage,
@@ -63,7 +70,7 @@ export function createGuard(options: GuardOptions): CommandGuard {
   return { decide };
 
   async function decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome> {
-    if (options.isolated()) return allowed(null);
+    if (options.isolated()) return allowed(command, null);
     const settings = options.settings();
     const verdict = classifyCommand(command, {
       ...options.places,
@@ -71,18 +78,19 @@ export function createGuard(options: GuardOptions): CommandGuard {
       denyGlobs: settings.approvals.deny,
     });
     if (verdict.verdict === "block") return block(command, verdict);
-    if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off") return allowed(verdict);
+    if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off")
+      return allowed(command, verdict);
     if (verdict.verdict === "allow" || isAllowlisted(command, verdict.category, settings.command_allowlist)) {
-      return allowed(verdict);
+      return allowed(command, verdict);
     }
-    if (approvals.allows(sessionKey, verdict.category ?? "")) return allowed(verdict);
+    if (approvals.allows(sessionKey, verdict.category ?? "")) return allowed(command, verdict);
     if (!options.interactive || options.origin === "cron" || options.origin === "subagent") {
       return isApprovedUnattended(settings)
-        ? allowed(verdict)
+        ? allowed(command, verdict)
         : refusal(verdict, unattendedMessage(verdict, options.origin));
     }
     const judged = settings.approvals.mode === "smart" ? await judge(command, verdict, settings, signal) : "escalate";
-    if (judged === "approve") return { ...allowed(verdict), smartApproved: true };
+    if (judged === "approve") return { ...allowed(command, verdict), smartApproved: true };
     if (judged === "deny") return { ...refusal(verdict, judgedMessage(verdict)), outcome: "denied" };
     return askUser(command, verdict, signal);
   }
@@ -149,7 +157,7 @@ export function createGuard(options: GuardOptions): CommandGuard {
       return { ...refusal(verdict, deniedMessage(verdict, answer.reason)), outcome: "denied" };
     }
     const note = answer.choice === "always" ? await saveAlways(question) : "";
-    return { ...allowed(verdict), message: note, userApproved: true };
+    return { ...allowed(command, verdict), message: note, userApproved: true };
   }
 
   async function saveAlways({ allowAlways, patternKey }: ApprovalQuestion): Promise<string> {
@@ -165,14 +173,15 @@ export function createGuard(options: GuardOptions): CommandGuard {
   }
 }
 
-const allowed = (verdict: CommandVerdict | null): ApprovalOutcome => ({
+const allowed = (command: string, verdict: CommandVerdict | null): ApprovedCommand => ({
   approved: true,
+  cleared: clearCommand(command),
   message: "",
   description: verdict?.category ?? null,
   patternKey: verdict?.category ?? null,
 });
 
-const refusal = (verdict: CommandVerdict, message: string): ApprovalOutcome => ({
+const refusal = (verdict: CommandVerdict, message: string): RefusedCommand => ({
   approved: false,
   message,
   description: verdict.category,

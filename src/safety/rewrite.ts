@@ -1,4 +1,5 @@
 // Changes to a command line before it runs. Each is done on the parsed line and leaves every other byte alone.
+import { type ClearedCommand, clearCommand } from "./decision.ts";
 import type { Pipeline, Script, SimpleCommand, Word, WordPart } from "./shell/ast.ts";
 import { plainText } from "./shell/command.ts";
 import { parseCommandLine } from "./shell/parse.ts";
@@ -27,6 +28,11 @@ export function rewriteCompoundBackground(command: string): string {
   return apply(command, edits);
 }
 
+/** The same for a command that may run. */
+export function freeBackground({ text }: ClearedCommand): ClearedCommand {
+  return clearCommand(rewriteCompoundBackground(text));
+}
+
 const commandStart = (pipeline: Pipeline) => pipeline.commands[0]?.start ?? pipeline.start;
 
 /**
@@ -44,6 +50,15 @@ export function rewriteSudo(
     if (word) edits.push({ at: word.end, text: " -S -p ''" });
   });
   return { command: apply(command, edits), count: edits.length };
+}
+
+/** The same for a command that may run: as it reads its passwords from standard input. */
+export function readSudoPasswords({ text }: ClearedCommand): {
+  readonly command: ClearedCommand;
+  readonly count: number;
+} {
+  const { command, count } = rewriteSudo(text, true);
+  return { command: clearCommand(command), count };
 }
 
 const PREFIXES = new Set(["env", "exec", "nohup", "setsid", "time", "command"]);

@@ -1,4 +1,5 @@
 // Where commands run. One contract, several implementations (local first), one conformance suite.
+import type { ClearedCommand } from "../safety/decision.ts";
 
 export interface ExecuteOptions {
   /** Absolute path inside the environment; default the environment's current directory. */
@@ -36,7 +37,7 @@ export interface ExecuteResult {
  * - One fresh shell per call; state travels in a snapshot. Two calls may run at once.
  * - Timeout or abort ends the whole process group: SIGTERM, one second, SIGKILL. `execute` settles within two seconds of either.
  * - It never rejects for what the command did.
- * - It does not decide whether a command may run; whoever calls it has decided.
+ * - It does not decide whether a command may run: it takes only what was decided about.
  */
 export interface Environment {
   readonly kind: string;
@@ -49,10 +50,10 @@ export interface Environment {
   readonly confinement?: { readonly writable: string | null; readonly network: boolean };
   /** Where files are not simply this machine's own: the way to them. */
   readonly files?: EnvironmentFiles;
-  execute(command: string, options: ExecuteOptions): Promise<ExecuteResult>;
+  execute(command: ClearedCommand, options: ExecuteOptions): Promise<ExecuteResult>;
   setCwd(path: string): void;
   /** Starts a long-lived child in the environment. */
-  spawn(command: string, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild>;
+  spawn(command: ClearedCommand, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild>;
   cleanup(): Promise<void>;
 }
 

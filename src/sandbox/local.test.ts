@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, realpath, rm, stat, utimes, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { cleared } from "../../test/support/cleared.ts";
 import { environmentConformance } from "../../test/support/environment-conformance.ts";
 import { type LocalOptions, openLocalEnvironment } from "./local.ts";
 
@@ -21,7 +22,7 @@ async function open(options: Partial<LocalOptions> = {}) {
     await rm(root, { recursive: true, force: true, maxRetries: 3 });
   };
   const run = (command: string) =>
-    environment.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal });
+    environment.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal });
   return { environment, directory, root, release, run };
 }
 
@@ -116,7 +117,7 @@ test("what a killed program left behind a week ago is removed, what is younger s
 
 test("cleanup ends what still runs", async () => {
   const { environment, run, release } = await open();
-  const child = await environment.spawn("sleep 300", {});
+  const child = await environment.spawn(cleared("sleep 300"), {});
   const running = run("sleep 300");
   await environment.cleanup();
   assert.equal(await child.exited, -15);
@@ -127,7 +128,7 @@ test("cleanup ends what still runs", async () => {
 test("a pseudo-terminal is one, 120 by 30; where none can be had, a note says so", async (t) => {
   const { environment, release } = await open();
   t.after(release);
-  const child = await environment.spawn("test -t 1 && stty size; read -r x; echo got $x", { pty: true });
+  const child = await environment.spawn(cleared("test -t 1 && stty size; read -r x; echo got $x"), { pty: true });
   let output = "";
   child.onOutput((text) => {
     output += text;
@@ -144,7 +145,7 @@ test("output far larger than memory should bear raises it by less than 32 MB", a
   t.after(release);
   const before = process.memoryUsage().rss;
   let peak = before;
-  await environment.execute("head -c 200000000 /dev/zero | tr '\\0' a", {
+  await environment.execute(cleared("head -c 200000000 /dev/zero | tr '\\0' a"), {
     timeoutMs: 60_000,
     signal: new AbortController().signal,
     onOutput: () => {

@@ -1,6 +1,7 @@
 // The environment over any place: one fresh shell per call, state in a snapshot, the directory in a marker, limits on time and output.
 import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
+import { type ClearedCommand, clearedText } from "../safety/decision.ts";
 import { startOnPipes } from "./background-child.ts";
 import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
 import { type KeptOutput, OutputBuffer } from "./output-buffer.ts";
@@ -83,7 +84,8 @@ export class ShellEnvironment implements Environment {
     this.#cwd = path;
   }
 
-  async execute(command: string, options: ExecuteOptions): Promise<ExecuteResult> {
+  async execute(cleared: ClearedCommand, options: ExecuteOptions): Promise<ExecuteResult> {
+    const command = clearedText(cleared);
     const wished = options.cwd ?? this.#cwd;
     const first = await this.#executeIn(wished, command, options);
     if (!first.directoryMissing) return first.result;
@@ -92,7 +94,8 @@ export class ShellEnvironment implements Environment {
     return { ...result, note: [missingNote(wished, directory), result.note].filter(Boolean).join("; ") };
   }
 
-  async spawn(command: string, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild> {
+  async spawn(cleared: ClearedCommand, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild> {
+    const command = clearedText(cleared);
     const wished = options.cwd ?? this.#cwd;
     const directory = await this.#nearestDirectory(wished, this.#closing.signal);
     const run = await this.#prepare(command, { cwd: directory, marker: null });

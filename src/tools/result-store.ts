@@ -1,5 +1,4 @@
 import type { Environment } from "../sandbox/environment.ts";
-import { quote } from "../sandbox/quote.ts";
 import type { ResultStore } from "./result-size.ts";
 
 /** Saves long results inside the environment, below its temp directory, one folder per session (call ids repeat between sessions). */
@@ -8,11 +7,9 @@ export function environmentResultStore(environment: Environment, sessionId: stri
   return {
     async save(fileName, text) {
       const path = `${folder}/${fileName}`;
-      const { exitCode, output } = await environment.execute(
-        `umask 077 && mkdir -p -- ${quote(folder)} && cat > ${quote(path)}`,
-        { stdin: text, timeoutMs: 30_000, signal: AbortSignal.timeout(30_000), stateless: true, cwd: "/" },
-      );
-      if (exitCode !== 0) throw new Error(output.trim() || `exit code ${exitCode}`);
+      const files = environment.files ?? (await import("./file-access.ts")).localFiles;
+      await files.makeDirectory(folder);
+      await files.write(path, text);
       return path;
     },
   };

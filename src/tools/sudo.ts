@@ -1,5 +1,7 @@
 // Lets a command use sudo with the user's password, which only ever travels through the command's standard input.
-import { rewriteSudo } from "../safety/rewrite.ts";
+import type { ClearedCommand } from "../safety/decision.ts";
+import { SUDO_PROBE } from "../safety/own-commands.ts";
+import { readSudoPasswords } from "../safety/rewrite.ts";
 import type { ExecuteResult } from "../sandbox/environment.ts";
 import type { StateKey, ToolContext } from "./context.ts";
 
@@ -14,7 +16,7 @@ const remembered: StateKey<{ password: string | null }> = {
 };
 
 export interface SudoCommand {
-  readonly command: string;
+  readonly command: ClearedCommand;
   /** One password line for each sudo. */
   readonly stdin?: string;
   /** A sudo that had a valid ticket reads no password and leaves it to the command, which may print it. */
@@ -23,8 +25,8 @@ export interface SudoCommand {
   tip(result: ExecuteResult): string;
 }
 
-export async function prepareSudo(command: string, ctx: ToolContext): Promise<SudoCommand> {
-  const { command: rewritten, count } = rewriteSudo(command, true);
+export async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<SudoCommand> {
+  const { command: rewritten, count } = readSudoPasswords(command);
   if (count === 0) return { command, mask: (output) => output, tip: () => "" };
   const known = ctx.state.of(remembered);
   const password = (await worksWithoutPassword(ctx)) ? null : await findPassword(known, ctx);
@@ -45,7 +47,7 @@ export async function prepareSudo(command: string, ctx: ToolContext): Promise<Su
 /** Also true where there is no sudo at all: the command itself will say so. */
 async function worksWithoutPassword({ environment, signal }: ToolContext): Promise<boolean> {
   if (environment.kind !== "local") return false;
-  const { exitCode } = await environment.execute("sudo -n true", { timeoutMs: PROBE_MS, signal, stateless: true });
+  const { exitCode } = await environment.execute(SUDO_PROBE, { timeoutMs: PROBE_MS, signal, stateless: true });
   return exitCode === 0 || exitCode === 127;
 }
 

@@ -1,6 +1,8 @@
 // One call of the terminal tool: checks in order, then the foreground or the background.
+
+import type { ApprovedCommand } from "../safety/decision.ts";
 import { foregroundGuidance } from "../safety/foreground.ts";
-import { rewriteCompoundBackground } from "../safety/rewrite.ts";
+import { freeBackground } from "../safety/rewrite.ts";
 import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { exitCodeMeaning, failureHint } from "./exit-codes.ts";
@@ -40,19 +42,24 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   if (args.workdir !== undefined && !WORKDIR.test(args.workdir)) {
     return refusal(`workdir holds characters that no directory name needs: ${JSON.stringify(args.workdir)}`, "blocked");
   }
-  const consent = approval.userApproved ? { approval: `The user approved this command (${approval.description})` } : {};
-  return background ? startInBackground(args, ctx, consent) : runInForeground(args, ctx, seconds, consent);
+  return background ? startInBackground(args, ctx, approval) : runInForeground(args, ctx, seconds, approval);
 }
+
+/** A yes that a person or a model gave is told; what needed none is not. */
+const consentOf = ({ userApproved, smartApproved, description }: ApprovedCommand) => {
+  if (userApproved) return { approval: `The user approved this command (${description})` };
+  return smartApproved ? { approval: `The approving model allowed this one command (${description})` } : {};
+};
 
 async function runInForeground(
   args: TerminalArguments,
   ctx: ToolContext,
   seconds: number,
-  consent: object,
+  approval: ApprovedCommand,
 ): Promise<string> {
   const { environment } = ctx;
   const before = environment.cwd;
-  const sudo = await prepareSudo(rewriteCompoundBackground(args.command), ctx);
+  const sudo = await prepareSudo(freeBackground(approval.cleared), ctx);
   const result = await environment.execute(sudo.command, {
     timeoutMs: seconds * 1000,
     signal: ctx.signal,
@@ -72,7 +79,7 @@ async function runInForeground(
     output,
     exit_code: result.exitCode,
     error: null,
-    ...consent,
+    ...consentOf(approval),
     ...(meaning ? { exit_code_meaning: meaning } : {}),
     ...(hint ? { hint } : {}),
     ...(args.pty ? { pty_note: "pty works with background=true only; this ran on pipes" } : {}),
@@ -82,11 +89,15 @@ async function runInForeground(
   });
 }
 
-async function startInBackground(args: TerminalArguments, ctx: ToolContext, consent: object): Promise<string> {
+async function startInBackground(
+  args: TerminalArguments,
+  ctx: ToolContext,
+  approval: ApprovedCommand,
+): Promise<string> {
   const takesToken = /\bgh\s+auth\s+login\b.*--with-token/s.test(args.command);
   const pty = args.pty === true && !takesToken;
   const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
-  const child = await ctx.environment.spawn(rewriteCompoundBackground(args.command), { cwd, pty });
+  const child = await ctx.environment.spawn(freeBackground(approval.cleared), { cwd, pty });
   const notify = args.notify_on_complete === true;
   const patterns = (args.watch_patterns ?? []).filter((pattern) => pattern !== "");
   const watch = notify ? [] : patterns;
@@ -98,7 +109,7 @@ async function startInBackground(args: TerminalArguments, ctx: ToolContext, cons
     pid: child.pid,
     exit_code: 0,
     error: null,
-    ...consent,
+    ...consentOf(approval),
     ...(notify ? { notify_on_complete: true } : {}),
     ...(watch.length > 0 ? { watch_patterns: watch } : {}),
     ...(notify && patterns.length > 0

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { allowingGuard } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
-import type { ApprovalOutcome } from "../safety/decision.ts";
+import type { ApprovedCommand, RefusedCommand } from "../safety/decision.ts";
 import type { ToolContext } from "./context.ts";
 import { dispatch } from "./dispatch.ts";
 import { registry } from "./registry.ts";
@@ -16,13 +17,19 @@ async function open(t: TestContext, given: Partial<ToolContext> = {}) {
     JSON.parse((await dispatch(registry, "terminal", { command, ...extra }, shell.ctx)) as string);
   return { ...shell, terminal };
 }
-const decision = (outcome: Partial<ApprovalOutcome>) => {
-  const asked: string[] = [];
-  const decide = async (command: string) => {
-    asked.push(command);
-    return { approved: true, message: "", description: null, patternKey: null, ...outcome };
-  };
-  return { guard: { decide }, asked };
+const decision = (outcome: Partial<ApprovedCommand>) => {
+  const guard = allowingGuard(outcome);
+  return { guard, asked: guard.asked };
+};
+const refusal = (outcome: Partial<RefusedCommand>) => {
+  const decide = async () => ({
+    approved: false as const,
+    message: "",
+    description: null,
+    patternKey: null,
+    ...outcome,
+  });
+  return { guard: { decide } };
 };
 
 test("a command gives its output and exit code, and the directory only when it changed", async (t) => {
@@ -69,16 +76,13 @@ test("what would not end in the foreground is not started there", async (t) => {
 });
 
 test("nothing runs without the guard's leave", async (t) => {
-  const refused = await open(t, decision({ approved: false, message: "BLOCKED: no", patternKey: "k" }));
+  const refused = await open(t, refusal({ message: "BLOCKED: no", patternKey: "k" }));
   const blocked = await refused.terminal("touch ran");
   assert.deepEqual(blocked, { output: "", exit_code: -1, error: "BLOCKED: no", status: "blocked" });
   assert.equal((await refused.terminal("touch ran", { background: true })).status, "blocked");
   await assert.rejects(readFile(join(refused.project, "ran")));
 
-  const waiting = await open(
-    t,
-    decision({ approved: false, pending: true, message: "wait", description: "d", patternKey: "k" }),
-  );
+  const waiting = await open(t, refusal({ pending: true, message: "wait", description: "d", patternKey: "k" }));
   assert.deepEqual(await waiting.terminal("touch ran"), {
     output: "",
     exit_code: -1,

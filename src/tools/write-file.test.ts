@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { chmod, lstat, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { cleared } from "../../test/support/cleared.ts";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { readFile as readTool } from "./read-file.ts";
 import { writeFile as writeTool } from "./write-file.ts";
@@ -101,7 +102,8 @@ test("a shell start file is written only when the command guard agrees", async (
       guard: {
         decide: async (command) => {
           asked.push(command);
-          return { approved, message: "BLOCKED: the user said no", description: null, patternKey: null };
+          const facts = { message: "BLOCKED: the user said no", description: null, patternKey: null };
+          return approved ? { approved, ...facts, cleared: cleared(command) } : { approved, ...facts };
         },
       },
     });

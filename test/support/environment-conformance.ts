@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Environment, ExecuteOptions } from "../../src/sandbox/environment.ts";
+import { cleared } from "./cleared.ts";
 
 export interface ConformanceSubject {
   readonly environment: Environment;
@@ -18,7 +19,11 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
   after(() => subject.release());
 
   const run = (command: string, options: Partial<ExecuteOptions> = {}) =>
-    subject.environment.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal, ...options });
+    subject.environment.execute(cleared(command), {
+      timeoutMs: 30_000,
+      signal: new AbortController().signal,
+      ...options,
+    });
 
   test(`${kind}: output, error output and exit code come back in order`, async () => {
     const result = await run("echo one; echo two >&2; echo three > /dev/stdout; exit 7");
@@ -169,7 +174,7 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
   test(`${kind}: a background child talks, listens and ends`, async () => {
     await run("export SEEN_BY_CHILD=yes");
     const child = await subject.environment.spawn(
-      "echo $SEEN_BY_CHILD; while read -r x; do echo got $x; done; exit 5",
+      cleared("echo $SEEN_BY_CHILD; while read -r x; do echo got $x; done; exit 5"),
       {},
     );
     let output = "";
@@ -184,7 +189,7 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
   });
 
   test(`${kind}: a background child is killed with its family`, async () => {
-    const child = await subject.environment.spawn("sleep 300 & echo $!; wait", {});
+    const child = await subject.environment.spawn(cleared("sleep 300 & echo $!; wait"), {});
     const grandchild = await new Promise<string>((resolve) => {
       child.onOutput(resolve);
     });

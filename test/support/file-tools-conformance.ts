@@ -13,6 +13,7 @@ import { readFile } from "../../src/tools/read-file.ts";
 import { searchFiles } from "../../src/tools/search-files.ts";
 import { createToolState } from "../../src/tools/state.ts";
 import { writeFile } from "../../src/tools/write-file.ts";
+import { cleared } from "./cleared.ts";
 import { parsed } from "./file-workspace.ts";
 import { toolContext } from "./tool-context.ts";
 
@@ -34,7 +35,8 @@ export function fileToolsConformance(kind: string, open: () => Promise<FileTools
   after(() => subject?.release());
 
   const run = async (command: string) =>
-    (await subject.environment.execute(command, { timeoutMs: 30_000, signal: new AbortController().signal })).output;
+    (await subject.environment.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal }))
+      .output;
   const context = (given: Partial<ToolContext> = {}) =>
     toolContext({ environment: subject.environment, state: createToolState(), homeDir: "/nowhere/.hermes", ...given });
 
@@ -127,7 +129,9 @@ export function fileToolsConformance(kind: string, open: () => Promise<FileTools
     for (const path of ["keys/authorized_keys", "~/.ssh/config", "/etc/hermes-test", "~/.hermes/config.yaml"])
       assert.match(parsed(await writeFile({ path, content: "x" }, ctx)).error, /Write denied/, path);
     assert.match(parsed(await readFile({ path: "loop1" }, ctx)).error, /circle/);
-    const denying = { decide: async () => ({ approved: false, message: "no", description: null, patternKey: null }) };
+    const denying = {
+      decide: async () => ({ approved: false as const, message: "no", description: null, patternKey: null }),
+    };
     assert.equal(parsed(await writeFile({ path: "~/.bashrc", content: "x" }, context({ guard: denying }))).error, "no");
     const narrow = context({ writeSafeRoots: [`${start}/sub`] });
     assert.match(parsed(await writeFile({ path: "outside.txt", content: "x" }, narrow)).error, /WRITE_SAFE_ROOT/);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Environment } from "../../src/sandbox/environment.ts";
 import type { FileAccess } from "../../src/tools/file-access.ts";
+import { cleared } from "./cleared.ts";
 
 export interface FilesSubject {
   readonly files: FileAccess;
@@ -114,7 +115,10 @@ export async function environmentFiles(opened: {
   const run = async (command: string) => {
     const options = { timeoutMs: 30_000, signal: new AbortController().signal };
     return (
-      await environment.execute(`mkdir -p ${directory} && cd ${directory}; ${command}`, { ...options, keepCwd: true })
+      await environment.execute(cleared(`mkdir -p ${directory} && cd ${directory}; ${command}`), {
+        ...options,
+        keepCwd: true,
+      })
     ).output;
   };
   await run("true");

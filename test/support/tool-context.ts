@@ -7,6 +7,7 @@ import { systemClock } from "../../src/kit/clock.ts";
 import type { Environment } from "../../src/sandbox/environment.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import { createToolState } from "../../src/tools/state.ts";
+import { allowingGuard } from "./cleared.ts";
 
 export interface LogLine {
   readonly level: string;
@@ -50,7 +51,7 @@ export function toolContext(given: Partial<ToolContext> & { readonly homeDir?: s
     log: recordingLog(),
     callId: "call_1",
     environment: noEnvironment,
-    guard: { decide: async () => ({ approved: true, message: "", description: null, patternKey: null }) },
+    guard: allowingGuard(),
     ask: async (question) => (question.kind === "approval" ? { choice: "deny" } : { text: null }) as never, // the refusing answer
     sessions: null,
     state: createToolState(),

@@ -10,6 +10,7 @@ import type { SessionStore } from "../../../src/sessions/store.ts";
 import type { ToolContext } from "../../../src/tools/context.ts";
 import type { ToolOutput } from "../../../src/tools/registry.ts";
 import { createToolState } from "../../../src/tools/state.ts";
+import { allowingGuard } from "../cleared.ts";
 import { aTarget } from "../model-target.ts";
 import { manualClock, recordedLog } from "../session-store.ts";
 
@@ -77,9 +78,7 @@ export function rigOptions(rig: RigOptions): AgentOptions {
         setCwd: () => undefined,
         cleanup: async () => undefined,
       },
-      guardFor: () => ({
-        decide: async () => ({ approved: true, message: "", description: null, patternKey: null }),
-      }),
+      guardFor: () => allowingGuard(),
       redact: (text) => text,
       ...rig.ports,
     },

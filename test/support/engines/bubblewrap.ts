@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type BubblewrapOptions, bubblewrapWorks, openBubblewrapEnvironment } from "../../../src/sandbox/bubblewrap.ts";
+import { cleared } from "../cleared.ts";
 
 export async function missingBubblewrap(): Promise<string | null> {
   const { PATH = "" } = process.env;
@@ -33,7 +34,7 @@ export async function openSandbox(options: Partial<BubblewrapOptions> = {}, base
     userHome,
     hermes,
     run: (command: string, stdin?: string) =>
-      environment.execute(command, {
+      environment.execute(cleared(command), {
         timeoutMs: 30_000,
         signal: new AbortController().signal,
         ...(stdin === undefined ? {} : { stdin }),
