@@ -122,6 +122,8 @@ class Container implements Channel {
   readonly #parts: ContainerParts;
   readonly #name: string;
   #starting: Promise<void> | null = null;
+  /** A container that is being stopped still says that it runs. */
+  #stopping: Promise<unknown> = Promise.resolve();
   #busy = 0;
   #closed = false;
   #idle: NodeJS.Timeout | null = null;
@@ -172,10 +174,17 @@ class Container implements Channel {
   /** Somebody stopped or removed the container: it is started again, once or twice. */
   async recover({ errors }: ChannelFailure, attempt: number): Promise<void> {
     if (attempt >= MAX_RECOVERIES) throw this.#error(errors);
-    await this.#ensureRunning();
-    const { code } = await this.#call(["exec", this.#name, "mkdir", "-m", "700", "-p", this.stateDir]);
-    if (code !== 0) throw this.#error(errors);
-    this.generation++;
+    const done = Promise.withResolvers<void>();
+    this.watch(done.promise);
+    try {
+      await this.#stopping;
+      await this.#ensureRunning();
+      const { code } = await this.#call(["exec", this.#name, "mkdir", "-m", "700", "-p", this.stateDir]);
+      if (code !== 0) throw this.#error(errors);
+      this.generation++;
+    } finally {
+      done.resolve();
+    }
   }
 
   /** Stops it when no other program uses it; what does not last is removed with it. */
@@ -216,7 +225,7 @@ cd /tmp && for d in .hermes-shell-*; do [ -d "$d" ] || continue; find "$d" -prun
     const { lifetime_seconds: seconds } = this.#parts.facts.terminal;
     if (this.#closed || seconds <= 0) return;
     this.#idle = setTimeout(() => {
-      if (this.#busy === 0) void this.#call(["stop", "-t", "1", this.#name]);
+      if (this.#busy === 0) this.#stopping = this.#call(["stop", "-t", "1", this.#name]);
     }, seconds * 1000).unref();
   }
 

@@ -37,9 +37,13 @@ export function isMarked(value: string): boolean {
   return countCodePoints(value) === 13 && sliceCodePoints(value, 6, 9) === "...";
 }
 
+/** A telephone number is a number too, but is masked by itself; masked before and after, it must look the same. */
+const PHONE = /^\+[1-9]\d{6,14}$/;
+
 /** Numbers, switches, references to variables and commands are not secrets; a question about a command must show the command. */
 export function isHarmless(value: string): boolean {
   if (value.includes("$(") || value.includes("`")) return true;
+  if (PHONE.test(value)) return false;
   return /^(?:[+-]?\d+(?:[._]\d+)*|true|false|yes|no|on|off|null|none|undefined|\$\w.*|\$\{.*|\{\{.*|<[^>]*>?|%\w+%)$/i.test(
     value,
   );
