@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { formatSteer, neutralizeSteerMarkers, STEER_CLOSE, STEER_OPEN, SteerBox, withSteer } from "./steer.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
+import { formatSteer, neutralizeSteerMarkers, SteerBox, withSteer } from "./steer.ts";
 
 test("the block has exactly the form the system prompt promises", () => {
   assert.equal(

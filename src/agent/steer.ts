@@ -1,10 +1,7 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
 import type { ToolMessage } from "../llm/messages.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
 import type { Entry } from "./transcript.ts";
-
-export const STEER_OPEN =
-  "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]";
-export const STEER_CLOSE = "[/OUT-OF-BAND USER MESSAGE]";
 
 /** The block as it is appended to a tool result. */
 export function formatSteer(text: string): string {

@@ -1,7 +1,7 @@
 // The cheap half of shortening, without a model: old tool results become one line each, repeated ones are kept once.
 import { countCodePoints } from "../../kit/code-points.ts";
 import { type AssistantMessage, type ContentPart, type Message, type ToolMessage, textOf } from "../../llm/messages.ts";
-import { STEER_CLOSE, STEER_OPEN } from "../steer.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../../prompt/blocks/steer-markers.ts";
 import { messageCost, sentContent } from "./cost.ts";
 import { summarizeToolResult } from "./tool-lines.ts";
 import { truncateToolCallArgsJson } from "./truncate-arguments.ts";

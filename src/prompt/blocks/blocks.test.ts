@@ -11,6 +11,7 @@ import { PLATFORMS_WITH_HINTS, platformHint } from "./platform.ts";
 import { profileStatement } from "./profile.ts";
 import { longDate, sessionLine } from "./session-line.ts";
 import { SKILLS_INSTRUCTION } from "./skills-index.ts";
+import { STEER_CLOSE, STEER_OPEN } from "./steer-markers.ts";
 import { enforcesTools, GOOGLE, OPENAI, TOOL_ENFORCEMENT } from "./tool-enforcement.ts";
 import {
   memoryGuidance,
@@ -18,8 +19,6 @@ import {
   SESSION_SEARCH,
   SKILLS,
   STEER_CHANNEL,
-  STEER_CLOSE,
-  STEER_OPEN,
   TASK_COMPLETION,
   toolGuidance,
 } from "./tool-guidance.ts";

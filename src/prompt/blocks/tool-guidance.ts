@@ -1,15 +1,12 @@
 // How to work with tools: what is sent with every request, so every sentence has to earn its place.
 import { KANBAN } from "./kanban.ts";
+import { STEER_CLOSE, STEER_OPEN } from "./steer-markers.ts";
 
 export const TASK_COMPLETION = `# Finishing the job
 A request to build, run, fix or check something is done when the thing exists and real tool output shows that it works. Do not stop at a plan, a stub or a single command. If the direct way is blocked, say what blocks it and try another. Never make up data, file contents, command output or API answers: an honest "this is blocked because ..." is worth more than an invented result.`;
 
 export const PARALLEL_TOOLS = `# Several tools at once
 Reads, searches and look-ups that do not depend on each other belong in one response: send the calls together and they run at the same time. Go one by one only where a call needs the result of another. If unsure and nothing depends on it, send them together.`;
-
-export const STEER_OPEN =
-  "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]";
-export const STEER_CLOSE = "[/OUT-OF-BAND USER MESSAGE]";
 
 export const STEER_CHANNEL = `## Mid-turn user steering
 While you work, the user may send you a message. It is then appended to the end of a tool result, in exactly this form:
