@@ -44,6 +44,28 @@ export interface SessionTotals {
   readonly costStatus: CostStatus;
 }
 
+/** A child agent at work. Children of children are told here too, by their own ids. */
+export interface SubagentEvent {
+  readonly type: "subagent";
+  readonly phase: "spawn_requested" | "start" | "thinking" | "tool" | "progress" | "complete";
+  readonly id: string;
+  /** The child that started it; null for a child of this conversation. */
+  readonly parentId: string | null;
+  /** 1 for a child of this conversation. */
+  readonly depth: number;
+  readonly taskIndex: number;
+  readonly taskCount: number;
+  readonly goal: string;
+  readonly model: string;
+  /** What it is doing, or how it ended, in one line. */
+  readonly text?: string;
+  /** The call it makes; with phase `tool`. */
+  readonly call?: ToolCallView;
+  /** How it ended; with phase `complete`. */
+  readonly status?: "completed" | "failed" | "interrupted" | "timeout" | "error";
+  readonly ms?: number;
+}
+
 type EventBody =
   | { readonly type: "turn_start"; readonly input: UserInput }
   | {
@@ -67,13 +89,7 @@ type EventBody =
       /** What the call changed in files, as a unified diff. For people: the model does not get it from here. */
       readonly diff?: string;
     }
-  | {
-      readonly type: "subagent";
-      readonly phase: string;
-      readonly id: string;
-      readonly goal: string;
-      readonly model: string;
-    }
+  | SubagentEvent
   | { readonly type: "ask"; readonly request: AskRequest }
   | { readonly type: "status"; readonly kind: "lifecycle" | "warn" | "waiting" | "heartbeat"; readonly message: string }
   | {

@@ -77,6 +77,14 @@ const chosen = (runtime: RuntimeProvider, target: Target): ChosenModel => ({
   warnings: runtime.warnings,
 });
 
+/** A model that somebody else has chosen already. */
+export const handedOver = (target: Target): ChosenModel => ({
+  target,
+  demo: target.provider === "demo",
+  providerName: target.provider,
+  warnings: [],
+});
+
 /** A server on this machine can be asked what it holds; nobody else is asked anything before the first request. */
 async function localHelp(runtime: RuntimeProvider): Promise<Partial<TargetOptions>> {
   if (!isLocalEndpoint(runtime.baseUrl)) return {};

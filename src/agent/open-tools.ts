@@ -29,6 +29,8 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
       tools: { ...config.tools, disabled_functions: [...config.tools.disabled_functions, ...place.without] },
     },
     ...(toolsets ? { toolsets } : {}),
+    ...(wish.start?.only ? { only: wish.start.only } : {}),
+    delegated: wish.start?.origin === "subagent",
     environment: place.environment,
     contextLength: place.contextLength,
     log,

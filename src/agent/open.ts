@@ -2,6 +2,7 @@
 import { delimiter } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { ModelGate } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
@@ -12,17 +13,27 @@ import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
+import type { Parent } from "./delegation/spawn.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
 import { learnedWindows } from "./learned-windows.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
-import { type ChosenModel, chooseTarget, demoNote, modelConfig, resumedModel, switchTarget } from "./open-model.ts";
+import {
+  type ChosenModel,
+  chooseTarget,
+  demoNote,
+  handedOver,
+  modelConfig,
+  resumedModel,
+  switchTarget,
+} from "./open-model.ts";
 import { type ConversationPrompt, promptSource } from "./open-prompt.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
+import type { StartWish } from "./start-wish.ts";
 
 /** What a door wants to talk with, and how. */
 export interface AgentWish {
@@ -49,6 +60,8 @@ export interface AgentWish {
   readonly learn?: boolean | undefined;
   /** No SOUL.md, project files or memory. */
   readonly ignoreRules?: boolean | undefined;
+  /** No person opens it: what it is handed by whoever does. */
+  readonly start?: StartWish | undefined;
 }
 
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
@@ -97,14 +110,14 @@ export interface OpenAgent {
 }
 
 export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
-  const { home, clock } = wish;
+  const { home, clock, start } = wish;
   const config = home.config();
   const store = await wish.store();
-  tidyUp(store, home);
+  if (!start) tidyUp(store, home);
   const found = wish.resume ? await resumeSession(wish.resume.name, store) : null;
-  const sessionId = found?.id ?? newSessionId(clock);
+  const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
-  const chosen = await chooseTarget(home, resumedModel(wish, recorded));
+  const chosen = start?.model ? handedOver(start.model.target) : await chooseTarget(home, resumedModel(wish, recorded));
   const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : wish.cwd;
   const session: { agent?: Agent } = {};
   const currentId = () => session.agent?.sessionId ?? sessionId;
@@ -117,6 +130,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     hermesHome: home.paths,
     unattended: !wish.interactive,
   });
+  // A place of its own has a folder of its own to begin with; a child begins where its parent stands.
+  if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = [];
@@ -131,7 +146,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const tools = found ? await freezeTools(live, hashes, found.id, store) : live;
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
-  const skills = wish.ignoreRules ? null : await openAgentSkills(home, clock);
+  const skills = (start ? start.skills : !wish.ignoreRules) ? await openAgentSkills(home, clock) : null;
   const prompt = promptSource(
     {
       wish,
@@ -143,12 +158,13 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       skills,
       ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
       startedAt: found?.startedAt ?? clock.now() / 1000,
+      systemMessage: start?.systemMessage ?? null,
     },
     { store, definitions: tools.definitions },
   );
   const spending: string[] = [];
   const ports: AgentPorts = {
-    gate: openGate(home, store, clock, (message) => spending.push(message)),
+    gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => spending.splice(0),
     clock,
     log: home.log.child("agent"),
@@ -182,8 +198,16 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
     ...(wish.ignoreRules || environment.files ? {} : { hints: hintsOnce(home, cwd, prompt) }),
     ...guard.ports,
+    delegation: {
+      async spawn(tasks, call) {
+        const { spawnChildren } = await import("./delegation/spawn.ts");
+        const onReport: Parent["onReport"] = (...report) => ports.follower?.delegated?.(...report);
+        const parts = { home, clock, environment, tools, agent, guard, gate: ports.gate, onReport };
+        return spawnChildren(delegatingParent(wish, parts), tasks, call);
+      },
+    },
   };
-  const model: ModelChoice = {
+  const model: ModelChoice = start?.model ?? {
     target: chosen.target,
     cacheTtl: config.prompt_caching.cache_ttl,
     ...(config.model.max_tokens ? { maxTokens: config.model.max_tokens } : {}),
@@ -200,14 +224,29 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       platform: wish.platform,
       profile: home.paths.profile,
       store,
-      row: { cwd, modelConfig: modelConfig(chosen) },
+      row: {
+        cwd,
+        modelConfig: {
+          ...modelConfig(chosen),
+          ...(start?.delegatedFrom ? { _delegate_from: start.delegatedFrom } : {}),
+        },
+        ...(start?.delegatedFrom ? { parentSessionId: start.delegatedFrom } : {}),
+      },
       interactive: wish.interactive,
-      reviews: wish.learn !== false,
+      reviews: wish.learn !== false && !start,
+      ...(start ? { origin: start.origin } : {}),
+      ...(start?.task ? { task: start.task } : {}),
+      ...(start?.jobId ? { jobId: start.jobId } : {}),
+      ...(start?.taskId ? { taskId: start.taskId } : {}),
     },
     model,
     prompt,
     tools,
-    limits: { maxIterations: wish.maxTurns ?? config.agent.max_turns, apiMaxRetries: config.agent.api_max_retries },
+    limits: {
+      maxIterations: wish.maxTurns ?? config.agent.max_turns,
+      apiMaxRetries: config.agent.api_max_retries,
+      maxConcurrentChildren: config.delegation.max_concurrent_children,
+    },
     ports,
   });
   session.agent = agent;
@@ -237,6 +276,38 @@ function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () 
       openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
     );
     return opened;
+  };
+}
+
+/** Children are opened like the conversation itself, with their own history, tools and shell, and nobody to ask. */
+function delegatingParent(
+  wish: AgentWish,
+  {
+    guard,
+    gate,
+    ...parts
+  }: Omit<Parent, "depth" | "subagentId" | "open"> & {
+    readonly guard: { readonly yolo: boolean };
+    readonly gate: ModelGate;
+  },
+): Parent {
+  const skills = wish.start ? wish.start.skills === true : !wish.ignoreRules;
+  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = wish;
+  return {
+    ...parts,
+    depth: wish.start?.depth ?? 0,
+    subagentId: wish.start?.subagentId ?? null,
+    open: (start, cwd) =>
+      openAgent({
+        ...own,
+        cwd,
+        start: { ...start, gate, skills, ...(wish.start?.jobId ? { jobId: wish.start.jobId } : {}) },
+        source: "subagent",
+        interactive: false,
+        ignoreRules: true,
+        yolo: guard.yolo,
+        maxTurns: wish.home.config().delegation.max_iterations,
+      }),
   };
 }
 

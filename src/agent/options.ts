@@ -11,10 +11,18 @@ import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask, Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { NewSession, SessionStore } from "../sessions/store.ts";
-import type { MemoryPort, RunContext, RunOrigin, ToolContext, ToolState } from "../tools/context.ts";
+import type {
+  ChildrenAnswer,
+  ChildTask,
+  MemoryPort,
+  RunContext,
+  RunOrigin,
+  ToolContext,
+  ToolState,
+} from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
-import type { TurnOutcome, UserInput } from "./events.ts";
+import type { AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
 import type { KeyPort } from "./recovery/keys.ts";
 
 export interface AgentOptions {
@@ -50,6 +58,8 @@ export interface SessionOptions {
   readonly reviews?: boolean;
   /** The turn this run belongs to, when it is not counted here. */
   readonly turn?: number;
+  /** What its tools know the run by; default: a new name for every turn. */
+  readonly taskId?: string;
 }
 
 export interface ModelChoice {
@@ -115,6 +125,8 @@ export interface ToolRunnerPort {
   isParallelTool?(name: string): boolean;
   /** The tool's own time limit for this call. Some time later the loop gives it up; without one it waits. */
   timeoutMs?(name: string, args: Readonly<Record<string, unknown>>): number | undefined;
+  /** The tool shows signs of life itself. */
+  showsLife?(name: string): boolean;
   /** State that lives as long as the agent; the agent disposes of it. */
   readonly state: ToolState & { dispose(): Promise<void> };
   /** A resumed conversation: tool families read back what they keep in it. */
@@ -168,6 +180,8 @@ export interface AgentPorts {
   hints?(): Promise<HintsPort>;
   readonly compression?: CompressionPorts;
   readonly follower?: ConversationFollower;
+  /** Starts child agents. Absent: this conversation may have none. */
+  readonly delegation?: DelegationPort;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
   resolvePlace?(place: AuxPlace): Promise<Target>;
   /** What the user should know about the last model calls, once. */
@@ -196,6 +210,23 @@ export interface ConversationFollower {
   /** The last turns were taken back. */
   rewound?(sessionId: string): void;
   delegated?(task: string, result: string, childSessionId: string): void;
+}
+
+/** Runs child agents for one call of a turn. Never rejects for what a child did. */
+export interface DelegationPort {
+  spawn(tasks: readonly ChildTask[], call: ParentCall): Promise<ChildrenAnswer>;
+}
+
+/** The call that asked for children, as far as they have to do with it. */
+export interface ParentCall {
+  readonly sessionId: string;
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  emit(event: AgentEventBody): void;
+  /** A sign of life. */
+  progress(text?: string): void;
+  /** What a child took in all, to be counted with the parent's own. */
+  used(totals: SessionTotals): void;
 }
 
 /** Who takes part when a conversation is shortened. What fails here is logged and ignored. */

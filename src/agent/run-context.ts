@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Ask } from "../safety/questions.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
-import type { AgentOptions } from "./options.ts";
+import type { AgentOptions, ParentCall } from "./options.ts";
 
 export interface RunFacts {
   readonly sessionId: string;
@@ -22,7 +22,7 @@ export function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts
     config: ports.config(),
     profile: session.profile,
     ...(session.sessionKey === undefined ? {} : { sessionKey: session.sessionKey }),
-    taskId: randomUUID(),
+    taskId: session.taskId ?? randomUUID(),
     platform: session.platform,
     source: session.source,
     ...(session.chat === undefined ? {} : { chat: session.chat }),
@@ -44,9 +44,15 @@ export interface CallFacts {
 export function toolContexts(
   { session, ports, tools }: AgentOptions,
   run: RunContext,
-  shared: { readonly ask: Ask; readonly contextLength: number; readonly notify: (text: string) => void },
+  shared: {
+    readonly ask: Ask;
+    readonly contextLength: number;
+    readonly notify: (text: string) => void;
+  } & Pick<ParentCall, "emit" | "used">,
 ): (call: CallFacts) => ToolContext {
   const guard = ports.guardFor(run, shared.ask);
+  const { delegation } = ports;
+  const { emit, used } = shared;
   return (call) => ({
     ...run,
     ...call,
@@ -61,5 +67,8 @@ export function toolContexts(
     notify: shared.notify,
     ...ports.toolPorts,
     ...(ports.memory ? { memory: ports.memory } : {}),
+    ...(delegation
+      ? { spawnChildren: (tasks) => delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used }) }
+      : {}),
   });
 }

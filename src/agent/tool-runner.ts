@@ -123,7 +123,7 @@ export class ToolRunner {
     const progress = (text?: string) =>
       emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
 
-    const heartbeat = setInterval(progress, this.#times.heartbeatMs);
+    const heartbeat = tools.showsLife?.(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff });

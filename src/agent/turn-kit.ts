@@ -71,7 +71,13 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
         mutations.record(call, result, failed);
         if (!failed) conversation.nudges.toolSucceeded(call.name);
       },
-      contextFor: toolContexts(conversation.options, run, { ask, contextLength: target.contextLength, notify }),
+      contextFor: toolContexts(conversation.options, run, {
+        ask,
+        contextLength: target.contextLength,
+        notify,
+        emit,
+        used: (totals) => conversation.meter.addAll(totals),
+      }),
     }),
   };
 }

@@ -67,6 +67,22 @@ export class UsageMeter {
       costStatus: before.apiCalls === 0 ? price.status : worse(before.costStatus, price.status),
     };
   }
+
+  /** What another conversation took on behalf of this one. */
+  addAll(more: SessionTotals): void {
+    if (more.apiCalls === 0) return;
+    const before = this.#totals;
+    this.#totals = {
+      inputTokens: before.inputTokens + more.inputTokens,
+      outputTokens: before.outputTokens + more.outputTokens,
+      cacheReadTokens: before.cacheReadTokens + more.cacheReadTokens,
+      cacheWriteTokens: before.cacheWriteTokens + more.cacheWriteTokens,
+      reasoningTokens: before.reasoningTokens + more.reasoningTokens,
+      apiCalls: before.apiCalls + more.apiCalls,
+      costUsd: more.costUsd === null ? before.costUsd : (before.costUsd ?? 0) + more.costUsd,
+      costStatus: before.apiCalls === 0 ? more.costStatus : worse(before.costStatus, more.costStatus),
+    };
+  }
 }
 
 // From sure to unsure.

@@ -67,6 +67,41 @@ export interface ToolContext extends RunContext {
   notify?(text: string): void;
   memory?: MemoryPort;
   skills?: SkillsPort;
+  /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
+  spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
+}
+
+/** What a child agent is given. It knows nothing else of the conversation. */
+export interface ChildTask {
+  readonly goal: string;
+  readonly context?: string | undefined;
+  readonly toolsets?: readonly string[] | undefined;
+  /** An orchestrator may start children of its own, as deep as the settings allow. */
+  readonly role?: "leaf" | "orchestrator" | undefined;
+}
+
+/** What the model reads: why nothing was started, or one report per task in the order of the tasks. */
+export type ChildrenAnswer =
+  | { readonly error: string }
+  | { readonly results: readonly ChildReport[]; readonly total_duration_seconds: number; readonly note?: string };
+
+export interface ChildReport {
+  readonly task_index: number;
+  readonly status: "completed" | "failed" | "interrupted" | "timeout" | "error";
+  readonly summary: string | null;
+  readonly api_calls: number;
+  readonly duration_seconds: number;
+  readonly model: string;
+  readonly exit_reason: "completed" | "max_iterations" | "interrupted" | "timeout" | "error";
+  readonly tokens: { readonly input: number; readonly output: number };
+  readonly cost_usd?: number;
+  readonly tool_trace: readonly {
+    readonly tool: string;
+    readonly args_bytes: number;
+    readonly result_bytes: number;
+    readonly status: "ok" | "error";
+  }[];
+  readonly error?: string;
 }
 
 /** Per-agent state of tool families, made on first use. */

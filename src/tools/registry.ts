@@ -52,6 +52,8 @@ interface ToolTraits {
   readonly dynamicSchema?: () => Partial<{ description: string; parameters: JsonSchema }>;
   /** The tool's own time limit for one call in milliseconds; the loop gives a call up some time after it. */
   readonly timeoutMs?: (args: Readonly<Record<string, unknown>>, config: Config) => number | undefined;
+  /** It shows signs of life itself; the loop must not show any in its place. */
+  readonly showsLife?: true;
   /** Reads back from a resumed conversation what this family keeps in it. */
   readonly hydrate?: (state: ToolState, history: readonly HistoryMessage[]) => void;
   /** The result when the arguments do not pass, for tools whose results have a shape of their own. */

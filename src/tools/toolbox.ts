@@ -25,6 +25,8 @@ export interface ToolboxOptions {
   /** `--toolsets` of this run. */
   readonly toolsets?: readonly string[];
   readonly delegated?: boolean;
+  /** Nothing but these, whatever the toolsets say. */
+  readonly only?: ReadonlySet<string>;
   readonly environment: Environment;
   readonly contextLength: number;
   readonly log: Logger;
@@ -48,6 +50,7 @@ export interface Toolbox {
   limitBatch(results: readonly SizedResult[], ctx: { readonly sessionId: string }): Promise<readonly string[]>;
   textOrigin(name: string): TextOrigin | undefined;
   timeoutMs(name: string, args: Arguments): number | undefined;
+  showsLife(name: string): boolean;
   hydrate(history: readonly HistoryMessage[]): void;
 }
 
@@ -61,7 +64,8 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { registry, environment, config } = options;
   const chosen = chooseToolsets(options, registry);
   const facts = { env: (name: string) => options.env(name), platform: options.platform };
-  const definitions = await toolDefinitions(chosen.tools, { ...options, facts });
+  const wanted = chosen.tools.filter((name) => options.only?.has(name) ?? true);
+  const definitions = await toolDefinitions(wanted, { ...options, facts });
   const names = new Set(definitions.map((definition) => definition.function.name));
   const limits = sizeLimits(options.contextLength);
   const state = createToolState();
@@ -89,6 +93,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
     },
     textOrigin: (name) => entryOf(name)?.traits.textOrigin,
     timeoutMs: (name, args) => entryOf(name)?.spec.timeoutMs?.(args, config),
+    showsLife: (name) => entryOf(name)?.spec.showsLife === true,
     hydrate(history) {
       for (const name of names) {
         const entry = entryOf(name);

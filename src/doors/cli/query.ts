@@ -6,6 +6,7 @@ import type { Question } from "../../safety/questions.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
 import { onStopSignal } from "../stop-signals.ts";
+import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { resultJson } from "../turn-result.ts";
 import { attachImages } from "./attachments.ts";
@@ -60,6 +61,8 @@ function announceResume(conversation: OpenAgent, ctx: CliContext): void {
 function show(event: AgentEvent, ctx: CliContext): void {
   if (event.type === "tool_end")
     ctx.io.err(`${feedLine(event.call, event.ms, feedSuffix(event.call.name, event.result))}\n`);
+  const child = event.type === "subagent" ? subagentLine(event) : null;
+  if (child !== null) ctx.io.err(`${child}\n`);
   if (event.type === "text_end" && event.kind === "interim" && event.text.trim()) ctx.io.err(`${event.text.trim()}\n`);
   if (event.type === "status" && event.kind === "warn") ctx.io.err(`⚠ ${event.message}\n`);
 }

@@ -2,6 +2,7 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, ToolCallView } from "../../agent/events.ts";
 import { compactDuration } from "../../kit/formats.ts";
+import { subagentActivity } from "../subagent-feed.ts";
 import { feedRow } from "../tool-feed.ts";
 import { printable } from "./printable.ts";
 import type { Theme } from "./theme.ts";
@@ -39,6 +40,11 @@ export class Activity implements Component {
         return this.#show(runningText(event.call));
       case "tool_progress":
         return this.#show(event.text ? `${runningText(event.call)} · ${event.text}` : runningText(event.call));
+      case "subagent": {
+        const doing = subagentActivity(event);
+        if (doing !== null) this.#show(doing);
+        return;
+      }
       case "tool_end":
       case "step":
       case "thinking":

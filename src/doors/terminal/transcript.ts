@@ -1,10 +1,12 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
+import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
 import { CutLines, Lines, Rule } from "./blocks.ts";
 import { diffLines, diffOf } from "./inline-diff.ts";
+import { printable } from "./printable.ts";
 import type { Theme } from "./theme.ts";
 import { userEcho } from "./user-echo.ts";
 
@@ -85,6 +87,8 @@ export class Transcript {
         return;
       case "tool_end":
         return this.#tool(event);
+      case "subagent":
+        return this.#child(event);
       case "status":
         if (event.kind === "warn") this.warn(event.message);
         return;
@@ -154,6 +158,17 @@ export class Transcript {
     }
     const diff = inlineDiffs ? diffOf(event) : null;
     if (diff !== null) this.#note(new CutLines(diffLines(diff, this.#theme)));
+  }
+
+  #child(event: Extract<AgentEvent, { type: "subagent" }>): void {
+    const { toolProgress } = this.#settings();
+    if (toolProgress === "off" || toolProgress === "log") return;
+    const everyCall = toolProgress === "verbose";
+    if (subagentLine(event, { everyCall }) === null) return;
+    const failed = event.phase === "complete" && event.status !== "completed";
+    const style = failed ? this.#theme.warn : this.#theme.dim;
+    const line = (width: number) => [style(printable(subagentLine(event, { width, everyCall }) ?? ""))];
+    this.#note(new CutLines(line));
   }
 
   #note(block: Lines | CutLines): void {

@@ -1,0 +1,72 @@
+// The children an agent has at the moment: who they are, how many may run at once, and how they are stopped.
+import type { StateKey } from "../../tools/context.ts";
+
+export interface ActiveChild {
+  readonly id: string;
+  readonly goal: string;
+  readonly model: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** Stops its turn; its report says so. */
+  interrupt(): void;
+  /** Settles when nothing of it runs any more. */
+  readonly gone: Promise<void>;
+}
+
+export class ChildTable {
+  readonly #active = new Map<string, ActiveChild>();
+  readonly #waiting: (() => void)[] = [];
+  #places = 0;
+  /** While it is on, no further child is started. */
+  paused = false;
+
+  listActiveSubagents(): readonly ActiveChild[] {
+    return [...this.#active.values()];
+  }
+
+  /** False when no such child runs. */
+  interruptSubagent(id: string): boolean {
+    const child = this.#active.get(id);
+    child?.interrupt();
+    return child !== undefined;
+  }
+
+  setSpawnPaused(paused: boolean): void {
+    this.paused = paused;
+  }
+
+  add(child: ActiveChild): void {
+    this.#active.set(child.id, child);
+    const remove = () => this.#active.delete(child.id);
+    child.gone.then(remove, remove);
+  }
+
+  /** Waits until fewer than `most` run; the result gives the place back. Rejects with the signal's reason when it aborts first. */
+  async takePlace(most: number, signal: AbortSignal): Promise<() => void> {
+    while (this.#places >= most) {
+      signal.throwIfAborted();
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const leave = () => reject(signal.reason);
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting.push(resolve);
+      await promise.finally(() => signal.removeEventListener("abort", leave));
+    }
+    this.#places++;
+    return () => {
+      this.#places--;
+      for (const wake of this.#waiting.splice(0)) wake();
+    };
+  }
+
+  async dispose(): Promise<void> {
+    const children = this.listActiveSubagents();
+    for (const child of children) child.interrupt();
+    await Promise.allSettled(children.map((child) => child.gone));
+  }
+}
+
+export const childTable: StateKey<ChildTable> = {
+  name: "children",
+  create: () => new ChildTable(),
+  dispose: (table) => table.dispose(),
+};

@@ -1,0 +1,206 @@
+// One child from its first word to its report: what it does is passed on, how long it may take is watched, and every end is a result.
+import type { Config } from "../../home/config/schema.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { ChildReport, ChildTask } from "../../tools/context.ts";
+import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
+import { orAbandon } from "../abandon.ts";
+import type { Agent } from "../agent.ts";
+import type { AgentEvent, SubagentEvent, TurnOutcome } from "../events.ts";
+import type { ParentCall } from "../options.ts";
+
+const GRACE_MS = 5_000;
+const HEARTBEAT_MS = 30_000;
+/** Heartbeats without progress after which the parent is no longer told that all is well. */
+const STALE = { idle: 15, inTool: 40 };
+const TOOLS_PER_PROGRESS = 5;
+
+export interface ChildFacts {
+  readonly id: string;
+  readonly parentId: string | null;
+  readonly depth: number;
+  readonly taskIndex: number;
+  readonly taskCount: number;
+  readonly task: ChildTask;
+  readonly model: string;
+}
+
+export interface ChildRun {
+  readonly agent: Agent;
+  readonly facts: ChildFacts;
+  readonly call: ParentCall;
+  /** Stops the child on its own account, without an end of the parent's call. */
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly settings: Config["delegation"];
+  readonly graceMs?: number;
+  /** Told about every finished call. */
+  onTool?(event: Extract<AgentEvent, { type: "tool_end" }>): void;
+}
+
+export interface FinishedChild {
+  readonly report: ChildReport;
+  /** Settles when the turn is really over, also when it was given up. */
+  readonly over: Promise<unknown>;
+}
+
+export async function runChild(run: ChildRun): Promise<FinishedChild> {
+  const { agent, call, clock, settings } = run;
+  const began = clock.now();
+  const timeout = new AbortController();
+  const ended = new AbortController();
+  const stop = AbortSignal.any([call.signal, run.stop, timeout.signal]);
+  const watch = new ChildWatch(run);
+  watch.say("start");
+  const over = drive(run, stop, watch);
+  const seconds = childTimeoutSeconds(settings.child_timeout_seconds);
+  if (seconds > 0) void clock.sleep(seconds * 1000, ended.signal).then(() => timeout.abort(), ignore);
+  void watch.beat(ended.signal).catch(ignore);
+  let end: Ended;
+  try {
+    const settled = await orAbandon(over, stop, run.graceMs ?? GRACE_MS);
+    end = settled.done ? { type: "outcome", outcome: settled.value } : { type: "abandoned" };
+  } catch (error) {
+    end = { type: "thrown", message: error instanceof Error ? error.message : String(error) };
+  } finally {
+    ended.abort();
+  }
+  const verdict = judge(end, timeout.signal.aborted ? { seconds, agent } : null);
+  const { totals } = agent;
+  const ms = clock.now() - began;
+  const report: ChildReport = {
+    task_index: run.facts.taskIndex,
+    ...verdict,
+    api_calls: totals.apiCalls,
+    duration_seconds: Math.round(ms / 10) / 100,
+    model: agent.model.target.model,
+    tokens: {
+      input: totals.inputTokens + totals.cacheReadTokens + totals.cacheWriteTokens,
+      output: totals.outputTokens,
+    },
+    ...(totals.costUsd === null ? {} : { cost_usd: totals.costUsd }),
+    tool_trace: watch.trace,
+  };
+  call.used(totals);
+  watch.say("complete", { status: report.status, ms, text: report.error ?? report.summary ?? "" });
+  return { report, over: over.then(ignore, ignore) };
+}
+
+type Ended =
+  | { readonly type: "outcome"; readonly outcome: TurnOutcome }
+  | { readonly type: "abandoned" }
+  | { readonly type: "thrown"; readonly message: string };
+type Verdict = Pick<ChildReport, "status" | "summary" | "exit_reason" | "error">;
+
+function judge(end: Ended, late: { readonly seconds: number; readonly agent: Agent } | null): Verdict {
+  const summary = end.type === "outcome" && !end.outcome.failed ? end.outcome.finalText : null;
+  if (late) {
+    const error = `stopped after ${late.seconds} s (delegation.child_timeout_seconds): ${lastSign(late.agent)}`;
+    return { status: "timeout", exit_reason: "timeout", summary: null, error };
+  }
+  if (end.type === "thrown") return { status: "error", exit_reason: "error", summary, error: end.message };
+  if (end.type === "abandoned" || end.outcome.interrupted)
+    return { status: "interrupted", exit_reason: "interrupted", summary: null, error: "stopped before it was done" };
+  const { failed, error, finalText, exitReason } = end.outcome;
+  if (failed || !finalText)
+    return { status: "failed", exit_reason: "error", summary, error: finalText ?? error ?? "it gave no answer" };
+  const exit_reason = exitReason.startsWith("max_iterations") ? "max_iterations" : "completed";
+  return { status: "completed", exit_reason, summary, ...(error === undefined ? {} : { error }) };
+}
+
+/** What a timeout has to say beside that it came. */
+function lastSign(agent: Agent): string {
+  const { lastActivityDesc, secondsSinceActivity, currentTool, maxIterations } = agent.activity();
+  const where = currentTool === null ? "waiting for the model" : `inside ${currentTool}`;
+  return `${where}; last sign of life ${Math.round(secondsSinceActivity)} s before (${lastActivityDesc}); ${agent.totals.apiCalls} of ${maxIterations} model calls made`;
+}
+
+async function drive({ agent, facts }: ChildRun, signal: AbortSignal, watch: ChildWatch): Promise<TurnOutcome> {
+  let outcome: TurnOutcome | null = null;
+  for await (const event of agent.run({ text: facts.task.goal, from: "synthetic" }, { signal })) {
+    watch.follow(event);
+    if (event.type === "done") outcome = event.outcome;
+    // Nobody is there to answer; what asks gets its refusing answer from the loop.
+  }
+  if (outcome === null) throw new Error("the child's turn ended without a result");
+  return outcome;
+}
+
+/** Turns what a child does into what its parent's stream tells of it. */
+class ChildWatch {
+  readonly trace: ChildReport["tool_trace"][number][] = [];
+  readonly #run: ChildRun;
+  #tools: string[] = [];
+  #thought = false;
+  #signs = 0;
+
+  constructor(run: ChildRun) {
+    this.#run = run;
+  }
+
+  say(phase: SubagentEvent["phase"], more: Partial<SubagentEvent> = {}): void {
+    const { facts, call } = this.#run;
+    const { task, ...ids } = facts;
+    const text = more.text === undefined ? {} : { text: oneLine(more.text) };
+    call.emit({ type: "subagent", phase, ...ids, goal: oneLine(task.goal), ...more, ...text });
+  }
+
+  follow(event: AgentEvent): void {
+    this.#signs++;
+    switch (event.type) {
+      case "subagent": {
+        const { sessionId: _session, turn: _turn, seq: _seq, ...body } = event;
+        this.#run.call.emit(body);
+        return;
+      }
+      case "step":
+        this.#thought = false;
+        return;
+      case "thinking":
+        if (!this.#thought) this.say("thinking");
+        this.#thought = true;
+        return;
+      case "text_end":
+        if (event.kind === "interim" && event.text.trim() !== "") this.say("thinking", { text: event.text });
+        return;
+      case "tool_start":
+        this.say("tool", { call: event.call, text: `${event.call.name} ${event.call.preview}` });
+        return;
+      case "tool_end":
+        return this.#finishTool(event);
+    }
+  }
+
+  /** The parent lives as long as its children get on; one that hangs no longer vouches for it. */
+  async beat(signal: AbortSignal): Promise<void> {
+    const { clock, agent, call } = this.#run;
+    let seen = -1;
+    let still = 0;
+    for (;;) {
+      await clock.sleep(HEARTBEAT_MS, signal);
+      still = seen === this.#signs ? still + 1 : 0;
+      seen = this.#signs;
+      if (still < (agent.activity().currentTool === null ? STALE.idle : STALE.inTool)) call.progress();
+    }
+  }
+
+  #finishTool(event: Extract<AgentEvent, { type: "tool_end" }>): void {
+    this.#run.onTool?.(event);
+    this.trace.push({
+      tool: event.call.name,
+      args_bytes: Buffer.byteLength(JSON.stringify(event.call.args)),
+      result_bytes: Buffer.byteLength(event.result),
+      status: event.failed ? "error" : "ok",
+    });
+    this.#tools.push(event.call.name);
+    if (this.#tools.length < TOOLS_PER_PROGRESS) return;
+    this.say("progress", { text: `${this.trace.length} tool calls: ${this.#tools.join(", ")}` });
+    this.#tools = [];
+  }
+}
+
+const oneLine = (text: string) => {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 200 ? `${line.slice(0, 199)}…`.toWellFormed() : line;
+};
+
+const ignore = () => undefined;

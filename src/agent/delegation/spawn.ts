@@ -1,0 +1,211 @@
+// Starts the children of one call, side by side, and puts their reports together in the order of the tasks.
+import { realpath } from "node:fs/promises";
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { Environment } from "../../sandbox/environment.ts";
+import type { ChildReport, ChildrenAnswer, ChildTask } from "../../tools/context.ts";
+import { fileActivity } from "../../tools/file-activity.ts";
+import { limitResult } from "../../tools/result-size.ts";
+import { environmentResultStore } from "../../tools/result-store.ts";
+import type { Toolbox } from "../../tools/toolbox.ts";
+import type { Agent } from "../agent.ts";
+import { pathsOfBatch } from "../batch-plan.ts";
+import type { OpenAgent } from "../open.ts";
+import type { ModelChoice, ParentCall } from "../options.ts";
+import type { StartWish } from "../start-wish.ts";
+import { childModel } from "./child-model.ts";
+import { childPrompt } from "./child-prompt.ts";
+import { childTools } from "./child-tools.ts";
+import { childTable } from "./children.ts";
+import { runChild } from "./run-child.ts";
+
+const SUMMARY_CHARS = 12_000;
+const DEEPEST = 3;
+
+/** Who starts children, and with what. */
+export interface Parent {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly agent: Agent;
+  readonly environment: Environment;
+  readonly tools: Pick<Toolbox, "names" | "state">;
+  /** 0 for a conversation that a person opened. */
+  readonly depth: number;
+  readonly subagentId: string | null;
+  /** Opens a conversation like this one, in `cwd`, for a child. */
+  open(start: StartWish, cwd: string): Promise<OpenAgent>;
+}
+
+export async function spawnChildren(
+  parent: Parent,
+  tasks: readonly ChildTask[],
+  call: ParentCall,
+): Promise<ChildrenAnswer> {
+  const settings = parent.home.config().delegation;
+  const deepest = Math.min(DEEPEST, Math.max(1, settings.max_spawn_depth));
+  const table = parent.tools.state.of(childTable);
+  if (parent.depth >= deepest)
+    return { error: `This agent stands at depth ${parent.depth}; at most ${deepest} (delegation.max_spawn_depth).` };
+  if (table.paused) return { error: "Starting sub-agents is paused by the user. Do the work yourself, or ask." };
+  let model: ModelChoice;
+  try {
+    model = await childModel(parent.home, parent.agent.model);
+  } catch (error) {
+    return { error: `The model for sub-agents (delegation.* in config.yaml) cannot be used: ${messageOf(error)}` };
+  }
+  const began = parent.clock.now();
+  const changed = new Set<string>();
+  const reports = await Promise.all(
+    tasks.map((task, index) =>
+      oneChild({ parent, task, index, count: tasks.length, model, levels: deepest - parent.depth - 1, changed }, call),
+    ),
+  );
+  const note = await staleReads(changed, parent.tools);
+  return {
+    results: reports,
+    total_duration_seconds: Math.round((parent.clock.now() - began) / 10) / 100,
+    ...(note ? { note } : {}),
+  };
+}
+
+interface Birth {
+  readonly parent: Parent;
+  readonly task: ChildTask;
+  readonly index: number;
+  readonly count: number;
+  readonly model: ModelChoice;
+  /** How many levels of children it may have below it. */
+  readonly levels: number;
+  /** Files that children changed. */
+  readonly changed: Set<string>;
+}
+
+/** Never rejects: a child that cannot even begin is a report too. */
+async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
+  const { parent, task, index, count, model } = birth;
+  const { clock, tools } = parent;
+  const settings = parent.home.config().delegation;
+  const id = `sa-${index}-${hex(clock)}`;
+  const facts = {
+    id,
+    parentId: parent.subagentId,
+    depth: parent.depth + 1,
+    taskIndex: index,
+    taskCount: count,
+    task,
+    model: model.target.model,
+  };
+  const { task: _task, ...ids } = facts;
+  call.emit({ type: "subagent", phase: "spawn_requested", ...ids, goal: task.goal.trim() });
+  const table = tools.state.of(childTable);
+  const began = clock.now();
+  let release: (() => void) | null = null;
+  try {
+    release = await table.takePlace(settings.max_concurrent_children, call.signal);
+    const { child, unknown } = await openChild(birth, id, call);
+    const stop = new AbortController();
+    const gone = Promise.withResolvers<void>();
+    table.add({
+      id,
+      goal: task.goal,
+      model: model.target.model,
+      startedAt: began,
+      interrupt: () => stop.abort(),
+      gone: gone.promise,
+    });
+    const finished = await runChild({
+      agent: child.agent,
+      facts,
+      call,
+      stop: stop.signal,
+      clock,
+      settings,
+      onTool: ({ call: { name, args }, failed }) => {
+        if (failed || (name !== "write_file" && name !== "patch")) return;
+        const planned = [{ name, arguments: JSON.stringify(args) }];
+        for (const path of pathsOfBatch(planned, parent.environment.cwd, { home: parent.environment.home }))
+          birth.changed.add(path);
+      },
+    });
+    void finished.over
+      .then(() => child.close("cli_close"))
+      .catch((error) => parent.home.log.warn(`sub-agent ${id} could not be put away`, error))
+      .finally(() => gone.resolve());
+    return await shorten(withUnknown(finished.report, unknown), birth, call);
+  } catch (error) {
+    const interrupted = call.signal.aborted;
+    const report: ChildReport = {
+      task_index: index,
+      status: interrupted ? "interrupted" : "error",
+      summary: null,
+      api_calls: 0,
+      duration_seconds: Math.round((clock.now() - began) / 10) / 100,
+      model: model.target.model,
+      exit_reason: interrupted ? "interrupted" : "error",
+      tokens: { input: 0, output: 0 },
+      tool_trace: [],
+      error: interrupted ? "stopped before it began" : messageOf(error),
+    };
+    call.emit({
+      ...{ type: "subagent", phase: "complete", ...ids, goal: task.goal.trim(), status: report.status },
+      ...(report.error === undefined ? {} : { text: report.error }),
+    });
+    return report;
+  } finally {
+    release?.();
+  }
+}
+
+async function openChild(birth: Birth, id: string, call: ParentCall) {
+  const { parent, task, model, levels } = birth;
+  const settings = parent.home.config().delegation;
+  const mayDelegate = task.role === "orchestrator" && levels > 0 && settings.orchestrator_enabled;
+  const { only, unknown } = childTools(parent.tools.names, task.toolsets, { mayDelegate, settings });
+  const { cwd } = parent.environment;
+  const start: StartWish = {
+    origin: "subagent",
+    delegatedFrom: call.sessionId,
+    task: "subagent",
+    taskId: id,
+    subagentId: id,
+    model,
+    only,
+    depth: parent.depth + 1,
+    systemMessage: childPrompt(task, {
+      cwd,
+      mayDelegate: mayDelegate ? { atOnce: settings.max_concurrent_children, levels } : null,
+    }),
+  };
+  return { child: await parent.open(start, cwd), unknown };
+}
+
+function withUnknown(report: ChildReport, unknown: readonly string[]): ChildReport {
+  if (unknown.length === 0) return report;
+  const note = `unknown toolsets were left out: ${unknown.join(", ")}`;
+  return { ...report, error: report.error === undefined ? note : `${report.error}; ${note}` };
+}
+
+/** A report that would fill the parent's window goes to a file, with its beginning left here. */
+async function shorten(report: ChildReport, { parent, index }: Birth, call: ParentCall): Promise<ChildReport> {
+  if (report.summary === null || report.summary.length <= SUMMARY_CHARS) return report;
+  const store = environmentResultStore(parent.environment, call.sessionId);
+  const summary = await limitResult(`${call.callId}_child${index}`, report.summary, SUMMARY_CHARS, store);
+  return { ...report, summary };
+}
+
+/** The parent may still believe in what it read before. */
+async function staleReads(changed: ReadonlySet<string>, { state }: Parent["tools"]): Promise<string | null> {
+  const activity = state.of(fileActivity);
+  const real = await Promise.all([...changed].map((path) => realpath(path).catch(() => path)));
+  const read = real.filter((path) => activity.seen(path) !== undefined).sort();
+  if (read.length === 0) return null;
+  return `Sub-agents changed files you had read; read them again before you rely on them: ${read.join(", ")}`;
+}
+
+function hex(clock: Clock): string {
+  return Math.floor(clock.random() * 2 ** 32)
+    .toString(16)
+    .padStart(8, "0");
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
