@@ -208,6 +208,22 @@ describe("delegate_task", () => {
     assert.equal(server.requests.find((request) => goalOf(request) === "cheap work")?.body.model, "small-model");
   });
 
+  test("children have stand-ins of their own when their model cannot answer", async () => {
+    const spare = `    - provider: custom\n      model: spare-model\n      base_url: ${server.url}\n      api_key: other-key-1234567890\n`;
+    await using at = await home(`delegation:\n  model: small-model\n  fallback_providers:\n${spare}`);
+    play(
+      { goal: "stubborn" },
+      {
+        stubborn: (request) =>
+          request.body.model === "small-model"
+            ? { fault: "status", status: 402, body: { error: { message: "insufficient credits" } } }
+            : { text: `by ${request.body.model}` },
+      },
+    );
+    const { stdout } = await run(at);
+    assert.equal(answerOf(stdout).results[0].summary, "by spare-model");
+  });
+
   test("an orchestrator may delegate as deep as the settings allow, and no deeper", async () => {
     await using at = await home("delegation:\n  max_spawn_depth: 2\n");
     const nested: Answering = (request) =>

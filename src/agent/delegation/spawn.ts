@@ -49,7 +49,7 @@ export async function spawnChildren(
   if (table.paused) return { error: "Starting sub-agents is paused by the user. Do the work yourself, or ask." };
   let model: ModelChoice;
   try {
-    model = await childModel(parent.home, parent.agent.model);
+    model = await childModel(parent.home, parent.agent.model, parent.clock);
   } catch (error) {
     return { error: `The model for sub-agents (delegation.* in config.yaml) cannot be used: ${messageOf(error)}` };
   }
