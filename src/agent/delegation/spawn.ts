@@ -32,6 +32,8 @@ export interface Parent {
   /** 0 for a conversation that a person opened. */
   readonly depth: number;
   readonly subagentId: string | null;
+  /** Told about every child that was done. */
+  onReport?(task: string, summary: string, childSessionId: string): void;
   /** Opens a conversation like this one, in `cwd`, for a child. */
   open(start: StartWish, cwd: string): Promise<OpenAgent>;
 }
@@ -127,6 +129,8 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
           birth.changed.add(path);
       },
     });
+    const { summary, error: trouble } = finished.report;
+    parent.onReport?.(task.goal, summary ?? trouble ?? "", child.agent.sessionId);
     void finished.over
       .then(() => child.close("cli_close"))
       .catch((error) => parent.home.log.warn(`sub-agent ${id} could not be put away`, error))
