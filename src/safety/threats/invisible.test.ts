@@ -34,6 +34,8 @@ test("emoji sequences, joiners of spelling, region flags and harmless marks pass
     "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", // Persian
     "\u0915\u094d\u200d\u0937", // Devanagari
     "\u0d9a\u0dca\u200d\u0dbb", // Sinhala
+    "\u0d05\u0d35\u0d28\u0d4d\u200d", // Malayalam, at the end of a word
+    "\u0d05\u0d35\u0d28\u0d4d\u200d, \u0d15\u0d23\u0d4d\u200c.",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", // England
     "a\u200eb\u200fc\u00add\ufe0fe\ufe00",
     "plain",
@@ -49,6 +51,9 @@ test("the same characters in other company do not pass", () => {
     ["x\u200d\u{1f408}", 0x200d, 1],
     ["\u0645\u200cx", 0x200c, 1],
     ["\u{1f408}\u200c\u{1f408}", 0x200c, 2],
+    ["\u0d28\u0d4d\u200dx", 0x200d, 2],
+    ["\u0d28\u200d ", 0x200d, 1],
+    ["\u0d28\u0d4d\u200d\u200d", 0x200d, 2],
     ["\u{1f3f4}\u{e0067}", 0xe0067, 2], // a flag without its end
     ["\u{1f3f4}\u{e007f}", 0xe007f, 2],
   ] as const) {

@@ -47,9 +47,13 @@ function isNeeded(text: string, index: number, codePoint: number): boolean {
   const before = text.slice(Math.max(0, index - 5), index);
   const after = text.slice(index + 1, index + 6);
   if (spelling().before.test(before) && spelling().after.test(after)) return true;
+  if (VIRAMA_AT_END.test(before) && WORD_ENDS.test(after)) return true;
   return codePoint === ZWJ && EMOJI_AT_END.test(before) && EMOJI_AT_START.test(after);
 }
 
+// A consonant that has lost its vowel at the end of a word is written with a joiner in older Malayalam and Bengali.
+const VIRAMA_AT_END = /[\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D\u0DCA]$/;
+const WORD_ENDS = /^(?:$|[\s!-/:-@[-`{-~\u0964\u0965\u2010-\u201F])/;
 const EMOJI_AT_END = /\p{Extended_Pictographic}(?:\uFE0F|[\u{1F3FB}-\u{1F3FF}]){0,2}$/u;
 const EMOJI_AT_START = /^(?:\uFE0F|[\u{1F3FB}-\u{1F3FF}]){0,2}\p{Extended_Pictographic}/u;
 

@@ -9,9 +9,17 @@ const SECRECY = /(?<!\p{L})(?:system|secret|hidden)(?!\p{L})/gu;
 const COMPANION = /instruction|prompt|rule|command|message|directive|password/u;
 const ANYWHERE = /ignore|override|system|secret|hidden/gu;
 
+// What formatters and spell checkers are told: `prettier-ignore-start`, `cspell:ignore heron egret`. One word, and for tools that are
+// known up to three more.
+const FOR_A_TOOL =
+  /^<!--\s*(?:[a-z]{2,20}[-:](?:[a-z]{2,12}-)?ignore(?:-[a-z0-9]{1,12}){0,2}|(?:cspell|dprint|markdownlint|prettier|textlint|vale):?\s?-?ignore(?:\s+[\w./-]{1,40}){1,3})\s*$/u;
+
 /** A comment that orders something about orders, or keeps something about them secret. */
 export const orderInComment: Find = (text) =>
-  earliestComment(text, (body) => [...body.matchAll(ORDER), ...(COMPANION.test(body) ? body.matchAll(SECRECY) : [])]);
+  earliestComment(text, (body) => {
+    if (FOR_A_TOOL.test(body)) return [];
+    return [...body.matchAll(ORDER), ...(COMPANION.test(body) ? body.matchAll(SECRECY) : [])];
+  });
 
 /** The same words in a comment in any company, even inside other words. */
 export const wordInComment: Find = (text) => earliestComment(text, (body) => [...body.matchAll(ANYWHERE)]);

@@ -29,7 +29,7 @@ export function words(pattern: string): Find {
   const source = tokens.map((token, at) => {
     const gap = /^\.\.(\.|\d)$/.exec(token);
     if (gap) return `(?:${WORD}\\s+){0,${gap[1] === "." ? 8 : gap[1]}}`;
-    if (token === "*") return WORD;
+    if (token === "*") return `["'“‘«]?${WORD}`;
     if (token.endsWith("?")) return `(?:${token.slice(0, -1)}\\s+)?`;
     const either = `(?:${token.replaceAll("_", "\\s+")})`;
     return at === last ? either : `${either}\\s+`;
