@@ -31,7 +31,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
     },
     ports: {
       askTimeoutMs: (question) => timeoutOf(question, home.config()),
-      guardFor: (run, ask) =>
+      guardFor: (run, ask, auxiliary) =>
         lazyGuard({
           settings: () => home.config(),
           places: { home: home.paths.dir, osHome: home.environment().HOME ?? homedir() },
@@ -45,6 +45,12 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
           questions,
           yolo: wish.yolo === true,
           isolated: () => environment.isolated,
+          // Loaded with the first command that is to be judged.
+          smart: async (request, signal) => {
+            const { approvalJudge } = await import("./approval-judge.ts");
+            const judged = { sessionId: run.sessionId, turn: run.turn, redact: home.redact };
+            return approvalJudge(auxiliary, judged)(request, signal);
+          },
           saveAllowlist: (key) => addToAllowlist(wish, key),
           saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
           log: home.log.child("safety"),

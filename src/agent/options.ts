@@ -21,7 +21,7 @@ import type {
   ToolState,
 } from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
-import type { AuxPlace } from "./auxiliary/contract.ts";
+import type { AuxiliaryClient, AuxPlace } from "./auxiliary/contract.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
 import type { KeyPort } from "./recovery/keys.ts";
 
@@ -168,8 +168,8 @@ export interface AgentPorts {
   readonly home: HomePaths;
   config(): Config;
   readonly environment: Environment;
-  /** The check in front of commands, for one run. `ask` reaches the person at the door. */
-  guardFor(run: RunContext, ask: Ask): CommandGuard;
+  /** The check in front of commands, for one run. `ask` reaches the person at the door, `auxiliary` a model that may judge first. */
+  guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
   /** How long a question waits for its answer; undefined = for ever. */
   askTimeoutMs?(question: Question): number | undefined;
   /** Masks secrets; the one redactor. */

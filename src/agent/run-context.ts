@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Ask } from "../safety/questions.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
+import type { AuxiliaryClient } from "./auxiliary/contract.ts";
 import type { AgentOptions, ParentCall } from "./options.ts";
 
 export interface RunFacts {
@@ -48,9 +49,10 @@ export function toolContexts(
     readonly ask: Ask;
     readonly contextLength: number;
     readonly notify: (text: string) => void;
+    readonly auxiliary: AuxiliaryClient;
   } & Pick<ParentCall, "emit" | "used">,
 ): (call: CallFacts) => ToolContext {
-  const guard = ports.guardFor(run, shared.ask);
+  const guard = ports.guardFor(run, shared.ask, shared.auxiliary);
   const { delegation } = ports;
   const { emit, used } = shared;
   return (call) => ({

@@ -77,6 +77,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
         notify,
         emit,
         used: (totals) => conversation.meter.addAll(totals),
+        auxiliary: conversation.auxiliary,
       }),
     }),
   };

@@ -5,12 +5,18 @@ export interface SessionApprovals {
   /** Nothing is asked in this conversation. */
   isYolo(sessionKey: string): boolean;
   setYolo(sessionKey: string, on: boolean): void;
+  /** The approving model said no so often in a row that the user is asked instead. */
+  isJudgeDistrusted(sessionKey: string): boolean;
+  noteJudgement(sessionKey: string, verdict: "approve" | "deny" | "escalate"): void;
   clear(sessionKey: string): void;
 }
+
+const MAX_DENIALS = 3;
 
 export function createSessionApprovals(): SessionApprovals {
   const allowed = new Map<string, Set<string>>();
   const yolo = new Set<string>();
+  const denials = new Map<string, number>();
   return {
     allows: (sessionKey, key) => allowed.get(sessionKey)?.has(key) ?? false,
     allow: (sessionKey, key) => {
@@ -22,7 +28,13 @@ export function createSessionApprovals(): SessionApprovals {
       if (on) yolo.add(sessionKey);
       else yolo.delete(sessionKey);
     },
+    isJudgeDistrusted: (sessionKey) => (denials.get(sessionKey) ?? 0) >= MAX_DENIALS,
+    noteJudgement: (sessionKey, verdict) => {
+      if (verdict === "deny") denials.set(sessionKey, (denials.get(sessionKey) ?? 0) + 1);
+      else denials.delete(sessionKey);
+    },
     clear: (sessionKey) => {
+      denials.delete(sessionKey);
       allowed.delete(sessionKey);
       yolo.delete(sessionKey);
     },

@@ -54,7 +54,41 @@ const wraps: readonly Wrap[] = [
   (command) => `bash -lc ${single(command)}`,
   (command) => `/usr/bin/env bash -c ${single(command)}`,
   (command) => `eval ${single(command)}`,
-  (command) => `printf ${single(command.replaceAll("\\", "\\\\"))} | sh`,
+  (command) => `printf ${single(command.replace(/[\\%]/g, "$&$&"))} | sh`,
+  (command) => `bash <<< ${single(command)}`,
+  (command) => `sh -s <<<${single(command)}`,
+  (command) => `echo ${single(command)} | bash -s`,
+  (command) => `! { ${command}\n}`,
+  (command) => `{ ${command}\n} & wait`,
+  (command) => `while :; do ${command}\nbreak; done`,
+  (command) => `until { ${command}\n}; do sleep 1; done`,
+  (command) => `[[ -n x ]] && { ${command}\n}`,
+  (command) => `trap ${single(command)} EXIT`,
+  (command) => `find . -name x -exec sh -c ${single(command)} \\;`,
+  (command) => `xargs -I% sh -c ${single(command)} < list`,
+  (command) => `su -c ${single(command)}`,
+  (command) => `LINE=${single(command)}; eval "$LINE"`,
+  (command) => `LINE=${single(command)}\nsh -c "$LINE"`,
+  (command) => `export LINE=${single(command)} && bash -c "$LINE"`,
+  (command) => `LINE=${single(command)}; bash <<< "$LINE"`,
+];
+
+/** Ways to write the words of a command so that the line must be followed to see them. `before` stands in front of the program. */
+type Carry = (words: readonly string[], before: string) => string;
+
+const carries: readonly Carry[] = [
+  (words, before) => `${before}${words.join(" ")}`,
+  ([program = "", ...rest], before) => `P=${single(program)}; ${before}$P ${rest.join(" ")}`,
+  ([program = "", ...rest], before) => `P=${single(program)}\n${before}"\${P}" ${rest.join(" ")}`,
+  (words, before) =>
+    `${words.map((word, index) => `W${index}=${single(word)}`).join("; ")}; ${before}${words.map((_, index) => `$W${index}`).join(" ")}`,
+  (words, before) =>
+    `${words.map((word, index) => `W${index}=${single(word)}`).join(" ")}\n${before}${words.map((_, index) => `"\${W${index}}"`).join(" ")}`,
+  (words, before) => `ALL=${single(words.join(" "))}; ${before}$ALL`,
+  ([program = "", ...rest], before) => `${before}\${NOT_SET_HERE:-${program}} ${rest.join(" ")}`,
+  ([program = "", ...rest], before) => `HALF=${single(program.slice(1))}; ${before}${program[0]}$HALF ${rest.join(" ")}`,
+  (words, before) =>
+    words.length > 1 && !words.join("").includes(",") ? `${before}{${words.join(",")}}` : `${before}${words.join(" ")}`,
 ];
 
 const prefixes: readonly string[] = [
@@ -71,6 +105,16 @@ const prefixes: readonly string[] = [
   "command ",
   "stdbuf -oL ",
   ">/dev/null 2>&1 ",
+  "command -p ",
+  "builtin command ",
+  "exec -a name ",
+  "env -i PATH=/bin ",
+  "env -u HOME ",
+  "nice ",
+  "ionice -c 3 ",
+  "A=$(date) B=`pwd` ",
+  "2>errors </dev/null ",
+  "\\\n",
 ];
 
 /** One word in another spelling of the same word. */
@@ -109,7 +153,7 @@ const spellings = (command: string) => {
 const disguises = (commands: readonly string[]) =>
   fc
     .constantFrom(...commands)
-    .chain((command) => fc.tuple(fc.constant(command), spellings(command)))
+    .chain((command) => fc.tuple(fc.constant(command), fc.oneof(spellings(command), fc.constantFrom(...carries))))
     .chain(([command, spelt]) =>
       fc
         .tuple(
@@ -118,7 +162,10 @@ const disguises = (commands: readonly string[]) =>
         )
         .map(([before, around]) => ({
           command,
-          disguised: around.reduce((text, wrap) => wrap(text), before.join("") + spelt),
+          disguised: around.reduce(
+            (text, wrap) => wrap(text),
+            typeof spelt === "string" ? before.join("") + spelt : spelt(command.split(" "), before.join("")),
+          ),
         })),
     );
 

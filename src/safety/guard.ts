@@ -20,6 +20,7 @@ import {
   timeoutMessage,
   unattendedMessage,
 } from "./guard-messages.ts";
+import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
 import { LIMIT_KEY } from "./hardline.ts";
 import type { Places } from "./places.ts";
 import type { ApprovalQuestion, Ask } from "./questions.ts";
@@ -62,7 +63,7 @@ export interface GuardOptions {
 }
 
 /** Categories for which a lasting yes is not offered. */
-const NEVER_ALWAYS = new Set(["reverse shell"]);
+const NEVER_ALWAYS = new Set(["reverse shell", OWN_GUARDS_KEY]);
 
 export function createGuard(options: GuardOptions): CommandGuard {
   const { approvals, questions, sessionKey, log } = options;
@@ -84,12 +85,14 @@ export function createGuard(options: GuardOptions): CommandGuard {
       return allowed(command, verdict);
     }
     if (approvals.allows(sessionKey, verdict.category ?? "")) return allowed(command, verdict);
+    const forPeople = verdict.category === OWN_GUARDS_KEY;
     if (!options.interactive || options.origin === "cron" || options.origin === "subagent") {
-      return isApprovedUnattended(settings)
+      return isApprovedUnattended(settings) && !forPeople
         ? allowed(command, verdict)
         : refusal(verdict, unattendedMessage(verdict, options.origin));
     }
-    const judged = settings.approvals.mode === "smart" ? await judge(command, verdict, settings, signal) : "escalate";
+    const smart = settings.approvals.mode === "smart" && !forPeople;
+    const judged = smart ? await judge(command, verdict, settings, signal) : "escalate";
     if (judged === "approve") return { ...allowed(command, verdict), smartApproved: true };
     if (judged === "deny") return { ...refusal(verdict, judgedMessage(verdict)), outcome: "denied" };
     return askUser(command, verdict, signal);
@@ -120,11 +123,13 @@ export function createGuard(options: GuardOptions): CommandGuard {
   }
 
   async function judge(command: string, verdict: CommandVerdict, settings: GuardSettings, signal: AbortSignal) {
-    if (!options.smart) return "escalate";
+    if (!options.smart || approvals.isJudgeDistrusted(sessionKey)) return "escalate";
     const { category, reason } = verdict;
     const policy = settings.approvals.smart_policy;
     try {
-      return await options.smart({ command, category: category ?? "", reason, policy }, signal);
+      const judged = await options.smart({ command, category: category ?? "", reason, policy }, signal);
+      approvals.noteJudgement(sessionKey, judged);
+      return judged;
     } catch (error) {
       log.warn("the approving model failed; the user is asked", error);
       return "escalate";

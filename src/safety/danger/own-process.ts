@@ -1,14 +1,6 @@
 import type { Invocation } from "../analysis/invocation.ts";
 import { optionsOf, programRule, type Rule, type RuleGroup, type Scene } from "../scene.ts";
-
-/** The words of a hermes command line without its options. */
-function hermesWords(invocation: Invocation): readonly string[] {
-  const { operands } = optionsOf(invocation, {
-    short: "pmtsr",
-    long: ["profile", "model", "provider", "toolsets", "skills", "resume", "source"],
-  });
-  return operands;
-}
+import { hermesWords } from "./hermes-command.ts";
 
 const isGateway = (invocation: Invocation, verb: RegExp) => {
   const [noun, given = ""] = hermesWords(invocation);

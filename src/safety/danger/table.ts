@@ -10,6 +10,7 @@ import { disk } from "./disk.ts";
 import { git } from "./git.ts";
 import { inlineCode } from "./inline-code.ts";
 import { massDelete } from "./mass-delete.ts";
+import { ownGuards } from "./own-guards.ts";
 import { ownProcess } from "./own-process.ts";
 import { permissions } from "./permissions.ts";
 import { remoteCode } from "./remote-code.ts";
@@ -32,6 +33,7 @@ const GROUPS: readonly RuleGroup[] = [
   copiesAndEdits,
   massDelete,
   ownProcess,
+  ownGuards,
   containers,
   inlineCode,
   git,

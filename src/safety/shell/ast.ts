@@ -95,4 +95,6 @@ export interface ParsedLine {
   readonly ok: boolean;
   /** Nested deeper than any honest command. */
   readonly tooDeep: boolean;
+  /** Where comments stand, in no order; one may be named twice. */
+  readonly comments: readonly { readonly start: number; readonly end: number }[];
 }

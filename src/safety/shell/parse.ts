@@ -8,12 +8,13 @@ import { atReserved, descend, type Reader, type ScriptEnd, skipBlanks } from "./
 import { readWord } from "./word.ts";
 
 export function parseCommandLine(text: string): ParsedLine {
-  const reader: Reader = { text, at: 0, ok: true, tooDeep: false, depth: 0, pending: [], parseScript };
+  const comments: { start: number; end: number }[] = [];
+  const reader: Reader = { text, at: 0, ok: true, tooDeep: false, depth: 0, pending: [], parseScript, comments };
   const script = parseScript(reader, "end");
   if (reader.pending.length > 0) {
     for (const heredoc of reader.pending) heredoc.fill({ body: "", parts: [], doubtful: true });
   }
-  return { script, ok: reader.ok, tooDeep: reader.tooDeep };
+  return { script, ok: reader.ok, tooDeep: reader.tooDeep, comments };
 }
 
 function parseScript(reader: Reader, end: ScriptEnd): Script {
@@ -93,7 +94,7 @@ function readArithmetic(reader: Reader): Word | null {
   if (end < 0) return null;
   const start = reader.at;
   // Read as the word `$((...))` would be, so that substitutions inside are seen.
-  const inner: Reader = { ...reader, text: `$${reader.text.slice(start, end)}`, at: 0, pending: [] };
+  const inner: Reader = { ...reader, text: `$${reader.text.slice(start, end)}`, at: 0, pending: [], comments: undefined };
   const word = readWord(inner);
   if (!inner.ok) reader.ok = false;
   if (inner.tooDeep) reader.tooDeep = true;

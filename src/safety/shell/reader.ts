@@ -12,6 +12,8 @@ export interface Reader {
   /** Heredocs announced on the current line; their bodies start behind the next newline. */
   pending: PendingHeredoc[];
   parseScript(reader: Reader, end: ScriptEnd): Script;
+  /** Where comments stood; absent for a text inside another. */
+  readonly comments?: { readonly start: number; readonly end: number }[] | undefined;
 }
 
 export interface PendingHeredoc {
@@ -65,7 +67,9 @@ export function skipBlanks(reader: Reader): void {
   }
   if (text[reader.at] !== "#") return;
   const newline = text.indexOf("\n", reader.at);
-  reader.at = newline < 0 ? text.length : newline;
+  const end = newline < 0 ? text.length : newline;
+  reader.comments?.push({ start: reader.at, end });
+  reader.at = end;
 }
 
 /** True when the reserved word stands here as a word of its own. */
