@@ -62,7 +62,10 @@ function question(asked: {
   const found = `The rule: ${asked.category} (${asked.reason}).`;
   return [
     { role: "system", content: ROLE + rules },
-    { role: "user", content: `${found}\n\n${fence}\n${asked.command}\n${fence}\n\nOne word: APPROVE, DENY or ESCALATE.` },
+    {
+      role: "user",
+      content: `${found}\n\n${fence}\n${asked.command}\n${fence}\n\nOne word: APPROVE, DENY or ESCALATE.`,
+    },
   ];
 }
 

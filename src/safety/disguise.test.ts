@@ -86,7 +86,8 @@ const carries: readonly Carry[] = [
     `${words.map((word, index) => `W${index}=${single(word)}`).join(" ")}\n${before}${words.map((_, index) => `"\${W${index}}"`).join(" ")}`,
   (words, before) => `ALL=${single(words.join(" "))}; ${before}$ALL`,
   ([program = "", ...rest], before) => `${before}\${NOT_SET_HERE:-${program}} ${rest.join(" ")}`,
-  ([program = "", ...rest], before) => `HALF=${single(program.slice(1))}; ${before}${program[0]}$HALF ${rest.join(" ")}`,
+  ([program = "", ...rest], before) =>
+    `HALF=${single(program.slice(1))}; ${before}${program[0]}$HALF ${rest.join(" ")}`,
   (words, before) =>
     words.length > 1 && !words.join("").includes(",") ? `${before}{${words.join(",")}}` : `${before}${words.join(" ")}`,
 ];

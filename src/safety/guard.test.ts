@@ -263,6 +263,54 @@ test("in smart mode the model's clear word counts for this command; doubt, failu
   }
 });
 
+test("after three refusals in a row the user is asked instead of the model, and another word starts the count anew", async () => {
+  const words = ["deny", "deny", "approve", "deny", "deny", "deny", "approve"] as const;
+  let at = 0;
+  const { decide, asked } = rig({ smart: async () => words[at++] ?? "escalate" }, ({ approvals }) => {
+    approvals.mode = "smart";
+  });
+  for (const word of words.slice(0, 6)) assert.equal((await decide(DANGEROUS)).approved, word === "approve");
+  assert.equal(asked.length, 0);
+  await decide(DANGEROUS);
+  assert.deepEqual([at, asked.length], [6, 1]);
+});
+
+test("a model is never asked about what is blocked for good or refused by the user", async () => {
+  let judged = 0;
+  const smart = async () => {
+    judged++;
+    return "approve" as const;
+  };
+  const { decide } = rig({ smart }, ({ approvals }) => {
+    approvals.mode = "smart";
+    approvals.deny = ["git push*"];
+  });
+  for (const command of ["mkfs x", "sudo -S ls", "git push --force"])
+    assert.equal((await decide(command)).approved, false);
+  assert.equal(judged, 0);
+});
+
+const OWN = "hermes config set approvals.mode off";
+
+test("only a person lets the agent change its own guards, and never for good", async () => {
+  const smart = rig({ smart: async () => "approve" }, ({ approvals }) => {
+    approvals.mode = "smart";
+  });
+  assert.equal((await smart.decide(OWN)).approved, false);
+  assert.deepEqual([smart.asked.length, smart.asked[0]?.allowAlways], [1, false]);
+  smart.answer({ choice: "always" });
+  assert.equal((await smart.decide(OWN)).userApproved, true);
+  assert.deepEqual(smart.saved, []);
+  const cron = rig({ interactive: false, origin: "cron" }, ({ approvals }) => {
+    approvals.cron_mode = "approve";
+  });
+  assert.equal((await cron.decide(OWN)).approved, false);
+  const child = rig({ origin: "subagent" }, ({ delegation }) => {
+    delegation.subagent_auto_approve = true;
+  });
+  assert.equal((await child.decide(OWN)).approved, false);
+});
+
 test("commands that wait behind a yes for the conversation are not asked about again", async () => {
   const { decide, asked, answer } = rig();
   answer({ choice: "session" });

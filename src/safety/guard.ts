@@ -4,6 +4,7 @@ import type { Logger } from "../home/log.ts";
 import { isAllowlisted } from "./allowlist.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { SessionApprovals } from "./approvals.ts";
+import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
 import {
   type ApprovalOutcome,
   type ApprovedCommand,
@@ -20,7 +21,6 @@ import {
   timeoutMessage,
   unattendedMessage,
 } from "./guard-messages.ts";
-import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
 import { LIMIT_KEY } from "./hardline.ts";
 import type { Places } from "./places.ts";
 import type { ApprovalQuestion, Ask } from "./questions.ts";

@@ -94,7 +94,13 @@ function readArithmetic(reader: Reader): Word | null {
   if (end < 0) return null;
   const start = reader.at;
   // Read as the word `$((...))` would be, so that substitutions inside are seen.
-  const inner: Reader = { ...reader, text: `$${reader.text.slice(start, end)}`, at: 0, pending: [], comments: undefined };
+  const inner: Reader = {
+    ...reader,
+    text: `$${reader.text.slice(start, end)}`,
+    at: 0,
+    pending: [],
+    comments: undefined,
+  };
   const word = readWord(inner);
   if (!inner.ok) reader.ok = false;
   if (inner.tooDeep) reader.tooDeep = true;
