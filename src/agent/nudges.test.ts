@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import { play, type RigOptions, type RigTool, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/scripted-gate.ts";
 import { aTarget } from "../../test/support/model-target.ts";
@@ -179,6 +180,58 @@ test("both due at once are one review that asks for both", async () => {
 });
 
 const lastText = ({ messages }: ModelRequest) => String(messages.at(-1)?.content);
+
+test("for every conversation: reviews come exactly when the counters of its history say so, wherever it is interrupted and taken up", async (t) => {
+  const step = fc.oneof(
+    fc.record({ rounds: fc.nat(3), saves: fc.constantFrom(null, "memory", "skill_manage"), stops: fc.boolean() }),
+    fc.constantFrom("reopen" as const, "synthetic" as const),
+  );
+  const { store } = await temporaryStore(t);
+  let serial = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 14 }), async (steps) => {
+      const session = { id: `law-${serial++}` };
+      const config = configWith({ memory: 3, skills: 3 });
+      let { agent, gate } = rig({ store, session, config });
+      const expected = { memory: 0, skills: 0, armed: new Set<string>() };
+      for (const one of steps) {
+        if (one === "reopen") {
+          await agent.close();
+          ({ agent, gate } = rig({ store, session, config }));
+          continue;
+        }
+        const from = one === "synthetic" ? "synthetic" : "person";
+        const { rounds: count, saves, stops } = one === "synthetic" ? { rounds: 2, saves: null, stops: false } : one;
+        if (from === "person" && ++expected.memory >= 3) expected.armed.add("memory");
+        if (from === "person") expected.skills += count + (saves ? 1 : 0);
+        if (saves === "memory") expected.armed.delete("memory");
+        if (saves === "memory") expected.memory = 0;
+        if (saves === "skill_manage") expected.skills = 0;
+        if (saves === "skill_manage") expected.armed.delete("skills");
+        if (expected.skills >= 3) expected.armed.add("skills");
+        const before = gate.requests.length;
+        gate.script(...rounds(count), ...(saves ? rounds(1, saves) : []), stops ? { hang: "hm" } : { text: "ok" });
+        await play(
+          agent,
+          { text: "go", from },
+          { onEvent: ({ type }) => stops && type === "text" && agent.interrupt() },
+        );
+        await agent.settled();
+        const reviews = gate.requests.slice(before).filter(isReview);
+        const due = !stops && expected.armed.size > 0;
+        assert.equal(reviews.length, due ? 1 : 0);
+        if (!due || !reviews[0]) continue;
+        assert.equal(/memory in mind/.test(lastText(reviews[0])), expected.armed.has("memory"));
+        assert.equal(/skills in mind/.test(lastText(reviews[0])), expected.armed.has("skills"));
+        if (expected.armed.has("memory")) expected.memory = 0;
+        if (expected.armed.has("skills")) expected.skills = 0;
+        expected.armed.clear();
+      }
+      await agent.close();
+    }),
+    { numRuns: 25 },
+  );
+});
 
 describe("counters and the session", () => {
   test("they go on where they stopped when the session is opened again, by another process and with another model", async (t) => {

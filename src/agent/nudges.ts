@@ -160,8 +160,8 @@ export class Nudges {
     // The demo is no AI: what it would learn is worth nothing.
     const off = !auxiliary.background_review.enabled || this.#provider() === "demo";
     return {
-      memory: !off && ports.memory && tools.names.has("memory") ? Math.max(0, memory.nudge_interval) : 0,
-      skills: !off && tools.names.has("skill_manage") ? Math.max(0, skills.creation_nudge_interval) : 0,
+      memory: !off && ports.memory && tools.names.has("memory") ? memory.nudge_interval : 0,
+      skills: !off && tools.names.has("skill_manage") ? skills.creation_nudge_interval : 0,
     };
   }
 }

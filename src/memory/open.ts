@@ -80,7 +80,7 @@ export async function openMemory(options: MemoryOptions): Promise<Memory> {
     reload: () => store.load(),
     port: {
       apply(args, run) {
-        const current = `${run.sessionId} ${run.turn}`;
+        const current = `${run.origin} ${run.sessionId} ${run.turn}`;
         if (current !== turn) store.resetFailures();
         turn = current;
         const author = authorOf(run);

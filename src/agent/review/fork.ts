@@ -21,7 +21,7 @@ export async function forkForReview(parent: Conversation, sent: SentSoFar): Prom
   const { timeout, max_iterations } = options.ports.config().auxiliary.background_review;
   const routed = await otherModel(options.ports, sent);
   const state = createToolState();
-  const budget = new FirmBudget(Math.max(1, max_iterations));
+  const budget = new FirmBudget(max_iterations);
   const model = routed ?? sent.model;
   const forked: AgentOptions = {
     session: {

@@ -7,6 +7,7 @@ import { aTarget } from "../../../test/support/model-target.ts";
 import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import type { Config } from "../../home/config/schema.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
+import type { ModelGate } from "../../llm/gate.ts";
 import type { ModelRequest } from "../../llm/wire.ts";
 import type { Agent } from "../agent.ts";
 import { IterationBudget } from "../budget.ts";
@@ -194,6 +195,39 @@ test("it is not in anybody's way: the next turn is served while it runs, and wha
   assert.equal(gate.purposes.filter(({ task }) => task === "background_review").length, 1, "one at a time");
   assert.deepEqual(texts(heard), []);
   await agent.close();
+});
+
+test("what falls due while one runs is one review afterwards, for all of it", async (t) => {
+  const inner = new ScriptedGate();
+  const held = Promise.withResolvers<void>();
+  const gate: ModelGate = {
+    expectNewPrefix: () => undefined,
+    async *stream(request, purpose, signal) {
+      const reviews = inner.purposes.filter(({ task }) => task === "background_review").length;
+      if (purpose.task === "background_review" && reviews === 0) {
+        inner.purposes.push(purpose);
+        await held.promise;
+        yield { type: "done", finishReason: "stop", message: { role: "assistant", content: "Nothing to save." } };
+        return;
+      }
+      yield* inner.stream(request, purpose, signal);
+    },
+  };
+  const config = configWith({ every: 1 });
+  const both = { ...config, skills: { ...config.skills, creation_nudge_interval: 2 } };
+  const { agent } = await rig(t, [], {}, { gate, ports: { config: () => both } });
+  const call = { calls: [{ name: "terminal", args: {} }] };
+  inner.script({ text: "one" }, call, call, { text: "two" }, { text: "three" });
+  for (const text of ["first", "second", "third"]) await play(agent, text);
+  held.resolve();
+  await agent.settled();
+  const reviews = () => inner.requests.filter((_, at) => /^Review/.test(String(contents(inner.requests[at]).at(-1))));
+  assert.equal(reviews().length, 0);
+  inner.script({ text: "four" }, { text: "Nothing to save." });
+  await play(agent, "fourth");
+  await agent.settled();
+  assert.equal(reviews().length, 1);
+  assert.match(String(contents(reviews()[0]).at(-1)), /with your memory in mind[\s\S]*with your skills in mind/);
 });
 
 test("the line comes after the answer, never in the middle of a turn, and is no part of the conversation", async (t) => {

@@ -67,13 +67,15 @@ export const agentSections = {
     user_profile_enabled: flag(true, "what it knows about you (USER.md)"),
     memory_char_limit: whole(2200, "characters of MEMORY.md"),
     user_char_limit: whole(1375, "characters of USER.md"),
-    nudge_interval: whole(10, "your turns between two looks at what to remember; 0 = never"),
-    flush_min_turns: whole(6, "your turns before a conversation is worth a last look"),
+    nudge_interval: whole(10, "your turns between two looks at what to remember; 0 = never", { min: 0 }),
+    flush_min_turns: whole(6, "your turns before a conversation is worth a last look; 0 = never", { min: 0 }),
     write_approval: flag(false, "ask before memory is written"),
     provider: text("", "external memory provider; empty = none"),
   }),
   skills: section("Procedures the agent learns and follows.", {
-    creation_nudge_interval: whole(10, "tool calls between two looks at what to make a skill of; 0 = never"),
+    creation_nudge_interval: whole(10, "rounds of tool calls between two looks at what to make a skill of; 0 = never", {
+      min: 0,
+    }),
     external_dirs: list([], "more folders with skills"),
     disabled: list([], "skills that are hidden"),
     platform_disabled: record("platform -> skills hidden there"),

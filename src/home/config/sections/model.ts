@@ -66,7 +66,7 @@ export const modelSections = {
     background_review: section("Looks back at a finished turn for memories and skills.", {
       ...taskFields(120),
       enabled: flag(true, "reviews run at all"),
-      max_iterations: whole(8, "model calls of one review"),
+      max_iterations: whole(8, "model calls of one review", { min: 1 }),
     }),
     vision: section("Describes images for models that cannot see.", {
       ...taskFields(120),
