@@ -1,0 +1,240 @@
+// Every fault, on every wire, at every place of a turn: the turn ends in an answer or a clear error, the history stays legal, nothing runs twice.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createGate } from "../src/llm/gate/create-gate.ts";
+import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
+import { createWire } from "../src/llm/wires/create.ts";
+import { play, rigAgent } from "./support/agent/agent-rig.ts";
+import { assertLegalHistory } from "./support/agent/legal.ts";
+import { talkOf } from "./support/agent/long-talk.ts";
+import {
+  eventCount,
+  MemoryModel,
+  type MemoryRequest,
+  patientClock,
+  type Reply,
+} from "./support/model-server/in-memory.ts";
+import type { Answer, WireName } from "./support/model-server/script.ts";
+import { aTarget } from "./support/model-target.ts";
+import { manualClock } from "./support/session-store.ts";
+import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
+
+const validate: Readonly<Record<WireName, (raw: string) => void>> = {
+  chat: validateChat,
+  responses: validateResponses,
+  anthropic: validateAnthropic,
+};
+const wireName: Readonly<Record<ApiMode, WireName>> = {
+  chat_completions: "chat",
+  codex_responses: "responses",
+  anthropic_messages: "anthropic",
+};
+
+const call: Answer = { text: "Let me see.", thinking: "hm", toolCalls: [{ name: "touch", arguments: { path: "/a" } }] };
+const answer: Answer = { text: "All done." };
+
+/** What breaks, and whether a second try can mend it. */
+interface Break {
+  readonly name: string;
+  readonly mends: boolean;
+  reply(whole: Answer, wire: WireName): Reply;
+}
+
+const status = (code: number, mends: boolean, message?: string, headers?: Record<string, string>): Break => ({
+  name: `HTTP ${code}${message ? ` ${message}` : ""}`,
+  mends,
+  reply: () => ({
+    fault: "status",
+    status: code,
+    ...(message ? { body: { error: { message } } } : {}),
+    ...(headers ? { headers } : {}),
+  }),
+});
+
+const STATUSES: readonly Break[] = [
+  status(400, false, "this request has a field that is quite wrong, says the server"),
+  status(401, false, "invalid api key"),
+  status(402, false, "insufficient credits"),
+  status(403, false, "forbidden"),
+  status(404, false, "model not found"),
+  status(404, true),
+  status(408, true),
+  status(409, false, "a conflict that this server explains at some length"),
+  status(422, false, "a field that this server explains at some length"),
+  status(429, true, "slow down", { "retry-after": "7" }),
+  status(429, true, "overloaded"),
+  status(500, true),
+  status(502, true),
+  status(503, true, "overloaded"),
+  status(529, true),
+  // A conversation this short has nothing to give: that is said at once.
+  status(413, false, "payload too large"),
+  status(400, false, "maximum context length is 16000 tokens"),
+];
+const CONNECTIONS: readonly Break[] = ["ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "ETIMEDOUT"].map((code) => ({
+  name: code,
+  mends: true,
+  reply: () => ({ fault: "connect", code }),
+}));
+const GARBAGE: readonly Break[] = [
+  ["a web page", "<html><body>Bad gateway</body></html>", "text/html"],
+  ["half a JSON event", 'data: {"choices":[{"del', undefined],
+  ["no event at all", "", undefined],
+  ["an event of nobody", 'event: surprise\ndata: {"type":"surprise"}\n\n', undefined],
+  ["numbers", "data: 17\n\ndata: null\n\ndata: [DONE]\n\n", undefined],
+].map(([name = "", text = "", type]) => ({
+  name: `garbage: ${name}`,
+  mends: true,
+  reply: () => ({ fault: "garbage", text, ...(type ? { type } : {}) }),
+}));
+/** Counts of tokens that cannot be: the answer is good all the same. */
+const WRONG_USAGE: readonly Break[] = [
+  ["negative", "-5"],
+  ["text", '"many"'],
+  ["huge", "1e300"],
+  ["nothing", "null"],
+].map(([name = "", value = ""]) => ({
+  name: `usage: ${name}`,
+  mends: true,
+  reply: (whole) => ({
+    fault: "twist",
+    answer: whole,
+    twist: (event) => event.replace(/"((?:prompt|input|output|completion|total)_tokens)":\d+/g, `"$1":${value}`),
+  }),
+}));
+const HALF_CALLS: readonly Break[] = (["tool_calls", "length"] as const).map((finish) => ({
+  name: `half a call, finish ${finish}`,
+  mends: true,
+  reply: () => ({ toolCalls: [{ name: "touch", arguments: '{"path":"/a' }], finish }),
+}));
+
+function breaksFor(wire: WireName, whole: Answer): readonly Break[] {
+  const events = eventCount(wire, whole);
+  const at = (fault: "cut" | "end" | "stall", after: number): Break => ({
+    name: `${fault} after ${after} of ${events} events`,
+    mends: true,
+    reply: (said) => ({ fault, after, answer: said }),
+  });
+  const everywhere = Array.from({ length: events }, (_, index) => index);
+  return [
+    ...STATUSES,
+    ...CONNECTIONS,
+    ...GARBAGE,
+    ...WRONG_USAGE,
+    ...HALF_CALLS,
+    ...everywhere.map((after) => at("cut", after)),
+    ...everywhere.map((after) => at("end", after)),
+    ...everywhere.map((after) => at("stall", after)),
+  ];
+}
+
+interface Place {
+  readonly name: string;
+  /** The answer that breaks. */
+  readonly whole: Answer;
+  /** Tokens of talk before the turn; enough of it starts a compression. */
+  readonly history: number;
+  /** Breaks here and nowhere else. */
+  hits(request: MemoryRequest, spoken: { readonly results: number }): boolean;
+}
+
+const isMain = (request: MemoryRequest) => (request.body.tools ?? []).length > 0;
+
+/** Where a fault can strike. A sub-agent's calls are one more row of this table. */
+const PLACES: readonly Place[] = [
+  { name: "first call", whole: call, history: 0, hits: (request, { results }) => isMain(request) && results === 0 },
+  { name: "behind a tool", whole: answer, history: 0, hits: (request, { results }) => isMain(request) && results > 0 },
+  {
+    name: "in compression",
+    whole: { text: "## Summary\nThey talked." },
+    history: 17_000,
+    hits: (request) => !isMain(request),
+  },
+];
+
+for (const mode of API_MODES) {
+  for (const place of PLACES) {
+    const wire = wireName[mode];
+    test(`${mode}, ${place.name}: a fault that passes is got over, one that stays ends in a clear sentence`, async () => {
+      for (const broken of breaksFor(wire, place.whole)) {
+        for (const times of [1, Number.POSITIVE_INFINITY]) {
+          const label = `${broken.name}, ${times === 1 ? "once" : "always"}`;
+          try {
+            await strike(mode, place, broken, times);
+          } catch (error) {
+            throw new Error(label, { cause: error });
+          }
+        }
+      }
+    });
+  }
+}
+
+async function strike(mode: ApiMode, place: Place, broken: Break, times: number): Promise<void> {
+  const wires = patientClock();
+  const ran: string[] = [];
+  let struck = 0;
+  let healthy = false;
+  const model = new MemoryModel(wires, (request) => {
+    const results = resultsIn(request);
+    if (!healthy && struck < times && place.hits(request, { results })) {
+      struck++;
+      return broken.reply(place.whole, request.wire);
+    }
+    if (!isMain(request)) return { text: "## Summary\nThey talked." };
+    return results === 0 ? call : answer;
+  });
+  const gate = createGate({
+    ledger: { recordCall: async () => undefined, spent: async () => ({ usd: 0, tokens: 0 }) },
+    caps: () => ({ call: FREE, session: FREE, job: FREE, day: FREE }),
+    priceOf: () => ({ type: "unknown" }),
+    wireFor: (target) => createWire(target.apiMode, { fetch: model.fetch, clock: wires }),
+    clock: wires,
+    onDefect: (what, error) => {
+      throw new Error(what, { cause: error });
+    },
+  });
+  const agent = rigAgent({
+    gate,
+    tools: {
+      touch: (_args, ctx) => {
+        ran.push(ctx.callId);
+        return "touched";
+      },
+    },
+    model: { target: aTarget(mode, { contextLength: 20_000 }), liveness: { staleSeconds: 180 } },
+    session: place.history > 0 ? { history: talkOf(place.history) } : {},
+    ports: { clock: manualClock(), renewConnections: () => undefined },
+  });
+  const { outcome } = await play(agent, "go");
+  const end = `${outcome.exitReason}: ${outcome.finalText}`;
+  assert.ok(struck > 0, "the fault never struck");
+  assert.ok((outcome.finalText ?? "").trim() !== "", `no word for the user (${end})`);
+  assert.ok(!/\n\s+at /.test(outcome.finalText ?? ""), end);
+  assert.equal(outcome.completed || outcome.failed || outcome.partial, true, end);
+  if (broken.mends && times === 1) assert.equal(outcome.completed, true, end);
+  assertLegalHistory(outcome.messages);
+  assert.equal(new Set(ran).size, ran.length, "a call ran twice");
+  for (const id of ran) assert.ok(model.offeredCalls.includes(id), `${id} ran, though its answer never came whole`);
+  for (const { wire, raw } of model.requests) validate[wire](raw);
+  healthy = true;
+  const next = await play(agent, "and now?");
+  assert.equal(next.outcome.completed, true, `the next turn: ${next.outcome.exitReason}: ${next.outcome.finalText}`);
+  for (const { wire, raw } of model.requests) validate[wire](raw);
+  await agent.close();
+}
+
+const FREE = { usd: null, tokens: null };
+
+/** Results behind the newest user message. */
+function resultsIn({ wire, body }: MemoryRequest): number {
+  const list: readonly { readonly role?: string; readonly type?: string; readonly content?: unknown }[] =
+    wire === "responses" ? body.input : body.messages;
+  let results = 0;
+  for (const item of list) {
+    const holdsResult = JSON.stringify(item.content ?? "").includes('"tool_result"');
+    if (item.role === "tool" || item.type === "function_call_output" || holdsResult) results++;
+    else if (item.role === "user") results = 0;
+  }
+  return results;
+}

@@ -1,0 +1,213 @@
+// Money: nothing leaves under a cap of nothing, whoever asks; and the books say what the server said.
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import fc from "fast-check";
+import { Conversation } from "../src/agent/conversation.ts";
+import { createGate } from "../src/llm/gate/create-gate.ts";
+import type { CallPurpose, CapScope, Caps, ModelGate, Task } from "../src/llm/gate.ts";
+import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
+import { createWire } from "../src/llm/wires/create.ts";
+import type { SessionStore } from "../src/sessions/store.ts";
+import { play, type RigOptions, rigAgent, rigOptions } from "./support/agent/agent-rig.ts";
+import { talkOf } from "./support/agent/long-talk.ts";
+import { MemoryModel, patientClock, type Reply } from "./support/model-server/in-memory.ts";
+import { aRequest, aTarget } from "./support/model-target.ts";
+import { temporaryStore } from "./support/session-store.ts";
+
+const FREE = { usd: null, tokens: null };
+const NONE: Caps = { call: FREE, session: FREE, job: FREE, day: FREE };
+const PRICE = {
+  type: "per_token",
+  rates: { input: 1, output: 2, cacheRead: 0.1, cacheWrite: 1.25 },
+  tiers: [],
+  source: "catalogue",
+} as const;
+const JOB = "job-1";
+
+interface Spending {
+  readonly gate: ModelGate;
+  readonly rig: RigOptions;
+  readonly mode: ApiMode;
+}
+
+/** Has a model asked in the name of one task, through the door that task comes from. What it says of a refusal does not matter here. */
+type EntryPoint = (spending: Spending) => Promise<unknown>;
+
+const side =
+  (task: Exclude<Task, "main" | "subagent" | "plugin">): EntryPoint =>
+  ({ rig }) =>
+    new Conversation(rigOptions(rig)).auxiliary
+      .callAux({
+        task,
+        messages: [{ role: "user", content: "a side question" }],
+        signal: new AbortController().signal,
+        sessionId: "session-1",
+        jobId: JOB,
+      })
+      .catch((error: Error) => error);
+
+const turn =
+  (task: Task): EntryPoint =>
+  ({ rig }) =>
+    play(rigAgent({ ...rig, session: { ...rig.session, task, jobId: JOB } }), "hello");
+
+const raw =
+  (task: Task): EntryPoint =>
+  async ({ gate, mode }) => {
+    const purpose: CallPurpose = { task, sessionId: "session-1", jobId: JOB };
+    for await (const _ of gate.stream(aRequest(aTarget(mode)), purpose, new AbortController().signal));
+  };
+
+/** Every purpose a model is asked for. A new one does not compile until it stands here. */
+const ENTRY_POINTS: Readonly<Record<Task, EntryPoint>> = {
+  main: turn("main"),
+  subagent: turn("subagent"),
+  compression: ({ rig }) =>
+    rigAgent({ ...rig, session: { ...rig.session, history: talkOf(30_000), jobId: JOB } }).compress(),
+  title_generation: side("title_generation"),
+  background_review: side("background_review"),
+  flush_memories: side("flush_memories"),
+  vision: side("vision"),
+  web_extract: side("web_extract"),
+  approval: side("approval"),
+  mcp: side("mcp"),
+  curator: side("curator"),
+  skills_hub: side("skills_hub"),
+  plugin: raw("plugin"),
+};
+const TASKS = Object.keys(ENTRY_POINTS) as readonly Task[]; // the keys of that record and no others
+
+function spend(store: SessionStore | null, caps: Caps, mode: ApiMode, answer: (serial: number) => Reply) {
+  const clock = patientClock();
+  let serial = 0;
+  const model = new MemoryModel(clock, () => answer(serial++));
+  const booked: CallPurpose[] = [];
+  const gate = createGate({
+    ledger: {
+      recordCall: async (call) => {
+        booked.push(call);
+        await store?.recordCall(call);
+      },
+      spent: async (scope) => (await store?.spent(scope)) ?? { usd: 0, tokens: 0 },
+    },
+    caps: () => caps,
+    priceOf: () => PRICE,
+    wireFor: (target) => createWire(target.apiMode, { fetch: model.fetch, clock }),
+    clock,
+    onDefect: (what, error) => {
+      throw new Error(what, { cause: error });
+    },
+  });
+  const rig: RigOptions = { gate, store, model: { target: aTarget(mode) }, tools: { touch: () => "ok" } };
+  return { model, gate, rig, mode, booked };
+}
+
+for (const task of TASKS) {
+  test(`${task}: a cap of 0 lets no request leave, in every scope and unit`, async () => {
+    for (const scope of ["call", "session", "job", "day"] satisfies CapScope[]) {
+      for (const unit of ["usd", "tokens"] as const) {
+        const caps = { ...NONE, [scope]: { ...FREE, [unit]: 0 } };
+        const spending = spend(null, caps, "chat_completions", () => ({ text: "ok" }));
+        await ENTRY_POINTS[task](spending);
+        assert.equal(spending.model.requests.length, 0, `${scope}.${unit}`);
+        const uncapped = spend(null, NONE, "chat_completions", () => ({ text: "ok" }));
+        await ENTRY_POINTS[task](uncapped);
+        assert.ok(uncapped.model.requests.length > 0, "without a cap it does ask");
+        assert.deepEqual([...new Set(uncapped.booked.map((call) => call.task))], [task]);
+      }
+    }
+  });
+}
+
+test("a cap that is spent stops every purpose that draws on it", async (t) => {
+  for (const scope of ["session", "job", "day"] as const) {
+    const { store } = await temporaryStore(t);
+    await store.create({ id: "session-1", source: "cli" });
+    const caps = { ...NONE, [scope]: { usd: null, tokens: 100_000 } };
+    const big = { input: 99_999, output: 1, cacheRead: 0 };
+    const spending = spend(store, caps, "chat_completions", () => ({ text: "ok", usage: big }));
+    await raw("plugin")(spending);
+    assert.equal(spending.model.requests.length, 1);
+    for (const task of TASKS) await ENTRY_POINTS[task](spending);
+    assert.equal(spending.model.requests.length, 1, `${scope}: somebody spent more`);
+  }
+});
+
+test("a turn that hits a cap says which one, what was spent and where it is set", async () => {
+  const caps = { ...NONE, day: { usd: 0.000001, tokens: null } };
+  const { rig } = spend(null, caps, "chat_completions", () => ({ text: "ok" }));
+  const { outcome } = await play(rigAgent(rig), "hello");
+  assert.equal(outcome.exitReason, "budget_cap");
+  assert.match(
+    outcome.finalText ?? "",
+    /today.*Spent \$0\.00, this call needs about \$0\.0000\d+, the cap is \$0\.000001 \(budget\.day\.usd/,
+  );
+});
+
+const usage = fc.record({
+  input: fc.nat(50_000),
+  output: fc.nat(5_000),
+  cacheRead: fc.nat(50_000),
+  reasoning: fc.nat(100),
+});
+const spell = fc.record({
+  mode: fc.constantFrom(...API_MODES),
+  task: fc.constantFrom(...TASKS.filter((task) => task !== "compression")),
+  usage,
+});
+
+test("what the ledger sums up is what the server handed out, for every purpose and wire", async (t: TestContext) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(spell, { minLength: 1, maxLength: 8 }), async (spells) => {
+      const { store } = await temporaryStore(t);
+      await store.create({ id: "session-1", source: "cli" });
+      const expected = new Map<Task, { calls: number; input: number; output: number; cacheRead: number }>();
+      for (const { mode, task, usage: handed } of spells) {
+        const spending = spend(store, NONE, mode, () => ({ text: "ok", usage: handed }));
+        await ENTRY_POINTS[task](spending);
+        const sum = expected.get(task) ?? { calls: 0, input: 0, output: 0, cacheRead: 0 };
+        for (const { usage: one } of spending.model.handedOut) {
+          sum.calls++;
+          sum.input += one.input;
+          sum.output += one.output;
+          sum.cacheRead += one.cacheRead ?? 0;
+        }
+        expected.set(task, sum);
+      }
+      const books = await store.usage({ by: "purpose" });
+      for (const [task, sum] of expected) {
+        const row = books.get(task);
+        assert.deepEqual(
+          { calls: row?.calls, input: row?.inputTokens, output: row?.outputTokens, cacheRead: row?.cacheReadTokens },
+          sum,
+          task,
+        );
+        const usd = (sum.input * 1 + sum.output * 2 + sum.cacheRead * 0.1) / 1e6;
+        assert.ok(Math.abs((row?.costUsd ?? 0) - usd) < 1e-9, `${task}: ${row?.costUsd} is not ${usd}`);
+      }
+      assert.equal(books.size, expected.size, "no row of nobody");
+      await store.close();
+    }),
+    { numRuns: 12 },
+  );
+});
+
+test("a session's totals are the sum of its rows, side calls included", async (t) => {
+  const { store } = await temporaryStore(t);
+  const spending = spend(store, NONE, "chat_completions", (serial) =>
+    serial === 0 ? { toolCalls: [{ name: "touch", arguments: {} }] } : { text: "ok" },
+  );
+  const agent = rigAgent({ ...spending.rig, session: { history: talkOf(30_000) } });
+  await play(agent, "hello");
+  await agent.compress();
+  await play(agent, "more");
+  const rows = [...(await store.usage({ by: "purpose" })).values()];
+  const sum = (field: "inputTokens" | "outputTokens" | "cacheReadTokens" | "calls") =>
+    rows.reduce((total, row) => total + row[field], 0);
+  const { totals } = agent;
+  assert.ok(rows.length > 1, "there was a side call");
+  assert.deepEqual(
+    [totals.inputTokens, totals.outputTokens, totals.cacheReadTokens, totals.apiCalls],
+    [sum("inputTokens"), sum("outputTokens"), sum("cacheReadTokens"), sum("calls")],
+  );
+});
