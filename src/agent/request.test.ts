@@ -47,7 +47,7 @@ test("an assistant message loses what only we need, and keeps what the wires rep
     },
     { role: "tool", tool_call_id: "x", content: " out ", tool_name: "t", text_origin: "web", api_content: "sent" },
   ];
-  assert.deepEqual(build({ history }).slice(1), [
+  assert.deepEqual(build({ history }).slice(2), [
     {
       role: "assistant",
       content: "hi",
@@ -56,7 +56,7 @@ test("an assistant message loses what only we need, and keeps what the wires rep
     },
     { role: "tool", name: "t", tool_name: "t", content: "sent", tool_call_id: "x" },
   ]);
-  const codex = build({ history, target: aTarget("codex_responses") })[1] as AssistantMessage;
+  const codex = build({ history, target: aTarget("codex_responses") })[2] as AssistantMessage;
   assert.deepEqual([codex.tool_calls?.[0]?.call_id, codex.tool_calls?.[0]?.response_item_id], ["x", "fc"]);
 });
 
@@ -84,7 +84,7 @@ for (const [name, target, given, sent] of echoes) {
       content: "x",
       ...(given === undefined ? {} : { reasoning_content: given }),
     };
-    const rendered = build({ target, history: [message] })[1] as AssistantMessage;
+    const rendered = build({ target, history: [message] })[2] as AssistantMessage;
     assert.equal(rendered.reasoning_content, sent);
   });
 }
@@ -100,4 +100,34 @@ test("a message that was rendered once is the same object in the next request", 
   const second = builder.build({ ...parts, history: [...history, { role: "user", content: "c" }] });
   assert.equal(second[1], first[1]);
   assert.equal(second[2], first[2]);
+});
+
+test("the user speaks first, whatever the history begins with", () => {
+  const [, first, second] = build({
+    history: [
+      { role: "assistant", content: "A summary." },
+      { role: "user", content: "go" },
+    ],
+  });
+  assert.deepEqual([first?.role, second?.content], ["user", "A summary."]);
+});
+
+test("answers that the Responses wire keeps apart become one on the other wires", () => {
+  const apart = (content: string): HistoryMessage => ({
+    role: "assistant",
+    content,
+    codex_message_items: [{ id: content }],
+  });
+  const history: HistoryMessage[] = [
+    { role: "user", content: "go" },
+    apart("one"),
+    apart("two"),
+    { role: "user", content: "on" },
+  ];
+  assert.deepEqual(
+    build({ history }).map((message) => message.role),
+    ["system", "user", "assistant", "user"],
+  );
+  const responses = build({ history, target: aTarget("codex_responses") });
+  assert.equal(responses.filter((message) => message.role === "assistant").length, 2);
 });

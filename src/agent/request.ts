@@ -26,6 +26,9 @@ export interface RequestParts {
   readonly largeImages?: boolean;
 }
 
+/** Servers want the user to speak first; a history may begin with a summary, or with a message that was sent to the user. */
+const OPENING: Message = { role: "user", content: "[The conversation goes on from here.]" };
+
 /** Builds API copies. A message is rendered once; a history of a thousand costs what is new in it. */
 export class RequestBuilder {
   #rendered = new WeakMap<Message, Message>();
@@ -37,9 +40,11 @@ export class RequestBuilder {
 
     const history = withFitImages(parts);
     const spoken = [...(parts.prefill ?? []), ...history, ...parts.scaffold];
-    const clean = joinAssistants(dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken)));
+    const all = parts.target.apiMode !== "codex_responses";
+    const clean = joinAssistants(dropThinkingOnlyAndMergeUsers(sanitizeApiMessages(spoken)), { all });
     const messages = clean.map((message) => this.#render(message, parts.target));
-    return [...systemMessage(parts), ...messages, ...this.#openThought(parts)];
+    const opening = messages[0]?.role === "assistant" ? [OPENING] : [];
+    return [...systemMessage(parts), ...opening, ...messages, ...this.#openThought(parts)];
   }
 
   #render(message: Message, target: Target): Message {

@@ -16,18 +16,21 @@ export function repairMessageSequence(messages: readonly HistoryMessage[]): Repa
     repairs += before - current.length;
   };
   let current = messages;
-  pass(joinAssistants);
+  pass((list) => joinAssistants(list));
   pass(dropStrayResults);
   // A dropped result may have stood between two assistants.
-  pass(joinAssistants);
+  pass((list) => joinAssistants(list));
   pass(joinUsers);
   return { messages: current, repairs };
 }
 
-/** Consecutive answers become one, except those that the Responses wire replays item by item. */
-export function joinAssistants<M extends Message>(messages: readonly M[]): readonly M[] {
+/** Consecutive answers become one, except those that the Responses wire replays item by item; `all`: those too, for the other wires. */
+export function joinAssistants<M extends Message>(
+  messages: readonly M[],
+  { all = false }: { readonly all?: boolean } = {},
+): readonly M[] {
   return fold(messages, (last, next) =>
-    last.role === "assistant" && next.role === "assistant" && !staysApart(last) && !staysApart(next)
+    last.role === "assistant" && next.role === "assistant" && (all || !(staysApart(last) || staysApart(next)))
       ? (mergeAssistants(last, next) as M) // two assistants make one
       : null,
   );

@@ -48,9 +48,13 @@ export function patientClock(start = Date.UTC(2026, 0, 2, 12)): PatientClock {
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
-        const sleeper = { at: now + ms, wake: () => (sleepers.delete(sleeper), resolve()) };
+        const sleeper = { at: now + ms, wake: () => leave(resolve) };
+        const leave = (settle: () => void) => {
+          sleepers.delete(sleeper);
+          settle();
+        };
         sleepers.add(sleeper);
-        signal?.addEventListener("abort", () => (sleepers.delete(sleeper), reject(signal.reason)), { once: true });
+        signal?.addEventListener("abort", () => leave(() => reject(signal.reason)), { once: true });
       }),
     run(ms) {
       now += ms;
