@@ -204,6 +204,13 @@ export class Agent {
     return undone;
   }
 
+  /** Builds the system prompt anew from what is on disk now. Refused while a turn runs. */
+  async reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }> {
+    if (this.busy) throw new AgentBusyError("the prompt cannot be built anew while a turn runs; interrupt it first");
+    const changed = await this.#conversation.reloadPrompt();
+    return { changed, warnings: this.#conversation.options.prompt.takeWarnings?.() ?? [] };
+  }
+
   /** Lines that every compression keeps word for word. */
   get pins(): Pins {
     return this.#conversation.pins;

@@ -180,10 +180,28 @@ export class Conversation {
   /** Another model goes on with the conversation, whose own model stays what it is. All or nothing. */
   async replaceModel(model: ModelChoice): Promise<void> {
     const { sessionId } = this.transcript;
-    const system = await this.#askPrompt(model.target);
+    const { prompt } = this.options;
+    const current = this.#prompt?.sessionId === sessionId ? this.#prompt.system : null;
+    const system = (current && prompt.retarget?.(current, model.target)) ?? (await this.#askPrompt(model.target));
     this.#model = model;
     this.#prompt = { sessionId, target: model.target, system };
     this.context.modelChanged();
+  }
+
+  /** Builds the prompt anew because the user asked for it; resolves to whether it differs from the one before. */
+  async reloadPrompt(): Promise<boolean> {
+    await this.open();
+    const before = await this.systemPrompt();
+    const { sessionId, messages } = this.transcript;
+    const { target } = this.#model;
+    const { prompt, ports } = this.options;
+    const system = await prompt.rebuild?.({ sessionId, target, hasHistory: messages.length > 0 });
+    if (!system) return false;
+    this.#prompt = { sessionId, target, system };
+    if (system.text === before) return false;
+    ports.gate.expectNewPrefix(sessionId, "reload");
+    this.context.historyChanged();
+    return true;
   }
 
   /** A server said how large its window really is. */

@@ -1,22 +1,22 @@
 // The system prompt of a conversation: built once, stored with the session, from then on taken from there byte for byte.
 import { release, tmpdir, type, userInfo } from "node:os";
 import { installRoot } from "../home/product.ts";
-import type { Target, ToolDefinition } from "../llm/wire.ts";
+import type { Target } from "../llm/wire.ts";
 import type { Memory } from "../memory/open.ts";
 import { buildSystemPromptParts } from "../prompt/build.ts";
 import { calendarDay, sameDay } from "../prompt/calendar.ts";
-import type { CodingReading, PromptBuild } from "../prompt/contract.ts";
+import type { Backend, CodingReading, PromptBuild } from "../prompt/contract.ts";
 import { gatherPromptInputs } from "../prompt/gather.ts";
-import type { SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import type { AgentWish } from "./open.ts";
 import { promptPorts } from "./open-prompt-ports.ts";
 import type { PromptSource } from "./options.ts";
-import { SessionPrompts } from "./session-prompts.ts";
 
 export interface PromptPlace {
   readonly wish: AgentWish;
   readonly cwd: string;
+  /** Where commands run; absent = on this machine as it is. */
+  readonly backend?: () => Promise<Backend | undefined>;
   readonly toolNames: readonly string[];
   readonly toolsets: readonly string[];
   /** Hash of the tool list as it is sent, and of what the user chose. */
@@ -40,26 +40,6 @@ export interface BuiltPrompt extends PromptBuild {
   readonly contextHashes: readonly string[];
 }
 
-export interface ConversationPrompt extends PromptSource {
-  /** Of the project files in the prompt in force. */
-  contextHashes(): readonly string[];
-}
-
-export function promptSource(
-  place: PromptPlace,
-  kept: { readonly store: SessionStore; readonly definitions: readonly ToolDefinition[] },
-): ConversationPrompt {
-  const { wish } = place;
-  const prompts = new SessionPrompts({ place, ...kept, build: buildPrompt });
-  return {
-    system: (question) => prompts.system(question),
-    takeWarnings: () => prompts.takeWarnings(),
-    ...(place.recall ? { recall: place.recall } : {}),
-    contextHashes: () => prompts.contextHashes,
-    ephemeral: () => wish.home.config().agent.system_prompt.trim() || undefined,
-  };
-}
-
 /** The one way a prompt is built, for conversations and for whoever wants to look at it. */
 export async function buildPrompt(
   place: PromptPlace,
@@ -69,6 +49,7 @@ export async function buildPrompt(
   const { wish } = place;
   const { home } = wish;
   const settings = home.config();
+  const backend = await place.backend?.();
   const startedOn = calendarDay(place.startedAt * 1000, settings.timezone);
   const today = calendarDay(wish.clock.now(), settings.timezone);
   const inputs = await gatherPromptInputs(
@@ -84,7 +65,9 @@ export async function buildPrompt(
         profile: home.paths.profile,
         rootHome: home.display(home.paths.root),
         profileHome: home.display(home.paths.dir),
-        cwd: place.cwd,
+        // Another machine has no folder of ours.
+        cwd: backend?.type === "remote" && backend.name === "ssh" ? null : place.cwd,
+        ...(backend ? { backend } : {}),
         systemMessage: place.systemMessage ?? null,
         memoryText: null,
         userText: null,

@@ -4,15 +4,17 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
-import type { Target } from "../llm/wire.ts";
+import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
+import type { Expansion } from "../prompt/references/expand.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/process-table.ts";
 import { Agent } from "./agent.ts";
+import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
 import { learnedWindows } from "./learned-windows.ts";
@@ -27,7 +29,6 @@ import {
   resumedModel,
   switchTarget,
 } from "./open-model.ts";
-import { type ConversationPrompt, promptSource } from "./open-prompt.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
@@ -62,6 +63,10 @@ export interface AgentWish {
   readonly ignoreRules?: boolean | undefined;
   /** No person opens it: what it is handed by whoever does. */
   readonly start?: StartWish | undefined;
+  /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
+  overlay?(): string | undefined;
+  /** The text of a page, fenced as untrusted, for `@url:`. Absent: pages cannot be fetched here. */
+  readPage?(url: string): Promise<string>;
 }
 
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
@@ -81,6 +86,8 @@ export interface OpenAgent {
   readonly memory: Memory | null;
   /** Tools of this conversation, sorted. */
   readonly toolNames: readonly string[];
+  /** The tool list as it is sent. */
+  readonly definitions: readonly ToolDefinition[];
   /** What was said before, when an earlier conversation is taken up again. */
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
@@ -100,6 +107,10 @@ export interface OpenAgent {
   knownModels(): Promise<
     readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
   >;
+  /** What a message points at with `@`, attached below it; null when it points at nothing or references are off here. */
+  attachReferences(text: string): Promise<Expansion | null>;
+  /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
+  reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
   title(): Promise<string | null>;
   setTitle(title: string): Promise<void>;
   /**
@@ -151,6 +162,9 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     {
       wish,
       cwd,
+      ...(environment.kind === "local"
+        ? {}
+        : { backend: async () => (await import("./prompt-backend.ts")).backendOf(environment) }),
       toolNames,
       toolsets: tools.toolsets,
       ...toolHashes(tools, config, withoutMemory),
@@ -260,7 +274,9 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     skills,
     memory,
     provider,
+    cwd,
     toolNames,
+    definitions: tools.definitions,
     notes,
     found,
     guard,
@@ -331,7 +347,9 @@ interface Parts {
   readonly skills: AgentSkills | null;
   readonly memory: Memory | null;
   readonly provider: OpenedProvider | null;
+  readonly cwd: string;
   readonly toolNames: readonly string[];
+  readonly definitions: readonly ToolDefinition[];
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly guard: { yolo: boolean };
@@ -344,6 +362,7 @@ class Opened implements OpenAgent {
   readonly skills: AgentSkills | null;
   readonly memory: Memory | null;
   readonly toolNames: readonly string[];
+  readonly definitions: readonly ToolDefinition[];
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
   readonly notes: readonly string[];
@@ -360,6 +379,7 @@ class Opened implements OpenAgent {
     this.skills = parts.skills;
     this.memory = parts.memory;
     this.toolNames = parts.toolNames;
+    this.definitions = parts.definitions;
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
     this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
@@ -402,6 +422,18 @@ class Opened implements OpenAgent {
     const { provider } = this.target;
     const facts = await modelsOf(provider);
     return facts.map(({ id, contextLength }) => ({ model: id, provider, contextLength }));
+  }
+
+  async attachReferences(text: string): Promise<Expansion | null> {
+    const { wish, cwd } = this.#parts;
+    const { home, platform, readPage } = wish;
+    const { attachReferences } = await import("./references.ts");
+    const { contextLength } = this.target;
+    return attachReferences(text, { home, cwd, platform, contextLength, ...(readPage ? { readPage } : {}) });
+  }
+
+  reloadPrompt() {
+    return this.agent.reloadPrompt();
   }
 
   async title(): Promise<string | null> {

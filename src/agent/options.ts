@@ -81,6 +81,10 @@ export interface PromptSource {
   system(about: PromptQuestion): Promise<string | SystemPrompt>;
   /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
   takeWarnings?(): readonly string[];
+  /** Built afresh because the user asked for it, and stored in place of the one before. */
+  rebuild?(about: PromptQuestion): Promise<SystemPrompt>;
+  /** The same prompt for a model that stands in for a while; never stored. */
+  retarget?(system: SystemPrompt, to: Target): SystemPrompt;
   /** Appended to the system text of every request, never stored. */
   ephemeral?(): string | undefined;
   /** Right behind the system message of every request, never stored. */

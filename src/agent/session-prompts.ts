@@ -14,7 +14,8 @@ const KEPT_PROMPTS = 4;
 interface Origin {
   readonly sessionId: string;
   readonly startedAt: number;
-  readonly coding: CodingReading | null;
+  /** Absent: the next build looks again. */
+  readonly coding?: CodingReading | null;
 }
 
 /** What is known of earlier builds. */
@@ -29,6 +30,7 @@ export interface SessionPromptsOptions {
   /** The tool list that is sent with the prompt. */
   readonly definitions: readonly ToolDefinition[];
   build(place: PromptPlace, target: Target, sessionId: string): Promise<BuiltPrompt>;
+  onBuilt?(sessionId: string): Promise<void>;
 }
 
 export class SessionPrompts {
@@ -81,15 +83,25 @@ export class SessionPrompts {
     return this.#build(sessionId, target, { origin, kept: [] });
   }
 
+  /** The user wants what SOUL.md, project files, memory and skills say now. What other models were told is forgotten too. */
+  async rebuild({ sessionId, target }: PromptQuestion): Promise<SystemPrompt> {
+    const { place } = this.#options;
+    const { startedAt } = (await this.#origin(sessionId)) ?? place;
+    return this.#build(sessionId, target, { origin: { sessionId, startedAt }, kept: [] });
+  }
+
   async #build(sessionId: string, target: Target, before: Before): Promise<SystemPrompt> {
     const { place, build } = this.#options;
     const { origin } = before;
     // A prompt that is built anew may know what was learned since; the stored one never changes.
     if (origin) await place.memory?.reload();
-    const first = origin ? { startedAt: origin.startedAt, coding: origin.coding } : {};
+    const first = origin
+      ? { startedAt: origin.startedAt, ...(origin.coding === undefined ? {} : { coding: origin.coding }) }
+      : {};
     const built = await build({ ...place, ...first }, target, sessionId);
     this.#warnings = built.warnings;
     this.#contextHashes = built.contextHashes;
+    await this.#options.onBuilt?.(sessionId);
     await this.#write(() => this.#keep(sessionId, built, before));
     return { text: built.full, layout: layoutOf(recordOf(built)) };
   }

@@ -1,6 +1,7 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
+import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
 import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
@@ -20,5 +21,6 @@ export const builtinCommands = () =>
     ...SETTINGS_COMMANDS,
     ...TOOL_COMMANDS,
     ...SKILL_COMMANDS,
+    ...PROMPT_COMMANDS,
     ...INFO_COMMANDS,
   ]);

@@ -121,8 +121,8 @@ type Rules = Pick<
 
 async function readProjectFiles(request: PromptRequest, rules: Rules): Promise<ContextReading | null> {
   const { settings, installRoot } = request;
-  const { cwd, platform, backend } = request.known;
-  if (backend?.type === "remote" || cwd === null) return null;
+  const { cwd, platform } = request.known;
+  if (cwd === null) return null;
   return readContextFiles({
     ...rules,
     cwd,

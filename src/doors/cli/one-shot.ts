@@ -5,6 +5,7 @@ import { type OpenAgent, openAgent } from "../../agent/open.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { resultJson } from "../turn-result.ts";
+import { withReferences } from "../typed-input.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -27,7 +28,13 @@ export async function runOneShot(
   try {
     // The one line a script may see: that no model is connected.
     if (conversation.demo) for (const note of conversation.notes) ctx.io.err(`${note}\n`);
-    const outcome = await answer(conversation, { text: prompt, ...(parts ? { parts } : {}) });
+    const typed = { text: prompt, ...(parts ? { parts } : {}) };
+    const input = await withReferences(typed, conversation, {
+      note: () => undefined,
+      warn: (text) => ctx.io.err(`hermes: ${text}\n`),
+    });
+    if (input === null) return 1;
+    const outcome = await answer(conversation, input);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
     else if (outcome.finalText && !outcome.failed && !outcome.interrupted) ctx.io.out(`${outcome.finalText}\n`);
     if (outcome.interrupted && !options.json) ctx.io.err(`hermes: ${outcome.finalText ?? "interrupted."}\n`);

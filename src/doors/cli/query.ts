@@ -9,6 +9,7 @@ import { onStopSignal } from "../stop-signals.ts";
 import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { resultJson } from "../turn-result.ts";
+import { withReferences } from "../typed-input.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
 import type { CliContext } from "./context.ts";
@@ -32,8 +33,14 @@ export async function runQuery(
     for (const note of conversation.notes) ctx.io.err(`${note}\n`);
     announceResume(conversation, ctx);
     if (!silent) ctx.io.err(`❯ ${query.trimEnd()}\n`);
+    const typed = { text: query, ...(parts ? { parts } : {}) };
+    const input = await withReferences(typed, conversation, {
+      note: (text) => silent || ctx.io.err(`${text}\n`),
+      warn: (text) => ctx.io.err(`⚠ ${text}\n`),
+    });
+    if (input === null) return 1;
     let outcome: TurnOutcome | null = null;
-    for await (const event of conversation.agent.run({ text: query, ...(parts ? { parts } : {}) })) {
+    for await (const event of conversation.agent.run(input)) {
       if (event.type === "done") outcome = event.outcome;
       else if (event.type === "ask") await answerOnTerminal(event.request, ctx);
       else if (!silent) show(event, ctx);

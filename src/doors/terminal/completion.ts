@@ -2,8 +2,8 @@
 import type { AutocompleteItem, AutocompleteProvider, AutocompleteSuggestions } from "@earendil-works/pi-tui";
 import type { CommandDefinition } from "../../commands/definition.ts";
 import { subcommandsOf } from "../../commands/registry.ts";
-import { rankFiles } from "./file-score.ts";
 import { completePath } from "./path-completion.ts";
+import { completeReference } from "./reference-completion.ts";
 
 export interface CompletionSources {
   commands(): readonly CommandDefinition[];
@@ -13,8 +13,6 @@ export interface CompletionSources {
   files(): Promise<readonly string[]>;
   readonly cwd: string;
 }
-
-const MOST_FILES = 20;
 
 export class Completion implements AutocompleteProvider {
   readonly #sources: CompletionSources;
@@ -37,8 +35,8 @@ export class Completion implements AutocompleteProvider {
   applyCompletion(lines: string[], line: number, col: number, item: AutocompleteItem, prefix: string) {
     const text = lines[line] ?? "";
     const head = text.slice(0, col - prefix.length) + item.value;
-    // A folder can be followed further; everything else is a finished word.
-    const blank = item.value.endsWith("/") || text[col] === " " ? "" : " ";
+    // A folder or a kind of reference is followed by more; everything else is a finished word.
+    const blank = /[/:]$/.test(item.value) || text[col] === " " ? "" : " ";
     return {
       lines: lines.with(line, head + blank + text.slice(col)),
       cursorLine: line,
@@ -72,10 +70,7 @@ export class Completion implements AutocompleteProvider {
 
   async #word(before: string, force: boolean): Promise<AutocompleteSuggestions | null> {
     const word = /\S*$/.exec(before)?.[0] ?? "";
-    if (word.startsWith("@")) {
-      const ranked = rankFiles(await this.#sources.files(), word.slice(1), MOST_FILES);
-      return { prefix: word, items: ranked.map((path) => ({ value: `@${path}`, label: path })) };
-    }
+    if (word.startsWith("@")) return { prefix: word, items: await completeReference(word, this.#sources) };
     const isPath = /^(?:\.{1,2}\/|~\/|\/)/.test(word) || word.includes("/");
     if (!isPath && !force) return null;
     return { prefix: word, items: await completePath(word, this.#sources.cwd) };

@@ -27,10 +27,15 @@ async function describe(path: string, shown: string): Promise<AutocompleteItem &
   const facts = await stat(path).catch(() => null); // a link that leads nowhere is still a name
   const isFolder = facts?.isDirectory() === true;
   const name = path.slice(dirname(path).length).replace(/^\//, "") + (isFolder ? "/" : "");
-  return { value: shown + name, label: name, isFolder, ...(facts && !isFolder && { description: sizeOf(facts.size) }) };
+  return {
+    value: shown + name,
+    label: name,
+    isFolder,
+    ...(facts && !isFolder && { description: readableSize(facts.size) }),
+  };
 }
 
-function sizeOf(bytes: number): string {
+export function readableSize(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   const [size, unit] = bytes < 1024 ** 2 ? [bytes / 1024, "KB"] : [bytes / 1024 ** 2, "MB"];
   return `${size.toFixed(1)} ${unit}`;

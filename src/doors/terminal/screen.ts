@@ -7,6 +7,7 @@ import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/
 import { helpText } from "../../commands/registry.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeWish } from "../chat-request.ts";
+import { withReferences } from "../typed-input.ts";
 import { Activity } from "./activity.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
@@ -31,7 +32,7 @@ import { resetTerminal } from "./terminal-reset.ts";
 import { makeTheme } from "./theme.ts";
 import { pickTip } from "./tips.ts";
 import { Transcript } from "./transcript.ts";
-import { Turns } from "./turns.ts";
+import { type Speaker, Turns } from "./turns.ts";
 import { cut } from "./width.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
@@ -99,7 +100,7 @@ class Screen {
       onSettled: (text) => this.#transcript.dim(text),
     });
     this.#turns = new Turns({
-      speaker: () => this.#ready().agent,
+      speaker: () => this.#speaker(),
       busyMode: () => config().display.busy_input_mode,
       onEvent: (event) => this.#onEvent(event),
       onChange: () => this.#refresh(),
@@ -226,6 +227,20 @@ class Screen {
     if (became === "steered") this.#transcript.dim(`↪ ${text}`);
     if (became !== "started") this.#hint("busy_input_prompt");
     this.#refresh();
+  }
+
+  #speaker(): Speaker {
+    const conversation = this.#ready();
+    const { agent } = conversation;
+    const tell = { note: (text: string) => this.#transcript.dim(text), warn: (text: string) => this.#warn(text) };
+    return {
+      interrupt: (reason) => agent.interrupt(reason),
+      steer: (text) => agent.steer(text),
+      async *run(input) {
+        const ready = await withReferences(input, conversation, tell);
+        if (ready) yield* agent.run(ready);
+      },
+    };
   }
 
   #onEvent(event: AgentEvent): void {

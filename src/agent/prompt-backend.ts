@@ -1,0 +1,23 @@
+// Where commands run, as the prompt tells it.
+import type { Backend } from "../prompt/contract.ts";
+import type { BackendProbes } from "../prompt/probes/backend.ts";
+import type { Environment } from "../sandbox/environment.ts";
+
+/** One examination per backend and directory for the life of the process. */
+let probes: BackendProbes | null = null;
+
+/** Undefined for this machine as it is. */
+export async function backendOf(environment: Environment): Promise<Backend | undefined> {
+  const { kind, confinement, files, cwd } = environment;
+  if (confinement)
+    return { type: "bubblewrap", writable: confinement.writable ?? "nothing", network: confinement.network };
+  if (!files) return undefined;
+  const { BackendProbes } = await import("../prompt/probes/backend.ts");
+  probes ??= new BackendProbes();
+  const facts = await probes.facts(kind, cwd, async (command, timeoutMs) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const done = await environment.execute(command, { timeoutMs, signal, keepCwd: true, stateless: true });
+    return done.exitCode === 0 ? done.output : null;
+  });
+  return { type: "remote", name: kind, facts };
+}

@@ -1,0 +1,158 @@
+// Commands about what the model is told: what fills its window, who it is asked to be, and a prompt built afresh.
+import type { Share, WindowPlace, WindowUse } from "../agent/window-use.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+
+const MOST_LISTED = 15;
+const COLUMNS = 20;
+const CELLS = 100;
+const SYMBOLS = ["█", "▓", "▒", "◆", "■", "●", "▲", "▚"];
+const FREE = "·";
+
+const context: CommandDefinition = {
+  name: "context",
+  aliases: ["ctx"],
+  description: "what fills the model's window",
+  category: "Session",
+  argsHint: "[all|prompt [block]]",
+  subcommands: ["all", "prompt"],
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const [word = "", block, ...more] = args.split(/\s+/);
+    if (word === "prompt" && more.length === 0) return showPrompt(block, ctx);
+    if (word !== "" && word !== "all")
+      return ctx.warn(`/context takes nothing, "all" or "prompt [block]", not "${args}".`);
+    const { windowUse, windowLists } = await import("../agent/window-use.ts");
+    const use = await windowUse(placeOf(ctx));
+    const parts = [summary(use, ctx), ...(ctx.terminal ? [grid(use)] : []), legend(use)];
+    if (word === "all") {
+      const { files, skills, toolsets } = await windowLists(placeOf(ctx));
+      parts.push(...list("Files", files), ...list("Skills in the index", skills), ...list("Toolsets", toolsets));
+    }
+    ctx.say(parts.join("\n\n"));
+  },
+};
+
+const placeOf = ({ conversation, home, clock, cwd, platform }: CommandContext): WindowPlace => ({
+  ...{ conversation, home, clock, cwd, platform },
+});
+
+function summary({ contextLength, free }: WindowUse, { conversation }: CommandContext): string {
+  const used = contextLength - free;
+  const measured = conversation.agent.lastOutcome?.lastPromptTokens ?? null;
+  const last = measured === null ? "" : ` The last request took ${figure(measured)}.`;
+  return `${conversation.target.model}: about ${figure(used)} of ${figure(contextLength)} tokens in use (${percent(used, contextLength)}).${last}`;
+}
+
+/** One cell is one percent; whatever is there at all has a cell. */
+function grid(use: WindowUse): string {
+  const cells = use.categories.map(({ tokens }) =>
+    tokens === 0 ? 0 : Math.max(1, Math.round((tokens / use.contextLength) * CELLS)),
+  );
+  const drawn = cells.map((count, at) => (SYMBOLS[at] ?? "█").repeat(count)).join("");
+  const whole = [...drawn.padEnd(CELLS, FREE)].slice(0, CELLS);
+  return Array.from({ length: CELLS / COLUMNS }, (_, row) =>
+    whole.slice(row * COLUMNS, (row + 1) * COLUMNS).join(" "),
+  ).join("\n");
+}
+
+function legend({ categories, free, contextLength }: WindowUse): string {
+  const rows = categories.map(({ label, tokens }, at) => ({ symbol: SYMBOLS[at] ?? "█", label, tokens }));
+  return [...rows, { symbol: FREE, label: "Free space", tokens: free }]
+    .filter(({ tokens }) => tokens > 0)
+    .map(
+      ({ symbol, label, tokens }) =>
+        `${symbol} ${label.padEnd(20)} ${figure(tokens).padStart(9)}  ${percent(tokens, contextLength).padStart(6)}`,
+    )
+    .join("\n");
+}
+
+function list(title: string, shares: readonly Share[]): readonly string[] {
+  if (shares.length === 0) return [];
+  const shown = shares.slice(0, MOST_LISTED).map(({ label, tokens }) => `${figure(tokens).padStart(9)}  ${label}`);
+  const rest = shares.length > MOST_LISTED ? [`           and ${shares.length - MOST_LISTED} more`] : [];
+  return [[title, ...shown, ...rest].join("\n")];
+}
+
+async function showPrompt(block: string | undefined, ctx: CommandContext): Promise<void> {
+  const { promptPieces } = await import("../agent/window-use.ts");
+  const { estimateTokens } = await import("../llm/catalogue/estimate.ts");
+  const pieces = await promptPieces(placeOf(ctx));
+  if (block !== undefined) {
+    const piece = pieces.find(({ id }) => id === block);
+    if (!piece)
+      return ctx.warn(`There is no block "${block}" in this prompt. It has: ${pieces.map(({ id }) => id).join(", ")}.`);
+    return ctx.say(piece.text);
+  }
+  const sizes = pieces.map(({ id, text }) => `${figure(estimateTokens(text)).padStart(9)}  ${id}`);
+  ctx.say([pieces.map(({ text }) => text).join("\n\n"), ["tokens     block", ...sizes].join("\n")].join("\n\n"));
+}
+
+const figure = (count: number) => Math.round(count).toLocaleString("en-US");
+const percent = (part: number, whole: number) => `${((part / whole) * 100).toFixed(1)} %`;
+
+const personality: CommandDefinition = {
+  name: "personality",
+  description: "who the model is asked to be; none clears it",
+  category: "Configuration",
+  argsHint: "[name]",
+  async run(args, ctx) {
+    const { findPersonality } = await import("../prompt/overlay/ephemeral.ts");
+    const { personalities } = ctx.home.config().agent;
+    if (args === "") return ctx.say(describePersonalities(ctx));
+    const found = findPersonality(args, personalities);
+    if (found.type === "unknown") {
+      const known = found.known.length > 0 ? `Known: ${found.known.join(", ")}, none.` : howToAdd(ctx);
+      return ctx.warn(`There is no personality "${args}". ${known}`);
+    }
+    await ctx.home.setConfigKey("agent.system_prompt", found.type === "set" ? found.text : "");
+    const forced = ctx.home.override("HERMES_EPHEMERAL_SYSTEM_PROMPT");
+    if (forced) return ctx.warn("It is stored, but HERMES_EPHEMERAL_SYSTEM_PROMPT is set and goes before it.");
+    ctx.say(
+      found.type === "set"
+        ? `Personality: ${args}, from the next message on. The stored prompt stays as it is.`
+        : "No personality from the next message on.",
+    );
+  },
+};
+
+function describePersonalities(ctx: CommandContext): string {
+  const { personalities, system_prompt } = ctx.home.config().agent;
+  const names = Object.keys(personalities).sort();
+  const now = system_prompt.trim() === "" ? "none" : system_prompt.trim().split("\n")[0];
+  if (names.length === 0) return `In force: ${now}\n${howToAdd(ctx)}`;
+  const lines = names.map((name) => `  ${name}${aboutOf(personalities[name])}`);
+  return [`In force: ${now}`, ...lines, "/personality NAME takes one, /personality none clears it."].join("\n");
+}
+
+function aboutOf(value: unknown): string {
+  const about =
+    typeof value === "string"
+      ? value
+      : typeof value === "object" && value !== null && "description" in value
+        ? String(value.description)
+        : "";
+  const [line = ""] = about.trim().split("\n");
+  return line === "" ? "" : `: ${line.length > 70 ? `${line.slice(0, 69)}…` : line}`;
+}
+
+const howToAdd = ({ home }: CommandContext) =>
+  `None is defined. Add some under agent.personalities in ${home.display(home.paths.configFile)}, e.g. "terse: Answer in one sentence."`;
+
+const reloadPrompt: CommandDefinition = {
+  name: "reload-prompt",
+  aliases: ["reload_prompt"],
+  description: "build the system prompt anew from SOUL.md, project files, memory and skills",
+  category: "Tools & Skills",
+  async run(_args, ctx) {
+    const { changed, warnings } = await ctx.conversation.reloadPrompt();
+    for (const warning of warnings) ctx.warn(warning);
+    ctx.say(
+      changed
+        ? "The prompt was built anew. What the provider had cached of this conversation is lost; the next request pays for all of it."
+        : "The prompt was built anew and is the same as before: nothing is lost.",
+    );
+  },
+};
+
+export const PROMPT_COMMANDS: readonly CommandDefinition[] = [context, personality, reloadPrompt];

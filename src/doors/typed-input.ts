@@ -1,0 +1,33 @@
+// What a user typed, on its way to the agent: what it points at with `@` rides along, what is stored stays as typed.
+import type { UserInput } from "../agent/events.ts";
+import type { OpenAgent } from "../agent/open.ts";
+
+export interface Teller {
+  /** A quiet line: what was attached. */
+  note(text: string): void;
+  warn(text: string): void;
+}
+
+// Loading the reader of references is only worth it where something looks like one.
+const LOOKS_LIKE_ONE = /@(?:diff|staged|file:|folder:|git:|url:)/;
+
+/** The input as it should be run; null when it must not be sent, and the user was told why. */
+export async function withReferences(
+  input: UserInput,
+  conversation: Pick<OpenAgent, "attachReferences">,
+  tell: Teller,
+): Promise<UserInput | null> {
+  // Notes of the program and texts of skills are not the user's words.
+  if (input.from === "synthetic" || input.persistText !== undefined || !LOOKS_LIKE_ONE.test(input.text)) return input;
+  const expansion = await conversation.attachReferences(input.text);
+  if (expansion === null) return input;
+  for (const warning of expansion.warnings) tell.warn(warning);
+  if (expansion.blocked) {
+    tell.warn("Nothing was sent. Point at less, or at line ranges such as @file:PATH:10-80.");
+    return null;
+  }
+  const { describeExpansion } = await import("../prompt/references/expand.ts");
+  tell.note(describeExpansion(expansion));
+  if (!expansion.expanded) return input;
+  return { ...input, text: expansion.message, persistText: input.text };
+}

@@ -1,0 +1,88 @@
+// `@` in what a user types, through the doors.
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { withReferences } from "../../src/doors/typed-input.ts";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
+import { talk } from "../support/talk.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
+
+test("what a message points at is sent with it; the stored words stay as typed", async (t) => {
+  const chat = await talk(t, {
+    project: { "a.ts": "const a = 1;\n", "docs/b.md": "b\n", "docs/c.log": "c\n", ".gitignore": "*.log\n" },
+  });
+  chat.server.otherwise({ text: "ok" });
+  const told: string[] = [];
+  const tell = { note: (text: string) => void told.push(text), warn: (text: string) => void told.push(`! ${text}`) };
+  const input = await withReferences(
+    { text: "see @file:a.ts, @folder:docs and @url:https://x.test" },
+    chat.conversation,
+    tell,
+  );
+  assert.ok(input);
+  for await (const _ of chat.conversation.agent.run(input));
+  const sent = chat.server.last.body.messages.at(-1).content;
+  assert.match(
+    sent,
+    /^see @file:a\.ts.*\n\n--- Context Warnings ---\n- @url:https:\/\/x\.test: pages cannot be fetched here/,
+  );
+  assert.match(sent, /📄 @file:a\.ts \(\d+ tokens\)\n```typescript\nconst a = 1;\n```/);
+  assert.match(sent, /📁 @folder:docs \(\d+ tokens\)\ndocs\/\n- b\.md \(1 lines\)$/);
+  const [row] = await chat.store.load(chat.conversation.agent.sessionId);
+  assert.equal(row?.content, "see @file:a.ts, @folder:docs and @url:https://x.test");
+  assert.match(told.join("\n"), /^! @url:.*\n\[@ context: 3 ref\(s\), \d+ tokens\]$/);
+});
+
+test("a page is read by whoever can", async (t) => {
+  const chat = await talk(t, { wish: { readPage: async (url) => `text of ${url}` } });
+  const expansion = await chat.conversation.attachReferences("@url:https://x.test/a");
+  assert.match(expansion?.message ?? "", /🌐 @url:https:\/\/x\.test\/a \(\d+ tokens\)\ntext of https:\/\/x\.test\/a$/);
+});
+
+test("chats do not expand unless they were allowed to, and then not in somebody's home", async (t) => {
+  const closed = await talk(t, { project: { "a.ts": "x" }, wish: { platform: "telegram" } });
+  assert.equal(await closed.conversation.attachReferences("@file:a.ts"), null);
+  const open = await talk(t, {
+    project: { "a.ts": "x" },
+    config: "context_references:\n  remote: true\n",
+    wish: { platform: "telegram" },
+  });
+  assert.equal((await open.conversation.attachReferences("@file:a.ts"))?.expanded, true);
+  await open.begin({ platform: "telegram", cwd: open.osHome });
+  assert.equal(await open.conversation.attachReferences("@file:project/a.ts"), null);
+});
+
+describe("through the program", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  test("-z and -q attach, warn and refuse", async (t) => {
+    const home = await tempHome({ "config.yaml": modelConfig(server) });
+    t.after(() => home[Symbol.asyncDispose]());
+    await mkdir(join(home.project, "sub"));
+    await writeFile(join(home.project, "run.sh"), "echo heron\n");
+    await writeFile(join(home.project, "big.txt"), "word ".repeat(60_000));
+    await writeFile(join(home.project, ".env"), "KEY=1\n");
+    server.otherwise({ text: "seen" });
+    const quiet = await runHermes(["-z", "read @file:run.sh @file:.env"], { home });
+    assert.equal(quiet.stdout, "seen\n");
+    assert.match(quiet.stderr, /hermes: @file:\.env: path is a sensitive credential/);
+    assert.match(server.last.raw, /echo heron/);
+    assert.doesNotMatch(server.last.raw, /KEY=1/);
+
+    const asked = await runHermes(["chat", "-q", "read @file:run.sh"], { home });
+    assert.match(asked.stderr, /\[@ context: 1 ref\(s\), \d+ tokens\]/);
+
+    const sent = server.requests.length;
+    const refused = await runHermes(["-z", "read @file:big.txt"], { home });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /@ context injection refused: 75010 tokens exceeds the 50% hard limit \(64000\)\./);
+    assert.equal(server.requests.length, sent, "nothing was sent");
+  });
+});
