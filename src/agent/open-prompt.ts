@@ -15,6 +15,8 @@ import type { PromptSource } from "./options.ts";
 export interface PromptPlace {
   readonly wish: AgentWish;
   readonly cwd: string;
+  /** Nobody chose it. */
+  readonly cwdIsFallback?: boolean;
   /** Where commands run; absent = on this machine as it is. */
   readonly backend?: () => Promise<Backend | undefined>;
   readonly toolNames: readonly string[];
@@ -78,6 +80,7 @@ export async function buildPrompt(
       },
       settings,
       installRoot: installRoot(),
+      cwdIsFallback: place.cwdIsFallback === true,
       tempDir: tmpdir(),
       soulPath: home.paths.soulFile,
       contextLength: target.contextLength,

@@ -34,6 +34,7 @@ import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
+import { sessionCwd } from "./session-cwd.ts";
 import type { StartWish } from "./start-wish.ts";
 
 /** What a door wants to talk with, and how. */
@@ -129,7 +130,9 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
   const chosen = start?.model ? handedOver(start.model.target) : await chooseTarget(home, resumedModel(wish, recorded));
-  const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : wish.cwd;
+  // A child begins where its parent stands.
+  const folder = start ? { cwd: wish.cwd, isFallback: false, warning: null } : await sessionCwd(home, wish.cwd);
+  const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
   const session: { agent?: Agent } = {};
   const currentId = () => session.agent?.sessionId ?? sessionId;
   const environment = await openEnvironment(config, {
@@ -145,7 +148,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
-  const warnings: string[] = [];
+  const warnings: string[] = folder.warning === null ? [] : [folder.warning];
   const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
   const own = await openTools(wish, {
     environment,
@@ -162,6 +165,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     {
       wish,
       cwd,
+      cwdIsFallback: folder.isFallback && cwd === wish.cwd,
       ...(environment.kind === "local"
         ? {}
         : { backend: async () => (await import("./prompt-backend.ts")).backendOf(environment) }),
@@ -210,7 +214,9 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       },
     },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    ...(wish.ignoreRules || environment.files ? {} : { hints: hintsOnce(home, cwd, prompt) }),
+    ...((wish.ignoreRules && start?.origin !== "subagent") || environment.files
+      ? {}
+      : { hints: hintsOnce(home, cwd, prompt) }),
     ...guard.ports,
     delegation: {
       async spawn(tasks, call) {

@@ -63,7 +63,7 @@ describe("/compress and /pin", () => {
   test("a summary that fails is told, and nothing changes", async (t) => {
     const rig = await longTalk(t, 8);
     const old = rig.ctx.conversation.agent.sessionId;
-    server.script({ fault: "status", status: 500 });
+    server.otherwise({ fault: "status", status: 500 });
     await rig.type("/compress");
     assert.match(rig.text(), /Nothing was compressed: .*500.*as it was/);
     assert.equal(rig.ctx.conversation.agent.sessionId, old);

@@ -72,7 +72,8 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     reasoning: options.reasoning,
     passSessionId: options.passSessionId === true,
     learn: screen || options.learn === true,
-    ignoreRules: options.ignoreRules === true || options.safeMode === true,
+    ignoreRules:
+      options.ignoreRules === true || options.safeMode === true || isTruthy(ctx.home.override("HERMES_IGNORE_RULES")),
     verbose: options.verbose === true,
     color: ctx.io.color,
   };

@@ -1,12 +1,12 @@
 // What a container or another machine looks like from inside.
+import type { ClearedCommand } from "../../safety/decision.ts";
+import { BACKEND_PROBE } from "../../safety/own-commands.ts";
 import type { BackendFacts } from "../contract.ts";
 
-/** Prints one `key=value` line per fact and needs nothing but a POSIX shell. */
-export const BACKEND_PROBE = `printf 'os=%s\\nkernel=%s\\nhome=%s\\ncwd=%s\\nuser=%s\\n' "$(uname -s 2>/dev/null)" "$(uname -r 2>/dev/null)" "$HOME" "$(pwd)" "$(id -un 2>/dev/null || whoami 2>/dev/null)"`;
 export const BACKEND_PROBE_MS = 4_000;
 
 /** Runs a command in the backend; null when it failed or took too long. */
-export type AskBackend = (command: string, timeoutMs: number) => Promise<string | null>;
+export type AskBackend = (command: ClearedCommand, timeoutMs: number) => Promise<string | null>;
 
 /** One answer per backend and directory for the life of the process, failures included. */
 export class BackendProbes {

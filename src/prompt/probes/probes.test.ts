@@ -4,9 +4,10 @@ import { delimiter } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
+import { BACKEND_PROBE } from "../../safety/own-commands.ts";
 import { hostFiles } from "../ports/file-access.ts";
 import { programRunner, type RunProgram } from "../ports/run-program.ts";
-import { BACKEND_PROBE, BackendProbes, parseBackendFacts } from "./backend.ts";
+import { BackendProbes, parseBackendFacts } from "./backend.ts";
 import { type HostFacts, readHost } from "./host.ts";
 import { describePython, type PythonFacts, startPythonProbe } from "./python.ts";
 
@@ -176,7 +177,7 @@ for (const [name, change, version, expected] of hosts) {
 test("the probe of a backend is one command that a real shell answers", async (t) => {
   const tree = await tempTree(t);
   const run = programRunner({ PATH: "/usr/bin:/bin", HOME: "/home/me" });
-  const { stdout } = await run("/bin/sh", ["-c", BACKEND_PROBE], { cwd: tree.root, timeoutMs: 4000 });
+  const { stdout } = await run("/bin/sh", ["-c", BACKEND_PROBE.text], { cwd: tree.root, timeoutMs: 4000 });
   const facts = parseBackendFacts(stdout);
   assert.equal(facts?.cwd, tree.root);
   assert.equal(facts?.home, "/home/me");

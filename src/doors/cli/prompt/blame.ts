@@ -24,12 +24,13 @@ export async function blame(name: string, flags: { json?: true }, ctx: CliContex
   const totals = sum(blamed);
   if (flags.json) return printJson(ctx, { session_id: id, rows: blamed.map(asJson), totals });
   if (calls.length === 0) return print(ctx, `No model calls are on record for ${id}.`);
-  const head = ["call", "purpose", "model", "read", "written", "missed", "output", "cost", "same", "break"];
+  const head = ["call", "turn", "purpose", "model", "read", "written", "missed", "output", "cost", "same", "break"];
   const rows = blamed.map(({ call }, index) => [
-    ...[String(index + 1), call.task, call.model, tokens(call.cacheReadTokens), tokens(call.cacheWriteTokens)],
+    ...[String(index + 1), call.turn === undefined ? "" : String(call.turn), call.task, call.model],
+    ...[tokens(call.cacheReadTokens), tokens(call.cacheWriteTokens)],
     ...[tokens(call.inputTokens), tokens(call.outputTokens), money(call.costUsd), share(call), verdict(call)],
   ]);
-  print(ctx, table([head, ...rows], [0, 3, 4, 5, 6, 7, 8]));
+  print(ctx, table([head, ...rows], [0, 1, 4, 5, 6, 7, 8, 9]));
   for (const [index, one] of blamed.entries()) for (const line of explain(one, index)) print(ctx, line);
   print(ctx, `\n${conclusion(totals)}`);
 }
@@ -85,6 +86,8 @@ interface Totals {
   readonly cache_write_tokens: number;
   readonly input_tokens: number;
   readonly output_tokens: number;
+  /** Calls whose provider said what came from its cache. */
+  readonly cache_reported_calls: number;
   /** Of the calls whose cost is known. */
   readonly cost_usd: number | null;
   readonly unknown_cost_calls: number;
@@ -104,6 +107,7 @@ function sum(blamed: readonly Blamed[]): Totals {
     cache_write_tokens: add((call) => call.cacheWriteTokens),
     input_tokens: add((call) => call.inputTokens),
     output_tokens: add((call) => call.outputTokens),
+    cache_reported_calls: calls.filter((call) => call.cacheReadTokens !== null).length,
     cost_usd: calls.length > 0 && unknown === calls.length ? null : add((call) => call.costUsd),
     unknown_cost_calls: unknown,
     breaks: broken.length,
@@ -115,7 +119,9 @@ function conclusion(totals: Totals): string {
   const { calls, cache_read_tokens: read, cache_write_tokens: written, input_tokens: missed } = totals;
   const prompt = read + written + missed;
   const rate =
-    prompt === 0 ? "nothing reported" : `${((read / prompt) * 100).toFixed(1)} % of the prompt tokens read from cache`;
+    prompt === 0 || totals.cache_reported_calls === 0
+      ? "the provider does not say what it read from a cache"
+      : `${((read / prompt) * 100).toFixed(1)} % of the prompt tokens read from cache`;
   const unknown = totals.unknown_cost_calls > 0 ? `, the cost of ${totals.unknown_cost_calls} unknown` : "";
   const breaks =
     totals.breaks === 0

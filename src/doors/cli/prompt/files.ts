@@ -4,11 +4,12 @@ import type { ContextFileReport } from "../../../prompt/contract.ts";
 import type { CliContext } from "../context.ts";
 import { print, printJson } from "../session-command.ts";
 import { oneLine } from "../session-table.ts";
+import { folderOf } from "./folder.ts";
 import { withCommas } from "./measure.ts";
 import { table } from "./table.ts";
 
 export async function files(flags: { cwd?: string; json?: true }, ctx: CliContext): Promise<void> {
-  const cwd = flags.cwd ?? ctx.cwd;
+  const cwd = await folderOf(flags.cwd, ctx);
   const { build } = await inspectPrompt({ home: ctx.home, clock: ctx.clock, cwd, platform: "cli" });
   const { contextFiles, warnings } = build;
   if (flags.json) return printJson(ctx, { cwd, files: contextFiles, warnings });

@@ -1,15 +1,15 @@
 // `hermes prompt hints`: which sub-directory rules a series of tool calls would bring up. One tracker, as in a conversation.
-import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { inspectPrompt } from "../../../agent/inspect-prompt.ts";
 import { readingPorts } from "../../../agent/reading-ports.ts";
 import { SubdirectoryHints } from "../../../prompt/hints/tracker.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print } from "../session-command.ts";
+import { folderOf } from "./folder.ts";
 
 export async function hints(flags: { cwd?: string }, ctx: CliContext): Promise<void> {
   const { home, clock } = ctx;
-  const cwd = resolve(ctx.cwd, flags.cwd ?? ".");
+  const cwd = await folderOf(flags.cwd, ctx);
   const { userHome, files, isDenied, scan, trusted } = await readingPorts(ctx.home);
   const { build } = await inspectPrompt({ home, clock, cwd, platform: "cli" });
   const tracker = new SubdirectoryHints({

@@ -1,10 +1,10 @@
 // `hermes prompt refs`: a message with what it points at, as the model would get it.
-import { resolve } from "node:path";
 import { readingPorts } from "../../../agent/reading-ports.ts";
 import { describeExpansion, expandReferences } from "../../../prompt/references/expand.ts";
 import { rulesAbove } from "../../../tools/file-ignore.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print, printJson } from "../session-command.ts";
+import { folderOf } from "./folder.ts";
 
 interface RefsFlags {
   readonly cwd?: string;
@@ -16,7 +16,7 @@ export async function refs(message: string, flags: RefsFlags, ctx: CliContext): 
   const { userHome, files, denyList, run } = await readingPorts(ctx.home);
   const expansion = await expandReferences(message, {
     ...{ userHome, files, denyList, run, contextLength: flags.contextLength },
-    cwd: resolve(ctx.cwd, flags.cwd ?? "."),
+    cwd: await folderOf(flags.cwd, ctx),
     ignoreRules: rulesAbove,
   });
   const { injectedTokens, ...rest } = expansion;

@@ -5,6 +5,7 @@ import type { Layer } from "../../../prompt/contract.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { printJson, resolveSession } from "../session-command.ts";
 import { blockBars, windowBar } from "./bars.ts";
+import { folderOf } from "./folder.ts";
 import { measure, withCommas } from "./measure.ts";
 import { table } from "./table.ts";
 
@@ -61,7 +62,7 @@ async function fresh(flags: ShowFlags, ctx: CliContext): Promise<Shown> {
   const { now } = flags;
   const clock = now === undefined ? ctx.clock : { ...ctx.clock, now: () => now };
   const { build, target, definitions } = await inspectPrompt({
-    ...{ home: ctx.home, clock, cwd: flags.cwd ?? ctx.cwd, platform: flags.platform },
+    ...{ home: ctx.home, clock, cwd: await folderOf(flags.cwd, ctx), platform: flags.platform },
     ...{ model: flags.model, provider: flags.provider, contextLength: flags.contextLength, toolNames: flags.tools },
     ...{ systemMessage: flags.systemMessage, ignoreRules: flags.ignoreRules },
   });

@@ -5,6 +5,7 @@ import { type InspectedPrompt, inspectPrompt } from "../../../agent/inspect-prom
 import type { CliContext } from "../context.ts";
 import { print, printJson } from "../session-command.ts";
 import { blockBars, windowBar } from "./bars.ts";
+import { folderOf } from "./folder.ts";
 import { measure, sizeOf, type TextSize, withCommas } from "./measure.ts";
 import { table } from "./table.ts";
 
@@ -22,7 +23,8 @@ interface ToolsetCost {
 }
 
 export async function size(flags: { platform: string; json?: true }, ctx: CliContext): Promise<void> {
-  const { home, clock, cwd } = ctx;
+  const { home, clock } = ctx;
+  const cwd = await folderOf(undefined, ctx);
   const inspected = await inspectPrompt({ home, clock, cwd, platform: flags.platform });
   const { build, definitions, target } = inspected;
   const textOf = (id: string) => build.blocks.find((block) => block.id === id)?.text ?? "";
