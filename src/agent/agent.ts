@@ -237,10 +237,14 @@ export class Agent {
     };
   }
 
-  /** Ends the turn, tool state and environment. Idempotent. */
-  close(): Promise<void> {
+  /**
+   * Ends the turn, tool state and environment. A review that runs is stopped too, unless it may finish: then a second `close` stops it.
+   * Idempotent.
+   */
+  async close({ finishReview = false }: { readonly finishReview?: boolean } = {}): Promise<void> {
     this.#closing ??= this.#shutDown();
-    return this.#closing;
+    if (!finishReview) await this.#review.stop();
+    await this.#closing;
   }
 
   async #shutDown(): Promise<void> {
@@ -248,8 +252,7 @@ export class Agent {
     this.interrupt();
     await this.#beside?.finished;
     await this.#running?.finished;
-    await this.#review.stop();
-    this.#notices.close();
+    void this.#review.idle().then(() => this.#notices.close());
     await tools.state.dispose();
     await ports.environment.cleanup();
   }

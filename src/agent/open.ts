@@ -459,7 +459,7 @@ class Opened implements OpenAgent {
 
   async #close(reason: EndReason, next: string | undefined): Promise<void> {
     const { sessionId } = this.agent;
-    await this.agent.close();
+    await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
     const messages = this.agent.lastOutcome?.messages ?? this.history;
     await this.#parts.provider?.close({ reason, messages, next });
     await this.skills?.flush();

@@ -287,6 +287,23 @@ test("closing stops it at once, and it is due again when the session is taken up
   assert.deepEqual(await armed(), []);
 });
 
+test("a conversation that is left for another may have its review finished; a second close stops it", async (t) => {
+  const { gate, agent, heard } = await rig(t, [{ text: "one" }, save("Ada"), { text: "Saved." }]);
+  await play(agent, "first");
+  await agent.close({ finishReview: true });
+  await agent.settled();
+  await tick();
+  assert.deepEqual(texts(heard), ["💾 Self-improvement review: Memory updated"]);
+  assert.equal(gate.requests.length, 3);
+
+  const hung = await rig(t, [{ text: "one" }, { hang: "thinking" }]);
+  await play(hung.agent, "first");
+  while (hung.gate.requests.length < 2) await tick();
+  await hung.agent.close({ finishReview: true });
+  await hung.agent.close();
+  await hung.agent.settled();
+});
+
 test("a review has a limit of time for itself", async () => {
   const gate = new ScriptedGate({ text: "one" }, { hang: "thinking" });
   const conversation = new Conversation(

@@ -1,5 +1,6 @@
 // The interactive screen: transcript above, input below, everything driven by events.
 import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
+import type { Agent } from "../../agent/agent.ts";
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/open.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
@@ -58,6 +59,8 @@ class Screen {
   readonly #left = Promise.withResolvers<number>();
   readonly #hinted = new Set<HintName>();
   #conversation: OpenAgent | null = null;
+  /** Conversations that were left; a review of them may still run. */
+  readonly #leftBehind = new Set<Agent>();
   #typedEarly: string[] = [];
 
   constructor(request: ChatRequest) {
@@ -173,6 +176,7 @@ class Screen {
     const { openAgent } = await import("../../agent/open.ts");
     const conversation = await openAgent({ ...this.#request, resume });
     await this.#conversation?.close(resume ? "resumed_other" : "new_session", conversation.agent.sessionId);
+    if (this.#conversation) this.#leftBehind.add(this.#conversation.agent);
     this.#conversation = conversation;
     this.#status.forget();
     await this.#header.show(conversation);
@@ -435,6 +439,7 @@ class Screen {
   async #sayGoodbye(code: number): Promise<void> {
     const conversation = this.#conversation;
     if (!conversation) return;
+    await Promise.all([...this.#leftBehind].map((agent) => agent.close()));
     const { home, clock } = this.#request;
     const grace = Number(home.env("HERMES_SIGTERM_GRACE") ?? "") || 1.5;
     const timer = Promise.withResolvers<void>();
