@@ -335,6 +335,28 @@ test("a review has a limit of time for itself", async () => {
   assert.deepEqual(conversation.nudges.due, [], "it had its chance");
 });
 
+test("where writes need the user's leave a review stages them, and says so", async (t) => {
+  const { memory } = await memoryHome(t, { memory: { write_approval: true } });
+  const gate = new ScriptedGate({ text: "one" }, save("Ada"), { text: "Saved." });
+  const agent = rigAgent({
+    gate,
+    tools: { memory: async (args, ctx) => JSON.stringify(await memory.port.apply(args, ctx)) },
+    session: { reviews: true },
+    ports: { memory: memory.port, config: () => configWith({}) },
+  });
+  const heard = listen(agent);
+  const { events } = await play(agent, "first");
+  await agent.settled();
+  await tick();
+  assert.ok(!events.some((event) => event.type === "ask"), "nobody is asked");
+  assert.deepEqual(texts(heard), ["💾 Self-improvement review: 1 change staged for approval"]);
+  assert.deepEqual(
+    (await memory.pending()).map(({ origin }) => origin),
+    ["background_review"],
+  );
+  assert.deepEqual(await memory.history(), []);
+});
+
 test("what it costs is part of what the session costs", async (t) => {
   const { agent } = await rig(t, [{ text: "one", usage: { inputTokens: 10 } }, { text: "Nothing to save." }]);
   await play(agent, "first");
