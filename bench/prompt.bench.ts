@@ -1,43 +1,45 @@
-// Building a prompt: what a session with 100 skills and a project file pays before its first request.
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+// Building a prompt: what a session with 100 skills and a project file pays before its first request. Cold is a process that builds its
+// first prompt, with the index of the skills on disk and without; warm is every later one.
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { buildSystemPromptParts } from "../src/prompt/build.ts";
-import { gatherPromptInputs } from "../src/prompt/gather.ts";
-import { someSkills } from "../test/support/prompt-inputs.ts";
-import { promptRequest } from "../test/support/prompt-request.ts";
+import { promisify } from "node:util";
 import { repeat, row } from "./measure.ts";
+import { lookAtFiles, promptOf, writePlace } from "./prompt-build.ts";
 
 const ROUNDS = 200;
-const BUDGET_MS = 5;
+const COLD_ROUNDS = 9;
+const [WARM_MS, COLD_MS] = [5, 40];
 const root = await mkdtemp(join(tmpdir(), "hermes-bench-prompt-"));
-await mkdir(join(root, "home", ".hermes"), { recursive: true });
-await mkdir(join(root, "w"));
-await writeFile(join(root, "home", ".hermes", "SOUL.md"), "I am a helper of few words.\n".repeat(20));
-await writeFile(join(root, "w", "AGENTS.md"), "- Run the tests before you say that it works.\n".repeat(200));
+await writePlace(root, 100);
 
-const { request, ports } = promptRequest(root);
-const categories = someSkills(100);
-const own = { ...ports, skills: async () => ({ categories, warnings: [] }) };
 const timed = async (work: () => unknown) => {
   const start = performance.now();
   await work();
   return performance.now() - start;
 };
+const run = promisify(execFile);
+const script = join(import.meta.dirname, "prompt-build.ts");
+const coldBuild = async () => Number((await run(process.execPath, [script, root])).stdout);
+const forget = () => rm(join(root, "home", ".hermes", ".skills_prompt_snapshot.json"), { force: true });
 
-const cold = await timed(async () => buildSystemPromptParts(await gatherPromptInputs(request, own)));
-const inputs = await gatherPromptInputs(request, own);
-const bytes = buildSystemPromptParts(inputs).full;
-const read = await repeat(ROUNDS, () => timed(() => readFile(join(root, "w", "AGENTS.md"))));
-const build = await repeat(ROUNDS, () => timed(() => buildSystemPromptParts(inputs)));
-const whole = await repeat(ROUNDS, () =>
-  timed(async () => buildSystemPromptParts(await gatherPromptInputs(request, own))),
-);
+await coldBuild();
+const withIndex = await repeat(COLD_ROUNDS, coldBuild);
+const without = await repeat(COLD_ROUNDS, async () => {
+  await forget();
+  return coldBuild();
+});
+const build = promptOf(root);
+const chars = (await build()).length;
+const look = await repeat(ROUNDS, () => timed(() => lookAtFiles(root)));
+const warm = await repeat(ROUNDS, () => timed(build));
 
-row("one file read", `${read.toFixed(3)} ms`, null, null, "");
-row("prompt, first build", `${cold.toFixed(2)} ms`, cold / 40, 1, "40 ms");
-row(`prompt of ${bytes.length} chars, warm`, `${build.toFixed(3)} ms`, build / BUDGET_MS, 1, `${BUDGET_MS} ms`);
-row("the same with its files read", `${whole.toFixed(2)} ms`, whole / BUDGET_MS, 1, `${BUDGET_MS} ms`);
-row("the same in file reads", `${whole.toFixed(2)} ms`, whole / read, null, "one file read");
+const ms = (value: number) => `${value.toFixed(2)} ms`;
+row("look at 100 skills, read two files", ms(look), null, null, "");
+row("prompt, first of a process", ms(withIndex), withIndex / COLD_MS, 1, `${COLD_MS} ms`);
+row("the same, skills never read before", ms(without), without / COLD_MS, 1, `${COLD_MS} ms`);
+row(`prompt of ${chars} chars, warm`, ms(warm), warm / WARM_MS, 1, `${WARM_MS} ms`);
+row("the same in looks at the files", ms(warm), warm / look, 2.5, "looking");
 await rm(root, { recursive: true, force: true });

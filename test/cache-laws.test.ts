@@ -7,7 +7,10 @@ import type { ApiMode, ModelRequest, ToolDefinition } from "../src/llm/wire.ts";
 import { writeBody } from "../src/llm/wires/body.ts";
 import { createWire } from "../src/llm/wires/create.ts";
 import { legalHistory } from "./support/histories.ts";
+import { ModelServer } from "./support/model-server/server.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
+import { talkAtLength } from "./support/prefix-commands.ts";
+import { MODELS, World } from "./support/prefix-world.ts";
 import { validateAnthropic, validateChat } from "./support/wire-validators.ts";
 
 const ports = { fetch: globalThis.fetch, clock: systemClock };
@@ -87,4 +90,64 @@ test("the cache key depends on prompt and tools, not on the conversation, and go
   assert.equal(await key({ ...openai, target: at("https://api.openai.com.evil.example/v1") }), undefined);
   assert.match(await key({ ...openai, target: at("https://own.example/v1", true) }), /^pck_/);
   assert.equal(await key({ ...openai, target: at("https://api.openai.com/v1", false) }), undefined);
+});
+
+const SUMMARY = "hand-over notes";
+const settings: readonly (readonly [setting: string, marker: RegExp | null])[] = [
+  ["5m", /"cache_control":\{"type":"ephemeral"\}/],
+  ["1h", /"cache_control":\{"type":"ephemeral","ttl":"1h"\}/],
+  ["off", null],
+  ["false", null],
+  ["none", null],
+  ["~", null],
+];
+for (const [setting, marker] of settings)
+  test(`prompt_caching.cache_ttl: ${setting} holds for every request, after another model was chosen and for side calls too`, async (t) => {
+    const server = await ModelServer.start();
+    t.after(() => server.close());
+    server.otherwise(({ raw }) => ({ text: raw.includes(SUMMARY) ? "## Active Task\nNone" : "Well. ".repeat(200) }));
+    await using world = await World.begin(server, "anthropic_messages", `prompt_caching: { cache_ttl: ${setting} }\n`);
+    await talkAtLength(world);
+    await world.agent.switchModel({ model: MODELS[1] });
+    await world.say("and now");
+    assert.ok(await world.compress());
+    await world.say("after it");
+    assert.ok(server.requests.some(({ raw }) => raw.includes(SUMMARY)));
+    for (const { raw } of server.requests) {
+      const markers = raw.match(/"cache_control":\{[^}]*\}/g) ?? [];
+      assert.ok(markers.length <= 4);
+      assert.ok(marker ? markers.length > 0 && markers.every((each) => marker.test(each)) : markers.length === 0);
+    }
+  });
+
+test("a request that goes to another place is the one that would have been made for it, and the tools stay bare", async () => {
+  const bare = [tool("ls"), tool("cat")];
+  const before = structuredClone(bare);
+  const messages: ModelRequest["messages"] = [
+    { role: "system", content: "You are a test.\n\nToday." },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "a" },
+        { type: "text", text: "b" },
+      ],
+    },
+    { role: "assistant", content: "c" },
+    { role: "user", content: "d" },
+  ];
+  const rendered: Record<string, string[]> = {};
+  for (const order of [destinations, destinations.toReversed()])
+    for (const { mode, baseUrl, profile } of order) {
+      const target = aTarget(mode, { model: "claude-opus-4-6", baseUrl, profile });
+      const request = aRequest(target, {
+        messages,
+        tools: bare,
+        promptLayout: { stable: "You are a test.", blocks: [] },
+      });
+      const { text } = await render(mode, { ...request, cacheTtl: "1h" });
+      const place = `${mode} ${baseUrl}`;
+      rendered[place] = [...(rendered[place] ?? []), text];
+    }
+  for (const [first, again] of Object.values(rendered)) assert.equal(again, first);
+  assert.deepEqual(bare, before);
 });

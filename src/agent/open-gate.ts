@@ -23,6 +23,7 @@ export function openGate(
     priceOf,
     wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
     clock,
+    cacheTtl: () => home.config().prompt_caching.cache_ttl,
     prefixMemory: {
       read: (sessionId) => store.getValue(sessionId, "prefix"),
       write: (sessionId, state) => store.setValue(sessionId, "prefix", state),

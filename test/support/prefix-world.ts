@@ -21,8 +21,9 @@ import { modelConfig, type TempHome, tempHome } from "./temp-home.ts";
 export const MODELS = ["claude-one", "claude-two"] as const;
 export type ModelName = (typeof MODELS)[number];
 
-/** A handful of messages is enough to be worth a summary. */
-const SHORT_TALKS = "compression: { protect_first_n: 0, protect_last_n: 2 }\n";
+/** A handful of messages is enough to be worth a summary; reviews in the background would take the answers meant for others. */
+const SHORT_TALKS =
+  "compression: { protect_first_n: 0, protect_last_n: 2 }\nmemory: { nudge_interval: 0 }\nskills: { creation_nudge_interval: 0 }\n";
 
 /** Real time, as far ahead as the test wants it; pauses before another try are over at once, time limits are not. */
 function hastyClock(): Clock & { ahead: number } {
@@ -40,6 +41,7 @@ export class World implements AsyncDisposable {
   readonly server: ModelServer;
   readonly #temp: TempHome;
   readonly #mode: ApiMode;
+  readonly #more: string;
   readonly #clock = hastyClock();
   readonly #settings: Record<string, unknown> = { environment_probe: false };
   /** Causes that were given so far, and how many of them each model's last answered request knew. */
@@ -56,20 +58,22 @@ export class World implements AsyncDisposable {
   readonly #sessions = new Set<string>();
   readonly refused = new Set<RecordedRequest>();
 
-  private constructor(server: ModelServer, temp: TempHome, mode: ApiMode) {
+  private constructor(server: ModelServer, temp: TempHome, mode: ApiMode, more: string) {
+    this.#more = more;
     this.server = server;
     this.#temp = temp;
     this.#mode = mode;
   }
 
-  static async begin(server: ModelServer, mode: ApiMode): Promise<World> {
+  /** `more` is added to config.yaml. */
+  static async begin(server: ModelServer, mode: ApiMode, more = ""): Promise<World> {
     server.clear().otherwise((request) => ({ text: isSideCall(request) ? "## Active Task\nNone" : "ok" }));
     const temp = await tempHome({
       "SOUL.md": "I am the test's own helper.\n",
       "memories/MEMORY.md": "The user likes tests.\n",
     });
     await writeFile(join(temp.project, "AGENTS.md"), "Use tabs.\n");
-    const world = new World(server, temp, mode);
+    const world = new World(server, temp, mode, more);
     await world.configure({});
     await world.open();
     return world;
@@ -120,7 +124,10 @@ export class World implements AsyncDisposable {
   async configure(settings: Readonly<Record<string, unknown>>): Promise<void> {
     Object.assign(this.#settings, settings);
     const base = modelConfig(this.server, this.#mode).replace("fake-model", MODELS[0]);
-    await writeFile(this.#temp.at("config.yaml"), `${base}agent: ${JSON.stringify(this.#settings)}\n${SHORT_TALKS}`);
+    await writeFile(
+      this.#temp.at("config.yaml"),
+      `${base}agent: ${JSON.stringify(this.#settings)}\n${SHORT_TALKS}${this.#more}`,
+    );
   }
 
   async say(said: string | UserInput, ...steps: Step[]): Promise<void> {
@@ -137,6 +144,7 @@ export class World implements AsyncDisposable {
   /** All but the newest turn becomes a summary; false when there is too little to shorten. */
   async compress(): Promise<boolean> {
     const report = await this.agent.agent.compress({ here: 1 });
+    this.check();
     if (report.type !== "compressed") return false;
     this.expect("compression");
     this.#moveOn();
@@ -178,7 +186,8 @@ export class World implements AsyncDisposable {
       const broke = before ? firstBreak(before.request, request) : null;
       const explained = before !== undefined && this.#causes.length > before.known;
       assert.ok(broke === null || explained, `${broke} was rewritten, and nobody said why`);
-      if (!this.refused.has(request)) this.#before.set(request.body.model, { request, known: this.#causes.length });
+      if (!this.refused.has(request) && !isFork(request))
+        this.#before.set(request.body.model, { request, known: this.#causes.length });
     }
     this.#seen = this.server.requests.length;
   }
@@ -223,6 +232,11 @@ export class World implements AsyncDisposable {
     await this.close();
     await this.#temp[Symbol.asyncDispose]();
   }
+}
+
+/** Memories are saved before a part of the conversation goes: the same beginning, an end of its own. */
+function isFork({ raw }: RecordedRequest): boolean {
+  return raw.includes("[System: This conversation is about to be");
 }
 
 /** The model that writes the summary is asked about the conversation, not in it. */

@@ -21,6 +21,7 @@ export function decode(section: Section, raw: unknown, path: string, problems: s
 }
 
 function decodeField(field: Field, raw: unknown, path: string, key: string, problems: string[]): unknown {
+  if (raw === null && field.aliases?.null !== undefined) return field.aliases.null;
   if (raw === undefined || (raw === null && !field.kinds.includes("null"))) return copy(field.fallback);
   for (const kind of field.kinds) {
     const value = convert(kind, field, raw);
@@ -84,7 +85,7 @@ function asMember(field: Field, raw: unknown): string | undefined {
   const values = field.values ?? [];
   if (typeof raw === "string") {
     const word = raw.trim().toLowerCase();
-    const member = values.find((value) => value.toLowerCase() === word);
+    const member = values.find((value) => value.toLowerCase() === word) ?? field.aliases?.[word];
     if (member !== undefined) return member;
   }
   const truth = asFlag(raw);

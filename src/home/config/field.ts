@@ -11,6 +11,8 @@ export interface Field<Value = unknown> {
   readonly values?: readonly string[];
   /** The member that a bare `on`, `yes` or `true` means; YAML 1.1 reads those as booleans. */
   readonly on?: string;
+  /** Other words for members of a choice, in lower case; `null` is the empty value. */
+  readonly aliases?: Readonly<Record<string, string>>;
   readonly min?: number;
   readonly max?: number;
   /** The environment variable that sets the same thing for one run; it wins over the file ... */

@@ -18,6 +18,8 @@ export interface GateOptions {
   readonly caps: () => Caps;
   readonly priceOf: (target: Target) => Price | Promise<Price>;
   readonly wireFor: (target: Target) => Wire;
+  /** For calls that say nothing about cache markers themselves: off must be off for side calls too. */
+  readonly cacheTtl?: () => NonNullable<ModelRequest["cacheTtl"]>;
   readonly clock: Clock;
   /** Carries the last requests of a session over to the next process; without it each process begins anew. */
   readonly prefixMemory?: PrefixMemory;
@@ -41,7 +43,8 @@ export function createGate(options: GateOptions): ModelGate {
   const prefixes = new PrefixWatch({ memory: options.prefixMemory });
   const told = new Set<string>();
 
-  async function* stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+  async function* stream(given: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+    const request = given.cacheTtl || !options.cacheTtl ? given : { ...given, cacheTtl: options.cacheTtl() };
     const { target } = request;
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;

@@ -105,6 +105,27 @@ const cap = (scope: CapScope, limit: { usd?: number; tokens?: number }): Caps =>
   [scope]: { usd: limit.usd ?? null, tokens: limit.tokens ?? null },
 });
 
+test("a call that says nothing about cache markers gets what the settings say, others what they say themselves", async () => {
+  const seen: unknown[] = [];
+  const gate = createGate({
+    ledger: books().ledger,
+    caps: () => NONE,
+    priceOf: () => DOLLAR,
+    wireFor: () => ({
+      async *stream({ cacheTtl }) {
+        seen.push(cacheTtl);
+        yield done;
+      },
+    }),
+    cacheTtl: () => "off",
+    clock: { now: () => 0, random: () => 0, sleep: async () => undefined },
+    onDefect: (what) => seen.push(what),
+  });
+  for (const given of [{}, { cacheTtl: "1h" as const }])
+    await drain(gate.stream({ ...request, ...given }, purpose, never));
+  assert.deepEqual(seen, ["off", "1h"]);
+});
+
 test("events pass, usage gains its cost, and the row holds tokens, cost and purpose", async () => {
   const script: readonly ModelEvent[] = [{ type: "text", delta: "hi" }, { type: "usage", usage }, done];
   const { gate, rows } = gateWith(script);

@@ -36,6 +36,7 @@ const at =
   ({ host }: Place) =>
     domains.some((domain) => hostBelongs(host, domain));
 const aggregator = at("openrouter.ai", "nousresearch.com");
+const chatWire = ({ apiMode }: Place) => apiMode === "chat_completions";
 const anthropicWire = ({ apiMode }: Place) => apiMode === "anthropic_messages";
 
 /** OpenRouter and Nous take `reasoning` for these families only; others answer 400. */
@@ -83,24 +84,27 @@ const RULES: readonly Rule[] = [
 
   // Who gets cache markers, and in which layout.
   {
-    when: (to) => !anthropicWire(to) && aggregator(to) && /claude|kimi|moonshot/.test(to.model.toLowerCase()),
+    when: (to) => chatWire(to) && aggregator(to) && /claude|kimi|moonshot/.test(to.model.toLowerCase()),
     profile: { cacheLayout: "envelope" },
   },
   {
-    when: (to) => !anthropicWire(to) && at("nousresearch.com")(to) && /qwen/.test(to.slug),
+    when: (to) => chatWire(to) && at("nousresearch.com")(to) && /qwen/.test(to.model.toLowerCase()),
     profile: { cacheLayout: "envelope" },
   },
   {
-    when: (to) => /^(opencode|opencode-zen|opencode-go|alibaba)$/.test(to.provider) && /qwen/.test(to.slug),
+    when: (to) =>
+      to.apiMode !== "codex_responses" &&
+      /^(opencode|opencode-zen|opencode-go|alibaba)$/.test(to.provider) &&
+      /qwen/.test(to.model.toLowerCase()),
     profile: { cacheLayout: "envelope" },
   },
   {
     when: (to) =>
       anthropicWire(to) &&
       (to.provider === "anthropic" ||
-        /^minimax/.test(to.provider) ||
+        /^minimax(-cn)?$/.test(to.provider) ||
         at("api.anthropic.com", "api.minimax.io", "api.minimaxi.com")(to) ||
-        /claude/.test(to.slug)),
+        /claude/.test(to.model.toLowerCase())),
     profile: { cacheLayout: "native" },
   },
 

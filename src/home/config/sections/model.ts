@@ -59,7 +59,10 @@ export const modelSections = {
     day: cap("One calendar day."),
   }),
   prompt_caching: section("Prompt caching at the provider.", {
-    cache_ttl: choice(["5m", "1h", "off"], "5m", "how long the provider keeps the prompt prefix", { on: "5m" }),
+    cache_ttl: choice(["5m", "1h", "off"], "5m", "how long the provider keeps the prompt prefix", {
+      on: "5m",
+      aliases: { disabled: "off", none: "off", null: "off" },
+    }),
   }),
   auxiliary: section("Side tasks that may use a model of their own.", {
     flush_memories: task(30, "Saves what matters before a conversation is cut."),
