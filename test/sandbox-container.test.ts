@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -91,6 +93,53 @@ await withEngine("podman", missingPodman, () => {
       await run("cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max 2>/dev/null || echo 256"),
       /^256$/m,
     );
+  });
+
+  test("nothing of this machine is reached from inside: files, keys, processes, the network, the kernel's settings", async (t) => {
+    const { run, release, home, engine } = await open({ container_persistent: true });
+    t.after(release);
+    await plant(home, { ".ssh/id_test": "fake key one", ".env": "K=fake key two", "config.yaml": "approvals: {}\n" });
+    const outside = spawn("sleep", ["300"], { stdio: "ignore" });
+    t.after(() => outside.kill("SIGKILL"));
+    const server = createServer((socket) => socket.end("hello\n"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as { port: number }; // listening on TCP
+
+    // Links made in folders that are really on this machine lead somewhere inside the container only.
+    const tricks = [
+      `cat ${home}/.ssh/id_test ${home}/.env ~/.hermes/.env`,
+      `ln -s ${home}/.ssh ~/keys; cat ~/keys/id_test`,
+      "ln -s /proc/1/root ~/up; cat ~/up/etc/shadow ~/up/root/.ssh/id_test",
+      `for p in /proc/[0-9]*; do cat $p/root${home}/.ssh/id_test $p/cwd/../../.env $p/environ; done`,
+      `cat ../../../../../..${home}/.env`,
+      "grep -rs 'fake key' /root /workspace /run /tmp /etc /proc/self/root/root",
+    ];
+    for (const trick of tricks) assert.doesNotMatch(await run(`(${trick}) 2>&1`), /fake key|HERMES_DOCKER/, trick);
+    await run(
+      `echo x > ${home}/marker; echo x > ~/up${home}/marker; echo x > /proc/1/cwd/marker; mkdir -p ${home}; true`,
+    );
+    await assert.rejects(readFile(join(home, "marker")));
+
+    for (const pid of [process.pid, process.ppid, outside.pid]) await run(`kill -9 ${pid}; kill -9 -- -${pid}`);
+    await run("kill -9 $PPID");
+    assert.deepEqual([outside.exitCode, outside.signalCode], [null, null]);
+    assert.doesNotMatch(await run("cat /proc/[0-9]*/cmdline"), /sandbox-container|--test/);
+
+    assert.notEqual(await run(`exec 3<>/dev/tcp/127.0.0.1/${port} && cat <&3`), "hello\n");
+    for (const file of ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/sys/kernel/uevent_helper"])
+      assert.equal(await run(`(echo x > ${file}) 2>/dev/null && echo written`), "", file);
+    for (const file of [
+      "/run/docker.sock",
+      "/var/run/docker.sock",
+      "/run/podman/podman.sock",
+      "/dev/sda",
+      "/dev/mem",
+      "/dev/kmsg",
+    ])
+      assert.equal(await run(`test -e ${file} && echo there`), "", file);
+    assert.equal((await engine.podman("ps", "-q")).code, 0);
+    assert.equal(await run("echo still here"), "still here\n");
   });
 
   test("folders of this machine make a container no longer isolated", async (t) => {
