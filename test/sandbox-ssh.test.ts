@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -7,7 +7,9 @@ import type { TerminalConfig } from "../src/sandbox/open.ts";
 import { openSshEnvironment } from "../src/sandbox/ssh.ts";
 import { processTable } from "../src/tools/process-table.ts";
 import { createToolState } from "../src/tools/state.ts";
+import { runTerminal } from "../src/tools/terminal-run.ts";
 import { cleared } from "./support/cleared.ts";
+import { plant } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
@@ -27,6 +29,8 @@ await withEngine("an ssh server", missingSshd, () => {
   async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
     const server = await serving();
     const directory = await realpath(await mkdtemp(join(tmpdir(), "hermes-ssh-")));
+    const hermes = join(server.root, "hermes-here");
+    await mkdir(hermes, { recursive: true });
     const { PATH = "" } = process.env;
     const { terminal } = terminalConfig({
       backend: "ssh",
@@ -41,7 +45,7 @@ await withEngine("an ssh server", missingSshd, () => {
       cwd: directory,
       environment: { PATH, TMPDIR: server.root, ...environment },
       userHome: server.root,
-      hermesHome: { dir: server.root, root: server.root },
+      hermesHome: { dir: hermes, root: hermes },
       unattended: true,
       sshArguments: server.sshArguments,
     });
@@ -51,7 +55,7 @@ await withEngine("an ssh server", missingSshd, () => {
     };
     const run = async (command: string) =>
       opened.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal });
-    return { environment: opened, directory, server, run, release };
+    return { environment: opened, directory, server, run, release, hermes };
   }
 
   environmentConformance("ssh", open);
@@ -65,6 +69,44 @@ await withEngine("an ssh server", missingSshd, () => {
     );
     t.after(release);
     assert.equal((await run("env | grep -E 'KEY|EDITOR|OTHER'")).output, "EDITOR=a 'b'\n");
+  });
+
+  test("skills and named credentials are there, secrets are not, and what changed there comes back", async () => {
+    const { root } = await serving();
+    await plant(join(root, "hermes-here"), {
+      "skills/one/SKILL.md": "a skill\n",
+      "token.json": "fake\n",
+      ".env": "K=fake\n",
+    });
+    const { run, release, hermes } = await open({ credential_files: ["token.json"] });
+    assert.equal(
+      (await run("cat ~/.hermes/skills/one/SKILL.md ~/.hermes/token.json; ls -A ~/.hermes")).output,
+      "a skill\nfake\nskills\ntoken.json\n",
+    );
+    await run(
+      "echo refreshed > ~/.hermes/token.json; mkdir ~/.hermes/skills/two; echo learned > ~/.hermes/skills/two/SKILL.md",
+    );
+    await release();
+    assert.equal(await readFile(join(hermes, "token.json"), "utf8"), "refreshed\n");
+    assert.equal(await readFile(join(hermes, "skills/two/SKILL.md"), "utf8"), "learned\n");
+    await rm(hermes, { recursive: true });
+    await assert.rejects(open({ credential_files: ["../outside"] }), /credential_files/);
+  });
+
+  test("sudo there reads the password from its input; no command line shows it", async (t) => {
+    const { home } = await serving();
+    await plant(home, {
+      "bin/sudo":
+        '#!/bin/sh\nread -r secret\necho "$# $*" "got $(printf %s "$secret" | wc -c)"; cat /proc/$PPID/cmdline\n',
+    });
+    t.after(() => rm(join(home, "bin"), { recursive: true }));
+    const { environment, run, release } = await open();
+    t.after(release);
+    await run("chmod +x ~/bin/sudo; export PATH=$HOME/bin:$PATH");
+    const ctx = toolContext({ environment, env: (name) => (name === "SUDO_PASSWORD" ? "open sesame" : undefined) });
+    const { output } = JSON.parse(await runTerminal({ command: "sudo whoami" }, ctx));
+    assert.match(output, /^4 -S -p {2}whoami got 11/);
+    assert.doesNotMatch(output, /open sesame/);
   });
 
   test("what login files print on the other machine is no output", async (t) => {

@@ -5,11 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../kit/user-error.ts";
 import { type Channel, type ChannelFailure, Errands, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
 import { childEnvironment, isSecretName } from "./child-env.ts";
-import type { Environment } from "./environment.ts";
+import { credentialFiles } from "./container-arguments.ts";
+import type { BackgroundChild, Environment } from "./environment.ts";
 import { findProgram } from "./find-program.ts";
+import { HomeSync } from "./home-sync.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
+import type { PlacedShell, ShellIo, ShellRun } from "./place.ts";
 import { quote } from "./quote.ts";
-import { RemotePlace } from "./remote-place.ts";
+import { type RemoteOptions, RemotePlace } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { settledWithin } from "./shell-process.ts";
 import { isTransient, type SshTarget, sshError } from "./ssh-errors.ts";
@@ -39,15 +42,60 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
   if (code !== 0) throw sshError(target, errors);
   const [home = "/", tempDir = "/tmp", bash = ""] = output.toString("utf8").split("\n");
   const stateDir = `${tempDir}/${stateName}`;
-  const place = new RemotePlace({
+  const sync = new HomeSync({
+    errands,
+    here: options.hermesHome.dir,
+    there: `${home}/.hermes`,
+    stateDir,
+    credentials: credentialFiles(terminal),
+    now: Date.now,
+  });
+  const place = new SyncedPlace(sync, {
     channel: connection,
     facts: { kind: "ssh", isolated: false, home, tempDir, stateDir, bash, forced: [] },
     generation: () => 0,
     release: async () => {
+      await place.fetch();
       await errands.run(`rm -rf ${quote(stateDir)}`).catch(() => undefined); // no connection any more: it stays, in a temp directory
     },
   });
   return new ShellEnvironment(place, { ...options, cwd: remoteCwd(terminal.cwd, home) });
+}
+
+/** A machine that has what commands may need of the Hermes home. */
+class SyncedPlace extends RemotePlace {
+  readonly #sync: HomeSync;
+
+  constructor(sync: HomeSync, options: RemoteOptions) {
+    super(options);
+    this.#sync = sync;
+  }
+
+  override async start(run: ShellRun, io: ShellIo): Promise<PlacedShell> {
+    const problem = await this.#send();
+    const shell = await super.start(run, io);
+    if (problem === null) return shell;
+    return { ...shell, note: () => [shell.note?.(), problem].filter(Boolean).join("; ") };
+  }
+
+  override async startOnTerminal(run: ShellRun): Promise<BackgroundChild | null> {
+    await this.#send();
+    return super.startOnTerminal(run);
+  }
+
+  /** What cannot be brought back stays there, where the next conversation finds it. */
+  async fetch(): Promise<void> {
+    await this.#sync.fetch().catch(() => undefined);
+  }
+
+  /** Null, or why skills and credentials are not as they are here: no reason not to run a command. */
+  async #send(): Promise<string | null> {
+    return this.#sync.send().then(
+      () => null,
+      (error: unknown) =>
+        `skills, cache and credentials could not be copied to the other machine: ${error instanceof Error ? error.message : error}`,
+    );
+  }
 }
 
 /** A temp directory of the user's own (others may have prepared the name we would guess), and our folder in it. */
