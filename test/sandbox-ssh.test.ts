@@ -24,7 +24,6 @@ await withEngine("an ssh server", missingSshd, () => {
     starting ??= sshServer();
     return starting;
   };
-  after(async () => (await starting)?.release());
 
   async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
     const server = await serving();
@@ -219,4 +218,7 @@ await withEngine("an ssh server", missingSshd, () => {
     );
     await writeFile(known, right);
   });
+
+  // Behind everything that still has to say good-bye to it.
+  after(async () => (await starting)?.release());
 });

@@ -143,6 +143,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     userHome: home.osHome,
     hermesHome: home.paths,
     unattended: !wish.interactive,
+    report: (problem) => home.log.warn(problem),
   });
   // A place of its own has a folder of its own to begin with; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);

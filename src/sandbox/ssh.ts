@@ -55,7 +55,14 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
     facts: { kind: "ssh", isolated: false, home, tempDir, stateDir, bash, forced: [] },
     generation: () => 0,
     release: async () => {
-      await place.fetch();
+      const lost = await sync.fetch().then(
+        () => null,
+        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+      );
+      if (lost !== null) {
+        options.report?.(`what changed in ~/.hermes on ${target.host} was not copied back: ${lost}`);
+        return; // most likely there is no connection any more; what stays lies in a temp directory
+      }
       await errands.run(`rm -rf ${quote(stateDir)}`).catch(() => undefined); // no connection any more: it stays, in a temp directory
     },
   });
@@ -81,11 +88,6 @@ class SyncedPlace extends RemotePlace {
   override async startOnTerminal(run: ShellRun): Promise<BackgroundChild | null> {
     await this.#send();
     return super.startOnTerminal(run);
-  }
-
-  /** What cannot be brought back stays there, where the next conversation finds it. */
-  async fetch(): Promise<void> {
-    await this.#sync.fetch().catch(() => undefined);
   }
 
   /** Null, or why skills and credentials are not as they are here: no reason not to run a command. */
