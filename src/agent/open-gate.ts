@@ -29,6 +29,7 @@ export function openGate(
       write: (sessionId, state) => store.setValue(sessionId, "prefix", state),
     },
     onDefect: (what, error) => log.error(what, error),
+    onColdCache: (message) => log.warn(message),
     onUnknownPrice: (message) => {
       log.warn(message);
       warn(message);

@@ -58,6 +58,8 @@ const cases: [string, string[]][] = [
   ["look at @fi", ["@file:"]],
   ["look at @file:src/m", ["@file:src/main.ts"]],
   ["look at @file:数据", ["@file:src/数据.txt"]],
+  ["look at @file:src/main.ts", []],
+  ["look at @diff", []],
   ["look at @folder:s", ["@folder:src/"]],
   ["look at @stag", ["@staged"]],
   ["look at @secret", []],

@@ -70,7 +70,11 @@ export class Completion implements AutocompleteProvider {
 
   async #word(before: string, force: boolean): Promise<AutocompleteSuggestions | null> {
     const word = /\S*$/.exec(before)?.[0] ?? "";
-    if (word.startsWith("@")) return { prefix: word, items: await completeReference(word, this.#sources) };
+    if (word.startsWith("@")) {
+      const items = await completeReference(word, this.#sources);
+      // What is written out already is sent by Enter, not completed once more.
+      return { prefix: word, items: items.some(({ value }) => value === word) ? [] : items };
+    }
     const isPath = /^(?:\.{1,2}\/|~\/|\/)/.test(word) || word.includes("/");
     if (!isPath && !force) return null;
     return { prefix: word, items: await completePath(word, this.#sources.cwd) };

@@ -213,6 +213,8 @@ class Screen {
     const conversation = this.#conversation;
     if (!conversation) return null;
     if (command === "model") return conversation.knownModels().then((rows) => rows.map((row) => row.model));
+    if (command === "personality")
+      return Promise.resolve([...Object.keys(this.#request.home.config().agent.personalities).sort(), "none"]);
     if (command !== "resume") return null;
     const listed = conversation.store.list({ limit: 50, orderByLastActive: true, minMessageCount: 1 });
     return listed.then((sessions) => sessions.flatMap(({ title }) => (title ? [title] : [])));

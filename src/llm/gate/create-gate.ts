@@ -10,6 +10,7 @@ import { assertKeyBelongs } from "../providers/keys.ts";
 import { ProviderError } from "../providers/provider-error.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelError, ModelEvent, ModelRequest, SentBody, Target, Wire } from "../wire.ts";
+import { CacheShare } from "./cache-share.ts";
 import { anyCap, anyMoneyCap, CapKeeper } from "./caps.ts";
 
 export interface GateOptions {
@@ -26,6 +27,8 @@ export interface GateOptions {
   /** Something of ours failed (ledger, wire); the call goes on or ends as a failure. */
   readonly onDefect: (what: string, error: unknown) => void;
   /** Once per session: money caps cannot stop this model. */
+  /** The provider's cache does not seem to work for a session; once for each. */
+  readonly onColdCache?: (message: string) => void;
   readonly onUnknownPrice?: (message: string, purpose: CallPurpose) => void;
 }
 
@@ -42,6 +45,7 @@ export function createGate(options: GateOptions): ModelGate {
   const keeper = new CapKeeper(options.ledger);
   const prefixes = new PrefixWatch({ memory: options.prefixMemory });
   const told = new Set<string>();
+  const shares = new CacheShare();
 
   async function* stream(given: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
     const request = given.cacheTtl || !options.cacheTtl ? given : { ...given, cacheTtl: options.cacheTtl() };
@@ -150,6 +154,10 @@ export function createGate(options: GateOptions): ModelGate {
   async function record({ request, purpose, meter, outcome, cost, prefix }: Booking): Promise<void> {
     const { target } = request;
     const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
+    if (outcome === "ok" && meter.usage && purpose.task === "main" && purpose.sessionId !== null) {
+      const cold = shares.note(purpose.sessionId, meter.usage, prefix);
+      if (cold !== null) options.onColdCache?.(cold);
+    }
     try {
       await options.ledger.recordCall({
         ...purpose,
