@@ -12,6 +12,7 @@ import { chooseTarget } from "./open-model.ts";
 import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
+import { configuredBackend } from "./prompt-backend.ts";
 
 export interface InspectWish {
   readonly home: OpenHome;
@@ -50,6 +51,7 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
   const place: PromptPlace = {
     wish: asked,
     cwd,
+    backend: async () => configuredBackend(config.terminal, cwd),
     toolNames,
     toolsets: tools.toolsets,
     ...toolHashes({ ...tools, definitions }, config, without),

@@ -1,7 +1,21 @@
 // Where commands run, as the prompt tells it.
+import type { Config } from "../home/config/schema.ts";
 import type { Backend } from "../prompt/contract.ts";
 import type { BackendProbes } from "../prompt/probes/backend.ts";
 import type { Environment } from "../sandbox/environment.ts";
+
+/** What the settings alone say: for whoever looks at a prompt and runs nothing. */
+export function configuredBackend(terminal: Config["terminal"], cwd: string): Backend | undefined {
+  switch (terminal.backend) {
+    case "local":
+    case "auto":
+      return undefined;
+    case "bubblewrap":
+      return { type: "bubblewrap", writable: cwd, network: terminal.sandbox_network === "on" };
+    default:
+      return { type: "remote", name: terminal.backend, facts: null };
+  }
+}
 
 /** One examination per backend and directory for the life of the process. */
 let probes: BackendProbes | null = null;

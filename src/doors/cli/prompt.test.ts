@@ -155,6 +155,16 @@ test("the prompt can be looked at as another model, platform, day or caller woul
   assert.doesNotMatch(bare, /I am I|A note/);
 });
 
+test("the prompt says where commands run, as far as the settings tell", async (t) => {
+  const remote = await person(t, { "config.yaml": "terminal:\n  backend: docker\n" });
+  assert.match(await remote.say("show", "--block", "env_hints"), /^Terminal backend: docker\. /);
+  const confined = await person(t, { "config.yaml": "terminal:\n  backend: bubblewrap\n  sandbox_network: off\n" });
+  assert.match(
+    await confined.say("show", "--block", "env_hints"),
+    /the working directory is writable, everything else is read-only; the network is off/,
+  );
+});
+
 test("in a terminal the blocks are drawn, and the window with them", async (t) => {
   const { run, say } = await person(t);
   const { out } = await run(["show", "--context-length", "64000"], { terminal: true });

@@ -72,7 +72,8 @@ test("a long answer costs what is new in it", () => {
   const early = time();
   for (let i = 0; i < 20_000; i++) block.append("more words\n");
   const late = time();
-  assert.ok(late < early * 40 + 500, `${early} -> ${late}`);
+  // Reading all of it again each time would take many times as long, on a loaded machine too.
+  assert.ok(late < early * 100 + 2_000, `${early} -> ${late}`);
 });
 
 test("control sequences of an answer do not reach the terminal", () => {
