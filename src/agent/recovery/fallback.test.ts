@@ -121,6 +121,8 @@ test("entries that are the failing model under another name, the demo or without
     "fallback_providers[0] has no provider and is ignored.",
     "fallback_providers[1] has no provider and is ignored.",
   ]);
+  const unusable = lines(events).filter((line) => line.startsWith("fallback_providers:"));
+  assert.deepEqual(unusable, ["fallback_providers: x unknown cannot be used: No API key for unknown."]);
   assert.equal(lines((await play(agent, "more")).events).filter((line) => line.startsWith("fallback_")).length, 0);
 });
 

@@ -29,6 +29,8 @@ export class FallbackChain {
   #prepared: Target | null = null;
   #switchedFrom = new Set<string>();
   readonly #told = new Set<string>();
+  /** Entries that were stepped over, until the user is told. */
+  readonly #unusable = new Set<string>();
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
@@ -85,8 +87,10 @@ export class FallbackChain {
         kind: "warn",
         message: `${before.target.model} (${before.target.provider}): ${why} — going on with ${next.model} (${next.provider}).`,
       });
+      this.#tellUnusable(emit);
       return true;
     }
+    this.#tellUnusable(emit);
     return false;
   }
 
@@ -136,9 +140,7 @@ export class FallbackChain {
       return target.provider === "demo" ? null : target;
     } catch (error) {
       if (!(error instanceof ProviderError)) throw error;
-      const line = `fallback_providers: ${entry.provider} ${entry.model} cannot be used: ${error.message}`;
-      if (!this.#told.has(line)) this.#log.warn(line);
-      this.#told.add(line);
+      this.#unusable.add(`fallback_providers: ${entry.provider} ${entry.model} cannot be used: ${error.message}`);
       return null;
     }
   }
@@ -159,6 +161,11 @@ export class FallbackChain {
   #entries(): FallbackEntries {
     const { options } = this.#conversation;
     return readFallbacks(options.model.fallbacks ?? options.ports.config().fallback_providers);
+  }
+
+  #tellUnusable(emit: Emit): void {
+    for (const line of this.#unusable) this.#tellOnce(line, emit);
+    this.#unusable.clear();
   }
 
   #tellOnce(line: string, emit: Emit): void {
