@@ -11,7 +11,15 @@ export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<Age
     async inlineShell(command, options) {
       const { bashSnippets } = await import("../skills/preprocess.ts");
       const { childEnvironment } = await import("../sandbox/child-env.ts");
-      return bashSnippets(childEnvironment(home.environment()))(command, options);
+      const { decideUnattended } = await import("../safety/unattended.ts");
+      const decide = (line: string) =>
+        decideUnattended(line, {
+          home: home.paths.dir,
+          osHome: home.osHome,
+          sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
+          denyGlobs: home.config().approvals.deny,
+        });
+      return bashSnippets(childEnvironment(home.environment()), decide)(command, options);
     },
   });
   try {

@@ -3,13 +3,22 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { decideUnattended } from "../safety/unattended.ts";
 import { openSkill, skillContent } from "./open-skill.ts";
 import { bashSnippets, preprocess } from "./preprocess.ts";
+
+const decide = (command: string) =>
+  decideUnattended(command, {
+    home: "/home/me/.hermes",
+    osHome: "/home/me",
+    sudoPasswordSet: false,
+    denyGlobs: ["touch *"],
+  });
 
 const shell = (timeoutSeconds = 20) => ({
   skillDir: tmpdir(),
   variables: true,
-  shell: { run: bashSnippets({ PATH: "/usr/bin:/bin", HELLO: "hi" }), timeoutSeconds },
+  shell: { run: bashSnippets({ PATH: "/usr/bin:/bin", HELLO: "hi" }, decide), timeoutSeconds },
 });
 
 const snippets: readonly (readonly [string, string, string])[] = [
@@ -18,6 +27,17 @@ const snippets: readonly (readonly [string, string, string])[] = [
   ["several in a row", "!`echo 1`!`echo 2`", "12"],
   ["variables handed in", "!`echo $HELLO`", "hi"],
   ["no input", "!`cat`", ""],
+  // What would be asked about elsewhere because of its form; what it does is nothing.
+  [
+    "nothing that somebody would be asked about",
+    "!`bash -c 'echo ran'`",
+    "[inline-shell error: not run: shell command via -c/-lc flag: it runs a program that is written on the command line]",
+  ],
+  [
+    "nothing the user refuses",
+    "!`touch x`",
+    '[inline-shell error: not run: refused by approvals.deny: it matches "touch *" in approvals.deny]',
+  ],
   ["a failure without a word", "!`exit 3`", "[inline-shell error: the command ended with code 3]"],
   ["output that looks like a command is not run", "!`printf '!\\x60echo again\\x60'`", "!`echo again`"],
   ["no command over two lines", "!`echo\n1`", "!`echo\n1`"],
@@ -45,7 +65,7 @@ test("commands of a skill run only when the user switched that on, and never a s
     "skills/theirs/SKILL.md": skillText("theirs", "D", "", "!`echo ran`\n"),
     "skills/.hub/lock.json": '{"installed":{"theirs":{"trust_level":"community"}}}\n',
   });
-  const opening = { platform: "cli", inlineShell: bashSnippets({ PATH: "/usr/bin:/bin" }) };
+  const opening = { platform: "cli", inlineShell: bashSnippets({ PATH: "/usr/bin:/bin" }, decide) };
   const content = async (name: string) => {
     const opened = await openSkill(name, place, opening);
     assert.equal(opened.type, "opened");

@@ -1,6 +1,7 @@
 // SKILL.md on its way to the model: two placeholders, and, where the user wants it, output of commands.
 import { type ChildProcess, spawn } from "node:child_process";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import { type ApprovalOutcome, clearedText } from "../safety/decision.ts";
 
 const MAX_OUTPUT = 4000;
 const TRUNCATED = "...[truncated]";
@@ -63,40 +64,54 @@ function cut(output: string): string {
   return kept === output ? output : kept + TRUNCATED;
 }
 
-/** bash with these variables and no input. */
-export function bashSnippets(environment: Readonly<Record<string, string>>): InlineShell {
-  return (command, { cwd, timeoutMs }) =>
-    new Promise((resolve) => {
-      let timedOut = false;
-      const out = { stdout: "", stderr: "" };
-      const child = spawn("bash", ["-c", command], {
-        cwd,
-        env: environment,
-        stdio: ["ignore", "pipe", "pipe"],
-        detached: true,
-      });
-      const timer = setTimeout(() => {
-        timedOut = true;
-        killGroup(child);
-      }, timeoutMs);
-      const collect = (name: "stdout" | "stderr") =>
-        child[name].setEncoding("utf8").on("data", (chunk: string) => {
-          if (out[name].length < MAX_OUTPUT * 4) out[name] += chunk;
-        });
-      collect("stdout");
-      collect("stderr");
-      child.on("error", (error) => {
-        clearTimeout(timer);
-        resolve({ type: "failed", reason: error.message });
-      });
-      child.on("close", (code) => {
-        clearTimeout(timer);
-        if (timedOut) resolve({ type: "timeout" });
-        else if (code !== 0 && out.stdout === "" && out.stderr === "")
-          resolve({ type: "failed", reason: `the command ended with code ${code}` });
-        else resolve({ type: "done", ...out });
-      });
+/** bash with these variables and no input, for what `decide` lets through. */
+export function bashSnippets(
+  environment: Readonly<Record<string, string>>,
+  decide: (command: string) => ApprovalOutcome,
+): InlineShell {
+  return async (command, options) => {
+    const outcome = decide(command);
+    if (!outcome.approved) return { type: "failed", reason: `not run: ${outcome.message}` };
+    return runBash(clearedText(outcome.cleared), environment, options);
+  };
+}
+
+function runBash(
+  command: string,
+  environment: Readonly<Record<string, string>>,
+  { cwd, timeoutMs }: Parameters<InlineShell>[1],
+): ReturnType<InlineShell> {
+  return new Promise((resolve) => {
+    let timedOut = false;
+    const out = { stdout: "", stderr: "" };
+    const child = spawn("bash", ["-c", command], {
+      cwd,
+      env: environment,
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
     });
+    const timer = setTimeout(() => {
+      timedOut = true;
+      killGroup(child);
+    }, timeoutMs);
+    const collect = (name: "stdout" | "stderr") =>
+      child[name].setEncoding("utf8").on("data", (chunk: string) => {
+        if (out[name].length < MAX_OUTPUT * 4) out[name] += chunk;
+      });
+    collect("stdout");
+    collect("stderr");
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      resolve({ type: "failed", reason: error.message });
+    });
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      if (timedOut) resolve({ type: "timeout" });
+      else if (code !== 0 && out.stdout === "" && out.stderr === "")
+        resolve({ type: "failed", reason: `the command ended with code ${code}` });
+      else resolve({ type: "done", ...out });
+    });
+  });
 }
 
 /** The whole group: a child of bash may hold the pipe open long after bash is gone. */
