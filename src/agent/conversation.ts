@@ -47,11 +47,13 @@ export class Conversation {
   #prompt: { readonly sessionId: string; readonly target: Target; readonly system: SystemPrompt } | null = null;
   #turns = 0;
   #opened = false;
+  #opening: string | null;
   #lessons = new Map<string, Lessons>();
 
   constructor(options: AgentOptions) {
     this.#options = options;
     this.#model = options.model;
+    this.#opening = options.session.opening ?? null;
     const { session } = options;
     this.transcript = new Transcript({
       sessionId: session.id,
@@ -125,6 +127,13 @@ export class Conversation {
     return said;
   }
 
+  /** What the first message carries in front of it; null from then on. */
+  takeOpening(): string | null {
+    const opening = this.#opening;
+    this.#opening = null;
+    return opening;
+  }
+
   /** The session's system prompt; asked for once per session and destination. */
   async systemPrompt(): Promise<string> {
     const { sessionId } = this.transcript;
@@ -149,6 +158,7 @@ export class Conversation {
   fork(options: AgentOptions): Conversation {
     const fork = new Conversation(options);
     fork.#lessons = this.#lessons;
+    fork.#opening = null;
     return fork;
   }
 

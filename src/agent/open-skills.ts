@@ -1,8 +1,10 @@
 // The skills of one conversation, and what they may use of it.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import { UserError } from "../kit/user-error.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
 import { syncOnStart } from "../skills/sync-on-start.ts";
+import type { AgentWish } from "./open.ts";
 
 export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<AgentSkills> {
   const skills = openSkills({
@@ -28,4 +30,19 @@ export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<Age
     home.log.warn("the skills that come with the program could not be copied into the home", error);
   }
   return skills;
+}
+
+/** The text of the skills a conversation begins with. Throws for one that cannot be loaded, unless the wish does without. */
+export async function preloadFor(
+  { skills: names = [], platform, withoutMissingSkills }: AgentWish,
+  skills: AgentSkills,
+  sessionId: string,
+): Promise<{ readonly text: string; readonly note: string | null } | null> {
+  if (names.length === 0) return null;
+  const { preloadSkills } = await import("../skills/expand.ts");
+  const { text, missing } = await preloadSkills(names, skills.place, { platform, sessionId });
+  if (missing.length === 0) return { text, note: null };
+  const note = `No such skill: ${missing.join(", ")} (unknown, switched off, or not for this system). "hermes skills list" shows the skills there are.`;
+  if (!withoutMissingSkills) throw new UserError(note);
+  return { text, note };
 }

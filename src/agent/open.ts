@@ -30,7 +30,7 @@ import {
   switchTarget,
 } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
-import { openAgentSkills } from "./open-skills.ts";
+import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
@@ -52,6 +52,10 @@ export interface AgentWish {
   readonly provider?: string | undefined;
   /** Replaces the configured toolsets. */
   readonly toolsets?: readonly string[] | undefined;
+  /** Skills that are active for the whole conversation. */
+  readonly skills?: readonly string[] | undefined;
+  /** A skill that cannot be loaded is noted instead of refused. */
+  readonly withoutMissingSkills?: boolean | undefined;
   readonly resume?: ResumeWish | undefined;
   readonly restoreCwd?: boolean | undefined;
   readonly yolo?: boolean | undefined;
@@ -182,6 +186,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     { store, definitions: tools.definitions },
   );
   const spending: string[] = [];
+  const preloaded = skills && !start ? await preloadFor(wish, skills, sessionId) : null;
+  if (preloaded?.note) warnings.push(preloaded.note);
   const ports: AgentPorts = {
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => spending.splice(0),
@@ -259,6 +265,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       ...(start?.task ? { task: start.task } : {}),
       ...(start?.jobId ? { jobId: start.jobId } : {}),
       ...(start?.taskId ? { taskId: start.taskId } : {}),
+      ...(preloaded?.text ? { opening: preloaded.text } : {}),
     },
     model,
     prompt,

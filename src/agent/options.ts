@@ -44,6 +44,8 @@ export interface SessionOptions {
   readonly store: SessionStore | null;
   /** Taken as the conversation so far instead of what the store holds. Copied, never changed, not stored again. */
   readonly history?: readonly HistoryMessage[];
+  /** Rides in front of the first message as it is sent: skills that are active for the whole conversation. */
+  readonly opening?: string;
   /** More columns of the session's row, for when it has to be made. */
   readonly row?: Pick<NewSession, "parentSessionId" | "userId" | "cwd" | "gitBranch" | "gitRepoRoot" | "modelConfig">;
   readonly sessionKey?: string;

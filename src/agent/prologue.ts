@@ -9,9 +9,18 @@ import type { UserEntry } from "./transcript.ts";
 const NO_TEXT = "[empty message]";
 
 /** Puts what the user said on disk, behind whatever a crash left open. */
-export async function storeUserMessage({ transcript }: Conversation, input: UserInput): Promise<UserEntry> {
+export async function storeUserMessage(conversation: Conversation, input: UserInput): Promise<UserEntry> {
+  const { transcript } = conversation;
   await transcript.closeCrashedCalls();
-  return transcript.appendUser(userMessage(input));
+  return transcript.appendUser(withOpening(userMessage(input), conversation.takeOpening()));
+}
+
+function withOpening(message: UserMessage, opening: string | null): UserMessage {
+  if (opening === null) return message;
+  const { content, api_content } = message;
+  // A list of parts has nothing beside it that is only sent.
+  if (typeof content !== "string") return { ...message, content: [{ type: "text", text: opening }, ...content] };
+  return { ...message, api_content: `${opening}\n\n${api_content ?? content}` };
 }
 
 /** Blocks that only the model sees ride on the user message as it is sent; the stored text stays what the user wrote. */

@@ -1,11 +1,13 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
+import { MEMORY_COMMANDS } from "./memory.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
 import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
 import { SKILL_COMMANDS } from "./skills.ts";
+import { LIBRARY_COMMANDS } from "./skills-library.ts";
 import { TOOL_COMMANDS } from "./tools.ts";
 import { TRANSCRIPT_COMMANDS } from "./transcript.ts";
 import { TURN_COMMANDS } from "./turns.ts";
@@ -22,5 +24,7 @@ export const builtinCommands = () =>
     ...TOOL_COMMANDS,
     ...SKILL_COMMANDS,
     ...PROMPT_COMMANDS,
+    ...LIBRARY_COMMANDS,
+    ...MEMORY_COMMANDS,
     ...INFO_COMMANDS,
   ]);

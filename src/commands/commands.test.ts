@@ -190,7 +190,7 @@ test("the user's own commands run, stand for others, and never hide a built-in o
     ["/loop", /leads back to itself/],
     ["/ask this", /^queued: what about this$/],
     ["/broken", /quick_commands\.broken in config\.yaml needs/],
-    ["/help", /^the help$/],
+    ["/help", /^the help\n\n\d+ skill commands\n/],
     ["/gre", /^hello 2$/],
   ];
   for (const [typed, expected] of cases) {

@@ -2,6 +2,7 @@ import type { OpenAgent } from "../agent/open.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";
+import type { MenuSkill } from "./skill-menu.ts";
 
 /**
  * What a slash command may do to its surface. Each door satisfies it once; commands never know which door they serve.
@@ -40,6 +41,8 @@ export interface CommandContext {
   /** The list that numbers of `/resume N` refer to. */
   lastListed: readonly SessionListItem[];
   commands(): string;
+  /** Skills and bundles that can be typed as commands here. */
+  skillCommands(): Promise<readonly MenuSkill[]>;
   quit(options: { readonly deleteSession: boolean }): void;
   /** Absent where there is none: commands that need it are offered in the terminal alone. */
   readonly terminal?: TerminalSurface;

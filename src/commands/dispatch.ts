@@ -4,7 +4,7 @@ import { didYouMean } from "../kit/did-you-mean.ts";
 import type { CommandContext } from "./context.ts";
 import { quickCommands } from "./quick.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
-import { invokeSkills } from "./skills.ts";
+import { invokeSkills, withSkillCommands } from "./skills.ts";
 
 export interface DispatchSurface {
   readonly kind: "terminal" | "gateway";
@@ -23,14 +23,17 @@ export async function dispatchTyped(
   const typed = parseTyped(text);
   if (typed === null) return false;
   const known = commandsOf(registry, ctx, surface, visited);
-  const match = known.find(typed.name);
+  // A whole name comes before every beginning of one, be it a command's or a skill's.
+  const exact = known.get(typed.name);
+  if (!exact && (await invokeSkills(text, ctx, known))) return true;
+  const all = exact ? known : await withSkillCommands(ctx, known);
+  const match = all.find(typed.name);
   if (match.type === "unknown") {
-    if (await invokeSkills(text, ctx, known)) return true;
     // A file that was dropped into the terminal is something to talk about.
     if (await isFile(`/${typed.name}`)) return false;
     const near = didYouMean(
       typed.name,
-      known.all().map((command) => command.name),
+      all.all().map((command) => command.name),
     );
     const hint = near.length > 0 ? ` Did you mean ${near.map((name) => `/${name}`).join(", ")}?` : "";
     ctx.warn(`Unknown command /${typed.name}.${hint} /help lists the commands. Nothing was sent to the model.`);

@@ -9,7 +9,9 @@ const help: CommandDefinition = {
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
-    ctx.say(ctx.commands());
+    const { skillHelp } = await import("./skill-menu.ts");
+    const skills = skillHelp(await ctx.skillCommands());
+    ctx.say([ctx.commands(), ...(skills === "" ? [] : [skills])].join("\n\n"));
   },
 };
 

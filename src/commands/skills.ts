@@ -3,18 +3,31 @@ import type { Expansion } from "../skills/expand.ts";
 import type { CommandContext } from "./context.ts";
 import type { CommandDefinition } from "./definition.ts";
 import type { CommandRegistry } from "./registry.ts";
+import { menuSkills, takenNames } from "./skill-menu.ts";
 
 /** A line that begins with skills or a bundle: what was typed is stored, the model gets the skills' text with it. False = it is neither. */
 export async function invokeSkills(text: string, ctx: CommandContext, commands: CommandRegistry): Promise<boolean> {
   const { skills, agent } = ctx.conversation;
   if (!skills) return false;
   const { expandTyped } = await import("../skills/expand.ts");
-  const taken = new Set(commands.all().flatMap((command) => [command.name, ...(command.aliases ?? [])]));
-  const options = { platform: ctx.platform, sessionId: agent.sessionId, taken };
+  const options = { platform: ctx.platform, sessionId: agent.sessionId, taken: takenNames(commands) };
   const expansion = await expandTyped(text, skills.place, options);
   if (expansion === null) return false;
   say(expansion, ctx);
   return true;
+}
+
+/** The commands and, behind them, every skill and bundle: half a name may mean any of them. */
+export async function withSkillCommands(ctx: CommandContext, commands: CommandRegistry): Promise<CommandRegistry> {
+  const offered = await menuSkills(ctx, commands);
+  const asCommand = ({ name, description }: (typeof offered)[number]): CommandDefinition => ({
+    name,
+    description,
+    category: "Tools & Skills",
+    busyPolicy: "dispatch",
+    run: async (args) => void (await invokeSkills(`/${name} ${args}`.trim(), ctx, commands)),
+  });
+  return commands.with(offered.map(asCommand));
 }
 
 function say(expansion: Expansion, ctx: CommandContext): void {

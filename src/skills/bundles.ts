@@ -1,5 +1,5 @@
 // Bundles: several skills under one command. `skill-bundles/*.yaml` in the home.
-import { readdir, readFile, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { parse, stringify } from "yaml";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
@@ -86,6 +86,7 @@ export async function writeBundle(
 ): Promise<string> {
   const file = join(bundlesDir(place), `${slugOf(bundle.name)}.yaml`);
   const { name, description, skills, instruction } = bundle;
+  await mkdir(bundlesDir(place), { recursive: true, mode: 0o700 });
   await writeFileAtomic(
     file,
     stringify({ name, ...(description && { description }), skills, ...(instruction && { instruction }) }),

@@ -23,6 +23,8 @@ export interface AgentSkills {
   list(request: { readonly category?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   view(request: { readonly name: string; readonly filePath?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   manage(request: ManageRequest, run: SkillRun): Promise<SkillResult>;
+  /** Names offered on a platform when they were first asked for: what `/reload-skills` compares with. */
+  namesAtStart(platform: string): Promise<ReadonlySet<string>>;
   /** Loaded texts are gone from the conversation (compression, undo): the next view shows them again. */
   forgetViews(): void;
   /** The same skills for a run beside the conversation, which has seen nothing yet. */
@@ -52,8 +54,16 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     setEnv: (name: string, value: string) => options.home.setEnv(name, value),
     ...(options.passThrough && { passThrough: options.passThrough }),
   };
+  let atStart: Promise<ReadonlySet<string>> | null = null;
   return {
     place,
+    namesAtStart(platform) {
+      atStart ??= import("./list.ts").then(async ({ offeredSkills }) => {
+        const offered = await offeredSkills(place, platform);
+        return new Set(offered.map(({ name }) => name));
+      });
+      return atStart;
+    },
     // Loaded on first use: most conversations need one of the three, many none.
     async list(request, run) {
       const { listSkills } = await import("./list.ts");

@@ -4,6 +4,7 @@ import { openAgent } from "../../src/agent/open.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
+import { menuSkills } from "../../src/commands/skill-menu.ts";
 import { openHome } from "../../src/home/open.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
@@ -88,6 +89,7 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     startSession: ({ title }) => switchTo(undefined, title),
     resumeSession: (id) => switchTo(id),
     commands: () => "the help",
+    skillCommands: () => menuSkills(ctx, builtinCommands()),
     quit: ({ deleteSession }) => void heard.push(`quit${deleteSession ? " and delete" : ""}`),
     terminal: {
       clearScreen: () => void heard.push("cleared"),

@@ -9,6 +9,7 @@ export interface ChatOptions {
   readonly model?: string;
   readonly provider?: string;
   readonly toolsets?: string;
+  readonly skills?: readonly string[];
   readonly resume?: string;
   /** True when given without a name. */
   readonly continue?: string | true;
@@ -41,6 +42,7 @@ export function addChatOptions(command: Command): Command {
     .option("-m, --model <id>", "model of this run; provider:model or an alias")
     .option("--provider <name>", "provider of this run")
     .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")
+    .option("-s, --skills <names>", "skills for the whole conversation, comma separated (repeatable)", collect)
     .option("-r, --resume <id or title>", "go on with a conversation")
     .option("-c, --continue [title]", "go on with the latest conversation, or the one with this title")
     .option("--no-restore-cwd", "when resuming, stay in this folder")

@@ -65,6 +65,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     model: options.model ?? ctx.home.override("HERMES_INFERENCE_MODEL"),
     provider: options.provider ?? ctx.home.override("HERMES_INFERENCE_PROVIDER"),
     toolsets: options.toolsets?.split(",").map((name) => name.trim()),
+    skills: options.skills,
     resume: resumeOf(options),
     restoreCwd: options.restoreCwd,
     yolo: options.yolo === true || isTruthy(ctx.home.override("HERMES_YOLO_MODE")),

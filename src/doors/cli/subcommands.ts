@@ -20,6 +20,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "try a command against the approval policy (same as safety)",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
+  { name: "bundles", summary: "several skills under one command", load: () => import("./skills-bundles.ts") },
   { name: "config", summary: "show and change settings", tellsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",

@@ -1,6 +1,7 @@
 // What slash commands may do, as the screen does it.
 import type { OpenAgent } from "../../agent/open.ts";
 import type { CommandContext } from "../../commands/context.ts";
+import type { MenuSkill } from "../../commands/skill-menu.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeWish } from "../chat-request.ts";
 import type { InputLine } from "./input-line.ts";
@@ -20,6 +21,7 @@ export interface SurfaceParts {
   warn(text: string): void;
   switchTo(resume: ResumeWish | undefined, title?: string): Promise<void>;
   help(): string;
+  skillCommands(): Promise<readonly MenuSkill[]>;
   quit(options: { readonly deleteSession: boolean }): Promise<void>;
   redraw(): void;
   compose(): Promise<void>;
@@ -74,6 +76,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     startSession: ({ title }) => parts.switchTo(undefined, title),
     resumeSession: (id) => parts.switchTo({ name: id }),
     commands: () => parts.help(),
+    skillCommands: () => parts.skillCommands(),
     quit: (options) => void parts.quit(options),
     terminal: {
       clearScreen: () => {

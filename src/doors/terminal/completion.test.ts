@@ -33,6 +33,11 @@ before(async () => {
       command("busy", { argsHint: "[queue|steer|interrupt]" }),
     ],
     values: (name) => (name === "resume" ? Promise.resolve(["Alpha talk", "Beta talk"]) : null),
+    skills: async () => [
+      { name: "release", description: "Release it", kind: "skill" },
+      { name: "release-notes", description: "Write notes", kind: "skill" },
+      { name: "morning", description: "a, b", kind: "bundle" },
+    ],
     files: () => files.list(),
     cwd: folder,
   });
@@ -45,8 +50,12 @@ async function offered(text: string, force = false): Promise<string[]> {
 }
 
 const cases: [string, string[]][] = [
-  ["/m", ["/model"]],
-  ["/re", ["/reset", "/resume"]],
+  ["/m", ["/model", "/morning"]],
+  ["/re", ["/reset", "/resume", "/release", "/release-notes"]],
+  ["/release_n", ["/release-notes"]],
+  ["/release /re", ["/release-notes"]],
+  ["/release /release-notes /m", ["/morning"]],
+  ["/release tag /re", []],
   ["/n", ["/n"]],
   ["/busy ", ["queue", "steer", "interrupt"]],
   ["/busy s", ["steer"]],

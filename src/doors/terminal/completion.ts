@@ -2,17 +2,24 @@
 import type { AutocompleteItem, AutocompleteProvider, AutocompleteSuggestions } from "@earendil-works/pi-tui";
 import type { CommandDefinition } from "../../commands/definition.ts";
 import { subcommandsOf } from "../../commands/registry.ts";
+import type { MenuSkill } from "../../commands/skill-menu.ts";
 import { completePath } from "./path-completion.ts";
 import { completeReference } from "./reference-completion.ts";
 
 export interface CompletionSources {
   commands(): readonly CommandDefinition[];
+  /** Skills and bundles, offered behind the commands. */
+  skills(): Promise<readonly MenuSkill[]>;
   /** Values that follow a command and change with time, such as titles; null for commands without. */
   values(command: string): Promise<readonly string[]> | null;
   /** Paths of project files, relative to the folder. */
   files(): Promise<readonly string[]>;
   readonly cwd: string;
 }
+
+const MOST_STACKED = 5;
+/** `_` and `-` are one thing in a skill's name. */
+const slugLike = (typed: string) => typed.toLowerCase().replaceAll("_", "-");
 
 export class Completion implements AutocompleteProvider {
   readonly #sources: CompletionSources;
@@ -49,13 +56,40 @@ export class Completion implements AutocompleteProvider {
     const typed = line === 0 ? /^\/([^\s/]*)(\s+)?(.*)$/s.exec(before) : null;
     if (!typed) return null;
     const [, name = "", blank, args = ""] = typed;
-    if (blank === undefined) return { prefix: before, items: this.#names(name.toLowerCase()) };
+    if (blank === undefined) {
+      const items = [...this.#names(name.toLowerCase()), ...(await this.#skills(name))];
+      return { prefix: before, items };
+    }
     const command = this.#sources.commands().find(({ name: own, aliases = [] }) => [own, ...aliases].includes(name));
-    if (!command) return null;
+    if (!command) return this.#stacked(before);
     const values = (await this.#sources.values(command.name)) ?? subcommandsOf(command);
     const wanted = args.toLowerCase();
     const items = values.filter((value) => value.toLowerCase().startsWith(wanted) && value !== args);
     return items.length > 0 ? { prefix: args, items: items.map((value) => ({ value, label: value })) } : null;
+  }
+
+  async #skills(prefix: string): Promise<AutocompleteItem[]> {
+    const typed = slugLike(prefix);
+    const offered = await this.#sources.skills();
+    return offered
+      .filter(({ name }) => name.startsWith(typed))
+      .map(({ name, description, kind }) => ({
+        value: `/${name}`,
+        label: `/${name}`,
+        description: `${kind === "bundle" ? "bundle: " : ""}${description.replace(/\s+/g, " ")}`,
+      }));
+  }
+
+  /** `/a /b`: behind skills stands another one, as long as there is room for it. */
+  async #stacked(before: string): Promise<AutocompleteSuggestions | null> {
+    const words = before.split(/\s+/);
+    const last = words.pop() ?? "";
+    if (!/^\/[^/]*$/.test(last) || words.length >= MOST_STACKED) return null;
+    const offered = (await this.#sources.skills()).filter(({ kind }) => kind === "skill");
+    const isSkill = (word: string) => offered.some(({ name }) => `/${name}` === `/${slugLike(word.slice(1))}`);
+    if (!words.every((word) => word.startsWith("/") && isSkill(word))) return null;
+    const items = (await this.#skills(last.slice(1))).filter(({ value }) => !words.includes(value));
+    return items.length > 0 ? { prefix: last, items } : null;
   }
 
   #names(prefix: string): AutocompleteItem[] {

@@ -6,6 +6,7 @@ import type { OpenAgent } from "../../agent/open.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
+import type { MenuSkill } from "../../commands/skill-menu.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeWish } from "../chat-request.ts";
 import { withReferences } from "../typed-input.ts";
@@ -185,6 +186,7 @@ class Screen {
       this.#transcript.warn("YOLO: dangerous commands run without a question. /yolo turns it off.");
     if (conversation.resumed) showRecap(conversation, this.#transcript, this.#request.home.config().display);
     void this.#readNotices(conversation);
+    void conversation.skills?.namesAtStart(this.#request.platform);
     return conversation;
   }
 
@@ -203,10 +205,19 @@ class Screen {
     const provider = new Completion({
       commands: () => commandsOf(this.#commands, this.#request, this.#surface).all(),
       values: (command) => this.#valuesFor(command),
+      skills: () => this.#skillCommands(),
       files: () => files.list(),
       cwd,
     });
     this.#input.editor.setAutocompleteProvider(provider);
+  }
+
+  async #skillCommands(): Promise<readonly MenuSkill[]> {
+    const conversation = this.#conversation;
+    if (!conversation) return [];
+    const { menuSkills } = await import("../../commands/skill-menu.ts");
+    const known = commandsOf(this.#commands, this.#request, this.#surface);
+    return menuSkills({ conversation, platform: this.#request.platform }, known);
   }
 
   #valuesFor(command: string): Promise<readonly string[]> | null {
@@ -383,6 +394,7 @@ class Screen {
       },
       warn: (text) => this.#warn(text),
       switchTo: (resume, title) => this.#switchTo(resume, title),
+      skillCommands: () => this.#skillCommands(),
       help: () => helpText(commandsOf(this.#commands, this.#request, this.#surface).all()),
       quit: (options) => this.#quit(options.deleteSession),
       redraw: () => this.#tui.requestRender(true),

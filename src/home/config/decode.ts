@@ -46,10 +46,12 @@ function convert(kind: FieldKind, field: Field, raw: unknown): unknown {
       return asFlag(raw);
     case "choice":
       return asMember(field, raw);
-    case "list":
-      return Array.isArray(raw) && raw.every((item) => typeof item === "string" || typeof item === "number")
-        ? raw.map(String)
+    case "list": {
+      const items: unknown = field.single && typeof raw === "string" ? (raw.trim() === "" ? [] : [raw]) : raw;
+      return Array.isArray(items) && items.every((item) => typeof item === "string" || typeof item === "number")
+        ? items.map(String)
         : undefined;
+    }
     case "items":
       return Array.isArray(raw) ? raw : undefined;
     case "record":

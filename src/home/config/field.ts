@@ -19,6 +19,8 @@ export interface Field<Value = unknown> {
   readonly env?: string;
   /** ... unless this says that the file wins. */
   readonly envBelowConfig?: boolean;
+  /** A bare text stands for a list of one. */
+  readonly single?: boolean;
   /** Never shown, always masked. */
   readonly secret?: boolean;
 }

@@ -76,8 +76,8 @@ export const agentSections = {
     creation_nudge_interval: whole(10, "rounds of tool calls between two looks at what to make a skill of; 0 = never", {
       min: 0,
     }),
-    external_dirs: list([], "more folders with skills"),
-    disabled: list([], "skills that are hidden"),
+    external_dirs: list([], "more folders with skills", { single: true }),
+    disabled: list([], "skills that are hidden", { single: true }),
     platform_disabled: record("platform -> skills hidden there"),
     config: record("skill -> its own settings"),
     template_vars: flag(true, "placeholders in skills are filled in"),

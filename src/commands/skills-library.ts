@@ -1,0 +1,154 @@
+// `/skills`, `/bundles`, `/reload-skills`: the library itself, as far as a conversation can look at it and decide about it.
+import { randomUUID } from "node:crypto";
+import type { AgentSkills } from "../skills/open.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+import { approvedText, nothingOf, pendingList, switchApproval } from "./pending.ts";
+
+const skills: CommandDefinition = {
+  name: "skills",
+  description: "the agent's skills, and changes of skills that wait for you",
+  category: "Tools & Skills",
+  argsHint: "[list|view|pending|diff|approve|reject|approval]",
+  async run(args, ctx) {
+    const own = ctx.conversation.skills;
+    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    const [verb = "", which = ""] = args.split(/\s+/).filter((word) => word !== "");
+    switch (verb.toLowerCase()) {
+      case "":
+      case "list":
+        return list(own, which, ctx);
+      case "view":
+      case "inspect":
+        return view(own, which, ctx);
+      case "pending": {
+        const { listPending } = await import("../skills/pending.ts");
+        return ctx.say(pendingList(await listPending(own.place), "skills"));
+      }
+      case "diff":
+        return diff(own, which, ctx);
+      case "approve":
+      case "apply":
+        return approve(own, which, ctx);
+      case "reject":
+      case "deny":
+      case "drop":
+        return reject(own, which, ctx);
+      case "approval":
+        return switchApproval(which, "skills", ctx);
+      default:
+        return ctx.warn(
+          `/skills does not know "${verb}". It knows list [category], view NAME, pending, diff ID, approve ID|all, reject ID|all, approval on|off.`,
+        );
+    }
+  },
+};
+
+async function list({ place }: AgentSkills, category: string, ctx: CommandContext): Promise<void> {
+  const { offeredSkills } = await import("../skills/list.ts");
+  const { categoryLabel } = await import("../skills/entry.ts");
+  const offered = await offeredSkills(place, ctx.platform);
+  const wanted = offered.filter((skill) => category === "" || categoryLabel(skill.category) === category);
+  if (wanted.length === 0)
+    return ctx.say(category === "" ? "There are no skills yet." : `There is no skill in the category "${category}".`);
+  const width = Math.max(...wanted.map(({ name }) => name.length));
+  const lines: string[] = [];
+  let heading = "";
+  for (const skill of wanted) {
+    const label = categoryLabel(skill.category);
+    if (label !== heading) lines.push(label);
+    heading = label;
+    lines.push(
+      `  ${skill.name.padEnd(width)}  ${(skill.description || skill.summary).replace(/\s+/g, " ").slice(0, 100)}`,
+    );
+  }
+  ctx.say(`${lines.join("\n")}\n/NAME [text] works by one of them.`);
+}
+
+async function view({ place }: AgentSkills, name: string, ctx: CommandContext): Promise<void> {
+  if (name === "") return ctx.warn("/skills view needs a name. /skills lists them.");
+  const { openSkill } = await import("../skills/open-skill.ts");
+  const opened = await openSkill(name, place, { platform: ctx.platform });
+  if (opened.type === "refused") return ctx.warn(String(opened.result.error));
+  ctx.say(`${ctx.home.display(opened.skill.dir)}\n\n${opened.text.trimEnd()}`);
+}
+
+/** A change let through is the user's own doing; what it was read for was seen when it was made. */
+async function ground(own: AgentSkills, ctx: CommandContext) {
+  const { guardAgentSkill } = await import("../skills/scan/guard.ts");
+  return {
+    place: own.place,
+    ports: { views: { wasRead: () => true }, scan: guardAgentSkill },
+    run: { origin: "foreground", sessionId: ctx.conversation.agent.sessionId, taskId: randomUUID() },
+  };
+}
+
+async function diff(own: AgentSkills, id: string, ctx: CommandContext): Promise<void> {
+  if (id === "") return ctx.warn("/skills diff needs an id. /skills pending lists them.");
+  const { diffPending } = await import("../skills/manage/approve.ts");
+  ctx.say((await diffPending(id, await ground(own, ctx))) ?? nothingOf(id));
+}
+
+async function approve(own: AgentSkills, which: string, ctx: CommandContext): Promise<void> {
+  if (which === "") return ctx.warn("/skills approve needs an id, or all. /skills pending lists them.");
+  const { approvePending } = await import("../skills/manage/approve.ts");
+  const answers = await approvePending(which, await ground(own, ctx));
+  ctx.say(answers.length === 0 ? nothingOf(which) : approvedText(answers));
+}
+
+async function reject(own: AgentSkills, which: string, ctx: CommandContext): Promise<void> {
+  if (which === "") return ctx.warn("/skills reject needs an id, or all. /skills pending lists them.");
+  const { rejectPending } = await import("../skills/manage/approve.ts");
+  const writes = await rejectPending(which, own);
+  ctx.say(writes.length === 0 ? nothingOf(which) : `Thrown away: ${writes.map(({ id }) => id).join(", ")}`);
+}
+
+const bundles: CommandDefinition = {
+  name: "bundles",
+  description: "several skills under one command",
+  category: "Tools & Skills",
+  async run(_args, ctx) {
+    const own = ctx.conversation.skills;
+    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    const { loadBundles } = await import("../skills/bundles.ts");
+    const found = await loadBundles(own.place);
+    for (const warning of found.warnings) ctx.warn(warning);
+    if (found.bundles.size === 0)
+      return ctx.say("There are no bundles. hermes bundles create NAME --skill A --skill B makes one.");
+    const lines = [...found.bundles.values()].map(
+      ({ slug, skills: members, description }) =>
+        `  /${slug}  ${members.join(", ")}${description === "" ? "" : `  (${description})`}`,
+    );
+    ctx.say(lines.join("\n"));
+  },
+};
+
+/** What a place's skills were at the last look, by the conversation that looked. */
+const seen = new WeakMap<AgentSkills, ReadonlySet<string>>();
+
+const reloadSkills: CommandDefinition = {
+  name: "reload-skills",
+  aliases: ["reload_skills"],
+  description: "look for new and removed skills",
+  category: "Tools & Skills",
+  async run(_args, ctx) {
+    const own = ctx.conversation.skills;
+    if (!own) return ctx.warn("Skills are switched off in this conversation.");
+    const before = seen.get(own) ?? (await own.namesAtStart(ctx.platform));
+    const { clearSkillsPromptCache } = await import("../skills/visible.ts");
+    const { offeredSkills } = await import("../skills/list.ts");
+    await clearSkillsPromptCache(own.place, { snapshot: true });
+    const now = new Set((await offeredSkills(own.place, ctx.platform)).map(({ name }) => name));
+    seen.set(own, now);
+    const added = [...now].filter((name) => !before.has(name));
+    const removed = [...before].filter((name) => !now.has(name));
+    const changes = [
+      ...(added.length > 0 ? [`Added: ${added.join(", ")}`] : []),
+      ...(removed.length > 0 ? [`Removed: ${removed.join(", ")}`] : []),
+    ];
+    const what = changes.length > 0 ? changes.join("\n") : "No skill came or went.";
+    ctx.say(`${what}\n${now.size} skill${now.size === 1 ? "" : "s"}. The prompt of this conversation stays as it is.`);
+  },
+};
+
+export const LIBRARY_COMMANDS: readonly CommandDefinition[] = [skills, bundles, reloadSkills];
