@@ -14,6 +14,7 @@ import {
   SUPPLY_CHAIN,
   TRAVERSAL,
 } from "./code-patterns.ts";
+import { EVASION } from "./evasion-patterns.ts";
 import type { Severity, SkillPattern } from "./pattern.ts";
 import { INJECTION, TALK } from "./text-patterns.ts";
 
@@ -42,6 +43,7 @@ const PATTERNS: readonly SkillPattern[] = [
   ...SUPPLY_CHAIN,
   ...PRIVILEGES,
   ...CREDENTIALS,
+  ...EVASION,
 ];
 
 /** A report nobody reads helps nobody, and every further place costs another pass. */
