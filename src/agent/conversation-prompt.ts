@@ -16,7 +16,7 @@ export interface ConversationPrompt extends PromptSource {
 
 export function promptSource(
   place: PromptPlace,
-  kept: { readonly store: SessionStore; readonly definitions: readonly ToolDefinition[] },
+  kept: { readonly store: SessionStore; readonly tools: { readonly definitions: readonly ToolDefinition[] } },
 ): ConversationPrompt {
   const { home, clock, overlay } = place.wish;
   const days = new DayNotes({ home, clock, store: kept.store, startedAt: place.startedAt });

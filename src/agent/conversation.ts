@@ -91,6 +91,7 @@ export class Conversation {
   /** Loads what the store knows and counts the turn that begins. */
   async beginTurn(): Promise<void> {
     await this.open();
+    this.#options.ports.beforeTurn?.();
     this.#turns++;
   }
 

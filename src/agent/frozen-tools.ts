@@ -7,36 +7,51 @@ import type { Toolbox } from "../tools/toolbox.ts";
 
 /** Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for. */
 export function toolHashes(
-  tools: Pick<Toolbox, "definitions" | "toolsets">,
+  tools: Pick<Toolbox, "definitions" | "toolsets" | "servers">,
   config: Config,
   without: readonly string[],
 ): { readonly toolsHash: string; readonly toolSelection: string } {
   const toolSelection = hashToolChoice({
-    toolsets: tools.toolsets,
+    // Servers count as chosen whether they are connected or not: one that is late is no other choice.
+    toolsets: tools.toolsets.filter((name) => !name.startsWith("mcp-")),
     disabledToolsets: config.agent.disabled_toolsets,
     disabledTools: [...config.tools.disabled_functions, ...without],
-    mcpServers: Object.keys(config.mcp_servers),
+    mcpServers: tools.servers,
   });
   return { toolsHash: hashTools(tools.definitions), toolSelection };
 }
 
 /**
  * The tools a resumed session goes on with: the list its prompt was sent with, as long as the user chose no other. Tools that are gone
- * answer with an error, new ones wait for the next session.
+ * answer with an error, new ones wait for the next session. Null when there is no such list.
  */
 export async function freezeTools(
   tools: Toolbox,
   { toolsHash, toolSelection }: ReturnType<typeof toolHashes>,
   sessionId: string,
   store: SessionStore,
-): Promise<Toolbox> {
+): Promise<Toolbox | null> {
   const stamp: unknown = (await store.getPrompt(sessionId))?.fingerprint;
-  if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return tools;
-  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return tools;
+  if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return null;
+  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return null;
   const before = stamp.toolsHash;
-  if (typeof before !== "string" || before === toolsHash) return tools;
+  if (typeof before !== "string") return null;
+  if (before === toolsHash) return tools;
   const list = await store.getToolList(before);
-  if (!Array.isArray(list)) return tools;
+  if (!Array.isArray(list)) return null;
   const definitions: readonly ToolDefinition[] = list;
-  return { ...tools, definitions, names: new Set(definitions.map((tool) => tool.function.name)) };
+  return tools.withDefinitions(definitions);
+}
+
+/** The list was changed on the user's word: the session goes on with the new one, also when it is resumed. The prompt's text stays. */
+export async function restampTools(
+  tools: Pick<Toolbox, "definitions">,
+  hashes: ReturnType<typeof toolHashes>,
+  sessionId: string,
+  store: SessionStore,
+): Promise<void> {
+  await store.putToolList(tools.definitions);
+  const record = await store.getPrompt(sessionId);
+  if (typeof record?.fingerprint !== "object" || record.fingerprint === null) return;
+  await store.setPrompt(sessionId, { ...record, fingerprint: { ...record.fingerprint, ...hashes } });
 }

@@ -120,21 +120,25 @@ function withProviderTools(tools: Toolbox, attached: AttachedProvider): Toolbox 
     function: { name, description, parameters: sanitizeParameters(parameters) },
   }));
   const all = [...tools.definitions, ...definitions].sort((a, b) => (a.function.name < b.function.name ? -1 : 1));
-  return {
-    ...tools,
-    definitions: all,
-    names: new Set(all.map((tool) => tool.function.name)),
-    async call(name, args, ctx) {
-      if (!own.has(name)) return tools.call(name, args, ctx);
-      try {
-        return await attached.callTool(name, args);
-      } catch (error) {
-        return toolError(`${name}: ${error instanceof Error ? error.message : error}`);
-      }
-    },
-    // What was once said may have come from anywhere.
-    textOrigin: (name) => (own.has(name) ? "chat" : tools.textOrigin(name)),
-  };
+  return listed(all);
+
+  function listed(list: Toolbox["definitions"]): Toolbox {
+    const base = tools.withDefinitions(list);
+    return {
+      ...base,
+      withDefinitions: listed,
+      async call(name, args, ctx) {
+        if (!own.has(name)) return base.call(name, args, ctx);
+        try {
+          return await attached.callTool(name, args);
+        } catch (error) {
+          return toolError(`${name}: ${error instanceof Error ? error.message : error}`);
+        }
+      },
+      // What was once said may have come from anywhere.
+      textOrigin: (name) => (own.has(name) ? "chat" : base.textOrigin(name)),
+    };
+  }
 }
 
 const NO_END: ReadonlySet<EndReason> = new Set(["branched", "compression", "resumed_other", "session_switch"]);

@@ -1,17 +1,43 @@
 // The tools of one conversation, chosen once.
 import { UserError } from "../kit/user-error.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/availability.ts";
 import { loadTools } from "../tools/discover.ts";
 import { registry } from "../tools/registry.ts";
 import { openToolbox, type Toolbox } from "../tools/toolbox.ts";
+import { freezeTools, toolHashes } from "./frozen-tools.ts";
 import type { AgentWish } from "./open.ts";
+import type { ConversationMcp } from "./open-mcp.ts";
 
-interface ToolPlace {
+export interface ToolPlace {
   readonly environment: Environment;
   readonly contextLength: number;
   /** Tools whose port this conversation does not have. */
   readonly without: readonly string[];
+  /** Absent: tools of MCP servers are taken as they happen to be registered. */
+  readonly mcp?: ConversationMcp;
+  /** Tools that come from elsewhere than the registry. */
+  readonly extend?: (tools: Toolbox) => Toolbox;
+}
+
+/**
+ * The tools a conversation begins or goes on with. A new one waits a little for MCP servers; a resumed one has its list and waits for
+ * nobody, unless the user chose other tools since.
+ */
+export async function openSessionTools(
+  wish: AgentWish,
+  place: ToolPlace,
+  resumed: { readonly id: string; readonly store: SessionStore } | null,
+): Promise<Toolbox> {
+  if (resumed) {
+    const live = await openTools(wish, place);
+    const hashes = toolHashes(live, wish.home.config(), place.without);
+    const frozen = await freezeTools(live, hashes, resumed.id, resumed.store);
+    if (frozen) return frozen;
+  }
+  await place.mcp?.ready();
+  return openTools(wish, place);
 }
 
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
@@ -35,13 +61,14 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
+    explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolbox.unknown.length === toolsets.length) {
     throw new ToolsetError(
       `No such toolset: ${toolbox.unknown.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
     );
   }
-  return toolbox;
+  return place.extend?.(toolbox) ?? toolbox;
 }
 
 /** The wish names tools that do not exist. */

@@ -13,13 +13,16 @@ import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/process-table.ts";
-import { Agent } from "./agent.ts";
+import type { Toolbox } from "../tools/toolbox.ts";
+import { Agent, AgentBusyError } from "./agent.ts";
+import type { AuxPlace } from "./auxiliary/contract.ts";
 import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
 import type { Parent } from "./delegation/spawn.ts";
-import { freezeTools, toolHashes } from "./frozen-tools.ts";
+import { restampTools, toolHashes } from "./frozen-tools.ts";
 import { learnedWindows } from "./learned-windows.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
+import { ConversationMcp } from "./open-mcp.ts";
 import {
   type ChosenModel,
   chooseTarget,
@@ -31,11 +34,12 @@ import {
 } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
-import { openTools } from "./open-tools.ts";
+import { openSessionTools, openTools, type ToolPlace } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
 import type { StartWish } from "./start-wish.ts";
+import { type SwappableTools, swappableTools } from "./swappable-tools.ts";
 
 /** What a door wants to talk with, and how. */
 export interface AgentWish {
@@ -118,6 +122,8 @@ export interface OpenAgent {
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
   title(): Promise<string | null>;
   setTitle(title: string): Promise<void>;
+  /** Connects to the MCP servers anew; from the next request on their tools are in the list. Resolves to lines for the user. */
+  reloadMcp(): Promise<readonly string[]>;
   /**
    * Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. `next`: the id of the
    * conversation that takes its place.
@@ -126,6 +132,17 @@ export interface OpenAgent {
 }
 
 export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
+  const mcp = new ConversationMcp(wish);
+  try {
+    return await assemble(wish, mcp);
+  } catch (error) {
+    // Servers that were started for a conversation that never came to be would keep the process alive.
+    await mcp.close();
+    throw error;
+  }
+}
+
+async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgent> {
   const { home, clock, start } = wish;
   const config = home.config();
   const store = await wish.store();
@@ -155,14 +172,16 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = folder.warning === null ? [] : [folder.warning];
   const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
-  const own = await openTools(wish, {
+  const place: ToolPlace = {
     environment,
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
-  });
-  const live = provider?.withTools(own) ?? own;
-  const hashes = toolHashes(live, config, withoutMemory);
-  const tools = found ? await freezeTools(live, hashes, found.id, store) : live;
+    mcp,
+    ...(provider ? { extend: (tools: Toolbox) => provider.withTools(tools) } : {}),
+  };
+  const swappable = swappableTools(await openSessionTools(wish, place, found && { id: found.id, store }));
+  const { tools } = swappable;
+  const hashes = () => toolHashes(tools, home.config(), withoutMemory);
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
   const skills = (start ? start.skills : !wish.ignoreRules) ? await openAgentSkills(home, clock) : null;
@@ -176,18 +195,25 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
         : { backend: async () => (await import("./prompt-backend.ts")).backendOf(environment) }),
       toolNames,
       toolsets: tools.toolsets,
-      ...toolHashes(tools, config, withoutMemory),
+      get toolsHash() {
+        return hashes().toolsHash;
+      },
+      get toolSelection() {
+        return hashes().toolSelection;
+      },
       memory,
       skills,
       ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
       startedAt: found?.startedAt ?? clock.now() / 1000,
       systemMessage: start?.systemMessage ?? null,
     },
-    { store, definitions: tools.definitions },
+    { store, tools },
   );
   const spending: string[] = [];
   const preloaded = skills && !start ? await preloadFor(wish, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
+  const resolvePlace = async (place: AuxPlace) =>
+    (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock);
   const ports: AgentPorts = {
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => spending.splice(0),
@@ -204,7 +230,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
-    resolvePlace: async (place) => (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock),
+    resolvePlace,
     keys: {
       others: async (target) => (await keyPools(home, clock)).others(target),
       rotate: async (target, failure) => (await keyPools(home, clock)).rotate(target, failure),
@@ -224,6 +250,7 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     ...((wish.ignoreRules && start?.origin !== "subagent") || environment.files
       ? {}
       : { hints: hintsOnce(home, cwd, prompt) }),
+    beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
     delegation: {
       async spawn(tasks, call) {
@@ -278,6 +305,8 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     ports,
   });
   session.agent = agent;
+  const { gate } = ports;
+  mcp.paidBy({ sessionId: currentId, gate, main: () => agent.model.target, resolve: resolvePlace });
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);
@@ -289,13 +318,24 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
     memory,
     provider,
     cwd,
-    toolNames,
-    definitions: tools.definitions,
+    tools,
     notes,
     found,
     guard,
     processes,
+    mcp,
+    reload,
   });
+
+  async function reload(): Promise<readonly string[]> {
+    const lines = await mcp.reload();
+    const before = hashes().toolsHash;
+    swappable.swap(await openTools(wish, place));
+    if (hashes().toolsHash === before) return [...lines, "The tools of this conversation are the same as before."];
+    gate.expectNewPrefix(agent.sessionId, "reload");
+    await restampTools(tools, hashes(), agent.sessionId, store);
+    return lines;
+  }
 }
 
 /** Whoever never calls a tool never loads what discovers. */
@@ -362,12 +402,13 @@ interface Parts {
   readonly memory: Memory | null;
   readonly provider: OpenedProvider | null;
   readonly cwd: string;
-  readonly toolNames: readonly string[];
-  readonly definitions: readonly ToolDefinition[];
+  readonly tools: SwappableTools["tools"];
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly guard: { yolo: boolean };
   readonly processes: OpenAgent["processes"];
+  readonly mcp: ConversationMcp;
+  readonly reload: () => Promise<readonly string[]>;
 }
 
 class Opened implements OpenAgent {
@@ -375,8 +416,6 @@ class Opened implements OpenAgent {
   readonly store: SessionStore;
   readonly skills: AgentSkills | null;
   readonly memory: Memory | null;
-  readonly toolNames: readonly string[];
-  readonly definitions: readonly ToolDefinition[];
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
   readonly notes: readonly string[];
@@ -392,11 +431,17 @@ class Opened implements OpenAgent {
     this.store = parts.store;
     this.skills = parts.skills;
     this.memory = parts.memory;
-    this.toolNames = parts.toolNames;
-    this.definitions = parts.definitions;
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
     this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
+  }
+
+  get toolNames(): readonly string[] {
+    return [...this.#parts.tools.names].sort();
+  }
+
+  get definitions(): readonly ToolDefinition[] {
+    return this.#parts.tools.definitions;
   }
 
   get target(): Target {
@@ -450,6 +495,12 @@ class Opened implements OpenAgent {
     return this.agent.reloadPrompt();
   }
 
+  async reloadMcp(): Promise<readonly string[]> {
+    if (this.agent.busy)
+      throw new AgentBusyError("MCP servers cannot be reloaded while a turn runs; interrupt it first");
+    return this.#parts.reload();
+  }
+
   async title(): Promise<string | null> {
     return (await this.store.get(this.agent.sessionId))?.title ?? null;
   }
@@ -470,6 +521,7 @@ class Opened implements OpenAgent {
     await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
     const messages = this.agent.lastOutcome?.messages ?? this.history;
     await this.#parts.provider?.close({ reason, messages, next });
+    await this.#parts.mcp.close();
     await this.skills?.flush();
     const session = await this.store.get(sessionId);
     if (session?.messageCount === 0) await this.store.delete(sessionId);

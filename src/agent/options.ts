@@ -184,6 +184,8 @@ export interface AgentPorts {
   readonly hooks?: ToolHooks;
   /** Loaded with the first tool result. Absent: nothing is discovered. */
   hints?(): Promise<HintsPort>;
+  /** Between turns: what changed outside (tools of MCP servers) is taken over. Must not wait. */
+  beforeTurn?(): void;
   readonly compression?: CompressionPorts;
   readonly follower?: ConversationFollower;
   /** Starts child agents. Absent: this conversation may have none. */

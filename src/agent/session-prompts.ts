@@ -27,8 +27,8 @@ interface Before {
 export interface SessionPromptsOptions {
   readonly place: PromptPlace;
   readonly store: SessionStore;
-  /** The tool list that is sent with the prompt. */
-  readonly definitions: readonly ToolDefinition[];
+  /** The tool list that is sent with the prompt; a reload may change it. */
+  readonly tools: { readonly definitions: readonly ToolDefinition[] };
   build(place: PromptPlace, target: Target, sessionId: string): Promise<BuiltPrompt>;
   onBuilt?(sessionId: string): Promise<void>;
 }
@@ -113,11 +113,11 @@ export class SessionPrompts {
   }
 
   async #keep(sessionId: string, built: BuiltPrompt, { origin, kept }: Before): Promise<void> {
-    const { store, definitions, place } = this.#options;
+    const { store, tools, place } = this.#options;
     const record = recordOf(built);
     const { model, provider } = built.fingerprint;
     const others = kept.filter(({ fingerprint }) => !isStampedFor(fingerprint, { model, provider }));
-    await store.putToolList(definitions);
+    await store.putToolList(tools.definitions);
     await store.setPrompt(sessionId, record);
     await store.setValue(sessionId, "prompts", [...others, record].slice(-KEPT_PROMPTS));
     const first: Origin = { startedAt: place.startedAt, coding: built.coding, ...origin, sessionId };

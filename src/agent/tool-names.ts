@@ -1,4 +1,5 @@
 import { similarity } from "../kit/similarity.ts";
+import { fromDoubleUnderscores } from "../mcp/names.ts";
 
 const CLOSE_ENOUGH = 0.7;
 
@@ -23,6 +24,8 @@ function* candidates(name: string): Generator<string> {
   const trimmed = name.trim();
   const plain = [underscored(trimmed.toLowerCase()), underscored(snakeCase(trimmed))];
   yield trimmed.toLowerCase();
+  const elsewhere = fromDoubleUnderscores(trimmed);
+  if (elsewhere !== null) yield elsewhere.toLowerCase();
   yield* plain;
   for (const spelling of plain) {
     const once = withoutToolSuffix(spelling);

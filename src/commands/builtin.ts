@@ -1,6 +1,7 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
+import { MCP_COMMANDS } from "./mcp.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
@@ -22,6 +23,7 @@ export const builtinCommands = () =>
     ...TRANSCRIPT_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...TOOL_COMMANDS,
+    ...MCP_COMMANDS,
     ...SKILL_COMMANDS,
     ...PROMPT_COMMANDS,
     ...LIBRARY_COMMANDS,

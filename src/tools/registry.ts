@@ -46,6 +46,8 @@ interface ToolTraits {
   readonly maxResultChars?: number;
   /** Offered through tool search instead of in the list. */
   readonly deferred?: boolean;
+  /** Its calls may run side by side with others (MCP servers that say so). */
+  readonly parallel?: boolean;
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
   /** Merged over the schema each time the list is made. */
@@ -82,7 +84,15 @@ export interface ToolEntry {
 export interface ToolOutline
   extends Pick<
     ToolTraits,
-    "name" | "toolset" | "description" | "requiresEnv" | "emoji" | "maxResultChars" | "deferred" | "textOrigin"
+    | "name"
+    | "toolset"
+    | "description"
+    | "requiresEnv"
+    | "emoji"
+    | "maxResultChars"
+    | "deferred"
+    | "parallel"
+    | "textOrigin"
   > {
   readonly parameters: JsonSchema;
   /** Functions in the spec that are wanted before the first call: for these the file is loaded. */

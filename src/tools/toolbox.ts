@@ -13,7 +13,7 @@ import { early, type ToolOutput, type ToolRegistry } from "./registry.ts";
 import { limitResult, limitTurn, resultLimit, sizeLimits } from "./result-size.ts";
 import { environmentResultStore } from "./result-store.ts";
 import { createToolState, type OwnedToolState } from "./state.ts";
-import { chooseToolsets } from "./toolsets.ts";
+import { chooseToolsets, type ToolsetAnswer } from "./toolsets.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -31,6 +31,11 @@ export interface ToolboxOptions {
   readonly contextLength: number;
   readonly log: Logger;
   env(name: string): string | undefined;
+  /**
+   * Why a tool of this session is not there now (its server is gone), in words for the model; null = nobody knows it. May wait a while
+   * for a tool that is on its way.
+   */
+  explainMissing?(name: string, signal: AbortSignal): Promise<string | null>;
 }
 
 /**
@@ -41,6 +46,8 @@ export interface Toolbox {
   readonly definitions: readonly ToolDefinition[];
   readonly names: ReadonlySet<string>;
   readonly toolsets: readonly string[];
+  /** Configured MCP servers of this session, connected or not. */
+  readonly servers: readonly string[];
   /** Toolset names nobody knows. */
   readonly unknown: readonly string[];
   readonly state: OwnedToolState;
@@ -49,9 +56,12 @@ export interface Toolbox {
   limitResult(result: SizedResult, ctx: { readonly sessionId: string }): Promise<string>;
   limitBatch(results: readonly SizedResult[], ctx: { readonly sessionId: string }): Promise<readonly string[]>;
   textOrigin(name: string): TextOrigin | undefined;
+  isParallelTool(name: string): boolean;
   timeoutMs(name: string, args: Arguments): number | undefined;
   showsLife(name: string): boolean;
   hydrate(history: readonly HistoryMessage[]): void;
+  /** The same tools and state behind another list: of an earlier run of the session, or of a reload. */
+  withDefinitions(definitions: readonly ToolDefinition[]): Toolbox;
 }
 
 export interface SizedResult {
@@ -61,23 +71,33 @@ export interface SizedResult {
 }
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const { registry, environment, config } = options;
-  const chosen = chooseToolsets(options, registry);
+  const chosen = chooseToolsets(options, options.registry);
   const facts = { env: (name: string) => options.env(name), platform: options.platform };
   const wanted = chosen.tools.filter((name) => options.only?.has(name) ?? true);
   const definitions = await toolDefinitions(wanted, { ...options, facts });
+  return makeToolbox(options, chosen, definitions, createToolState());
+}
+
+function makeToolbox(
+  options: ToolboxOptions,
+  chosen: ToolsetAnswer,
+  definitions: readonly ToolDefinition[],
+  state: OwnedToolState,
+): Toolbox {
+  const { registry, environment, config } = options;
   const names = new Set(definitions.map((definition) => definition.function.name));
   const limits = sizeLimits(options.contextLength);
-  const state = createToolState();
   const entryOf = (name: string) => (names.has(name) ? registry.get(name) : undefined);
   return {
     definitions,
     names,
     toolsets: chosen.toolsets,
+    servers: chosen.servers,
     unknown: chosen.unknown,
     state,
     async call(name, args, ctx) {
-      if (!entryOf(name)) return toolError(`Unknown tool: ${name}`);
+      const missing = names.has(name) && !entryOf(name) ? await options.explainMissing?.(name, ctx.signal) : null;
+      if (!entryOf(name)) return toolError(missing ?? `Unknown tool: ${name}`);
       noteToolCall(state, name);
       return dispatch(registry, name, args, ctx);
     },
@@ -92,6 +112,7 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
       return limited.map(({ text }) => text);
     },
     textOrigin: (name) => entryOf(name)?.traits.textOrigin,
+    isParallelTool: (name) => entryOf(name)?.traits.parallel === true,
     timeoutMs: (name, args) => entryOf(name)?.spec.timeoutMs?.(args, config),
     showsLife: (name) => entryOf(name)?.spec.showsLife === true,
     hydrate(history) {
@@ -100,5 +121,6 @@ export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
         if (entry) early(entry, "hydrate")?.(state, history);
       }
     },
+    withDefinitions: (others) => makeToolbox(options, chosen, others, state),
   };
 }

@@ -44,6 +44,8 @@ export interface ToolsetAnswer {
   readonly toolsets: readonly string[];
   /** Registered tools in force, sorted. Availability is not asked here. */
   readonly tools: readonly string[];
+  /** Configured MCP servers in force, connected or not, sorted. */
+  readonly servers: readonly string[];
   /** Names nobody knows; worth a warning. */
   readonly unknown: readonly string[];
 }
@@ -56,7 +58,7 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   const chosen = new Set<string>();
   for (const name of everything ? Object.keys(CONFIGURABLE) : ownToolsets(listed, question)) chosen.add(name);
   for (const name of pluginToolsets(registry)) if (everything || pluginIsOn(name, named, question)) chosen.add(name);
-  for (const name of mcpToolsets(named, registry, everything)) chosen.add(name);
+  for (const name of mcpToolsets(named, registry, question)) chosen.add(name);
   if (question.platform !== "discord") for (const name of ["discord", "discord_admin"]) chosen.delete(name);
   if (question.env("HERMES_KANBAN_TASK") && !question.delegated) chosen.add("kanban");
 
@@ -70,6 +72,7 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   return {
     toolsets: [...chosen].sort(),
     tools: [...tools].filter((tool) => registry.has(tool)).sort(),
+    servers: chooseServers(question),
     unknown: [...listed, ...disabled].filter((name) => name !== "no_mcp" && !isKnown(name, question, registry)),
   };
 }
@@ -115,12 +118,32 @@ function pluginIsOn(name: string, named: ReadonlySet<string>, { platform, config
   return named.has(name) || !(Array.isArray(known) && known.includes(name));
 }
 
+/** The configured servers a run may use: all that are enabled, or those it names; none with `no_mcp`. */
+export function chooseServers(question: Omit<ToolsetQuestion, "env">): string[] {
+  const { config } = question;
+  const named = new Set(listedNames(question));
+  if (named.has("no_mcp")) return [];
+  const disabled = new Set(config.agent.disabled_toolsets);
+  const enabled = Object.entries(config.mcp_servers).flatMap(([name, entry]) => (isEnabledServer(entry) ? [name] : []));
+  const wanted = enabled.filter((name) => named.has(name) || named.has(`mcp-${name}`));
+  const everything = named.has("all") || named.has("*") || wanted.length === 0;
+  return (everything ? enabled : wanted).filter((name) => !disabled.has(name) && !disabled.has(`mcp-${name}`)).sort();
+}
+
+function isEnabledServer(entry: unknown): boolean {
+  if (typeof entry !== "object" || entry === null || !("enabled" in entry)) return true;
+  return !/^(?:false|no|off|0)$/i.test(String(entry.enabled).trim());
+}
+
 /** All servers, or only those that are named; `no_mcp` means none. */
-function mcpToolsets(named: ReadonlySet<string>, registry: ToolRegistry, everything: boolean): string[] {
+function mcpToolsets(named: ReadonlySet<string>, registry: ToolRegistry, { config }: ToolsetQuestion): string[] {
   if (named.has("no_mcp")) return [];
   const all = registry.toolsets().filter((name) => name.startsWith("mcp-"));
-  const wanted = all.filter((name) => named.has(name) || named.has(name.slice("mcp-".length)));
-  return everything || wanted.length === 0 ? all : wanted;
+  if (named.has("all") || named.has("*")) return all;
+  const isNamed = (toolset: string) => named.has(toolset) || named.has(toolset.slice("mcp-".length));
+  // A server that is named but not there yet still makes the list an allowlist.
+  const configured = Object.keys(config.mcp_servers).map((name) => `mcp-${name}`);
+  return [...all, ...configured].some(isNamed) ? all.filter(isNamed) : all;
 }
 
 /** Disabling a platform's bundle takes away only what that platform has beyond the core. */

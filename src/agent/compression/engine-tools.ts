@@ -7,8 +7,13 @@ export function withEngineTools(tools: ToolRunnerPort, engine: ContextEngine): T
   const ownNames = new Set(own.map((tool) => tool.function.name));
   return {
     ...tools,
-    definitions: [...tools.definitions, ...own],
-    names: new Set([...tools.names, ...ownNames]),
+    // A reload may change the list behind it.
+    get definitions() {
+      return [...tools.definitions, ...own];
+    },
+    get names() {
+      return new Set([...tools.names, ...ownNames]);
+    },
     async call(name, args, ctx) {
       if (!ownNames.has(name) || !engine.handleToolCall) return tools.call(name, args, ctx);
       try {

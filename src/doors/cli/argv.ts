@@ -61,6 +61,14 @@ export function commandIndex(argv: readonly string[]): number {
   return -1;
 }
 
+/** What follows `mcp add ... --args` belongs to the server's command, whatever it looks like. */
+export function shieldServerArguments(argv: readonly string[]): readonly string[] {
+  const at = commandIndex(argv);
+  const args = argv.indexOf("--args", at);
+  if (argv[at] !== "mcp" || argv[at + 1] !== "add" || args < 0) return argv;
+  return argv.with(args, "--");
+}
+
 /** `help`, `help sessions list` are `--help`, `sessions list --help`. */
 export function helpAsOption(argv: readonly string[]): readonly string[] {
   const at = commandIndex(argv);

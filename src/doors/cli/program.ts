@@ -14,7 +14,7 @@ import { createRedactor } from "../../safety/redact.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { StoreError } from "../../sessions/store.ts";
 import type { ChatRequest } from "../chat-request.ts";
-import { commandIndex, helpAsOption, joinNames, strayProfile } from "./argv.ts";
+import { commandIndex, helpAsOption, joinNames, shieldServerArguments, strayProfile } from "./argv.ts";
 import { addChatOptions, type ChatOptions } from "./chat-options.ts";
 import { type CliContext, type CliIo, ExitError } from "./context.ts";
 import { processIo } from "./io.ts";
@@ -52,7 +52,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   closers.push(() => home.close());
   const badProfile = strayProfile(home.argv);
   if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
-  const argv = helpAsOption(joinNames(home.argv, names));
+  const argv = helpAsOption(joinNames(shieldServerArguments(home.argv), names));
   const at = commandIndex(argv);
   const word = argv[at];
   const isChat = word === undefined || word === "chat";

@@ -28,6 +28,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     tellsWarnings: true,
     load: () => import("./doctor.ts"),
   },
+  { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
     name: "model",

@@ -1,0 +1,29 @@
+// What a conversation says about MCP servers: which it wants, and who pays for what they ask of a model.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { ModelGate } from "../llm/gate.ts";
+import type { Target } from "../llm/wire.ts";
+import { chooseServers } from "../tools/toolsets.ts";
+import type { AuxPlace } from "./auxiliary/contract.ts";
+
+export interface McpWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly cwd: string;
+  readonly platform: string;
+  readonly toolsets?: readonly string[] | undefined;
+  readonly yolo?: boolean | undefined;
+}
+
+export interface McpPayer {
+  sessionId(): string;
+  readonly gate: ModelGate;
+  /** The conversation's model, as it is now. */
+  main(): Target;
+  resolve(place: AuxPlace): Promise<Target>;
+}
+
+/** Names of the servers this conversation may use. */
+export function wantedServers({ home, platform, toolsets }: McpWish): string[] {
+  return chooseServers({ platform, config: home.config(), ...(toolsets ? { toolsets } : {}) });
+}

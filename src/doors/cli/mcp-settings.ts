@@ -1,0 +1,180 @@
+// `hermes mcp list|add|remove`: what stands in config.yaml.
+import { homedir } from "node:os";
+import { commandLine, judgeLaunch } from "../../mcp/launch-check.ts";
+import { ListingCache } from "../../mcp/listing-cache.ts";
+import { OAuthFiles } from "../../mcp/oauth-files.ts";
+import { isWanted } from "../../mcp/server-tools.ts";
+import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import type { AddFlags } from "./mcp.ts";
+
+export async function list({ json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  const cache = await ListingCache.open(home.paths.at("cache", "mcp_tools.json"));
+  const rows = await Promise.all(
+    Object.entries(home.config().mcp_servers).map(async ([name, entry]) => {
+      const { settings, problems } = parseServer(name, entry);
+      const listing = settings && cache.get(settings);
+      return {
+        name,
+        transport: settings?.place.type ?? null,
+        target: settings ? home.redact(targetOf(settings)) : null,
+        enabled: settings?.enabled ?? false,
+        tools: listing && settings ? listing.tools.filter((tool) => isWanted(tool.name, settings)).length : null,
+        auth: settings ? await authOf(settings, ctx) : null,
+        problems,
+      };
+    }),
+  );
+  if (json) return io.out(`${JSON.stringify({ servers: rows }, null, 2)}\n`);
+  if (rows.length === 0) {
+    return io.out(
+      "No MCP servers. Add one: hermes mcp add NAME --command CMD --args ARGS..., or hermes mcp add NAME --url URL\n",
+    );
+  }
+  const width = Math.max(...rows.map((row) => row.name.length));
+  for (const row of rows) {
+    const known = row.tools === null ? "not connected yet" : `${row.tools} tools`;
+    const facts = [row.transport ?? "unusable", known, ...(row.auth ? [row.auth] : [])].join(", ");
+    io.out(
+      `${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${facts}  ${row.target ?? ""}`.trimEnd().concat("\n"),
+    );
+    for (const problem of row.problems) io.err(`⚠ ${problem}\n`);
+  }
+}
+
+export async function add(name: string, args: string[], flags: AddFlags, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}_-]{0,63}$/u.test(name)) {
+    throw new ExitError(2, `"${name}" cannot be a server's name: letters, digits, - and _, at most 64.`);
+  }
+  if (name in home.config().mcp_servers) {
+    throw new ExitError(1, `There is a server "${name}" already. Remove it first: hermes mcp remove ${name}`);
+  }
+  const entry = entryOf(args, flags);
+  const { settings, problems } = parseServer(name, expanded(entry, ctx));
+  if (!settings) throw new ExitError(2, problems.join("\n"));
+  for (const problem of problems) io.err(`⚠ ${problem}\n`);
+  await requireConsent(settings, ctx);
+  await home.setConfigKey(["mcp_servers", name], entry);
+  io.out(`Added ${name} to ${home.display(home.paths.configFile)}.\n`);
+  if (!flags.test) return;
+  if (settings.place.type !== "stdio" && settings.place.oauth) {
+    return io.out(`Sign in before it can be used: hermes mcp login ${name}\n`);
+  }
+  const { tryServer } = await import("./mcp-live.ts");
+  const { status } = await tryServer(settings, ctx);
+  if (status.state === "connected")
+    io.out(
+      `It works: ${status.tools} tools. New conversations have them; /reload-mcp brings them into a running one.\n`,
+    );
+  else
+    io.err(`It is saved but could not be reached. ${status.reason ?? ""}\nTry again with: hermes mcp test ${name}\n`);
+}
+
+export async function remove(name: string, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  requireServer(name, ctx);
+  await home.unsetConfigKey(["mcp_servers", name]);
+  const files = new OAuthFiles(home.paths.at("mcp-tokens"), name);
+  for (const file of ["tokens", "client", "meta"] as const) await files.remove(file);
+  io.out(`Removed ${name}.\n`);
+}
+
+/** The settings of a server; ends the command when there is none or it cannot be used. */
+export function requireServer(name: string, { home, io }: CliContext): ServerSettings {
+  const servers = home.config().mcp_servers;
+  if (!Object.hasOwn(servers, name)) {
+    const known = Object.keys(servers);
+    throw new ExitError(
+      1,
+      `There is no MCP server "${name}". ${known.length > 0 ? `Configured: ${known.join(", ")}` : "None is configured."}`,
+    );
+  }
+  const { settings, problems } = parseServer(name, servers[name]);
+  if (!settings) throw new ExitError(1, problems.join("\n"));
+  for (const problem of problems) io.err(`⚠ ${problem}\n`);
+  return settings;
+}
+
+/** A command the policy asks about is asked about once, at a terminal; the yes is kept for exactly this command line. */
+export async function requireConsent({ name, place }: ServerSettings, { home, io }: CliContext): Promise<void> {
+  if (place.type !== "stdio") return;
+  const line = commandLine(place);
+  const config = home.config();
+  const verdict = judgeLaunch(line, {
+    config,
+    home: home.paths.dir,
+    osHome: home.environment().HOME ?? homedir(),
+    sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
+    yolo: false,
+  });
+  if (verdict.type === "allow") return;
+  const shown = home.redact(line);
+  if (verdict.type === "block")
+    throw new ExitError(1, `The command policy forbids ${shown}: ${verdict.reason}. Nothing was started.`);
+  const answer = await io.question(
+    `${shown}\n${verdict.reason} (${verdict.category}). Start it as MCP server "${name}" from now on? [y/N] `,
+  );
+  if (answer === null) {
+    throw new ExitError(
+      1,
+      `${shown}: ${verdict.reason} (${verdict.category}). That needs your yes at a terminal, or the command line in command_allowlist of config.yaml. Nothing was started.`,
+    );
+  }
+  if (!/^y(?:es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was started.");
+  await home.setConfigKey("command_allowlist", [...config.command_allowlist, line]);
+}
+
+function entryOf(args: readonly string[], flags: AddFlags): Record<string, unknown> {
+  if ((flags.command === undefined) === (flags.url === undefined)) {
+    throw new ExitError(2, "Say how to reach it: --command CMD [--args ARGS...] or --url URL, one of them.");
+  }
+  if (flags.url === undefined) {
+    if (flags.auth !== undefined || flags.header) throw new ExitError(2, "--auth and --header belong to --url.");
+    return { command: flags.command, ...(args.length > 0 ? { args: [...args] } : {}), ...pairs("env", flags.env) };
+  }
+  if (args.length > 0 || flags.env) throw new ExitError(2, "--args and --env belong to --command.");
+  if (!["http", "sse"].includes(flags.transport ?? "http"))
+    throw new ExitError(2, `--transport is http or sse, not "${flags.transport}".`);
+  if (flags.auth !== undefined && flags.auth !== "oauth")
+    throw new ExitError(2, `--auth knows oauth only; a key goes into --header.`);
+  return {
+    url: flags.url,
+    ...(flags.transport === "sse" ? { transport: "sse" } : {}),
+    ...pairs("headers", flags.header),
+    ...(flags.auth ? { auth: flags.auth } : {}),
+  };
+}
+
+function pairs(key: string, given: readonly string[] | undefined): Record<string, unknown> {
+  if (!given) return {};
+  const entries = given.map((text) => {
+    const [, name, value] = /^([^=:\s]+)\s*[=:]\s*(.*)$/s.exec(text) ?? [];
+    if (name === undefined) throw new ExitError(2, `"${text}" is not NAME=VALUE.`);
+    return [name, value] as const;
+  });
+  return { [key]: Object.fromEntries(entries) };
+}
+
+/** As it will be read back: templates filled in. */
+function expanded(entry: Record<string, unknown>, { home }: CliContext): unknown {
+  return JSON.parse(
+    JSON.stringify(entry, (_key, value: unknown) =>
+      typeof value === "string"
+        ? value.replace(/\$\{(\w+)\}/g, (whole, name: string) => home.env(name) ?? whole)
+        : value,
+    ),
+  );
+}
+
+function targetOf({ place }: ServerSettings): string {
+  if (place.type === "stdio") return commandLine(place);
+  return `${place.url.origin}${place.url.pathname}`;
+}
+
+async function authOf({ name, place }: ServerSettings, { home }: CliContext): Promise<string | null> {
+  if (place.type === "stdio" || !place.oauth) return null;
+  const tokens = await new OAuthFiles(home.paths.at("mcp-tokens"), name).read("tokens");
+  return tokens ? "signed in" : "not signed in";
+}

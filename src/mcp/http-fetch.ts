@@ -1,0 +1,90 @@
+// The fetch of HTTP servers: what a redirect may take along, and certificates of one's own.
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
+import type { HttpPlace } from "./settings.ts";
+
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+const MOST_REDIRECTS = 5;
+
+export async function serverFetch(place: HttpPlace): Promise<Fetch> {
+  const own = place.verify !== true || place.clientCert !== null;
+  const base: Fetch = own ? await tlsFetch(place) : (url, init) => fetch(url, init);
+  return followingRedirects(base, Object.keys(place.headers));
+}
+
+/** Follows redirects by itself: to another origin go no credentials, neither the token nor the headers the user configured. */
+function followingRedirects(base: Fetch, configured: readonly string[]): Fetch {
+  return async (url, init = {}) => {
+    let target = new URL(url);
+    let request: RequestInit = { ...init, redirect: "manual" };
+    for (let n = 0; ; n++) {
+      const response = await base(target, request);
+      const location = response.headers.get("location");
+      if (response.status < 300 || response.status > 399 || response.status === 304 || location === null)
+        return response;
+      if (n === MOST_REDIRECTS) throw new Error(`more than ${MOST_REDIRECTS} redirects`);
+      await response.body?.cancel();
+      const next = new URL(location, target);
+      if (!/^https?:$/.test(next.protocol)) throw new Error(`redirect to ${next.protocol} is not followed`);
+      if (next.origin !== target.origin)
+        request = { ...request, headers: withoutCredentials(request.headers, configured) };
+      if (response.status === 303 || (response.status < 303 && request.method === "POST")) {
+        const { body: _body, ...rest } = request;
+        request = { ...rest, method: "GET" };
+      }
+      target = next;
+    }
+  };
+}
+
+function withoutCredentials(headers: RequestInit["headers"], configured: readonly string[]): Headers {
+  const kept = new Headers(headers);
+  for (const name of ["authorization", "cookie", "proxy-authorization", ...configured]) kept.delete(name);
+  return kept;
+}
+
+/** On Node's own HTTPS client: the built-in fetch cannot be told about certificates. */
+async function tlsFetch({ verify, clientCert, clientKey }: HttpPlace): Promise<Fetch> {
+  const { request } = await import("node:https");
+  const tls = {
+    rejectUnauthorized: verify !== false,
+    ...(typeof verify === "string" ? { ca: await readFile(verify) } : {}),
+    ...(clientCert === null ? {} : { cert: await readFile(clientCert) }),
+    // One file may hold both.
+    ...(clientCert === null ? {} : { key: await readFile(clientKey ?? clientCert) }),
+  };
+  return (url, init = {}) => {
+    if (new URL(url).protocol !== "https:") return fetch(url, init);
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        url,
+        {
+          method: init.method ?? "GET",
+          headers: Object.fromEntries(new Headers(init.headers)),
+          ...(init.signal ? { signal: init.signal } : {}),
+          ...tls,
+        },
+        (incoming) => {
+          const headers = new Headers();
+          for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
+            headers.append(incoming.rawHeaders[i] ?? "", incoming.rawHeaders[i + 1] ?? "");
+          }
+          const status = incoming.statusCode ?? 502;
+          const empty = status === 204 || status === 304 || status < 200;
+          // Node's stream types and the web's do not know of each other.
+          const body = empty ? null : (Readable.toWeb(incoming) as ReadableStream);
+          resolve(new Response(body, { status, statusText: incoming.statusMessage ?? "", headers }));
+        },
+      );
+      outgoing.on("error", reject);
+      outgoing.end(
+        typeof init.body === "string"
+          ? init.body
+          : init.body instanceof URLSearchParams
+            ? String(init.body)
+            : undefined,
+      );
+    });
+  };
+}

@@ -1,0 +1,137 @@
+// One live connection: started, greeted, ready to be asked. What it needs of the SDK is loaded with the first one.
+import type { Client, ClientCapabilities, Transport } from "@modelcontextprotocol/client";
+import { VERSION } from "../home/product.ts";
+import { serverEnvironment } from "./child-environment.ts";
+import type { McpCaller, McpPorts } from "./contract.ts";
+import { within } from "./deadline.ts";
+import { elicit } from "./elicitation.ts";
+import { McpError } from "./errors.ts";
+import { didNotConnect, explainFailure } from "./explain.ts";
+import { serverFetch } from "./http-fetch.ts";
+import { commandLine } from "./launch-check.ts";
+import { OAuthFiles } from "./oauth-files.ts";
+import { TokenProvider } from "./oauth-provider.ts";
+import { malwareNotices, packageOf } from "./osv.ts";
+import type { Sampler } from "./sampling.ts";
+import type { HttpPlace, ServerSettings, StdioPlace } from "./settings.ts";
+import { StdioTransport } from "./stdio-transport.ts";
+
+type Sdk = typeof import("@modelcontextprotocol/client");
+
+export interface LinkOptions {
+  readonly settings: ServerSettings;
+  readonly ports: McpPorts;
+  readonly sampler: Sampler;
+  /** The call that runs now, for what the server asks in the middle of it. */
+  caller(): McpCaller | null;
+  onToolsChanged(): void;
+  /** It is gone and nobody closed it. */
+  onLost(): void;
+  readonly signal: AbortSignal;
+}
+
+export interface Link {
+  readonly client: Client;
+  readonly pid: number | null;
+  /** How the server's process ended; null while it runs or when there is none. */
+  ending(): string | null;
+  /** Resolves when nothing of it is left. */
+  close(): Promise<void>;
+}
+
+/** Rejects with `McpError`; then nothing of the attempt is left either. */
+export async function openLink(options: LinkOptions): Promise<Link> {
+  const { settings, ports, signal } = options;
+  const { place } = settings;
+  if (place.type === "stdio") await checkLaunch(place, options);
+  const sdk = await import("@modelcontextprotocol/client");
+  const transport = place.type === "stdio" ? stdio(sdk, place, options) : await http(sdk, place, options);
+  const client = makeClient(sdk, options);
+  const ending = () => (transport instanceof StdioTransport ? transport.ending : null);
+  let closed = false;
+  const close = async () => {
+    closed = true;
+    await client.close();
+    await transport.close();
+  };
+  try {
+    const greeting = client.connect(transport, { timeout: settings.connectMs, signal });
+    await within(greeting, settings.connectMs, () => didNotConnect(settings), signal);
+  } catch (error) {
+    await close();
+    throw explainFailure(error, { settings, redact: ports.redact, ending: ending() });
+  }
+  client.onclose = () => {
+    if (!closed) options.onLost();
+  };
+  client.onerror = (error) => ports.log.debug(`MCP server "${settings.name}": ${ports.redact(error.message)}`);
+  // It may have gone between the greeting and now.
+  if (ending() !== null) throw explainFailure(new Error("gone"), { settings, redact: ports.redact, ending: ending() });
+  return { client, pid: transport instanceof StdioTransport ? transport.pid : null, ending, close };
+}
+
+async function checkLaunch(place: StdioPlace, { settings, ports, signal }: LinkOptions): Promise<void> {
+  const refusal = await ports.checkCommand(commandLine(place), settings.name);
+  if (refusal !== null) throw new McpError("blocked", `MCP server "${settings.name}": ${refusal}`);
+  const fetched = packageOf(place.command, place.args);
+  if (!fetched) return;
+  const notices = await malwareNotices(fetched, { fetch, signal, ...(ports.osvUrl ? { url: ports.osvUrl } : {}) });
+  if (notices.length === 0) return;
+  throw new McpError(
+    "blocked",
+    `MCP server "${settings.name}": BLOCKED: Package '${fetched.name}' (${fetched.ecosystem}) has known malware advisories: ${notices.join(", ")}. Remove it: hermes mcp remove ${settings.name}`,
+  );
+}
+
+function stdio(sdk: Sdk, { command, args, env }: StdioPlace, { settings, ports }: LinkOptions): StdioTransport {
+  return new StdioTransport(sdk, {
+    command,
+    args,
+    env: serverEnvironment(ports.environment(), env),
+    cwd: ports.cwd,
+    onStderr: (line) => ports.stderr(settings.name, line),
+  });
+}
+
+async function http(sdk: Sdk, place: HttpPlace, { settings, ports }: LinkOptions): Promise<Transport> {
+  const authProvider = place.oauth
+    ? new TokenProvider({
+        server: settings.name,
+        settings: place.oauth,
+        files: new OAuthFiles(ports.tokensDir, settings.name),
+        // Nobody is sent there from here; it is what a login would have used.
+        redirectUrl: `http://127.0.0.1:${place.oauth.redirectPort || 1}/callback`,
+      })
+    : null;
+  const shared = {
+    fetch: await serverFetch(place),
+    // Ours: it follows redirects, and leaves credentials behind when they lead elsewhere.
+    redirectPolicy: "follow" as const,
+    requestInit: { headers: { ...place.headers } },
+    ...(authProvider ? { authProvider } : {}),
+  };
+  if (place.type === "sse") return new sdk.SSEClientTransport(place.url, shared);
+  return new sdk.StreamableHTTPClientTransport(place.url, shared);
+}
+
+function makeClient(sdk: Sdk, { settings, sampler, caller, onToolsChanged }: LinkOptions): Client {
+  const capabilities: ClientCapabilities = {
+    ...(sampler.enabled ? { sampling: { tools: {} } } : {}),
+    ...(settings.elicitation.enabled ? { elicitation: { form: {} } } : {}),
+  };
+  const client = new sdk.Client({ name: "hermes", version: VERSION }, { capabilities });
+  client.setNotificationHandler("notifications/tools/list_changed", onToolsChanged);
+  if (sampler.enabled) {
+    client.setRequestHandler("sampling/createMessage", (request, ctx) =>
+      sampler.answer(request.params, { sessionId: caller()?.sessionId ?? null, signal: ctx.mcpReq.signal }),
+    );
+  }
+  if (settings.elicitation.enabled) {
+    client.setRequestHandler("elicitation/create", async (request, ctx) => {
+      if (request.params.mode === "url") return { action: "decline" };
+      const signal = AbortSignal.any([ctx.mcpReq.signal, AbortSignal.timeout(settings.elicitation.timeoutMs)]);
+      return elicit(settings.name, request.params, caller(), signal);
+    });
+  }
+  return client;
+}

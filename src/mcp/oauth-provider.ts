@@ -1,0 +1,112 @@
+// Who we are towards an authorization server, and where its tokens are kept.
+import type { OAuthClientMetadata, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
+import { McpError } from "./errors.ts";
+import type { OAuthFiles } from "./oauth-files.ts";
+import type { OAuthSettings } from "./settings.ts";
+
+export interface ProviderOptions {
+  readonly server: string;
+  readonly settings: OAuthSettings;
+  readonly files: OAuthFiles;
+  /** Where the browser comes back to. */
+  readonly redirectUrl: string;
+  readonly state?: string;
+  /** Shows the address to the user; absent = nobody is there, signing in has to wait. */
+  readonly show?: (url: URL) => void | Promise<void>;
+}
+
+/** Used while tools run: refreshes tokens by itself, and says so when only the user can help. */
+export class TokenProvider implements OAuthClientProvider {
+  readonly #options: ProviderOptions;
+  #verifier = "";
+
+  constructor(options: ProviderOptions) {
+    this.#options = options;
+  }
+
+  get redirectUrl(): string {
+    return this.#options.redirectUrl;
+  }
+
+  get clientMetadata(): OAuthClientMetadata {
+    const { settings } = this.#options;
+    return {
+      client_name: settings.clientName,
+      redirect_uris: [this.#options.redirectUrl],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: settings.clientSecret === null ? "none" : "client_secret_post",
+      ...(settings.scope === null ? {} : { scope: settings.scope }),
+    };
+  }
+
+  state(): string {
+    return this.#options.state ?? "";
+  }
+
+  async clientInformation() {
+    const { settings, files } = this.#options;
+    if (settings.clientId !== null) {
+      return {
+        client_id: settings.clientId,
+        ...(settings.clientSecret === null ? {} : { client_secret: settings.clientSecret }),
+      };
+    }
+    const stored = await files.read("client");
+    return typeof stored?.client_id === "string" ? { ...stored, client_id: stored.client_id } : undefined;
+  }
+
+  async saveClientInformation(client: object): Promise<void> {
+    await this.#options.files.write("client", client);
+  }
+
+  async tokens() {
+    const stored = await this.#options.files.read("tokens");
+    if (typeof stored?.access_token !== "string") return undefined;
+    const type = typeof stored.token_type === "string" ? stored.token_type : "Bearer";
+    return { ...stored, access_token: stored.access_token, token_type: type };
+  }
+
+  async saveTokens(tokens: object): Promise<void> {
+    // A refresh may leave the refresh token out; the one we have stays valid then.
+    const before = await this.#options.files.read("tokens");
+    const kept = typeof before?.refresh_token === "string" ? { refresh_token: before.refresh_token } : {};
+    await this.#options.files.write("tokens", { ...kept, ...tokens });
+  }
+
+  async redirectToAuthorization(url: URL): Promise<void> {
+    const { show, server } = this.#options;
+    if (!show) throw needsLogin(server);
+    await show(url);
+  }
+
+  saveCodeVerifier(verifier: string): void {
+    this.#verifier = verifier;
+  }
+
+  codeVerifier(): string {
+    return this.#verifier;
+  }
+
+  async saveDiscoveryState(state: OAuthDiscoveryState): Promise<void> {
+    await this.#options.files.write("meta", state);
+  }
+
+  async discoveryState(): Promise<OAuthDiscoveryState | undefined> {
+    const stored = await this.#options.files.read("meta");
+    return typeof stored?.authorizationServerUrl === "string" ? (stored as unknown as OAuthDiscoveryState) : undefined; // written by us above
+  }
+
+  /** Only what the authority itself called invalid goes; a failed connection never comes here. */
+  async invalidateCredentials(scope: "all" | "client" | "tokens" | "verifier" | "discovery"): Promise<void> {
+    const { files } = this.#options;
+    if (scope === "all" || scope === "tokens") await files.remove("tokens");
+    if (scope === "all" || scope === "client") await files.remove("client");
+    if (scope === "all" || scope === "discovery") await files.remove("meta");
+    if (scope === "all" || scope === "verifier") this.#verifier = "";
+  }
+}
+
+export function needsLogin(server: string): McpError {
+  return new McpError("needs_reauth", `MCP server "${server}" wants you to sign in. Run: hermes mcp login ${server}`);
+}

@@ -1,0 +1,97 @@
+// Is the package that a server's command fetches known malware? Asked before anything of it runs.
+
+export interface FetchedPackage {
+  readonly name: string;
+  readonly ecosystem: "npm" | "PyPI";
+  readonly version: string | null;
+}
+
+const OSV = "https://api.osv.dev/v1/query";
+const WAIT_MS = 10_000;
+const NAMING = new Set(["--package", "-p", "--from", "--spec"]);
+/** Options of the three runners that take a value of their own. */
+const TAKES_VALUE = new Set([
+  "--registry",
+  "--cache",
+  "--userconfig",
+  "-c",
+  "--call",
+  "--python",
+  "--with",
+  "--index-url",
+  "--pip-args",
+]);
+
+/** The package a command would fetch and run; null for commands that fetch nothing. */
+export function packageOf(command: string, args: readonly string[]): FetchedPackage | null {
+  const program = command.replace(/^.*[/\\]/, "").replace(/\.(?:cmd|exe|ps1)$/i, "");
+  const ecosystem = program === "npx" ? "npm" : program === "uvx" || program === "pipx" ? "PyPI" : null;
+  if (!ecosystem) return null;
+  const words = program === "pipx" && args[0] === "run" ? args.slice(1) : args;
+  const named = namedPackage(words);
+  if (named === null) return null;
+  return ecosystem === "npm" ? npmPackage(named) : pythonPackage(named);
+}
+
+function namedPackage(words: readonly string[]): string | null {
+  let first: string | null = null;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] as string; // i is in range
+    const [flag, value] = word.startsWith("--") ? word.split(/=(.*)/s) : [word];
+    if (NAMING.has(flag as string)) return value ?? words[i + 1] ?? null; // split gives at least one part
+    if (TAKES_VALUE.has(flag as string) && value === undefined)
+      i++; // as above
+    else if (!word.startsWith("-")) {
+      first = word;
+      break;
+    }
+  }
+  return first;
+}
+
+function npmPackage(text: string): FetchedPackage {
+  const at = text.indexOf("@", 1);
+  const name = at > 0 ? text.slice(0, at) : text;
+  return { name, ecosystem: "npm", version: at > 0 ? versionOf(text.slice(at + 1)) : null };
+}
+
+function pythonPackage(text: string): FetchedPackage {
+  const [, name = text, version = ""] = /^([^[=<>!~@\s]+)(?:\[[^\]]*\])?(?:\s*(?:==|@)\s*(.*))?/s.exec(text) ?? [];
+  return { name, ecosystem: "PyPI", version: versionOf(version) };
+}
+
+function versionOf(text: string): string | null {
+  const version = text.trim();
+  return version === "" || version === "latest" ? null : version;
+}
+
+export interface OsvQuestion {
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal;
+  readonly url?: string;
+}
+
+/** Ids of malware notices; empty when there are none or nobody can be asked: no network must not mean no tools. */
+export async function malwareNotices(found: FetchedPackage, question: OsvQuestion): Promise<readonly string[]> {
+  const { name, ecosystem, version } = found;
+  try {
+    const response = await question.fetch(question.url ?? OSV, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ package: { name, ecosystem }, ...(version ? { version } : {}) }),
+      signal: AbortSignal.any([question.signal, AbortSignal.timeout(WAIT_MS)]),
+    });
+    if (response.status !== 200) return [];
+    const answer: unknown = await response.json();
+    return idsOf(answer).filter((id) => id.startsWith("MAL-"));
+  } catch {
+    return []; // unreachable, slow or not OSV: allowed, and asked again next time
+  }
+}
+
+function idsOf(answer: unknown): string[] {
+  if (typeof answer !== "object" || answer === null || !("vulns" in answer) || !Array.isArray(answer.vulns)) return [];
+  return answer.vulns.flatMap((one: unknown) =>
+    typeof one === "object" && one !== null && "id" in one && typeof one.id === "string" ? [one.id] : [],
+  );
+}

@@ -1,0 +1,179 @@
+// A server's tools as the model gets them: filtered, named, described, and the utilities for its resources and prompts.
+import type { CallToolResult, Client, RequestOptions } from "@modelcontextprotocol/client";
+import { scanForThreats } from "../safety/threats/scan.ts";
+import type { McpCaller, McpTool } from "./contract.ts";
+import { toolName } from "./names.ts";
+import { promptResult, type ResultPorts, resourceResult, toolResult } from "./result.ts";
+import { toolParameters } from "./schema.ts";
+import type { ServerSettings } from "./settings.ts";
+
+/** What a server said it has. Plain data: it is kept between runs. */
+export interface Listing {
+  readonly tools: readonly ListedTool[];
+  readonly resources: boolean;
+  readonly prompts: boolean;
+}
+
+export interface ListedTool {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly inputSchema: unknown;
+}
+
+/** One request to the server, within the time limits, the breaker and the reconnects of its connection. */
+export type Request = <T>(
+  caller: McpCaller,
+  run: (client: Client, options: RequestOptions) => Promise<T>,
+) => Promise<T>;
+
+export interface BuiltTools {
+  readonly tools: readonly McpTool[];
+  readonly warnings: readonly string[];
+}
+
+export async function readListing(client: Client, options: RequestOptions): Promise<Listing> {
+  const capabilities = client.getServerCapabilities();
+  const listed = capabilities?.tools ? (await client.listTools({}, { ...options, cacheMode: "refresh" })).tools : [];
+  return {
+    tools: listed.map(({ name, title, description, inputSchema }) => ({
+      name,
+      ...(title === undefined ? {} : { title }),
+      ...(description === undefined ? {} : { description }),
+      inputSchema,
+    })),
+    resources: capabilities?.resources !== undefined,
+    prompts: capabilities?.prompts !== undefined,
+  };
+}
+
+export function buildTools(
+  listing: Listing,
+  settings: ServerSettings,
+  request: Request,
+  ports: ResultPorts,
+): BuiltTools {
+  const warnings: string[] = [];
+  const byName = new Map<string, McpTool>();
+  const own = listing.tools.filter(({ name }) => isWanted(name, settings));
+  const all = [
+    ...own.map((tool) => toolOf(tool, settings, request, ports)),
+    ...utilitiesOf(listing, settings, request, ports).filter(({ tool }) => !settings.exclude.includes(tool)),
+  ];
+  for (const tool of all) {
+    const taken = byName.get(tool.name);
+    if (taken) {
+      warnings.push(
+        `MCP server "${settings.name}": tool "${tool.tool}" is left out, its name ${tool.name} is taken by "${taken.tool}".`,
+      );
+      continue;
+    }
+    byName.set(tool.name, tool);
+  }
+  for (const tool of own) warnings.push(...suspicions(tool, settings.name));
+  return { tools: [...byName.values()], warnings };
+}
+
+export function isWanted(tool: string, { include, exclude }: Pick<ServerSettings, "include" | "exclude">): boolean {
+  return include === null ? !exclude.includes(tool) : include.includes(tool);
+}
+
+function toolOf(listed: ListedTool, settings: ServerSettings, request: Request, ports: ResultPorts): McpTool {
+  return {
+    ...common(listed.name, settings),
+    description: listed.description?.trim() || listed.title?.trim() || listed.name,
+    parameters: toolParameters(listed.inputSchema),
+    async call(args, caller) {
+      const result = await request(caller, (client, options) =>
+        client.callTool({ name: listed.name, arguments: { ...args } }, options),
+      );
+      return toolResult(result as CallToolResult, ports); // asked for as a plain call, not as a task
+    },
+  };
+}
+
+function common(tool: string, { name: server, parallel, timeoutMs }: ServerSettings) {
+  return { name: toolName(server, tool), server, tool, parallel, timeoutMs };
+}
+
+function utilitiesOf(listing: Listing, settings: ServerSettings, request: Request, ports: ResultPorts): McpTool[] {
+  const { name: server } = settings;
+  const utility = (
+    tool: string,
+    description: string,
+    properties: Record<string, unknown>,
+    required: readonly string[],
+    call: McpTool["call"],
+  ): McpTool => ({
+    ...common(tool, settings),
+    description,
+    parameters: { type: "object", properties, ...(required.length > 0 ? { required } : {}) },
+    call,
+  });
+  const resources = [
+    utility("list_resources", `List the resources of the MCP server ${server}.`, {}, [], async (_args, caller) => {
+      const { resources: found } = await request(caller, (client, options) => client.listResources({}, options));
+      const short = found.map(({ uri, name, description, mimeType }) => ({ uri, name, description, mimeType }));
+      return JSON.stringify({ resources: short });
+    }),
+    utility(
+      "read_resource",
+      `Read one resource of the MCP server ${server}.`,
+      { uri: { type: "string", description: "its address, as list_resources gives it" } },
+      ["uri"],
+      async (args, caller) => {
+        const uri = String(args.uri);
+        return resourceResult(await request(caller, (client, options) => client.readResource({ uri }, options)), ports);
+      },
+    ),
+  ];
+  const prompts = [
+    utility("list_prompts", `List the prompts of the MCP server ${server}.`, {}, [], async (_args, caller) => {
+      const { prompts: found } = await request(caller, (client, options) => client.listPrompts({}, options));
+      return JSON.stringify({
+        prompts: found.map(({ name, description, arguments: args }) => ({ name, description, arguments: args })),
+      });
+    }),
+    utility(
+      "get_prompt",
+      `Get one prompt of the MCP server ${server}, filled in.`,
+      {
+        name: { type: "string" },
+        arguments: { type: "object", description: "values for its arguments, all texts", properties: {} },
+      },
+      ["name"],
+      async (args, caller) => {
+        const params = { name: String(args.name), arguments: texts(args.arguments) };
+        return promptResult(await request(caller, (client, options) => client.getPrompt(params, options)), ports);
+      },
+    ),
+  ];
+  return [
+    ...(listing.resources && settings.resources ? resources : []),
+    ...(listing.prompts && settings.prompts ? prompts : []),
+  ];
+}
+
+function texts(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, typeof inner === "string" ? inner : JSON.stringify(inner)]),
+  );
+}
+
+/** A description is read by the model as an instruction of ours; one that gives orders deserves a look. It is kept. */
+function suspicions(tool: ListedTool, server: string): string[] {
+  const text = [tool.description ?? "", ...parameterTexts(tool.inputSchema)].join("\n");
+  const ids = scanForThreats(text, "context").map(({ id }) => id);
+  if (ids.length === 0) return [];
+  return [
+    `MCP server "${server}": the description of "${tool.name}" reads like an attack (${ids.join(", ")}). Look at it: hermes mcp tools ${server}`,
+  ];
+}
+
+function parameterTexts(schema: unknown): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) =>
+    key === "description" && typeof value === "string" ? [value] : parameterTexts(value),
+  );
+}

@@ -1,0 +1,250 @@
+// One entry of `mcp_servers`: what the user wrote, read once into what the program uses.
+
+export interface StdioPlace {
+  readonly type: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface HttpPlace {
+  readonly type: "http" | "sse";
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** False: any certificate will do. A text: the file of the authority to trust. */
+  readonly verify: boolean | string;
+  readonly clientCert: string | null;
+  readonly clientKey: string | null;
+  readonly oauth: OAuthSettings | null;
+}
+
+export interface OAuthSettings {
+  readonly clientId: string | null;
+  readonly clientSecret: string | null;
+  readonly scope: string | null;
+  /** 0 = any free port. */
+  readonly redirectPort: number;
+  readonly clientName: string;
+}
+
+export interface SamplingSettings {
+  readonly enabled: boolean;
+  readonly model: string | null;
+  readonly maxTokensCap: number;
+  readonly timeoutSeconds: number;
+  readonly maxPerMinute: number;
+  /** Empty = any. */
+  readonly allowedModels: readonly string[];
+  readonly maxToolRounds: number;
+}
+
+export interface ServerSettings {
+  readonly name: string;
+  readonly enabled: boolean;
+  readonly place: StdioPlace | HttpPlace;
+  readonly timeoutMs: number;
+  readonly connectMs: number;
+  /** Null = all. */
+  readonly include: readonly string[] | null;
+  readonly exclude: readonly string[];
+  readonly resources: boolean;
+  readonly prompts: boolean;
+  readonly parallel: boolean;
+  readonly keepaliveMs: number;
+  /** Null = never closed for being idle. */
+  readonly idleMs: number | null;
+  /** Connected with the first call, once its tools are known. */
+  readonly lazy: boolean;
+  readonly sampling: SamplingSettings;
+  readonly elicitation: { readonly enabled: boolean; readonly timeoutMs: number };
+}
+
+export interface ParsedServers {
+  readonly servers: readonly ServerSettings[];
+  /** One line each: which server, what is wrong, what to do. A bad server never stops the rest. */
+  readonly problems: readonly string[];
+}
+
+type Tree = Readonly<Record<string, unknown>>;
+
+export function parseServers(entries: Tree): ParsedServers {
+  const servers: ServerSettings[] = [];
+  const problems: string[] = [];
+  for (const [name, entry] of Object.entries(entries)) {
+    const parsed = parseServer(name, entry);
+    if (parsed.settings) servers.push(parsed.settings);
+    problems.push(...parsed.problems);
+  }
+  return { servers, problems };
+}
+
+export function parseServer(
+  name: string,
+  entry: unknown,
+): { readonly settings: ServerSettings | null; readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const say = (what: string) => void problems.push(`MCP server "${name}": ${what}`);
+  if (!isTree(entry)) {
+    say(`mcp_servers.${name} must be a mapping with command or url; it is left out.`);
+    return { settings: null, problems };
+  }
+  const reader = new Reader(entry, `mcp_servers.${name}`, say);
+  const place = placeOf(name, entry, reader, say);
+  if (!place) return { settings: null, problems };
+  const tools = reader.section("tools");
+  const sampling = reader.section("sampling");
+  const elicitation = reader.section("elicitation");
+  const idle = reader.number("idle_timeout_seconds", 0);
+  const settings: ServerSettings = {
+    name,
+    enabled: reader.flag("enabled", true),
+    place,
+    timeoutMs: reader.number("timeout", 120) * 1000,
+    connectMs: reader.number("connect_timeout", 60) * 1000,
+    include: tools.has("include") ? tools.list("include") : null,
+    exclude: tools.list("exclude"),
+    resources: tools.flag("resources", true),
+    prompts: tools.flag("prompts", true),
+    parallel: reader.flag("supports_parallel_tool_calls", false),
+    keepaliveMs: Math.max(5, reader.number("keepalive_interval", 180)) * 1000,
+    idleMs: idle > 0 ? idle * 1000 : null,
+    lazy: reader.flag("lazy", false),
+    sampling: {
+      enabled: sampling.flag("enabled", true),
+      model: sampling.text("model"),
+      maxTokensCap: sampling.number("max_tokens_cap", 4096),
+      timeoutSeconds: sampling.number("timeout", 30),
+      maxPerMinute: sampling.number("max_rpm", 10),
+      allowedModels: sampling.list("allowed_models"),
+      maxToolRounds: sampling.number("max_tool_rounds", 5),
+    },
+    elicitation: {
+      enabled: reader.has("elicitation") && elicitation.flag("enabled", true),
+      timeoutMs: elicitation.number("timeout", 300) * 1000,
+    },
+  };
+  return { settings, problems };
+}
+
+function placeOf(
+  name: string,
+  entry: Tree,
+  reader: Reader,
+  say: (what: string) => void,
+): ServerSettings["place"] | null {
+  const command = reader.text("command");
+  const address = reader.text("url");
+  if (address === null) {
+    if (command !== null) {
+      return { type: "stdio", command, args: reader.list("args"), env: textsOf(entry.env) };
+    }
+    say(`it has neither command nor url. Set one: hermes config set mcp_servers.${name}.url URL`);
+    return null;
+  }
+  if (command !== null) say("it has both command and url; url is used. Remove one of them from config.yaml.");
+  const url = URL.canParse(address) ? new URL(address) : null;
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    say(`mcp_servers.${name}.url is not an http or https address.`);
+    return null;
+  }
+  const oauth = reader.section("oauth");
+  return {
+    type: reader.text("transport")?.toLowerCase() === "sse" ? "sse" : "http",
+    url,
+    headers: textsOf(entry.headers),
+    verify:
+      typeof entry.ssl_verify === "string" && !isBoolean(entry.ssl_verify)
+        ? entry.ssl_verify
+        : reader.flag("ssl_verify", true),
+    clientCert: reader.text("client_cert"),
+    clientKey: reader.text("client_key"),
+    oauth:
+      reader.text("auth")?.toLowerCase() === "oauth"
+        ? {
+            clientId: oauth.text("client_id"),
+            clientSecret: oauth.text("client_secret"),
+            scope: oauth.text("scope"),
+            redirectPort: oauth.number("redirect_port", 0),
+            clientName: oauth.text("client_name") ?? "Hermes Agent",
+          }
+        : null,
+  };
+}
+
+/** Reads the keys of one mapping; what does not fit is told and replaced by its default. */
+class Reader {
+  readonly #tree: Tree;
+  readonly #path: string;
+  readonly #say: (what: string) => void;
+
+  constructor(tree: Tree, path: string, say: (what: string) => void) {
+    this.#tree = tree;
+    this.#path = path;
+    this.#say = say;
+  }
+
+  has(key: string): boolean {
+    return this.#tree[key] !== undefined && this.#tree[key] !== null;
+  }
+
+  section(key: string): Reader {
+    const value = this.#tree[key];
+    if (this.has(key) && !isTree(value)) this.#wrong(key, "a mapping");
+    return new Reader(isTree(value) ? value : {}, `${this.#path}.${key}`, this.#say);
+  }
+
+  text(key: string): string | null {
+    const value = this.#tree[key];
+    if (typeof value === "number") return String(value);
+    return typeof value === "string" && value.trim() !== "" ? value.trim() : null;
+  }
+
+  number(key: string, fallback: number): number {
+    const value = this.#tree[key];
+    if (!this.has(key)) return fallback;
+    // A value that came out of a template is text.
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    if (typeof number === "number" && Number.isFinite(number) && number >= 0) return number;
+    this.#wrong(key, `a number; ${fallback} is used`);
+    return fallback;
+  }
+
+  flag(key: string, fallback: boolean): boolean {
+    const value = this.#tree[key];
+    if (!this.has(key)) return fallback;
+    if (typeof value === "boolean") return value;
+    if (typeof value === "string" && isBoolean(value)) return /^(?:true|yes|on|1)$/i.test(value.trim());
+    this.#wrong(key, `true or false; ${fallback} is used`);
+    return fallback;
+  }
+
+  list(key: string): readonly string[] {
+    const value = this.#tree[key];
+    if (!this.has(key)) return [];
+    if (Array.isArray(value)) return value.map(String);
+    if (typeof value === "string") return [value];
+    this.#wrong(key, "a list");
+    return [];
+  }
+
+  #wrong(key: string, wanted: string): void {
+    this.#say(`${this.#path}.${key} must be ${wanted}.`);
+  }
+}
+
+function textsOf(value: unknown): Readonly<Record<string, string>> {
+  if (!isTree(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, inner]) =>
+      inner === null || inner === undefined ? [] : [[key, String(inner)]],
+    ),
+  );
+}
+
+function isBoolean(text: string): boolean {
+  return /^(?:true|false|yes|no|on|off|0|1)$/i.test(text.trim());
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
