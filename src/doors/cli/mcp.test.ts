@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { Command } from "commander";
+import { tinyServer } from "../../../test/support/mcp/hub-rig.ts";
+import { tempHome } from "../../../test/support/temp-home.ts";
+import { openHome } from "../../home/open.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { shieldServerArguments } from "./argv.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { define } from "./mcp.ts";
+
+const START = "# mine\nmodel:\n  default: x # keep this\n";
+
+async function open() {
+  const temp = await tempHome({ "config.yaml": START });
+  const home = await openHome({
+    argv: [],
+    env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "", GIVEN: "1" },
+    osHome: temp.osHome,
+    cwd: temp.project,
+  });
+  let out = "";
+  const answers: (string | null)[] = [];
+  const write = (text: string) => {
+    out += text;
+  };
+  const io = { out: write, err: write, question: async () => answers.shift() ?? null };
+  return {
+    answers,
+    config: () => readFile(temp.at("config.yaml"), "utf8"),
+    async mcp(...args: string[]) {
+      out = "";
+      const command = new Command("mcp").exitOverride().configureOutput({ writeErr: write });
+      define(command, { home, io, clock: systemClock, cwd: temp.project } as unknown as CliContext);
+      try {
+        await command.parseAsync(shieldServerArguments(["mcp", ...args]).slice(1), { from: "user" });
+        return out;
+      } catch (error) {
+        if (!(error instanceof ExitError)) throw error;
+        return `${out}exit ${error.code}: ${error.message}`;
+      }
+    },
+    async close() {
+      await home.close();
+      await temp[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const tiny = tinyServer();
+
+test("a server is added, tried, listed, chosen from and removed; config.yaml keeps every other byte", async () => {
+  const { mcp, config, close } = await open();
+  assert.match(await mcp("list"), /No MCP servers/);
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of config.yaml
+  const env = "A=${GIVEN}";
+  const added = await mcp("add", "tiny", "--command", tiny.command, "--env", env, "--args", ...tiny.args, "-p", "80");
+  assert.match(added, /Added tiny[\s\S]*It works: 8 tools/);
+  const text = await config();
+  assert.ok(text.startsWith(START), text);
+  assert.match(text, /- "-p"\n {6}- "80"\n {4}env:\n {6}A: "\$\{GIVEN\}"\n/);
+  assert.match(await mcp("add", "tiny", "--url", "https://x.example"), /exit 1: There is a server "tiny" already/);
+
+  const [row] = JSON.parse(await mcp("list", "--json")).servers;
+  assert.deepEqual([row.name, row.transport, row.enabled, row.tools], ["tiny", "stdio", true, 9]);
+  const tried = JSON.parse(await mcp("test", "tiny", "--json"));
+  assert.equal(tried.ok, true);
+  assert.ok(tried.tools.includes("mcp_tiny_echo"));
+
+  assert.match(
+    await mcp("configure", "tiny", "--include", "echo,nonsense"),
+    /exit 1: No such tool: nonsense\. Nothing was changed/,
+  );
+  assert.match(await mcp("configure", "tiny", "--include", "echo,env"), /2 of 9 tools of tiny are on: echo, env/);
+  const listed = JSON.parse(await mcp("tools", "tiny", "--json")).tools;
+  assert.deepEqual(
+    listed.filter((tool: { enabled: boolean }) => tool.enabled).map((tool: { tool: string }) => tool.tool),
+    ["echo", "env"],
+  );
+  assert.match(await mcp("remove", "tiny"), /Removed tiny/);
+  assert.equal(await config(), START);
+  assert.match(await mcp("test", "tiny"), /exit 1: There is no MCP server "tiny"\. None is configured/);
+  await close();
+});
+
+test("tools may be picked by number", async () => {
+  const { mcp, answers, config, close } = await open();
+  await mcp("add", "tiny", "--command", tiny.command, "--no-test", "--args", ...tiny.args);
+  answers.push("1 3-4");
+  assert.match(await mcp("configure", "tiny"), /1 ✓ echo[\s\S]*3 of 9 tools of tiny are on: echo, crash, fail/);
+  answers.push("");
+  assert.match(await mcp("configure", "tiny"), /Nothing changed/);
+  answers.push("all");
+  await mcp("configure", "tiny");
+  assert.doesNotMatch(await config(), /include/);
+  await close();
+});
+
+test("wrong input is refused in words, and nothing is written", async () => {
+  const { mcp, config, close } = await open();
+  const cases: readonly [args: string[], said: RegExp][] = [
+    [["add", "x"], /exit 2: Say how to reach it/],
+    [["add", "x", "--command", "a", "--url", "https://b.example"], /exit 2: .*one of them/],
+    [["add", "a b", "--command", "c"], /exit 2: "a b" cannot be a server's name/],
+    [["add", "x", "--url", "ftp://b.example"], /exit 2: .*not an http or https address/],
+    [["add", "x", "--url", "https://b.example", "--env", "A=1"], /exit 2: .*belong to --command/],
+    [["add", "x", "--url", "https://b.example", "--transport", "pigeon"], /exit 2: --transport is http or sse/],
+    [["add", "x", "--command", "a", "--env", "nonsense"], /exit 2: "nonsense" is not NAME=VALUE/],
+    [["remove", "x"], /exit 1: There is no MCP server "x"/],
+    [["login", "x"], /exit 1: There is no MCP server "x"/],
+  ];
+  for (const [args, said] of cases) assert.match(await mcp(...args), said);
+  assert.equal(await config(), START);
+  await close();
+});
+
+test("a command the policy asks about needs a yes, which is kept for exactly this line", async () => {
+  const { mcp, answers, config, close } = await open();
+  const add = () => mcp("add", "sh", "--command", "bash", "--no-test", "--args", "-c", "exit 0");
+  assert.match(await add(), /exit 1: .*needs your yes at a terminal/);
+  answers.push("n");
+  assert.match(await add(), /exit 1: Nothing was started/);
+  assert.equal(await config(), START);
+  answers.push("y");
+  assert.match(await add(), /Added sh/);
+  assert.match(await config(), /command_allowlist:\n {2}- "bash -c 'exit 0'"/);
+  await close();
+});

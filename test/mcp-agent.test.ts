@@ -1,0 +1,182 @@
+// MCP tools in conversations: through the program itself, and through an opened agent with the fake model.
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { openAgent } from "../src/agent/open.ts";
+import { openHome } from "../src/home/open.ts";
+import { systemClock } from "../src/kit/clock.ts";
+import { isAlive } from "../src/sandbox/process-tree.ts";
+import { openSessionStore } from "../src/sessions/open.ts";
+import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
+import { ModelServer } from "./support/model-server/server.ts";
+import { runHermes } from "./support/run-hermes.ts";
+import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
+
+interface Named {
+  readonly function: { readonly name: string };
+}
+
+describe("a conversation with MCP servers", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  const config = (servers: object) => `${modelConfig(server)}mcp_servers: ${JSON.stringify(servers)}\n`;
+  const tools = (): string[] => server.last.body.tools.map((tool: Named) => tool.function.name);
+  const lastResult = () => server.last.body.messages.at(-1).content as string;
+
+  test("offers their tools, calls one and fences its answer; no process is left", async () => {
+    await using home = await tempHome();
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of config.yaml
+    const env = { STARTS_FILE: home.at("starts"), MINE: "${GIVEN}" };
+    await home.write("config.yaml", config({ tiny: { ...tinyServer(), env } }));
+    server.script(
+      { toolCalls: [{ name: "mcp__tiny__echo", arguments: { text: "a heron in the reeds, seen at noon" } }] },
+      { toolCalls: [{ name: "mcp_tiny_env", arguments: {} }] },
+      { text: "done" },
+    );
+    const { stdout, stderr, code } = await runHermes(["-z", "look"], {
+      home,
+      env: { GIVEN: "1", OPENAI_API_KEY: "sk-x" },
+    });
+    assert.equal(stdout, "done\n", stderr);
+    assert.equal(code, 0);
+    const names = tools();
+    assert.ok(names.includes("mcp_tiny_echo"));
+    assert.deepEqual(names, [...names].sort());
+    assert.match(lastResult(), /HOME LANG MINE PATH STARTS_FILE/);
+    const fenced = server.last.raw.includes('<untrusted_tool_result source=\\"mcp_tiny_echo\\">');
+    assert.ok(fenced, server.last.raw.slice(-3000));
+    const pids = (await readFile(home.at("starts"), "utf8")).trim().split("\n").map(Number);
+    assert.equal(pids.length, 1);
+    assert.ok(!isAlive(pids[0] ?? 0));
+  });
+
+  test("a server that never answers delays the first request by three seconds at most, and a broken one not at all", async () => {
+    await using home = await tempHome({
+      "config.yaml": config({ hang: tinyServer("hang"), none: { command: "no-such-program" }, tiny: tinyServer() }),
+    });
+    server.script({ text: "hello" });
+    const { stdout, code } = await runHermes(["-z", "hi"], { home });
+    assert.deepEqual([stdout, code], ["hello\n", 0]);
+    assert.ok(tools().includes("mcp_tiny_echo"));
+    assert.ok(!tools().some((name) => name.startsWith("mcp_hang")));
+    assert.match(
+      await readFile(home.at("logs", "agent.log"), "utf8"),
+      /MCP server "none": the command "no-such-program" was not found/,
+    );
+  });
+
+  test("goes on with the list it began with when a server is gone, and the call says why", async () => {
+    await using home = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
+    server.script({ text: "one" });
+    await runHermes(["-z", "first"], { home });
+    const first = JSON.stringify(server.last.body.tools);
+    await home.write("config.yaml", config({ tiny: { command: "no-such-program" } }));
+    server.script({ toolCalls: [{ name: "mcp_tiny_echo", arguments: { text: "x" } }] }, { text: "two" });
+    const { stdout, stderr } = await runHermes(["-z", "second", "--continue"], { home });
+    assert.equal(stdout, "two\n", stderr);
+    assert.equal(JSON.stringify(server.last.body.tools), first);
+    assert.match(lastResult(), /the command \\?"no-such-program\\?" was not found/);
+  });
+
+  test("-t names one server, no_mcp none", async () => {
+    await using home = await tempHome({ "config.yaml": config({ tiny: tinyServer(), other: tinyServer() }) });
+    server.otherwise({ text: "ok" });
+    await runHermes(["-z", "hi", "-t", "file,tiny"], { home });
+    assert.ok(tools().includes("mcp_tiny_echo") && !tools().some((name) => name.startsWith("mcp_other")));
+    await runHermes(["-z", "hi", "-t", "file,no_mcp"], { home });
+    assert.ok(!tools().some((name) => name.startsWith("mcp_")));
+  });
+
+  test("a home without servers never loads the package", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const hook = home.at("hook.mjs");
+    await writeFile(
+      hook,
+      `import { registerHooks } from "node:module"; import { appendFileSync } from "node:fs";
+registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextprotocol|\\/src\\/mcp\\/(?!names)/.test(r.url)) appendFileSync(${JSON.stringify(home.at("loaded"))}, r.url + "\\n"); return r; } });`,
+    );
+    server.script({ text: "ok" });
+    const { code, stderr } = await runHermes(["-z", "hi"], { home, env: { NODE_OPTIONS: `--import ${hook}` } });
+    assert.equal(code, 0, stderr);
+    await assert.rejects(readFile(home.at("loaded")), { code: "ENOENT" });
+  });
+
+  async function openIn(temp: TempHome) {
+    const home = await openHome({
+      argv: [],
+      env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
+      osHome: temp.osHome,
+      cwd: temp.project,
+    });
+    const store = await openSessionStore({
+      path: home.paths.stateDb,
+      journalMode: "auto",
+      log: home.log,
+      clock: systemClock,
+    });
+    const wish = {
+      home,
+      clock: systemClock,
+      store: async () => store,
+      cwd: temp.project,
+      platform: "cli",
+      source: "cli",
+      interactive: false,
+    };
+    return { home, store, opened: await openAgent(wish) };
+  }
+
+  test("what a server asks of a model passes the gate as task mcp of the conversation that called it", async () => {
+    await using temp = await tempHome({ "config.yaml": config({ every: realServer("everything") }) });
+    const { opened, store, home } = await openIn(temp);
+    server.script(
+      { toolCalls: [{ name: "mcp_every_trigger_sampling_request", arguments: { prompt: "a bird", maxTokens: 20 } }] },
+      { text: "a heron" },
+      { text: "it said heron" },
+    );
+    assert.equal(await opened.agent.chat("ask it"), "it said heron");
+    assert.match(lastResult(), /a heron/);
+    const calls = await store.calls(opened.agent.sessionId);
+    assert.deepEqual(
+      calls.map(({ task }) => task),
+      ["main", "mcp", "main"],
+    );
+    await opened.close("cli_close");
+    await store.close();
+    await home.close();
+  });
+
+  test("a reload brings new tools in with a named cause, and the list is kept for a resume", async () => {
+    await using temp = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
+    const { opened, store, home } = await openIn(temp);
+    server.script({ toolCalls: [{ name: "mcp_tiny_grow", arguments: {} }] }, { text: "grown" });
+    await opened.agent.chat("grow");
+    const before = JSON.stringify(server.last.body.tools);
+    server.script({ text: "same" });
+    await opened.agent.chat("still the same list?");
+    assert.equal(JSON.stringify(server.last.body.tools), before);
+
+    await temp.write("config.yaml", config({ tiny: tinyServer(), other: tinyServer() }));
+    const lines = await opened.reloadMcp();
+    assert.deepEqual([...lines].sort(), ["other: 8 tools", "tiny: 8 tools"]);
+    server.script({ toolCalls: [{ name: "mcp_other_echo", arguments: { text: "x" } }] }, { text: "seen" });
+    assert.equal(await opened.agent.chat("and now?"), "seen");
+    assert.ok(tools().includes("mcp_other_echo"));
+    const after = JSON.stringify(server.last.body.tools);
+    const causes = (await store.calls(opened.agent.sessionId))
+      .map(({ cause }) => cause)
+      .filter((cause) => cause != null);
+    assert.deepEqual(causes, ["reload"]);
+    await opened.close("cli_close");
+    await store.close();
+    await home.close();
+    server.script({ text: "resumed" });
+    await runHermes(["-z", "again", "--continue"], { home: temp });
+    assert.equal(JSON.stringify(server.last.body.tools), after);
+  });
+});
