@@ -6,7 +6,9 @@ import type { McpTool, SamplingAnswer, SamplingCall, ServerStatus } from "../mcp
 import { McpError } from "../mcp/errors.ts";
 import { type HubPorts, McpHub, type ServerTools } from "../mcp/hub.ts";
 import { launchRefusal } from "../mcp/launch-check.ts";
+import { ListingCache } from "../mcp/listing-cache.ts";
 import { toolName, toolsetName } from "../mcp/names.ts";
+import { buildTools } from "../mcp/server-tools.ts";
 import { parseServers, type ServerSettings } from "../mcp/settings.ts";
 import { sanitizeError, toolError } from "../tools/dispatch.ts";
 import { registry } from "../tools/registry.ts";
@@ -52,8 +54,9 @@ export async function useServers(wish: McpWish, payer: () => McpPayer | null): P
     async close() {
       if (!users.delete(payer) || users.size > 0) return;
       shared.delete(home);
-      await hub.close();
+      // At once: a conversation that opens from here on starts servers of its own, under the same names.
       for (const { name } of hub.statuses()) publish({ server: name, tools: [] }, home);
+      await hub.close();
     },
   };
 }
@@ -100,6 +103,17 @@ export function hubPorts(wish: McpWish, sample?: HubPorts["sample"]): HubPorts {
       }),
     ...(sample ? { sample } : {}),
   };
+}
+
+/** Puts the tools of servers as they were last seen into the registry, for whoever only wants to look at them. */
+export async function registerKnownTools(home: OpenHome): Promise<void> {
+  const cache = await ListingCache.open(home.paths.at("cache", "mcp_tools.json"));
+  const asleep = () => Promise.reject(new McpError("unreachable", "nobody is connected"));
+  const ports = { mediaDir: home.paths.cacheDir, redact: (text: string) => text };
+  for (const settings of parseServers(home.config().mcp_servers).servers) {
+    const listing = settings.enabled ? cache.get(settings) : null;
+    if (listing) publish({ server: settings.name, tools: buildTools(listing, settings, asleep, ports).tools }, home);
+  }
 }
 
 function configured(wish: McpWish): ServerSettings[] {

@@ -13,10 +13,9 @@ import { OAuthFiles } from "./oauth-files.ts";
 import { TokenProvider } from "./oauth-provider.ts";
 import { malwareNotices, packageOf } from "./osv.ts";
 import type { Sampler } from "./sampling.ts";
+import { loadSdk, type Sdk } from "./sdk.ts";
 import type { HttpPlace, ServerSettings, StdioPlace } from "./settings.ts";
 import { StdioTransport } from "./stdio-transport.ts";
-
-type Sdk = typeof import("@modelcontextprotocol/client");
 
 export interface LinkOptions {
   readonly settings: ServerSettings;
@@ -44,7 +43,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const { settings, ports, signal } = options;
   const { place } = settings;
   if (place.type === "stdio") await checkLaunch(place, options);
-  const sdk = await import("@modelcontextprotocol/client");
+  const sdk = await loadSdk(ports.log);
   const transport = place.type === "stdio" ? stdio(sdk, place, options) : await http(sdk, place, options);
   const client = makeClient(sdk, options);
   const ending = () => (transport instanceof StdioTransport ? transport.ending : null);

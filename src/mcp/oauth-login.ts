@@ -2,14 +2,17 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Logger } from "../home/log.ts";
 import { McpError, messageOf, withoutSecrets } from "./errors.ts";
 import { serverFetch } from "./http-fetch.ts";
 import { OAuthFiles } from "./oauth-files.ts";
 import { TokenProvider } from "./oauth-provider.ts";
+import { loadSdk } from "./sdk.ts";
 import type { HttpPlace, ServerSettings } from "./settings.ts";
 
 export interface LoginPorts {
   readonly tokensDir: string;
+  readonly log: Pick<Logger, "debug">;
   redact(text: string): string;
   /** Shows the address the user has to open. */
   show(url: string): void;
@@ -21,7 +24,7 @@ export interface LoginPorts {
 /** Signs in anew. What was stored before stays until the new tokens are there. */
 export async function login(settings: ServerSettings, ports: LoginPorts): Promise<{ readonly tokensFile: string }> {
   const place = oauthPlace(settings);
-  const sdk = await import("@modelcontextprotocol/client");
+  const sdk = await loadSdk(ports.log);
   const files = new OAuthFiles(ports.tokensDir, settings.name);
   const state = randomBytes(16).toString("hex");
   const callback = await listen(place.oauth.redirectPort, state);

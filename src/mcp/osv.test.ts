@@ -41,5 +41,6 @@ test("only malware notices count, and nobody to ask means none", async () => {
   assert.deepEqual(JSON.parse(asked.join("")), { package: { name: "evil", ecosystem: "npm" }, version: "1.0.0" });
   server.closeAllConnections();
   await new Promise((done) => server.close(done));
-  assert.deepEqual(await malwareNotices(found, { fetch, signal, url }), []);
+  assert.deepEqual(await malwareNotices(found, { fetch, signal, url }), ["MAL-2026-1"], "an answer is kept");
+  assert.deepEqual(await malwareNotices({ ...found, name: "other" }, { fetch, signal, url }), []);
 });

@@ -71,9 +71,15 @@ export interface OsvQuestion {
   readonly url?: string;
 }
 
+/** What was answered; a package is looked up once per run, not with every reconnect. */
+const answered = new Map<string, readonly string[]>();
+
 /** Ids of malware notices; empty when there are none or nobody can be asked: no network must not mean no tools. */
 export async function malwareNotices(found: FetchedPackage, question: OsvQuestion): Promise<readonly string[]> {
   const { name, ecosystem, version } = found;
+  const key = JSON.stringify([question.url, name, ecosystem, version]);
+  const known = answered.get(key);
+  if (known) return known;
   try {
     const response = await question.fetch(question.url ?? OSV, {
       method: "POST",
@@ -83,7 +89,9 @@ export async function malwareNotices(found: FetchedPackage, question: OsvQuestio
     });
     if (response.status !== 200) return [];
     const answer: unknown = await response.json();
-    return idsOf(answer).filter((id) => id.startsWith("MAL-"));
+    const notices = idsOf(answer).filter((id) => id.startsWith("MAL-"));
+    answered.set(key, notices);
+    return notices;
   } catch {
     return []; // unreachable, slow or not OSV: allowed, and asked again next time
   }

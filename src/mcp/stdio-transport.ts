@@ -2,8 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { descendantsOf, signalTree } from "../sandbox/process-tree.ts";
-
-type Sdk = typeof import("@modelcontextprotocol/client");
+import type { Sdk } from "./sdk.ts";
 
 export interface StdioStart {
   readonly command: string;

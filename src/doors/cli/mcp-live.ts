@@ -9,7 +9,7 @@ import { isWanted, type Listing } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { ConfigureFlags } from "./mcp.ts";
-import { requireConsent, requireServer } from "./mcp-settings.ts";
+import { requireConsent, requireServer } from "./mcp-chosen.ts";
 
 interface Tried {
   readonly status: ServerStatus;
@@ -113,6 +113,7 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
   try {
     const { tokensFile } = await login(settings, {
       tokensDir: home.paths.at("mcp-tokens"),
+      log: home.log.child("mcp"),
       redact: (text) => home.redact(text),
       show: (url) => io.out(`Open this address in your browser and sign in:\n\n  ${url}\n\n`),
       paste: () => io.question("If the browser is on another machine, paste the address it ends at here: "),

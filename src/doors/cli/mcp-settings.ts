@@ -1,12 +1,12 @@
 // `hermes mcp list|add|remove`: what stands in config.yaml.
-import { homedir } from "node:os";
-import { commandLine, judgeLaunch } from "../../mcp/launch-check.ts";
+import { commandLine } from "../../mcp/launch-check.ts";
 import { ListingCache } from "../../mcp/listing-cache.ts";
 import { OAuthFiles } from "../../mcp/oauth-files.ts";
 import { isWanted } from "../../mcp/server-tools.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { AddFlags } from "./mcp.ts";
+import { requireConsent, requireServer } from "./mcp-chosen.ts";
 
 export async function list({ json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
   const { home, io } = ctx;
@@ -79,51 +79,6 @@ export async function remove(name: string, ctx: CliContext): Promise<void> {
   const files = new OAuthFiles(home.paths.at("mcp-tokens"), name);
   for (const file of ["tokens", "client", "meta"] as const) await files.remove(file);
   io.out(`Removed ${name}.\n`);
-}
-
-/** The settings of a server; ends the command when there is none or it cannot be used. */
-export function requireServer(name: string, { home, io }: CliContext): ServerSettings {
-  const servers = home.config().mcp_servers;
-  if (!Object.hasOwn(servers, name)) {
-    const known = Object.keys(servers);
-    throw new ExitError(
-      1,
-      `There is no MCP server "${name}". ${known.length > 0 ? `Configured: ${known.join(", ")}` : "None is configured."}`,
-    );
-  }
-  const { settings, problems } = parseServer(name, servers[name]);
-  if (!settings) throw new ExitError(1, problems.join("\n"));
-  for (const problem of problems) io.err(`⚠ ${problem}\n`);
-  return settings;
-}
-
-/** A command the policy asks about is asked about once, at a terminal; the yes is kept for exactly this command line. */
-export async function requireConsent({ name, place }: ServerSettings, { home, io }: CliContext): Promise<void> {
-  if (place.type !== "stdio") return;
-  const line = commandLine(place);
-  const config = home.config();
-  const verdict = judgeLaunch(line, {
-    config,
-    home: home.paths.dir,
-    osHome: home.environment().HOME ?? homedir(),
-    sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
-    yolo: false,
-  });
-  if (verdict.type === "allow") return;
-  const shown = home.redact(line);
-  if (verdict.type === "block")
-    throw new ExitError(1, `The command policy forbids ${shown}: ${verdict.reason}. Nothing was started.`);
-  const answer = await io.question(
-    `${shown}\n${verdict.reason} (${verdict.category}). Start it as MCP server "${name}" from now on? [y/N] `,
-  );
-  if (answer === null) {
-    throw new ExitError(
-      1,
-      `${shown}: ${verdict.reason} (${verdict.category}). That needs your yes at a terminal, or the command line in command_allowlist of config.yaml. Nothing was started.`,
-    );
-  }
-  if (!/^y(?:es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was started.");
-  await home.setConfigKey("command_allowlist", [...config.command_allowlist, line]);
 }
 
 function entryOf(args: readonly string[], flags: AddFlags): Record<string, unknown> {

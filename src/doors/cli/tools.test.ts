@@ -15,6 +15,7 @@ function open(config: Tree = {}) {
   const home = {
     config: () => configSchema.parse(structuredClone(config)),
     env: () => undefined,
+    paths: { at: () => "/nowhere/at/all", cacheDir: "/nowhere" },
     log: recordingLog(),
     async setConfigKey(path: string, value: unknown) {
       const keys = path.split(".");

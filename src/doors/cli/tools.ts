@@ -57,6 +57,11 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
       missing_env: missing,
     };
   }
+  for (const server of chosen.servers) {
+    const name = `mcp-${server}`;
+    const description = `not connected yet: hermes mcp test ${server}`;
+    if (!rows.some((row) => row.name === name)) rows.push({ name, description, enabled: true, tools: [] });
+  }
   if (json) {
     ctx.io.out(`${JSON.stringify({ platform, toolsets: rows, unknown: chosen.unknown }, null, 2)}\n`);
     return;
@@ -64,7 +69,9 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const width = Math.max(...rows.map((row) => row.name.length));
   ctx.io.out(`Toolsets on ${platform}\n\n`);
   for (const row of rows) {
-    ctx.io.out(`  ${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${row.tools.map(describeTool).join(", ")}\n`);
+    ctx.io.out(
+      `  ${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${row.tools.map(describeTool).join(", ") || row.description}\n`,
+    );
   }
   ctx.io.out(`\nhermes tools enable|disable NAME --platform ${platform} switches one.\n`);
   for (const name of chosen.unknown) ctx.io.err(`Unknown toolset in the configuration of ${platform}: ${name}\n`);
@@ -119,5 +126,8 @@ async function load(platform: string, { home }: CliContext) {
     throw new ExitError(1, `Unknown platform: ${platform}. Known: ${PLATFORMS.join(", ")}`);
   }
   await loadTools(home.log);
+  if (Object.keys(config.mcp_servers).length > 0) {
+    await (await import("../../agent/shared-mcp.ts")).registerKnownTools(home);
+  }
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
 }
