@@ -21,6 +21,7 @@ const spawners = {
   "src/sandbox/ssh.ts": "the environments: the lasting connection",
   "src/tools/file-search-ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports/run-program.ts": "git and version probes with fixed arguments, without a shell",
+  "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",
   "src/skills/preprocess.ts": "shell lines of a skill, each decided about by safety/unattended.ts",
   "src/commands/run-line.ts": "commands the user wrote into the settings",
   "src/doors/cli/editor.ts": "the user's editor",
