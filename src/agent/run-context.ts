@@ -48,6 +48,7 @@ export function toolContexts(
   shared: {
     readonly ask: Ask;
     readonly contextLength: number;
+    readonly seesImages?: boolean;
     readonly notify: (text: string) => void;
     readonly auxiliary: AuxiliaryClient;
   } & Pick<ParentCall, "emit" | "used">,
@@ -64,6 +65,11 @@ export function toolContexts(
     sessions: session.store,
     state: tools.state,
     contextLength: shared.contextLength,
+    ...(shared.seesImages === undefined ? {} : { seesImages: shared.seesImages }),
+    async askAside(question) {
+      const { sessionId, turn } = run;
+      return (await shared.auxiliary.callAux({ ...question, signal: call.signal, sessionId, turn })).text;
+    },
     toolNames: tools.names,
     redact: (text) => ports.redact(text),
     notify: shared.notify,

@@ -74,6 +74,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
       contextFor: toolContexts(conversation.options, run, {
         ask,
         contextLength: target.contextLength,
+        seesImages: conversation.takesImages,
         notify,
         emit,
         used: (totals) => conversation.meter.addAll(totals),

@@ -4,7 +4,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { TextOrigin } from "../llm/messages.ts";
+import type { Message, TextOrigin } from "../llm/messages.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -51,6 +51,8 @@ export interface ToolContext extends RunContext {
   /** The model's window, for limits that scale with it. */
   readonly contextLength: number;
   readonly toolNames: ReadonlySet<string>;
+  /** The conversation's model takes pictures. */
+  readonly seesImages?: boolean;
   /** HERMES_WRITE_SAFE_ROOT, split: outside these directories no tool writes. Absent or empty: no such limit. */
   readonly writeSafeRoots?: readonly string[];
   /** One variable of the home's environment; absent where a tool must not look at it. */
@@ -65,10 +67,18 @@ export interface ToolContext extends RunContext {
   showDiff?(diff: string): void;
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
   notify?(text: string): void;
+  /** Asks the model that serves a side task and gives its words. Rejects with a message to show. Absent: nobody can be asked. */
+  askAside?(question: AsideQuestion): Promise<string>;
   memory?: MemoryPort;
   skills?: SkillsPort;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
   spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
+}
+
+export interface AsideQuestion {
+  readonly task: "vision" | "web_extract";
+  readonly messages: readonly Message[];
+  readonly maxTokens?: number;
 }
 
 /** What a child agent is given. It knows nothing else of the conversation. */
