@@ -247,9 +247,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       },
     },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    ...((wish.ignoreRules && start?.origin !== "subagent") || environment.files
-      ? {}
-      : { hints: hintsOnce(home, cwd, prompt) }),
+    ...(wantsHints(wish) && !environment.files ? { hints: hintsOnce(home, cwd, prompt) } : {}),
     beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
     delegation: {
@@ -338,6 +336,9 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   }
 }
 
+/** A child reads no rules at its start; whether it meets them on its way is its first parent's wish. */
+const wantsHints = ({ start, ignoreRules }: AgentWish) => start?.hints ?? !ignoreRules;
+
 /** Whoever never calls a tool never loads what discovers. */
 function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
   let opened: Promise<HintsPort> | null = null;
@@ -371,7 +372,13 @@ function delegatingParent(
       openAgent({
         ...own,
         cwd,
-        start: { ...start, gate, skills, ...(wish.start?.jobId ? { jobId: wish.start.jobId } : {}) },
+        start: {
+          ...start,
+          gate,
+          skills,
+          hints: wantsHints(wish),
+          ...(wish.start?.jobId ? { jobId: wish.start.jobId } : {}),
+        },
         source: "subagent",
         interactive: false,
         ignoreRules: true,

@@ -19,6 +19,8 @@ export interface StartWish {
   readonly only?: ReadonlySet<string>;
   /** It sees the skills of the home, though it reads none of its other files. */
   readonly skills?: boolean;
+  /** It is told the rules of sub-directories it reaches; absent: as if a person had opened it. */
+  readonly hints?: boolean;
   readonly systemMessage?: string;
   /** How many agents stand above it; children of depth 1 were started by a person's conversation. */
   readonly depth?: number;

@@ -120,3 +120,25 @@ test("without project rules there are no hints either", async (t) => {
   await chat.say("look");
   assert.doesNotMatch(chat.server.last.raw, /sub rules/);
 });
+
+for (const { ignoreRules, told } of [
+  { ignoreRules: false, told: [[["sub/AGENTS.md"]]] },
+  { ignoreRules: true, told: [[[]]] },
+])
+  test(`a sub-agent of a conversation that ${ignoreRules ? "ignores" : "follows"} rules is told ${ignoreRules ? "none" : "those it reaches"}`, async (t) => {
+    const chat = await talk(t, { project: { "sub/AGENTS.md": "sub rules", "sub/x": "1" }, wish: { ignoreRules } });
+    const isChild = (sent: readonly Sent[]) =>
+      sent.some(({ role, content }) => role === "user" && content === "read it");
+    chat.server.otherwise(({ body: { messages } }) => {
+      if (messages.at(-1).role === "tool") return { text: "done" };
+      const call = isChild(messages)
+        ? { name: "read_file", arguments: { path: "sub/x" } }
+        : { name: "delegate_task", arguments: { goal: "read it" } };
+      return { toolCalls: [call] };
+    });
+    await chat.say("let somebody look");
+    const finished = chat.server.requests
+      .map(({ body }) => body.messages as Sent[])
+      .filter((sent) => isChild(sent) && sent.at(-1)?.role === "tool");
+    assert.deepEqual(finished.map(hintsIn), told);
+  });
