@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { readContextFiles } from "../src/prompt/files/context-files.ts";
 import { readSoul } from "../src/prompt/files/soul.ts";
+import { SubdirectoryHints } from "../src/prompt/hints/tracker.ts";
 import { hostFiles } from "../src/prompt/ports/file-access.ts";
 import { codePointName } from "../src/safety/threats/invisible.ts";
 import { THREAT_PATTERNS } from "../src/safety/threats/patterns.ts";
@@ -36,6 +37,7 @@ async function corpus(folder: string): Promise<readonly Document[]> {
 
 /** Everywhere a project may put words for an agent. */
 const PLACES = [".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules", ".cursor/rules/style.mdc"];
+const HINT_NAMES = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 
 async function project(t: TestContext) {
   const tree = await tempTree(t);
@@ -47,6 +49,17 @@ async function project(t: TestContext) {
       const reading = await readContextFiles({ ...rules, cwd: tree.root });
       await rm(tree.at(place));
       return reading;
+    },
+    /** What a tool result that touches its folder says of it. */
+    async readHint(name: string, text: string) {
+      await mkdir(tree.at("sub"), { recursive: true });
+      await writeFile(tree.at(`sub/${name}`), text);
+      const warnings: string[] = [];
+      const places = { cwd: tree.root, userHome: "/nobody", hermesHome: "/nobody/.hermes" };
+      const hints = new SubdirectoryHints({ ...rules, ...places, onWarning: (warning) => void warnings.push(warning) });
+      const hint = await hints.check("read_file", { path: "sub/x" });
+      await rm(tree.at(`sub/${name}`));
+      return { hint: hint ?? "", warnings };
     },
     async readSoul(text: string) {
       await writeFile(tree.at("SOUL.md"), text);
@@ -80,6 +93,18 @@ describe("documents that mean no harm", () => {
       assert.ok(["loaded", "flagged"].includes(reports[0]?.status ?? ""), `${name} as ${place}`);
       assert.equal((await soul(text)).blockedMarker, null, name);
     }
+  });
+
+  test("are told whole when work reaches the sub-directory they lie in", async (t) => {
+    const { readHint } = await project(t);
+    const flagged: string[] = [];
+    for (const [index, { name, text }] of (await corpus("benign")).entries()) {
+      const file = HINT_NAMES[index % HINT_NAMES.length] ?? "AGENTS.md";
+      const { hint, warnings } = await readHint(file, text);
+      assert.equal(hint, `\n\n[Subdirectory context discovered: sub/${file}]\n${text.trim()}`, name);
+      if (warnings.length > 0) flagged.push(name);
+    }
+    assert.deepEqual(flagged, ["network-runbook.md", "one-weak-word-heartbeat.md", "one-weak-word-must-report.md"]);
   });
 
   test("are withheld only for the very words of an attack, with line, words and the way to trust them", async (t) => {
@@ -134,6 +159,21 @@ describe("attacks", () => {
         );
         assert.equal(warnings.length, 1, what);
         assert.deepEqual(leaked(text, prompt), [], what);
+      }
+  });
+
+  test("do not reach the conversation from a sub-directory", async (t) => {
+    const { readHint } = await project(t);
+    for (const { name, text } of await corpus("attacks/context"))
+      for (const file of HINT_NAMES) {
+        const { hint, warnings } = await readHint(file, text);
+        const [, ids = ""] =
+          /^\n\n\[Subdirectory context discovered: sub\/(?:.+)\]\n\[BLOCKED: sub\/(?:.+) contained potential prompt injection \((.+)\)\. Content not loaded\.\]$/.exec(
+            hint,
+          ) ?? [];
+        assert.ok(ids.split(", ").includes(idOf(name)), `${name} as sub/${file}: ${hint.slice(0, 300)}`);
+        assert.equal(warnings.length, 1, name);
+        assert.deepEqual(leaked(text, hint), [], name);
       }
   });
 
