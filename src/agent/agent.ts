@@ -45,6 +45,8 @@ export class Agent {
   #lastEvent: { readonly event: AgentEvent; readonly at: number } | null = null;
   #currentTool: string | null = null;
   #seq = 0;
+  #naming: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
+  readonly #children = new Set<string>();
   #closing: Promise<void> | null = null;
   /** A compression asked for by hand, or the last look before the end. A turn waits for it. */
   #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
@@ -68,6 +70,11 @@ export class Agent {
 
   get model(): ModelChoice {
     return this.#conversation.model;
+  }
+
+  /** Sub-agents at work for the running turn, those of sub-agents included. */
+  get activeChildren(): number {
+    return this.#children.size;
   }
 
   /** Tokens and money of the session so far. */
@@ -252,6 +259,8 @@ export class Agent {
     this.interrupt();
     await this.#beside?.finished;
     await this.#running?.finished;
+    this.#naming?.controller.abort();
+    await this.#naming?.finished;
     void this.#review.idle().then(() => this.#notices.close());
     await tools.state.dispose();
     await ports.environment.cleanup();
@@ -288,6 +297,7 @@ export class Agent {
       this.#running = null;
       emit({ type: "done", outcome });
       ports.follower?.turnEnded?.({ input, outcome });
+      this.#nameAfter(input, outcome);
       channel.close();
       for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
       if (!this.#closing) this.#review.turnEnded(outcome);
@@ -308,11 +318,38 @@ export class Agent {
     }
   }
 
+  /** Nothing waits for it, and nothing of it is ever an error. */
+  #nameAfter(input: UserInput, outcome: TurnOutcome): void {
+    const { session, ports } = this.#conversation.options;
+    const { store } = session;
+    if (!session.titles || store === null || this.#naming || this.#closing) return;
+    const controller = new AbortController();
+    const finished = import("./titles.ts")
+      .then(async ({ isWorthNaming, nameSession }) => {
+        if (!isWorthNaming(input, outcome)) return;
+        const { auxiliary, transcript, turns: turn, model } = this.#conversation;
+        const { messages } = outcome;
+        const sessionId = () => transcript.sessionId;
+        const title = await nameSession({ store, auxiliary, sessionId, messages, turn, signal: controller.signal });
+        if (title === null) return;
+        const { model: name, provider } = model.target;
+        this.publish({ type: "session", id: this.sessionId, title, model: name, provider, reason: "titled" });
+      })
+      .catch((error) => ports.log.warn("the conversation got no title", error))
+      .finally(() => {
+        this.#naming = null;
+      });
+    this.#naming = { controller, finished };
+  }
+
   #seal(event: AgentEventBody): AgentEvent {
     const sealed = { ...event, sessionId: this.sessionId, turn: this.#conversation.turns, seq: ++this.#seq };
     this.#lastEvent = { event: sealed, at: this.#conversation.options.ports.clock.now() };
     if (event.type === "tool_start") this.#currentTool = event.call.name;
     if (event.type === "tool_end" || event.type === "done") this.#currentTool = null;
+    if (event.type === "subagent" && event.phase === "start") this.#children.add(event.id);
+    if (event.type === "subagent" && event.phase === "complete") this.#children.delete(event.id);
+    if (event.type === "done") this.#children.clear();
     return sealed;
   }
 }

@@ -17,6 +17,7 @@ import type { Toolbox } from "../tools/toolbox.ts";
 import { Agent, AgentBusyError } from "./agent.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
 import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
+import { type ChildTable, childTable } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { restampTools, toolHashes } from "./frozen-tools.ts";
 import { learnedWindows } from "./learned-windows.ts";
@@ -70,6 +71,8 @@ export interface AgentWish {
   readonly learn?: boolean | undefined;
   /** No SOUL.md, project files or memory. */
   readonly ignoreRules?: boolean | undefined;
+  /** A conversation that has just begun is given a title. */
+  readonly titles?: boolean | undefined;
   /** No person opens it: what it is handed by whoever does. */
   readonly start?: StartWish | undefined;
   /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
@@ -108,6 +111,10 @@ export interface OpenAgent {
   yolo: boolean;
   /** What the agent started in the background and has not ended. */
   readonly processes: { readonly running: number; stopAll(): Promise<number> };
+  /** The sub-agents of the running turn. */
+  readonly subagents: ChildTable;
+  /** The tool list as the model sees it. */
+  readonly definitions: readonly ToolDefinition[];
   /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
   setReasoning(effort: string): Promise<void>;
   /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
@@ -286,6 +293,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       },
       interactive: wish.interactive,
       reviews: wish.learn !== false && !start,
+      titles: wish.titles === true && !start,
       ...(start ? { origin: start.origin } : {}),
       ...(start?.task ? { task: start.task } : {}),
       ...(start?.jobId ? { jobId: start.jobId } : {}),
@@ -323,6 +331,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     processes,
     mcp,
     reload,
+    tools,
   });
 
   async function reload(): Promise<readonly string[]> {
@@ -416,6 +425,7 @@ interface Parts {
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
   readonly reload: () => Promise<readonly string[]>;
+  readonly tools: Pick<Toolbox, "state" | "definitions">;
 }
 
 class Opened implements OpenAgent {
@@ -472,6 +482,14 @@ class Opened implements OpenAgent {
     const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
     this.#chosen = chosen;
     return said;
+  }
+
+  get subagents(): ChildTable {
+    return this.#parts.tools.state.of(childTable);
+  }
+
+  get definitions(): readonly ToolDefinition[] {
+    return this.#parts.tools.definitions;
   }
 
   get processes(): OpenAgent["processes"] {

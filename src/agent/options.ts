@@ -60,6 +60,8 @@ export interface SessionOptions {
   readonly reviews?: boolean;
   /** The turn this run belongs to, when it is not counted here. */
   readonly turn?: number;
+  /** A conversation that has just begun is given a title. */
+  readonly titles?: boolean;
   /** What its tools know the run by; default: a new name for every turn. */
   readonly taskId?: string;
 }

@@ -1,3 +1,4 @@
+import { BACKGROUND_COMMANDS } from "./background.ts";
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
@@ -18,6 +19,7 @@ export const builtinCommands = () =>
   new CommandRegistry([
     ...CONVERSATION_COMMANDS,
     ...TURN_COMMANDS,
+    ...BACKGROUND_COMMANDS,
     ...COMPRESSION_COMMANDS,
     ...SESSION_COMMANDS,
     ...TRANSCRIPT_COMMANDS,

@@ -1,3 +1,4 @@
+import type { BackgroundTask } from "../agent/background.ts";
 import type { OpenAgent } from "../agent/open.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -43,9 +44,18 @@ export interface CommandContext {
   commands(): string;
   /** Skills and bundles that can be typed as commands here. */
   skillCommands(): Promise<readonly MenuSkill[]>;
+  /** Prompts that run beside the conversation. Absent where nobody could be shown their answers. */
+  readonly background?: BackgroundPort;
   quit(options: { readonly deleteSession: boolean }): void;
   /** Absent where there is none: commands that need it are offered in the terminal alone. */
   readonly terminal?: TerminalSurface;
+}
+
+export interface BackgroundPort {
+  readonly running: readonly BackgroundTask[];
+  start(prompt: string): BackgroundTask;
+  /** False when no such task runs. */
+  stop(id: string): boolean;
 }
 
 export interface TerminalSurface {

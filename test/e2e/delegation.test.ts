@@ -8,6 +8,7 @@ import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
+import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
 type Answering = (request: RecordedRequest) => Reply | Promise<Reply>;
 
@@ -331,6 +332,92 @@ describe("delegate_task", () => {
     assert.match(stderr, /┊ 🔀 \[2\/2\] name the colours/);
     assert.match(stderr, /┊ ✓ {2}\[1\/2\] count the files +\d+\.\ds/);
     assert.match(stderr, /┊ 🔀 delegate +2 parallel tasks/);
+  });
+});
+
+describe("agents beside the conversation, on the screen", { skip: tmuxMissing() }, () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+  const home = () =>
+    tempHome({
+      "config.yaml": `${modelConfig(server)}onboarding:\n  seen:\n    busy_input_prompt: true\n    tool_progress_prompt: true\n`,
+    });
+  const isTitle = (request: RecordedRequest) => /You name conversations/.test(systemOf(request));
+  const open = async (at: TempHome) => {
+    const screen = await TerminalScreen.start([], { home: at });
+    await screen.waitFor("fake-model");
+    return screen;
+  };
+
+  test("children are shown at work; a message meanwhile waits for the end of the turn", async () => {
+    await using at = await home();
+    const slow = Promise.withResolvers<void>();
+    server.otherwise(async (request) => {
+      if (isTitle(request)) return { text: "Files and colours" };
+      if (goalOf(request) === "count the files") {
+        await slow.promise;
+        return { text: "two" };
+      }
+      if (goalOf(request) === "name the colours") return { text: "red" };
+      if (newestText(request) === "and then?") return { text: "That was all." };
+      if (newestRole(request) === "tool") return { text: "Both are done." };
+      return {
+        toolCalls: [
+          { name: "delegate_task", arguments: { tasks: [{ goal: "count the files" }, { goal: "name the colours" }] } },
+        ],
+      };
+    });
+    await using screen = await open(at);
+    await screen.say("start it");
+    await screen.waitFor("✓  [2/2] name the colours");
+    await screen.say("and then?");
+    await screen.waitFor("Sub-agents are at work");
+    slow.resolve();
+    const text = await screen.waitFor("That was all.");
+    assert.match(text, /┊ 🔀 \[1\/2\] count the files/);
+    assert.match(text, /┊ ✓ {2}\[1\/2\] count the files +\d+\.\ds/);
+    assert.match(text, /Both are done\.[\s\S]*❯ and then\?/);
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+    const listed = await runHermes(["sessions", "list"], { home: at });
+    assert.match(listed.stdout, /Files and colours/);
+  });
+
+  test("a prompt in the background answers in a panel; what still runs ends with the program", async () => {
+    await using at = await home();
+    server.otherwise(async (request) => {
+      if (isTitle(request)) return { text: "A title" };
+      if (goalOf(request) === "look it up") return { text: "It is **heron**." };
+      if (goalOf(request) === "take your time")
+        return { toolCalls: [{ name: "terminal", arguments: { command: "echo $$ > pid.txt; exec sleep 600" } }] };
+      return { text: "Hello." };
+    });
+    await using screen = await open(at);
+    await screen.say("/background look it up");
+    const text = await screen.waitFor("It is heron.");
+    assert.match(text, /▶ bg_\d{6}_[0-9a-f]{6} started: look it up/);
+    assert.match(text, /─ ▶ bg_\d{6}_[0-9a-f]{6} · look it up · \d+\.\ds ─/);
+    await screen.say("/bg take your time");
+    const pid = await until(
+      async () => Number(await readFile(join(at.project, "pid.txt"), "utf8").catch(() => "")) || null,
+    );
+    await screen.say("hello");
+    await screen.waitFor("Hello.");
+    await screen.say("/agents");
+    await screen.waitFor("take your time");
+    await screen.say("/quit");
+    assert.equal(await screen.exitCode(), 0);
+    await until(async () => (isAlive(pid) ? null : true));
+    const hello = server.requests.find((request) => goalOf(request) === "hello");
+    assert.doesNotMatch(hello?.raw ?? "", /look it up|heron/, "the conversation knows nothing of it");
+    const db = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const open_ = db.prepare("SELECT COUNT(*) AS n FROM sessions WHERE ended_at IS NULL").get();
+    db.close();
+    assert.equal(open_?.n, 0);
   });
 });
 

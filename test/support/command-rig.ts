@@ -1,5 +1,6 @@
 // Slash commands over a real home, a real store and the model that needs no network; only the surface is the test's own.
 import type { TestContext } from "node:test";
+import { BackgroundTasks } from "../../src/agent/background.ts";
 import { openAgent } from "../../src/agent/open.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
@@ -57,6 +58,10 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     if (title) await next.setTitle(title);
     heard.push(`switched to ${name ?? "new"}${title ? ` (${title})` : ""}`);
   };
+  const background = new BackgroundTasks({
+    clock: systemClock,
+    onReport: ({ id, status, text }) => void heard.push(`${id} ${status}: ${text}`),
+  });
   const ctx: CommandContext = {
     home,
     store,
@@ -90,6 +95,13 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     resumeSession: (id) => switchTo(id),
     commands: () => "the help",
     skillCommands: () => menuSkills(ctx, builtinCommands()),
+    background: {
+      get running() {
+        return background.running;
+      },
+      start: (prompt) => background.start(prompt, wish, conversation),
+      stop: (id) => background.stop(id),
+    },
     quit: ({ deleteSession }) => void heard.push(`quit${deleteSession ? " and delete" : ""}`),
     terminal: {
       clearScreen: () => void heard.push("cleared"),
@@ -119,6 +131,7 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     text: () => heard.splice(0).join("\n"),
   };
   t.after(async () => {
+    await background.close();
     await conversation.close("cli_close");
     await store.close();
     await home.close();

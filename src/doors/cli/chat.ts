@@ -73,6 +73,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     reasoning: options.reasoning,
     passSessionId: options.passSessionId === true,
     learn: screen || options.learn === true,
+    titles: screen,
     ignoreRules:
       options.ignoreRules === true || options.safeMode === true || isTruthy(ctx.home.override("HERMES_IGNORE_RULES")),
     verbose: options.verbose === true,

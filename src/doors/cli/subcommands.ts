@@ -20,6 +20,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "try a command against the approval policy (same as safety)",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
+  {
+    name: "batch",
+    summary: "run many prompts and keep what the agent did as trajectories",
+    load: () => import("./batch.ts"),
+  },
   { name: "bundles", summary: "several skills under one command", load: () => import("./skills-bundles.ts") },
   { name: "config", summary: "show and change settings", tellsWarnings: true, load: () => import("./config.ts") },
   {

@@ -1,4 +1,5 @@
 // What slash commands may do, as the screen does it.
+import type { BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/open.ts";
 import type { CommandContext } from "../../commands/context.ts";
 import type { MenuSkill } from "../../commands/skill-menu.ts";
@@ -16,6 +17,7 @@ export interface SurfaceParts {
   readonly input: InputLine;
   readonly turns: Turns;
   conversation(): OpenAgent;
+  readonly background: BackgroundTasks;
   /** The list that numbers of `/resume N` refer to. */
   lastListed: readonly SessionListItem[];
   warn(text: string): void;
@@ -77,6 +79,13 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     resumeSession: (id) => parts.switchTo({ name: id }),
     commands: () => parts.help(),
     skillCommands: () => parts.skillCommands(),
+    background: {
+      get running() {
+        return parts.background.running;
+      },
+      start: (prompt) => parts.background.start(prompt, request, parts.conversation()),
+      stop: (id) => parts.background.stop(id),
+    },
     quit: (options) => void parts.quit(options),
     terminal: {
       clearScreen: () => {

@@ -1,6 +1,7 @@
 // The interactive screen: transcript above, input below, everything driven by events.
 import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
+import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/open.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
@@ -56,6 +57,7 @@ class Screen {
   readonly #ctrlC = new CtrlC();
   readonly #keys = new ScreenKeys();
   readonly #commands = builtinCommands();
+  readonly #background: BackgroundTasks;
   readonly #surface: DispatchSurface & SurfaceParts;
   readonly #left = Promise.withResolvers<number>();
   readonly #hinted = new Set<HintName>();
@@ -117,6 +119,12 @@ class Screen {
       turnSeconds: () => this.#activity.turnSeconds,
       turns: this.#turns,
       showCost: () => config().display.show_cost,
+      background: () => this.#background.running.length,
+    });
+    this.#background = new BackgroundTasks({
+      clock,
+      onReport: (report) => this.#showReport(report),
+      onChange: () => this.#refresh(),
     });
     this.#header = new Header(request, this.#theme);
     this.#surface = this.#makeSurface();
@@ -242,6 +250,8 @@ class Screen {
     if (early) return this.#turns.queue({ text });
     const became = this.#turns.say(text);
     if (became === "steered") this.#transcript.dim(`↪ ${text}`);
+    if (became === "queued" && this.#ready().agent.activeChildren > 0)
+      this.#transcript.dim("Sub-agents are at work: your message waits for the end of the turn. /stop ends them.");
     if (became !== "started") this.#hint("busy_input_prompt");
     this.#refresh();
   }
@@ -272,6 +282,13 @@ class Screen {
       forgetScrolledLines(this.#tui, this.#transcript.view.children);
     if (event.type === "done" && this.#request.home.config().display.bell_on_complete)
       this.#tui.terminal.write("\u0007");
+    this.#refresh();
+  }
+
+  #showReport({ id, prompt, status, text, ms }: BackgroundReport): void {
+    const label = `▶ ${id} · ${cut(prompt.replace(/\s+/g, " "), 40)} · ${(ms / 1000).toFixed(1)}s`;
+    if (status === "done") this.#transcript.panel(label, text);
+    else this.#transcript.warn(`${label}: ${text}`);
     this.#refresh();
   }
 
@@ -385,6 +402,7 @@ class Screen {
       questions: this.#questions,
       input: this.#input,
       turns: this.#turns,
+      background: this.#background,
       conversation: () => this.#ready(),
       get lastListed() {
         return lastListed;
@@ -458,7 +476,7 @@ class Screen {
     const grace = Number(home.env("HERMES_SIGTERM_GRACE") ?? "") || 1.5;
     const timer = Promise.withResolvers<void>();
     const waiting = setTimeout(timer.resolve, grace * 1000);
-    await Promise.race([this.#turns.idle(), timer.promise]);
+    await Promise.race([Promise.all([this.#turns.idle(), this.#background.close()]), timer.promise]);
     clearTimeout(waiting);
     // A process that is told to end has no time for it.
     if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(`${line}\n`));

@@ -17,6 +17,8 @@ export interface StatusFacts {
   readonly compressions: number;
   /** Processes the agent started in the background. */
   readonly processes: number;
+  /** Prompts that run beside the conversation. */
+  readonly background?: number;
   readonly queued: number;
   readonly yolo: boolean;
 }
@@ -31,6 +33,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
   const counters = [
     facts.compressions > 0 ? `🗜️ ${facts.compressions}` : null,
+    facts.background ? `▶ ${facts.background}` : null,
     facts.processes > 0 ? `⚙ ${facts.processes}` : null,
     facts.queued > 0 ? `▶ ${facts.queued} queued` : null,
   ];

@@ -12,6 +12,8 @@ export interface StatusSources {
   turnSeconds(): number | null;
   readonly turns: Turns;
   showCost(): boolean;
+  /** Prompts that run beside the conversation. */
+  background(): number;
 }
 
 /** The status line, fed by events. */
@@ -52,7 +54,7 @@ export class Status implements Component {
 
   render(width: number): string[] {
     if (!this.#shown) return [];
-    const { now, conversation, turnSeconds, turns, showCost } = this.#sources;
+    const { now, conversation, turnSeconds, turns, showCost, background } = this.#sources;
     const present = conversation();
     if (!present) return [this.#theme.dim(cut("connecting ...", width))];
     const { target } = present;
@@ -66,6 +68,7 @@ export class Status implements Component {
       turnSeconds: turnSeconds(),
       busy: turns.busy,
       compressions: this.#compressions,
+      background: background(),
       processes: present.processes.running,
       queued: turns.waiting.length,
       yolo: present.yolo,

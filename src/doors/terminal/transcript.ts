@@ -73,6 +73,15 @@ export class Transcript {
     this.#openAnswer().finish(text);
   }
 
+  /** A text of its own with a name, such as the answer of a prompt in the background. */
+  panel(label: string, text: string): void {
+    this.#gap();
+    this.view.addChild(new Rule(printable(label), this.#theme.dim));
+    const block = new AnswerBlock(this.#settings().answerStyle, this.#theme);
+    this.view.addChild(block);
+    block.finish(text);
+  }
+
   show(event: AgentEvent): void {
     const settings = this.#settings();
     switch (event.type) {

@@ -8,6 +8,7 @@ class Scripted implements Speaker {
   readonly said: string[] = [];
   readonly interrupts: (string | undefined)[] = [];
   steered: string[] = [];
+  activeChildren = 0;
   leftover: string | undefined;
   #end = Promise.withResolvers<void>();
 
@@ -128,4 +129,22 @@ test("a waiting text can be taken back", async () => {
   turns.dropQueue();
   speaker.end();
   await turns.idle();
+});
+
+test("while sub-agents work a message waits instead of stopping them", async () => {
+  const { speaker, turns } = setUp("interrupt");
+  turns.say("one");
+  await settle();
+  speaker.activeChildren = 2;
+  assert.equal(turns.say("two"), "queued");
+  assert.equal(speaker.interrupts.length, 0);
+  speaker.activeChildren = 0;
+  assert.equal(turns.say("three"), "interrupting");
+  await settle();
+  for (let i = 0; i < 3; i++) {
+    speaker.end();
+    await settle();
+  }
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one", "three", "two"]);
 });

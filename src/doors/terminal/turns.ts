@@ -8,6 +8,8 @@ export interface Speaker {
   run(input: UserInput): AsyncIterable<AgentEvent>;
   interrupt(reason?: string): void;
   steer(text: string): boolean;
+  /** Sub-agents at work for the running turn. */
+  readonly activeChildren?: number;
 }
 
 export interface TurnsOptions {
@@ -46,7 +48,9 @@ export class Turns {
     }
     const mode = this.#options.busyMode();
     if (mode === "steer" && this.#options.speaker().steer(text)) return "steered";
-    if (mode !== "interrupt") {
+    // A word in between should not throw away the work of several agents.
+    const childrenWork = (this.#options.speaker().activeChildren ?? 0) > 0;
+    if (mode !== "interrupt" || childrenWork) {
       this.#enqueue({ text });
       return "queued";
     }

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HistoryMessage } from "../llm/messages.ts";
+import { hasReasoning, toTrajectory } from "./trajectory.ts";
+
+const call = (id: string, name: string, args: string) => ({
+  id,
+  type: "function" as const,
+  function: { name, arguments: args },
+});
+
+test("a conversation with thoughts, parallel calls and an answer has exactly this form", () => {
+  const messages: HistoryMessage[] = [
+    { role: "user", content: "as it was sent" },
+    {
+      role: "assistant",
+      content: "Let me look.",
+      reasoning: "two files",
+      tool_calls: [call("c1", "read_file", '{"path":"a"}'), call("c2", "terminal", '{"command":"ls"}')],
+    },
+    { role: "tool", tool_call_id: "c1", name: "read_file", content: "plain text" },
+    { role: "tool", tool_call_id: "c2", content: '{"output":"b","exit_code":0}' },
+    { role: "assistant", content: "Done." },
+  ];
+  const tool = { type: "function" as const, function: { name: "t", description: "d", parameters: { type: "object" } } };
+  const [system, ...rest] = toTrajectory(messages, "what is here?", [tool]);
+  assert.equal(system?.from, "system");
+  assert.ok(
+    system?.value.endsWith('<tools>\n[{"name":"t","description":"d","parameters":{"type":"object"}}]\n</tools>'),
+  );
+  assert.deepEqual(rest, [
+    { from: "human", value: "what is here?" },
+    {
+      from: "gpt",
+      value:
+        '<think>\ntwo files\n</think>\nLet me look.\n<tool_call>\n{"name":"read_file","arguments":{"path":"a"}}\n</tool_call>\n<tool_call>\n{"name":"terminal","arguments":{"command":"ls"}}\n</tool_call>',
+    },
+    {
+      from: "tool",
+      value:
+        '<tool_response>\n{"tool_call_id":"c1","name":"read_file","content":"plain text"}\n</tool_response>\n<tool_response>\n{"tool_call_id":"c2","name":"terminal","content":{"output":"b","exit_code":0}}\n</tool_response>',
+    },
+    { from: "gpt", value: "<think>\n</think>\nDone." },
+  ]);
+});
+
+const cases: readonly (readonly [string, HistoryMessage, string])[] = [
+  [
+    "a call without words or thoughts",
+    { role: "assistant", content: null, tool_calls: [call("c", "x", "{}")] },
+    '<think>\n</think>\n<tool_call>\n{"name":"x","arguments":{}}\n</tool_call>',
+  ],
+  [
+    "arguments that are no JSON",
+    { role: "assistant", content: "", tool_calls: [call("c", "x", "{oops")] },
+    '<think>\n</think>\n<tool_call>\n{"name":"x","arguments":{}}\n</tool_call>',
+  ],
+  [
+    "a scratchpad in the text",
+    { role: "assistant", content: "<REASONING_SCRATCHPAD>hm</REASONING_SCRATCHPAD>yes" },
+    "<think>hm</think>yes",
+  ],
+  [
+    "reasoning beside the answer",
+    { role: "assistant", content: "yes", reasoning_content: "why" },
+    "<think>\nwhy\n</think>\nyes",
+  ],
+  ["no answer at all", { role: "assistant", content: null }, "<think>\n</think>"],
+];
+for (const [name, message, value] of cases) {
+  test(`${name} is written so`, () => {
+    assert.deepEqual(toTrajectory([{ role: "user", content: "q" }, message], "q").slice(2), [{ from: "gpt", value }]);
+  });
+}
+
+test("reasoning counts wherever it stands, and only there", () => {
+  assert.ok(hasReasoning([{ role: "assistant", content: "a", reasoning: "b" }]));
+  assert.ok(hasReasoning([{ role: "assistant", content: "<REASONING_SCRATCHPAD>b</REASONING_SCRATCHPAD>a" }]));
+  assert.ok(
+    !hasReasoning([
+      { role: "user", content: "<think>" },
+      { role: "assistant", content: "a", reasoning: " " },
+    ]),
+  );
+});

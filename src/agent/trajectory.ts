@@ -1,0 +1,99 @@
+// A conversation as training data: who said what, with thoughts, calls and results in the tags that such data uses.
+import { type AssistantMessage, type HistoryMessage, type ToolMessage, textOf } from "../llm/messages.ts";
+import type { ToolDefinition } from "../llm/wire.ts";
+
+export interface TrajectoryEntry {
+  readonly from: "system" | "human" | "gpt" | "tool";
+  readonly value: string;
+}
+
+/** One line of a trajectory file. */
+export interface TrajectoryLine {
+  readonly conversations: readonly TrajectoryEntry[];
+  readonly timestamp: string;
+  readonly model: string;
+  readonly completed: boolean;
+}
+
+/** `messages` as they are stored; the first user message is replaced by `userQuery`. */
+export function toTrajectory(
+  messages: readonly HistoryMessage[],
+  userQuery: string,
+  tools: readonly ToolDefinition[] = [],
+): readonly TrajectoryEntry[] {
+  const entries: TrajectoryEntry[] = [
+    { from: "system", value: systemText(tools) },
+    { from: "human", value: userQuery },
+  ];
+  const rest = messages[0]?.role === "user" ? messages.slice(1) : messages;
+  let responses: string[] = [];
+  const flush = () => {
+    if (responses.length > 0) entries.push({ from: "tool", value: responses.join("\n") });
+    responses = [];
+  };
+  for (const message of rest) {
+    if (message.role === "tool") {
+      responses.push(responseText(message, rest));
+      continue;
+    }
+    flush();
+    if (message.role === "user") entries.push({ from: "human", value: textOf(message.content) });
+    else entries.push({ from: "gpt", value: answerText(message) });
+  }
+  flush();
+  return entries;
+}
+
+/** Whether the model showed its reasoning anywhere. */
+export function hasReasoning(messages: readonly HistoryMessage[]): boolean {
+  return messages.some(
+    (message) => message.role === "assistant" && (reasoningOf(message) !== "" || /<think>/.test(visibleText(message))),
+  );
+}
+
+function systemText(tools: readonly ToolDefinition[]): string {
+  const schemas = tools.map(({ function: { name, description, parameters } }) => ({ name, description, parameters }));
+  return `You answer with the help of tools. Their signatures stand between <tools> and </tools>. To call one, write a JSON object with its name and arguments between <tool_call> and </tool_call>; the result comes back between <tool_response> and </tool_response>.\n<tools>\n${JSON.stringify(schemas)}\n</tools>`;
+}
+
+function answerText(message: AssistantMessage): string {
+  const reasoning = reasoningOf(message);
+  const thought = reasoning === "" ? "" : `<think>\n${reasoning}\n</think>\n`;
+  const text = visibleText(message);
+  const calls = (message.tool_calls ?? []).map(
+    ({ function: call }) =>
+      `<tool_call>\n${JSON.stringify({ name: call.name, arguments: parsed(call.arguments) ?? {} })}\n</tool_call>\n`,
+  );
+  const said = calls.length > 0 && text.trim() !== "" ? `${text}\n` : text;
+  const value = `${thought}${said}${calls.join("")}`;
+  return (value.includes("<think>") ? value : `<think>\n</think>\n${value}`).trimEnd();
+}
+
+function reasoningOf({ reasoning, reasoning_content }: AssistantMessage): string {
+  return (reasoning ?? reasoning_content ?? "").trim();
+}
+
+/** Models that were taught another tag mean the same by it. */
+function visibleText(message: AssistantMessage): string {
+  return (message.content ?? "").replace(/<(\/?)REASONING_SCRATCHPAD>/g, "<$1think>");
+}
+
+function responseText(message: ToolMessage, all: readonly HistoryMessage[]): string {
+  const text = textOf(message.content);
+  const content = /^\s*[[{]/.test(text) ? (parsed(text) ?? text) : text;
+  const name = message.name ?? message.tool_name ?? nameOfCall(message.tool_call_id, all);
+  return `<tool_response>\n${JSON.stringify({ tool_call_id: message.tool_call_id, name, content })}\n</tool_response>`;
+}
+
+function nameOfCall(id: string, all: readonly HistoryMessage[]): string {
+  const calls = all.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []));
+  return calls.find((call) => call.id === id)?.function.name ?? "unknown";
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown;
+  } catch {
+    return undefined; // kept as text, or left empty
+  }
+}

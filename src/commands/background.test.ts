@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { commandRig } from "../../test/support/command-rig.ts";
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+test("a prompt in the background has a session of its own and leaves the conversation as it is", async (t) => {
+  const rig = await commandRig(t);
+  await rig.chat("hello");
+  const before = (await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length;
+  await rig.type("/background what can you do?");
+  const [started = ""] = rig.heard.splice(0);
+  const id = /^▶ (bg_\d{6}_[0-9a-f]{6}) started: what can you do\?$/.exec(started)?.[1] ?? "";
+  assert.notEqual(id, "", started);
+  await rig.type("/agents");
+  assert.match(rig.text(), new RegExp(`background {3}${id} .*what can you do`));
+  await until(() => rig.heard.length > 0);
+  assert.match(rig.text(), new RegExp(`^${id} done: .`));
+  const messages = await rig.ctx.store.load(id);
+  assert.deepEqual([messages[0]?.role, messages[0]?.content], ["user", "what can you do?"]);
+  const session = await rig.ctx.store.get(id);
+  assert.deepEqual([session?.source, session?.endReason], ["cli", "cli_close"]);
+  assert.equal((await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length, before);
+  await rig.type("/agents");
+  assert.equal(rig.text(), "Nothing is running.");
+});
+
+test("it is stopped by its id; wrong words are answered with the right ones", async (t) => {
+  const rig = await commandRig(t);
+  await rig.type("/bg run sleep 30");
+  const id = /bg_\w+/.exec(rig.text())?.[0] ?? "";
+  assert.equal(rig.ctx.background?.running.length, 1);
+  await rig.type(`/agents stop ${id}`);
+  await until(() => rig.heard.length > 1);
+  assert.match(rig.text(), new RegExp(`⏹ ${id} is being stopped\\.\\n${id} (stopped|done): `));
+  const cases = [
+    ["/background", /needs a prompt/],
+    ["/agents stop", /needs the id/],
+    ["/agents stop bg_0", /Nothing called "bg_0" runs/],
+    ["/agents dance", /stop, pause and resume/],
+    ["/agents pause", /No further sub-agents/],
+    ["/tasks", /paused/],
+    ["/agents resume", /may be started again/],
+  ] as const;
+  for (const [line, said] of cases) {
+    await rig.type(line);
+    assert.match(rig.text(), said);
+  }
+});

@@ -1,0 +1,112 @@
+// `hermes batch`: many prompts, one trajectory each.
+import { join } from "node:path";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { LockTimeoutError, withLock } from "../../home/lock.ts";
+import { onStopSignal } from "../stop-signals.ts";
+import { feedLine, feedSuffix } from "../tool-feed.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+interface BatchFlags {
+  readonly dataset_file?: string;
+  readonly run_name?: string;
+  readonly batch_size: number;
+  readonly distribution: string;
+  readonly model?: string;
+  readonly max_turns: number;
+  readonly num_workers: number;
+  readonly resume?: true;
+  readonly max_samples?: number;
+  readonly verbose?: true;
+  readonly list_distributions?: true;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  command
+    .description("run many prompts and keep what the agent did as trajectories (data/RUN_NAME/)")
+    .option("--dataset_file <FILE>", 'one {"prompt": "...", "image"?: "...", "cwd"?: "..."} per line')
+    .option("--run_name <NAME>", "name of the folder below data/")
+    .addOption(number("--batch_size <N>", "prompts per batch_N.jsonl", 10))
+    .option("--distribution <NAME>", "which toolsets prompts get", "default")
+    .option("--model <ID>", "model of this run; provider:model is understood")
+    .addOption(number("--max_turns <N>", "model calls per prompt", 10))
+    .addOption(number("--num_workers <N>", "prompts at the same time", 4))
+    .option("--resume", "go on with a run that was stopped or killed")
+    .addOption(number("--max_samples <N>", "only the first N prompts"))
+    .option("--verbose", "show every tool call")
+    .option("--list_distributions", "show the distributions and leave")
+    .addHelpText("after", "\nExample:\n  hermes batch --dataset_file prompts.jsonl --run_name first --num_workers 4")
+    .action((flags: BatchFlags) => run(flags, ctx));
+}
+
+async function run(flags: BatchFlags, ctx: CliContext): Promise<void> {
+  if (flags.list_distributions) return listDistributions(ctx);
+  if (!flags.dataset_file) throw new ExitError(2, "hermes batch: --dataset_file is missing. See hermes batch --help.");
+  const runName = flags.run_name ?? "";
+  if (!/^[\w.-]+$/.test(runName) || /^\.+$/.test(runName))
+    throw new ExitError(2, "hermes batch: --run_name is missing, or is not made of letters, digits, - _ and dots.");
+  const dir = join(ctx.cwd, "data", runName);
+  try {
+    await withLock(join(dir, ".lock"), () => runLocked(flags, { dir, runName }, ctx), { waitMs: 0 });
+  } catch (error) {
+    if (!(error instanceof LockTimeoutError)) throw error;
+    throw new ExitError(1, `hermes batch: another process is working on the run "${runName}".`);
+  }
+}
+
+async function runLocked(
+  flags: BatchFlags,
+  { dir, runName }: { readonly dir: string; readonly runName: string },
+  ctx: CliContext,
+): Promise<void> {
+  const stop = new AbortController();
+  const signals = onStopSignal({
+    stop: () => stop.abort(),
+    graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
+    clock: ctx.clock,
+  });
+  try {
+    const { runBatch } = await import("../batch/runner.ts");
+    const { statistics, interrupted, left } = await runBatch(
+      {
+        datasetFile: flags.dataset_file ?? "",
+        ...{ runName, dir, model: flags.model, resume: flags.resume === true },
+        ...{ batchSize: flags.batch_size, maxTurns: flags.max_turns, workers: flags.num_workers },
+        ...{ distribution: flags.distribution, maxSamples: flags.max_samples },
+      },
+      {
+        ...{ home: ctx.home, clock: ctx.clock, store: await ctx.store(), cwd: ctx.cwd, signal: stop.signal },
+        say: (line) => ctx.io.err(`${line}\n`),
+        onEvent: (index, event) => {
+          if (!flags.verbose || event.type !== "tool_end") return;
+          ctx.io.err(`${index}: ${feedLine(event.call, event.ms, feedSuffix(event.call.name, event.result))}\n`);
+        },
+      },
+    );
+    ctx.io.out(`${JSON.stringify(statistics, null, 2)}\n`);
+    if (left === 0) return;
+    const again = `hermes batch --dataset_file ${flags.dataset_file} --run_name ${runName} --resume`;
+    throw new ExitError(
+      interrupted ? (signals.code ?? 130) : 1,
+      `hermes batch: ${left} of ${statistics.total_prompts} prompts are left. To go on: ${again}`,
+    );
+  } finally {
+    signals.stopListening();
+  }
+}
+
+async function listDistributions(ctx: CliContext): Promise<void> {
+  const { DISTRIBUTIONS } = await import("../batch/distributions.ts");
+  for (const [name, toolsets] of Object.entries(DISTRIBUTIONS)) {
+    const list = Object.entries(toolsets).map(([toolset, percent]) => `${toolset} ${percent}%`);
+    ctx.io.out(`${name.padEnd(14)} ${list.join(", ")}\n`);
+  }
+}
+
+function number(flag: string, description: string, standard?: number): Option {
+  const option = new Option(flag, description).argParser((text) => {
+    const value = Number(text);
+    if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError("It takes a whole number from 1 on.");
+    return value;
+  });
+  return standard === undefined ? option : option.default(standard);
+}
