@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commandRig } from "../../test/support/command-rig.ts";
+import { findLatest } from "../sessions/resolve.ts";
 
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -23,6 +24,7 @@ test("a prompt in the background has a session of its own and leaves the convers
   const session = await rig.ctx.store.get(id);
   assert.deepEqual([session?.source, session?.endReason], ["cli", "cli_close"]);
   assert.equal((await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length, before);
+  assert.equal(await findLatest(rig.ctx.store), rig.ctx.conversation.agent.sessionId, "what -c goes on with");
   await rig.type("/agents");
   assert.equal(rig.text(), "Nothing is running.");
 });

@@ -65,6 +65,7 @@ describe("/compress and /pin", () => {
     const old = rig.ctx.conversation.agent.sessionId;
     server.otherwise({ fault: "status", status: 500 });
     await rig.type("/compress");
+    server.clear();
     assert.match(rig.text(), /Nothing was compressed: .*500.*as it was/);
     assert.equal(rig.ctx.conversation.agent.sessionId, old);
   });
