@@ -306,7 +306,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     limits: {
       maxIterations: wish.maxTurns ?? config.agent.max_turns,
       apiMaxRetries: config.agent.api_max_retries,
-      maxConcurrentChildren: config.delegation.max_concurrent_children,
+      maxConcurrentChildren: Math.max(1, config.delegation.max_concurrent_children),
     },
     ports,
   });

@@ -103,7 +103,7 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
   const began = clock.now();
   let release: (() => void) | null = null;
   try {
-    release = await table.takePlace(settings.max_concurrent_children, call.signal);
+    release = await table.takePlace(Math.max(1, settings.max_concurrent_children), call.signal);
     const { child, unknown } = await openChild(birth, id, call);
     const stop = new AbortController();
     const gone = Promise.withResolvers<void>();

@@ -21,6 +21,8 @@ export interface PromptPlace {
   readonly jobId: string;
   readonly signal: AbortSignal;
   onEvent?(event: AgentEvent): void;
+  /** What a user should know about the agents of this run, such as that no model is configured. */
+  onNote?(note: string): void;
 }
 
 export type PromptResult =
@@ -70,6 +72,7 @@ async function play(item: DatasetItem, toolsets: readonly string[], place: Promp
     },
   });
   try {
+    for (const note of conversation.notes) place.onNote?.(note);
     let outcome: TurnOutcome | null = null;
     for await (const event of conversation.agent.run({ text: item.prompt, from: "person" }, { signal })) {
       place.onEvent?.(event);

@@ -45,8 +45,7 @@ export interface BatchResult {
 export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<BatchResult> {
   const distribution = distributionNamed(wish.distribution);
   const { items: all, corrupt } = await readDataset(wish.datasetFile);
-  if (corrupt > 0)
-    ports.say(`${corrupt} line${corrupt === 1 ? "" : "s"} of the dataset hold no prompt and are skipped.`);
+  if (corrupt > 0) ports.say(`${corrupt} ${corrupt === 1 ? "line" : "lines"} of the dataset without a prompt skipped.`);
   const items = all.slice(0, wish.maxSamples ?? all.length);
   if (items.length === 0) throw new UserError(`The dataset ${wish.datasetFile} holds no prompts.`);
   const folder = new RunFolder(wish.dir, wish.runName, () => ports.clock.now());
@@ -56,7 +55,10 @@ export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<Batc
     );
   }
   await folder.load();
-  if (folder.corruptLines > 0) ports.say(`${folder.corruptLines} damaged lines of the earlier run are skipped.`);
+  if (folder.corruptLines > 0)
+    ports.say(
+      `${folder.corruptLines} damaged ${folder.corruptLines === 1 ? "line" : "lines"} of the earlier run skipped.`,
+    );
   const todo = without(items, folder.doneByText());
   if (wish.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are done already.`);
 
@@ -86,6 +88,11 @@ async function work({ wish, ports, folder, distribution, items, todo }: Run): Pr
   const { clock, signal, home, store, cwd } = ports;
   const gate = openGate(home, store, clock, (message) => ports.say(message));
   const waiting = [...todo];
+  const told = new Set<string>();
+  const tell = (note: string) => {
+    if (!told.has(note)) ports.say(note);
+    told.add(note);
+  };
   const started = clock.now();
   let failed = 0;
   let done = items.length - todo.length;
@@ -95,6 +102,7 @@ async function work({ wish, ports, folder, distribution, items, todo }: Run): Pr
       const began = clock.now();
       const result = await runPrompt(item, drawToolsets(distribution, clock), {
         ...{ home, clock, store, gate, cwd, signal, model: wish.model, maxTurns: wish.maxTurns },
+        onNote: tell,
         jobId: `batch:${wish.runName}:${index}:${started}`,
         ...(ports.onEvent ? { onEvent: (event: AgentEvent) => ports.onEvent?.(index, event) } : {}),
       });
