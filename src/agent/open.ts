@@ -113,8 +113,6 @@ export interface OpenAgent {
   readonly processes: { readonly running: number; stopAll(): Promise<number> };
   /** The sub-agents of the running turn. */
   readonly subagents: ChildTable;
-  /** The tool list as the model sees it. */
-  readonly definitions: readonly ToolDefinition[];
   /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
   setReasoning(effort: string): Promise<void>;
   /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
@@ -425,7 +423,7 @@ interface Parts {
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
   readonly reload: () => Promise<readonly string[]>;
-  readonly tools: Pick<Toolbox, "state" | "definitions">;
+  readonly tools: Pick<Toolbox, "state">;
 }
 
 class Opened implements OpenAgent {
@@ -486,10 +484,6 @@ class Opened implements OpenAgent {
 
   get subagents(): ChildTable {
     return this.#parts.tools.state.of(childTable);
-  }
-
-  get definitions(): readonly ToolDefinition[] {
-    return this.#parts.tools.definitions;
   }
 
   get processes(): OpenAgent["processes"] {

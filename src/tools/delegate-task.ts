@@ -48,7 +48,7 @@ async function delegate(args: z.infer<typeof parameters>, ctx: ToolContext): Pro
   if (!ctx.spawnChildren) return toolError("Sub-agents are not available in this run.");
   const tasks = tasksOf(args);
   if (typeof tasks === "string") return toolError(tasks);
-  const most = Math.max(1, ctx.config.delegation.max_concurrent_children);
+  const most = ctx.config.delegation.max_concurrent_children;
   if (tasks.length > most) {
     return toolError(
       `tasks: ${tasks.length} given, at most ${most} at once (delegation.max_concurrent_children). Send the rest in another call.`,
