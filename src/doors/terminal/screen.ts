@@ -261,6 +261,7 @@ class Screen {
     const { agent } = conversation;
     const tell = { note: (text: string) => this.#transcript.dim(text), warn: (text: string) => this.#warn(text) };
     return {
+      activeChildren: agent.activeChildren,
       interrupt: (reason) => agent.interrupt(reason),
       steer: (text) => agent.steer(text),
       async *run(input) {
