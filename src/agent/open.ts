@@ -329,7 +329,6 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     processes,
     mcp,
     reload,
-    tools,
   });
 
   async function reload(): Promise<readonly string[]> {
@@ -423,7 +422,6 @@ interface Parts {
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
   readonly reload: () => Promise<readonly string[]>;
-  readonly tools: Pick<Toolbox, "state">;
 }
 
 class Opened implements OpenAgent {
