@@ -65,7 +65,7 @@ async function runLocked(
     clock: ctx.clock,
   });
   try {
-    const { runBatch } = await import("../batch/runner.ts");
+    const { runBatch } = await import("./batch/runner.ts");
     const { statistics, interrupted, left } = await runBatch(
       {
         datasetFile: flags.dataset_file ?? "",
@@ -95,7 +95,7 @@ async function runLocked(
 }
 
 async function listDistributions(ctx: CliContext): Promise<void> {
-  const { DISTRIBUTIONS } = await import("../batch/distributions.ts");
+  const { DISTRIBUTIONS } = await import("./batch/distributions.ts");
   for (const [name, toolsets] of Object.entries(DISTRIBUTIONS)) {
     const list = Object.entries(toolsets).map(([toolset, percent]) => `${toolset} ${percent}%`);
     ctx.io.out(`${name.padEnd(14)} ${list.join(", ")}\n`);

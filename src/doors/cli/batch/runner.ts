@@ -1,10 +1,10 @@
 // Runs the prompts of a dataset side by side and keeps what comes of them.
-import type { AgentEvent } from "../../agent/events.ts";
-import { openGate } from "../../agent/open-gate.ts";
-import type { OpenHome } from "../../home/open.ts";
-import type { Clock } from "../../kit/clock.ts";
-import { UserError } from "../../kit/user-error.ts";
-import type { SessionStore } from "../../sessions/store.ts";
+import type { AgentEvent } from "../../../agent/events.ts";
+import { openGate } from "../../../agent/open-gate.ts";
+import type { OpenHome } from "../../../home/open.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import { UserError } from "../../../kit/user-error.ts";
+import type { SessionStore } from "../../../sessions/store.ts";
 import { type DatasetItem, readDataset } from "./dataset.ts";
 import { distributionNamed, drawToolsets } from "./distributions.ts";
 import { RunFolder, type Statistics } from "./run-folder.ts";

@@ -1,11 +1,11 @@
 // One prompt of a batch: an agent of its own, unattended, without memory and project files; what it did becomes a sample.
-import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
-import { openAgent } from "../../agent/open.ts";
-import { hasReasoning, toTrajectory } from "../../agent/trajectory.ts";
-import type { OpenHome } from "../../home/open.ts";
-import type { Clock } from "../../kit/clock.ts";
-import type { ModelGate } from "../../llm/gate.ts";
-import type { SessionStore } from "../../sessions/store.ts";
+import type { AgentEvent, TurnOutcome } from "../../../agent/events.ts";
+import { openAgent } from "../../../agent/open.ts";
+import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
+import type { OpenHome } from "../../../home/open.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import type { ModelGate } from "../../../llm/gate.ts";
+import type { SessionStore } from "../../../sessions/store.ts";
 import type { DatasetItem } from "./dataset.ts";
 import type { Sample } from "./run-folder.ts";
 import { reasoningStatsOf, toolStatsOf } from "./tool-stats.ts";

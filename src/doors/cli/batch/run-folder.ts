@@ -2,8 +2,8 @@
 // with nothing done twice and nothing lost.
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { TrajectoryLine } from "../../agent/trajectory.ts";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import type { TrajectoryLine } from "../../../agent/trajectory.ts";
+import { writeFileAtomic } from "../../../kit/atomic-file.ts";
 import { parseLine } from "./dataset.ts";
 import { addStats, type ReasoningStats, type ToolStats } from "./tool-stats.ts";
 

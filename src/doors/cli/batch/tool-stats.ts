@@ -1,6 +1,6 @@
 // What the tools of a run were used for, and how often the models showed their reasoning.
-import { isFailedResult } from "../../agent/tool-failure.ts";
-import { type HistoryMessage, textOf } from "../../llm/messages.ts";
+import { isFailedResult } from "../../../agent/tool-failure.ts";
+import { type HistoryMessage, textOf } from "../../../llm/messages.ts";
 
 export interface ToolStats {
   readonly count: number;

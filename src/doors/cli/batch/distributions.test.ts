@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { CONFIGURABLE } from "../../tools/toolset-table.ts";
+import { CONFIGURABLE } from "../../../tools/toolset-table.ts";
 import { DISTRIBUTIONS, distributionNamed, drawToolsets } from "./distributions.ts";
 
 test("every distribution names toolsets that exist, with percentages", () => {
