@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type FrontMatter, type FrontMatterValue, parseFrontMatter, renderFrontMatter } from "./front-matter.ts";
+import { parseFrontMatter, renderFrontMatter } from "./front-matter.ts";
+import type { FrontMatter, FrontMatterValue } from "./front-matter-plain.ts";
 
 const plain = (fields: FrontMatter) => JSON.parse(JSON.stringify(fields));
 

@@ -1,48 +1,24 @@
 // A Markdown file with YAML between two lines `---` at its top. Everything in it is text: `version: 1.10` stays "1.10", `name: no` "no".
 import { parseDocument, stringify } from "yaml";
+import {
+  type FrontMatter,
+  type FrontMatterValue,
+  type Parsed,
+  readPlainYaml,
+  splitFrontMatter,
+} from "./front-matter-plain.ts";
 import { unquote } from "./quotes.ts";
 
-export type FrontMatterValue = string | readonly FrontMatterValue[] | FrontMatter;
-export interface FrontMatter {
-  readonly [key: string]: FrontMatterValue;
-}
-
-export interface Parsed {
-  readonly fields: FrontMatter;
-  /** Everything behind the closing line, byte for byte; the whole text when there is no front matter. */
-  readonly body: string;
-  readonly present: boolean;
-  /** Why the YAML could not be read as it is. `fields` then holds what plain `key: value` lines gave. */
-  readonly problem: string | null;
-}
-
-/** Never throws. A byte order mark, CRLF and blanks behind the dashes are no trouble. */
+/** Never throws. */
 export function parseFrontMatter(text: string): Parsed {
-  const plain = text.startsWith("\ufeff") ? text.slice(1) : text;
-  const none = { fields: {}, body: plain, present: false };
-  if (!isFence(lineAt(plain, 0))) return { ...none, problem: null };
-  const start = nextLine(plain, 0);
-  for (let at = start; at < plain.length; at = nextLine(plain, at)) {
-    if (!isFence(lineAt(plain, at))) continue;
-    return { ...readYaml(plain.slice(start, at)), body: plain.slice(nextLine(plain, at)), present: true };
-  }
-  return { ...none, problem: "the front matter has no closing line ---" };
+  const split = splitFrontMatter(text);
+  if (split.type === "none") return split.parsed;
+  const plain = readPlainYaml(split.yaml);
+  return { ...(plain ? { fields: plain, problem: null } : readYaml(split.yaml)), body: split.body, present: true };
 }
 
 export function renderFrontMatter(fields: FrontMatter, body: string): string {
   return `---\n${stringify(fields, { lineWidth: 0 })}---\n${body}`;
-}
-
-const isFence = (line: string) => /^---[ \t]*\r?$/.test(line);
-
-function lineAt(text: string, at: number): string {
-  const end = text.indexOf("\n", at);
-  return text.slice(at, end === -1 ? undefined : end);
-}
-
-function nextLine(text: string, at: number): number {
-  const end = text.indexOf("\n", at);
-  return end === -1 ? text.length : end + 1;
 }
 
 function readYaml(yaml: string): { fields: FrontMatter; problem: string | null } {

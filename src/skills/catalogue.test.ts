@@ -159,6 +159,31 @@ test("the snapshot is written once and trusted only while every file is as it wa
   assert.notEqual(third.digest, first.digest);
 });
 
+test("when one file has changed, only that file is read again", async () => {
+  const place = await skillsHome({
+    "skills/c/a/SKILL.md": "A",
+    "skills/c/b/SKILL.md": "B",
+    "skills/c/DESCRIPTION.md": "---\ndescription: C\n---\n",
+    "skills/d/DESCRIPTION.md": "---\ndescription: D\n---\n",
+  });
+  const file = place.at(".skills_prompt_snapshot.json");
+  await loadCatalogue(place);
+  const stored = JSON.parse(await readFile(file, "utf8"));
+  for (const skill of stored.skills) skill.description = `${skill.description} kept`;
+  stored.category_descriptions = { c: "C kept", d: "D kept" };
+  await writeFile(file, JSON.stringify(stored));
+
+  await place.write("skills/c/b/SKILL.md", "B is new");
+  await place.write("skills/c/new/SKILL.md", "New");
+  await place.write("skills/d/DESCRIPTION.md", "---\ndescription: D is new\n---\n");
+  const [root] = (await loadCatalogue(place)).roots;
+  assert.deepEqual(
+    root?.skills.map(({ description }) => description),
+    ["A kept", "B is new", "New"],
+  );
+  assert.deepEqual(root?.categories, { c: "C kept", d: "D is new" });
+});
+
 for (const broken of [
   "",
   "{",

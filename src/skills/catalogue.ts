@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { SkillEntry } from "./entry.ts";
 import { type SkillRoot, type SkillsPlace, skillRoots } from "./roots.ts";
-import { readSnapshot, type SnapshotContent, writeSnapshot } from "./snapshot.ts";
+import { readSnapshot, type Snapshot, type SnapshotContent, sameManifest, writeSnapshot } from "./snapshot.ts";
 import { type SkillTree, walkSkills } from "./tree.ts";
 
 export interface Skill extends SkillEntry {
@@ -59,16 +59,16 @@ async function loadRoot(root: SkillRoot, place: SkillsPlace): Promise<{ tree: Sk
 }
 
 async function cached(tree: SkillTree, root: SkillRoot, place: SkillsPlace): Promise<SnapshotContent> {
-  const known = await readSnapshot(place.paths, tree.manifest);
-  if (known) return known;
-  const content = await readFiles(tree, root);
+  const known = await readSnapshot(place.paths);
+  if (known && sameManifest(known.manifest, tree.manifest)) return known;
+  const content = await readFiles(tree, root, known);
   const failure = await writeSnapshot(place.paths, tree.manifest, content);
   if (failure !== null) place.log.debug("the skill index snapshot could not be written", failure);
   return content;
 }
 
-/** The readers bring the YAML parser along: loaded when something has changed. */
-async function readFiles(tree: SkillTree, root: SkillRoot): Promise<SnapshotContent> {
+/** The readers are loaded when something has changed. */
+async function readFiles(tree: SkillTree, root: SkillRoot, known?: Snapshot | null): Promise<SnapshotContent> {
   const { readTree } = await import("./read-tree.ts");
-  return readTree(tree, root);
+  return readTree(tree, root, known);
 }

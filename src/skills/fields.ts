@@ -1,5 +1,5 @@
 // Front matter fields come in several spellings; these read all of them.
-import type { FrontMatter, FrontMatterValue } from "../kit/front-matter.ts";
+import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
 
 type Value = FrontMatterValue | undefined;
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { parseFrontMatter } from "../kit/front-matter.ts";
 import { isWithin, resolveLinks } from "../safety/paths.ts";
 import { type Catalogue, loadCatalogue, type Skill } from "./catalogue.ts";
 import { safePath } from "./files.ts";
@@ -61,7 +62,7 @@ function catalogueOf(roots: readonly (readonly string[])[]): Catalogue {
     roots: roots.map((found, index) => {
       const root = { dir: `/${index}`, kind: index === 0 ? "local" : "external" } as const;
       const skills: Skill[] = found.map((path) => {
-        const entry = readEntry(path, skillText(path.split("/").at(-1) ?? "", "D"));
+        const entry = readEntry(path, parseFrontMatter(skillText(path.split("/").at(-1) ?? "", "D")));
         return { ...entry, root, dir: join(root.dir, path) };
       });
       return { root, skills, categories: {} };

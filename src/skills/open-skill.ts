@@ -1,7 +1,8 @@
 // From a name to an opened skill: found, allowed here, read. Views, slash commands and preloading all come this way.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Parsed, parseFrontMatter } from "../kit/front-matter.ts";
+import { parseFrontMatter } from "../kit/front-matter.ts";
+import type { Parsed } from "../kit/front-matter-plain.ts";
 import { loadCatalogue, type Skill } from "./catalogue.ts";
 import { disabledSkills, fitsOs, isDisabled } from "./conditions.ts";
 import { offeredSkills } from "./list.ts";

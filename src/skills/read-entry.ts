@@ -1,5 +1,5 @@
 // A SKILL.md as an entry of the index.
-import { type FrontMatter, parseFrontMatter } from "../kit/front-matter.ts";
+import type { FrontMatter, Parsed } from "../kit/front-matter-plain.ts";
 import { unquote } from "../kit/quotes.ts";
 import type { SkillConditions, SkillEntry } from "./entry.ts";
 import { flagField, hermesFields, listField, textField } from "./fields.ts";
@@ -7,14 +7,15 @@ import { flagField, hermesFields, listField, textField } from "./fields.ts";
 export const MAX_NAME = 64;
 const KNOWN_PLATFORMS = /^(macos|darwin|linux|windows|win32|all|any)$/i;
 
-/** From the text of a SKILL.md; null = the file could not be read. */
-export function readEntry(path: string, text: string | null): SkillEntry {
+/** From a SKILL.md; null = the file could not be read. */
+export function readEntry(path: string, parsed: Parsed | null): SkillEntry {
   const parts = path.split("/");
   const dirName = parts.at(-1) ?? path;
   const place = { dirName, path, category: parts.length > 1 ? parts.slice(0, -1).join("/") : null };
   const blank = { name: dirName, description: "", summary: "", platforms: [], environments: [], userOnly: false };
-  if (text === null) return { ...place, ...blank, conditions: conditionsOf({}), problems: ["SKILL.md cannot be read"] };
-  const { fields, body, present, problem } = parseFrontMatter(text);
+  if (parsed === null)
+    return { ...place, ...blank, conditions: conditionsOf({}), problems: ["SKILL.md cannot be read"] };
+  const { fields, body, present, problem } = parsed;
   const problems = problem === null ? [] : [problem];
   if (!present) {
     if (problem === null) problems.push("SKILL.md has no front matter");

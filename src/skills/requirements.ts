@@ -1,7 +1,7 @@
 // What a skill needs from its user before it works: variables and credential files.
 import { access } from "node:fs/promises";
 import { join } from "node:path";
-import type { FrontMatter, FrontMatterValue } from "../kit/front-matter.ts";
+import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
 import { flagField, itemsField, listField, mapField, textField } from "./fields.ts";
 import type { SkillsPlace } from "./roots.ts";
 

@@ -1,5 +1,5 @@
 // Settings that skills declare: `skills.config.<key>` in config.yaml.
-import type { FrontMatter } from "../kit/front-matter.ts";
+import type { FrontMatter } from "../kit/front-matter-plain.ts";
 import { hermesFields, itemsField, mapField, textField } from "./fields.ts";
 import { expandVariables, type SkillsPlace } from "./roots.ts";
 

@@ -1,5 +1,5 @@
 // Getting a skill ready as it is loaded: missing secrets are asked for where somebody can type them unseen.
-import type { FrontMatter } from "../kit/front-matter.ts";
+import type { FrontMatter } from "../kit/front-matter-plain.ts";
 import { checkRequirements, type Readiness } from "./requirements.ts";
 import type { SkillsPlace } from "./roots.ts";
 import type { SkillRun } from "./run.ts";

@@ -1,4 +1,4 @@
-// The disk half of the index cache: what was read from every SKILL.md, valid as long as the files are as they were.
+// The disk half of the index cache: what was read from every SKILL.md, valid for each file as long as it is as it was.
 import { readFile, rm } from "node:fs/promises";
 import type { HomePaths } from "../home/paths.ts";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
@@ -45,11 +45,17 @@ export interface SnapshotContent {
 
 export const snapshotPath = (paths: HomePaths) => paths.at(".skills_prompt_snapshot.json");
 
-/** Null when there is none for exactly this tree; a broken file counts as none. */
-export async function readSnapshot(paths: HomePaths, manifest: Manifest): Promise<SnapshotContent | null> {
+/** What was read, and from which state of the files. */
+export interface Snapshot extends SnapshotContent {
+  readonly manifest: Manifest;
+}
+
+/** Null when there is none; a broken file counts as none. */
+export async function readSnapshot(paths: HomePaths): Promise<Snapshot | null> {
   const read = parseAs(await readText(snapshotPath(paths)), stored);
-  if (!read || !sameManifest(read.manifest, manifest)) return null;
+  if (!read) return null;
   return {
+    manifest: read.manifest,
     categories: read.category_descriptions,
     entries: read.skills.map(({ skill_name, frontmatter_name, user_only, conditions, ...rest }) => ({
       ...rest,
@@ -101,11 +107,16 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-function sameManifest(a: Manifest, b: Manifest): boolean {
+export function sameManifest(a: Manifest, b: Manifest): boolean {
   const names = Object.keys(a);
-  if (names.length !== Object.keys(b).length) return false;
-  return names.every((name) => {
-    const [x, y] = [a[name], b[name]];
-    return x !== undefined && y !== undefined && x[0] === y[0] && x[1] === y[1];
+  return names.length === Object.keys(b).length && unchangedFiles(a, b).size === names.length;
+}
+
+/** Files that both know in the same state. */
+export function unchangedFiles(a: Manifest, b: Manifest): ReadonlySet<string> {
+  const same = Object.entries(a).filter(([name, [mtime, size]]) => {
+    const other = Object.hasOwn(b, name) ? b[name] : undefined;
+    return other !== undefined && other[0] === mtime && other[1] === size;
   });
+  return new Set(same.map(([name]) => name));
 }
