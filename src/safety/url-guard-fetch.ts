@@ -1,0 +1,214 @@
+// One request to an address nobody vouches for: connected to what was checked and nothing else, checked again at each redirect, and
+// held to limits of size and time.
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { LookupFunction } from "node:net";
+import type { Readable } from "node:stream";
+import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
+import { decompressed } from "./url-guard-encoding.ts";
+import { type ProxySettings, proxyAgent } from "./url-guard-proxy.ts";
+
+export interface WebRequest {
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+  /** For all of it: connecting, every redirect, the last byte. */
+  readonly timeoutMs?: number;
+  /** Of the body, unpacked. */
+  readonly maxBytes?: number;
+  /** 0: a redirect is an answer like any other. */
+  readonly maxRedirects?: number;
+  /** Asked before every connection; rejects with `UrlRefusedError`. */
+  check(url: string): Promise<CheckedUrl>;
+  /** Looks at the head of the answer before its body is read; may throw. */
+  accept?(head: WebHead): void;
+  readonly proxy?: ProxySettings | undefined;
+}
+
+export interface WebHead {
+  /** Where the answer came from, after redirects. */
+  readonly url: URL;
+  readonly status: number;
+  readonly statusText: string;
+  readonly contentType: string;
+  readonly location: string | undefined;
+}
+
+export interface WebAnswer extends WebHead {
+  readonly body: Buffer;
+}
+
+/** No answer, or none that can be used. The message says which address and why. */
+export class WebError extends Error {
+  override name = "WebError";
+}
+
+const MB = 1024 * 1024;
+const TIMEOUT_MS = 30_000;
+const MAX_BYTES = 5 * MB;
+const MAX_REDIRECTS = 5;
+
+/** Rejects with `UrlRefusedError`, `WebError`, or the signal's reason. Any status is an answer. */
+export async function webFetch(address: string, request: WebRequest): Promise<WebAnswer> {
+  const { timeoutMs = TIMEOUT_MS, maxRedirects = MAX_REDIRECTS } = request;
+  const late = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([request.signal, late]);
+  let place = address;
+  try {
+    for (let redirects = 0; ; redirects++) {
+      const checked = await unlessAborted(request.check(place), signal);
+      place = checked.url.href;
+      const step = await exchange(checked, request, { signal, followsRedirects: maxRedirects > 0 });
+      if ("body" in step) return step;
+      if (redirects >= maxRedirects)
+        throw new WebError(`${address} redirects more than ${maxRedirects} times; it may go round in circles.`);
+      place = step.redirect.href;
+    }
+  } catch (error) {
+    if (request.signal.aborted) throw request.signal.reason;
+    if (error instanceof UrlRefusedError || error instanceof WebError) throw error;
+    if (late.aborted) throw new WebError(`${hostFor(place)} did not answer within ${timeoutMs / 1000} seconds.`);
+    throw new WebError(describeFailure(error, place));
+  }
+}
+
+async function exchange(
+  checked: CheckedUrl,
+  request: WebRequest,
+  how: { readonly signal: AbortSignal; readonly followsRedirects: boolean },
+): Promise<WebAnswer | { readonly redirect: URL }> {
+  const incoming = await send(checked, request, how.signal);
+  try {
+    const head = headOf(incoming, checked.url);
+    const redirect = how.followsRedirects ? redirectOf(head) : null;
+    if (redirect) return { redirect };
+    request.accept?.(head);
+    return { ...head, body: await readBody(incoming, request.maxBytes ?? MAX_BYTES, how.signal) };
+  } finally {
+    incoming.destroy();
+  }
+}
+
+function send({ url, addresses }: CheckedUrl, request: WebRequest, signal: AbortSignal): Promise<IncomingMessage> {
+  const secure = url.protocol === "https:";
+  // Not by `import`: that reads every export of the module, and one of them loads the built-in fetch.
+  const http = secure ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
+  const agent = proxyAgent(url, request.proxy);
+  const body = request.body === undefined ? null : Buffer.from(request.body);
+  const options: RequestOptions = {
+    method: request.method ?? "GET",
+    headers: {
+      "user-agent": "Mozilla/5.0 (compatible; Hermes)",
+      accept: "*/*",
+      "accept-encoding": "gzip, deflate, br",
+      ...request.headers,
+      ...(body ? { "content-length": String(body.byteLength) } : {}),
+    },
+    signal,
+    // A connection of its own: one from a pool was opened for another check.
+    ...(agent ? { agent } : { agent: false, lookup: pinnedTo(addresses) }),
+  };
+  return new Promise((resolve, reject) => {
+    const outgoing: ClientRequest = http.request(url, options);
+    outgoing.once("error", reject);
+    outgoing.once("response", (incoming) => {
+      outgoing.off("error", reject).on("error", (error) => incoming.destroy(error));
+      resolve(incoming);
+    });
+    outgoing.end(body ?? undefined);
+  });
+}
+
+/** The name is not asked for again: between a check and a second answer lies the attack. */
+function pinnedTo(addresses: readonly string[]): LookupFunction {
+  const entries = addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
+  return (_host, { all }, callback) => {
+    const [first] = entries;
+    if (all) callback(null, entries);
+    else if (first) callback(null, first.address, first.family);
+    else callback(Object.assign(new Error("no checked address"), { code: "ENOTFOUND" }), "", 4);
+  };
+}
+
+function headOf(incoming: IncomingMessage, url: URL): WebHead {
+  return {
+    url,
+    status: incoming.statusCode ?? 0,
+    statusText: incoming.statusMessage ?? "",
+    contentType: incoming.headers["content-type"] ?? "",
+    location: incoming.headers.location,
+  };
+}
+
+function redirectOf({ status, location, url }: WebHead): URL | null {
+  if (![301, 302, 303, 307, 308].includes(status) || location === undefined) return null;
+  if (!URL.canParse(location, url.href)) throw new WebError(`${url.host} redirects to something that is no address.`);
+  return new URL(location, url.href);
+}
+
+async function readBody(incoming: IncomingMessage, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+  const tooLong = () => new WebError(`The answer is longer than ${formatBytes(maxBytes)}; that is too much to read.`);
+  if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) throw tooLong();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const stop = () => incoming.destroy(signal.reason);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    for await (const chunk of decompressed(incoming, incoming.headers["content-encoding"]) as Readable) {
+      size += chunk.length;
+      if (size > maxBytes) throw tooLong();
+      chunks.push(chunk);
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+  if (!incoming.complete) throw Object.assign(new Error("the connection was closed"), { code: "ECONNRESET" });
+  return Buffer.concat(chunks);
+}
+
+/** A lookup cannot be called off, but nobody has to wait for it. */
+function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+const FAILURES: Readonly<Record<string, string>> = {
+  ENOTFOUND: "was not found",
+  EAI_AGAIN: "could not be looked up; the name server does not answer",
+  ECONNREFUSED: "refuses the connection",
+  ECONNRESET: "broke the connection off",
+  EPIPE: "broke the connection off",
+  EHOSTUNREACH: "cannot be reached",
+  ENETUNREACH: "cannot be reached; the network may be down",
+  ETIMEDOUT: "did not answer in time",
+  Z_DATA_ERROR: "sent a body that cannot be unpacked",
+  Z_BUF_ERROR: "sent a body that cannot be unpacked",
+};
+
+function describeFailure(error: unknown, place: string): string {
+  const host = hostFor(place);
+  const code = codeOf(error);
+  const known = FAILURES[code];
+  if (known !== undefined) return `${host} ${known}.`;
+  const message = error instanceof Error ? error.message : String(error);
+  if (/CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO_/.test(code))
+    return `${host} has no valid certificate or speaks no TLS (${code}).`;
+  if (code.startsWith("HPE_")) return `${host} does not answer in HTTP (${code}).`;
+  return `${host} could not be read: ${message}`;
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
+function hostFor(place: string): string {
+  return URL.canParse(place) ? new URL(place).host || hostOf(new URL(place)) : place;
+}
+
+const formatBytes = (bytes: number) =>
+  bytes >= MB ? `${Math.round(bytes / MB)} MB` : `${Math.round(bytes / 1024)} KB`;
