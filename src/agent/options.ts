@@ -124,6 +124,14 @@ export interface ToolRunnerPort {
   call(name: string, args: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<ToolOutput>;
   /** Arguments with declared types put right, as displays and hooks see them. */
   prepare?(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+  /** The real call inside a call of a bridge to deferred tools; any other call as it is. */
+  unwrap?(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+  ): {
+    readonly name: string;
+    readonly args: Readonly<Record<string, unknown>>;
+  };
   /** A text over its limit moves to a file; what comes back is what the model sees. */
   limitResult?(result: SizedResult, ctx: ToolContext): Promise<string>;
   /** The same for all results of one answer together, largest first; in the order given. */

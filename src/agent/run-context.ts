@@ -39,6 +39,7 @@ export interface CallFacts {
   readonly signal: AbortSignal;
   readonly progress: (text?: string) => void;
   readonly showDiff?: (diff: string) => void;
+  readonly callTool?: ToolContext["callTool"];
 }
 
 /** Makes the contexts of one turn's calls. */

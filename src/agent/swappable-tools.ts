@@ -27,6 +27,7 @@ export function swappableTools(first: Toolbox): SwappableTools {
     state: first.state,
     call: (name, args, ctx) => current.call(name, args, ctx),
     prepare: (name, args) => current.prepare(name, args),
+    unwrap: (name, args) => current.unwrap(name, args),
     limitResult: (result, ctx) => current.limitResult(result, ctx),
     limitBatch: (results, ctx) => current.limitBatch(results, ctx),
     textOrigin: (name) => current.textOrigin(name),

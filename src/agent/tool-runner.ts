@@ -14,7 +14,7 @@ import { neutralizeSteerMarkers } from "./steer.ts";
 import { isFailedResult } from "./tool-failure.ts";
 import { previewCall } from "./tool-preview.ts";
 import type { Entry } from "./transcript.ts";
-import { wrapUntrusted } from "./untrusted.ts";
+import { isUntrusted, wrapUntrusted } from "./untrusted.ts";
 
 const MOST_AT_ONCE = 8;
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
@@ -36,6 +36,8 @@ export interface ToolRunnerOptions {
 /** A finished call before it becomes a message: the size of all results together is looked at first. */
 interface Finished {
   readonly call: ToolCall;
+  /** Who fenced text comes from when it is not the tool itself: a script's output may be what a page said. */
+  readonly source?: string;
   readonly content: string | readonly ContentPart[];
   readonly appendix: string;
   readonly summary?: string;
@@ -48,6 +50,9 @@ interface Finished {
 export class ToolRunner {
   readonly #options: ToolRunnerOptions;
   readonly #times: ToolTimes;
+  /** Per call that made calls of its own: the last of those whose text comes from the outside world. */
+  readonly #outsiders = new Map<string, string>();
+  #nestedCalls = 0;
 
   constructor(options: ToolRunnerOptions) {
     this.#options = options;
@@ -71,7 +76,7 @@ export class ToolRunner {
   async #plan(calls: readonly ToolCall[]) {
     const { ports, tools } = this.#options;
     const { environment } = ports;
-    const planned = calls.map((call) => call.function);
+    const planned = calls.map((call) => this.#inner(call));
     const facts = { home: environment.home, isParallelTool: (name: string) => tools.isParallelTool?.(name) === true };
     if (calls.length < 2) return planToolBatch(planned, environment.cwd, facts);
     // Most answers hold one call: what judges a batch is loaded with the first one.
@@ -82,11 +87,32 @@ export class ToolRunner {
     return planToolBatch(planned, environment.cwd, { ...known, realPath: (path) => real.get(path) ?? path });
   }
 
-  async #runCall(call: ToolCall): Promise<Finished> {
+  /** The call as the planner takes it, out of its bridge. */
+  #inner(call: ToolCall): ToolCall["function"] {
+    const { name, args } = this.#unwrap(call);
+    return name === call.function.name ? call.function : { name, arguments: JSON.stringify(args) };
+  }
+
+  #unwrap({ function: { name, arguments: text } }: ToolCall) {
+    const { tools } = this.#options;
+    const args = parseArguments(text);
+    return tools.unwrap?.(name, args) ?? { name, args };
+  }
+
+  /** A call that a running tool makes. It takes the one path too, but its result goes to the tool, whole and without a fence. */
+  async #nested(parent: HookedCall, name: string, args: HookedCall["args"], signal: AbortSignal): Promise<string> {
+    const id = `${parent.id}_${++this.#nestedCalls}`;
+    const call: ToolCall = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
+    const { content } = await this.#runCall(call, signal);
+    if (isUntrusted(name)) this.#outsiders.set(parent.id, name);
+    return textOfParts(content);
+  }
+
+  /** `within` ends a call whose result no model waits for. */
+  async #runCall(call: ToolCall, within?: AbortSignal): Promise<Finished> {
     const { tools, run, emit } = this.#options;
-    const name = call.function.name;
-    const parsed = parseArguments(call.function.arguments);
-    const args = tools.prepare?.(name, parsed) ?? parsed;
+    const { name, args: given } = this.#unwrap(call);
+    const args = tools.prepare?.(name, given) ?? given;
     const hooked: HookedCall = { id: call.id, name, args };
     const view: ToolCallView = { id: call.id, name, args, preview: previewCall(name, args) };
 
@@ -97,7 +123,7 @@ export class ToolRunner {
     const began = performance.now();
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
-      : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff));
+      : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff), within);
     const ms = Math.round(performance.now() - began);
 
     if (outcome.type === "abandoned") {
@@ -105,19 +131,26 @@ export class ToolRunner {
       emit({ type: "tool_end", call: view, result: outcome.text, ms, failed: true });
       return { call, content: outcome.text, appendix: "", stub: true };
     }
-    const finished = await this.#finish(call, hooked, outcome, ms);
-    const shown = textOfParts(wrapUntrusted(name, finished.content));
+    const finished = await this.#finish(call, hooked, outcome, { ms, nested: within !== undefined });
+    const source = this.#outsiders.get(call.id) ?? name;
+    this.#outsiders.delete(call.id);
+    const shown = textOfParts(wrapUntrusted(source, finished.content));
     const diff = this.#options.ports.redact(diffs.join(""));
     this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
-    return blocked ? finished : { ...finished, ran: { call: hooked, cwd } };
+    return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
   }
 
-  async #dispatch(hooked: HookedCall, view: ToolCallView, showDiff: (diff: string) => void): Promise<Dispatched> {
+  async #dispatch(
+    hooked: HookedCall,
+    view: ToolCallView,
+    showDiff: (diff: string) => void,
+    within: AbortSignal | undefined,
+  ): Promise<Dispatched> {
     const { tools, run, emit } = this.#options;
     const own = tools.timeoutMs?.(hooked.name, hooked.args);
     const overtime = new AbortController();
-    const signal = AbortSignal.any([run.signal, overtime.signal]);
+    const signal = AbortSignal.any([run.signal, overtime.signal, ...(within ? [within] : [])]);
     const began = performance.now();
     const seconds = () => Math.round((performance.now() - began) / 1000);
     const progress = (text?: string) =>
@@ -126,11 +159,13 @@ export class ToolRunner {
     const heartbeat = tools.showsLife?.(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
-      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff });
+      const callTool: CallFacts["callTool"] = (name, args, own) =>
+        this.#nested(hooked, name, args, own ? AbortSignal.any([signal, own]) : signal);
+      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
       const settled = await orAbandon(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };
-      if (run.signal.aborted) return { type: "abandoned", text: cancelled(hooked.name) };
+      if (run.signal.aborted || within?.aborted) return { type: "abandoned", text: cancelled(hooked.name) };
       return {
         type: "abandoned",
         text: errorResult(
@@ -152,7 +187,7 @@ export class ToolRunner {
     call: ToolCall,
     hooked: HookedCall,
     outcome: Exclude<Dispatched, { type: "abandoned" }>,
-    ms: number,
+    { ms, nested }: { readonly ms: number; readonly nested: boolean },
   ): Promise<Finished & { readonly failed: boolean }> {
     const { ports, run, tools } = this.#options;
     const output = outcome.type === "blocked" ? outcome.text : outcome.output;
@@ -173,6 +208,7 @@ export class ToolRunner {
       return { call, content, appendix, summary: mask(plain), failed };
     }
     const text = mask(changed ?? plain);
+    if (nested) return { call, content: text, appendix, failed };
     const sized = { callId: call.id, name: hooked.name, text };
     const limited = await tools.limitResult?.(
       sized,
@@ -197,7 +233,7 @@ export class ToolRunner {
       }
       const hints = await this.#hints(one);
       const entry = (shown: string | readonly ContentPart[]) =>
-        toolMessage(one, wrapUntrusted(one.call.function.name, shown), { tools, hints });
+        toolMessage(one, wrapUntrusted(one.source ?? one.call.function.name, shown), { tools, hints });
       entries.push({ message: entry(content), ...(one.summary === undefined ? {} : { stored: entry(one.summary) }) });
     }
     return entries;
@@ -234,8 +270,9 @@ function toolMessage(
   content: string | readonly ContentPart[],
   { tools, hints }: { readonly tools: ToolRunnerPort; readonly hints: string | null },
 ): ToolMessage {
+  // Servers match a result to its call by the name the model wrote, also when that was a bridge.
   const name = one.call.function.name;
-  const origin = tools.textOrigin?.(name);
+  const origin = tools.textOrigin?.(one.source ?? name);
   return {
     role: "tool",
     name,

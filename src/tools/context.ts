@@ -69,6 +69,13 @@ export interface ToolContext extends RunContext {
   notify?(text: string): void;
   /** Asks the model that serves a side task and gives its words. Rejects with a message to show. Absent: nobody can be asked. */
   askAside?(question: AsideQuestion): Promise<string>;
+  /**
+   * Calls another tool of the session on behalf of this call: hooks, guards and redaction as for any call. The result is the tool's own
+   * text, whole. Never rejects for what the tool did; absent where no tool may be called.
+   */
+  callTool?:
+    | ((name: string, args: Readonly<Record<string, unknown>>, signal?: AbortSignal) => Promise<string>)
+    | undefined;
   memory?: MemoryPort;
   skills?: SkillsPort;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */

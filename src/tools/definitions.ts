@@ -10,12 +10,15 @@ export interface DefinitionSource {
   readonly availability: AvailabilityCache;
   readonly facts: AvailabilityFacts;
   readonly log: Logger;
+  /** Tools the session has beside those that are defined here, for descriptions that name others. */
+  readonly session?: ReadonlySet<string>;
 }
 
 /** Definitions of those of `names` that exist and are available now. Unknown names are skipped. */
 export async function toolDefinitions(names: Iterable<string>, source: DefinitionSource): Promise<ToolDefinition[]> {
   const entries = await availableTools(names, source);
-  return entries.map((entry) => define(entry, source.log));
+  const defined = new Set(entries.map(({ name }) => name));
+  return entries.map((entry) => define(entry, defined, source));
 }
 
 /** The entries behind `toolDefinitions`, in the same order. */
@@ -28,16 +31,25 @@ export async function availableTools(
   return entries.filter((_, index) => offered[index]);
 }
 
-function define(entry: ToolEntry, log: Logger): ToolDefinition {
+function define(entry: ToolEntry, defined: ReadonlySet<string>, { log, session }: DefinitionSource): ToolDefinition {
   const merged = { description: entry.traits.description, parameters: entry.parameters, ...dynamicPart(entry, log) };
   return {
     type: "function",
     function: {
       name: entry.name,
-      description: merged.description,
+      description: merged.description.replace(MENTIONS, () =>
+        mentioned(entry, (name) => defined.has(name) || session?.has(name)),
+      ),
       parameters: sanitizeParameters(merged.parameters),
     },
   };
+}
+
+/** Stands in a description for those of `mentions` that the session has. */
+const MENTIONS = "{tools}";
+
+function mentioned({ traits }: ToolEntry, has: (name: string) => boolean | undefined): string {
+  return (traits.mentions ?? []).filter(has).join(", ") || "none";
 }
 
 function dynamicPart(entry: ToolEntry, log: Logger) {

@@ -50,6 +50,8 @@ interface ToolTraits {
   readonly parallel?: boolean;
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
+  /** Tools of other sets its description may name: `{tools}` in it becomes those that the session has. */
+  readonly mentions?: readonly string[];
   /** Merged over the schema each time the list is made. */
   readonly dynamicSchema?: () => Partial<{ description: string; parameters: JsonSchema }>;
   /** The tool's own time limit for one call in milliseconds; the loop gives a call up some time after it. */
@@ -92,6 +94,7 @@ export interface ToolOutline
     | "maxResultChars"
     | "deferred"
     | "parallel"
+    | "mentions"
     | "textOrigin"
   > {
   readonly parameters: JsonSchema;
@@ -256,7 +259,7 @@ export function early<Question extends EarlyQuestion>(entry: ToolEntry, question
 
 /** What the bundler writes down of a tool. */
 export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline {
-  const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin } = traits;
+  const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin, mentions } = traits;
   const asks = EARLY_QUESTIONS.filter((question) => spec[question] !== undefined);
   const data = {
     name,
@@ -267,6 +270,7 @@ export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline 
     maxResultChars,
     deferred,
     textOrigin,
+    mentions,
     parameters,
     asks,
   };

@@ -6,13 +6,15 @@ import type { ToolDefinition } from "../llm/wire.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { AvailabilityCache } from "./availability.ts";
 import type { TextOrigin, ToolContext } from "./context.ts";
-import { toolDefinitions } from "./definitions.ts";
+import { type DefinitionSource, toolDefinitions } from "./definitions.ts";
 import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
 import { noteToolCall } from "./file-activity.ts";
-import { early, type ToolOutput, type ToolRegistry } from "./registry.ts";
+import { early, type ToolEntry, type ToolOutput, type ToolRegistry } from "./registry.ts";
 import { limitResult, limitTurn, resultLimit, sizeLimits } from "./result-size.ts";
 import { environmentResultStore } from "./result-store.ts";
 import { createToolState, type OwnedToolState } from "./state.ts";
+import { BRIDGES, bridgeDefinitions, unwrapCall } from "./tool-search-bridges.ts";
+import { deferForeign, isDeferredCore, isForeign, listingFor, type SplitFacts } from "./tool-search-split.ts";
 import { chooseToolsets, type ToolsetAnswer } from "./toolsets.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -41,9 +43,11 @@ export interface ToolboxOptions {
 /**
  * - `definitions` never changes after opening: same order, same bytes in every request.
  * - `call` never rejects; a tool outside this session answers like one that does not exist.
+ * - Tools that are not in the list are reached through its bridges, also those that came after the list was made.
  */
 export interface Toolbox {
   readonly definitions: readonly ToolDefinition[];
+  /** Every name that may be called: the list and what waits behind it. */
   readonly names: ReadonlySet<string>;
   readonly toolsets: readonly string[];
   /** Configured MCP servers of this session, connected or not. */
@@ -53,6 +57,8 @@ export interface Toolbox {
   readonly state: OwnedToolState;
   call(name: string, args: Arguments, ctx: ToolContext): Promise<ToolOutput>;
   prepare(name: string, args: Arguments): Arguments;
+  /** The real call inside a call of a bridge; any other call as it is. */
+  unwrap(name: string, args: Arguments): { readonly name: string; readonly args: Arguments };
   limitResult(result: SizedResult, ctx: { readonly sessionId: string }): Promise<string>;
   limitBatch(results: readonly SizedResult[], ctx: { readonly sessionId: string }): Promise<readonly string[]>;
   textOrigin(name: string): TextOrigin | undefined;
@@ -71,23 +77,99 @@ export interface SizedResult {
 }
 
 export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const chosen = chooseToolsets(options, options.registry);
-  const facts = { env: (name: string) => options.env(name), platform: options.platform };
-  const wanted = chosen.tools.filter((name) => options.only?.has(name) ?? true);
-  const definitions = await toolDefinitions(wanted, { ...options, facts });
-  return makeToolbox(options, chosen, definitions, createToolState());
+  const session = new SessionTools(options);
+  return makeToolbox(session, await firstList(session), createToolState());
 }
 
-function makeToolbox(
-  options: ToolboxOptions,
-  chosen: ToolsetAnswer,
-  definitions: readonly ToolDefinition[],
-  state: OwnedToolState,
-): Toolbox {
+/** The tools a session may use, looked up anew when the registry changed: servers come and go. */
+class SessionTools {
+  readonly options: ToolboxOptions;
+  readonly chosen: ToolsetAnswer;
+  readonly source: DefinitionSource;
+  readonly split: SplitFacts;
+  #live: { readonly generation: number; readonly names: ReadonlySet<string> } | null = null;
+
+  constructor(options: ToolboxOptions) {
+    this.options = options;
+    this.chosen = chooseToolsets(options, options.registry);
+    const facts = { env: (name: string) => options.env(name), platform: options.platform };
+    const { registry, availability, log } = options;
+    this.source = { registry, availability, log, facts };
+    const { tools } = options.config;
+    this.split = {
+      settings: tools.tool_search,
+      contextLength: options.contextLength,
+      kanbanWorker: Boolean(options.env("HERMES_KANBAN_TASK")) && options.delegated !== true,
+    };
+  }
+
+  get live(): ReadonlySet<string> {
+    const { registry, only } = this.options;
+    if (this.#live?.generation === registry.generation) return this.#live.names;
+    const { tools } = this.#live ? chooseToolsets(this.options, registry) : this.chosen;
+    const names = new Set(tools.filter((name) => only?.has(name) ?? true));
+    this.#live = { generation: registry.generation, names };
+    return names;
+  }
+
+  entries(): readonly ToolEntry[] {
+    return [...this.live].flatMap((name) => this.options.registry.get(name) ?? []);
+  }
+
+  find(name: string): ToolEntry | undefined {
+    return this.live.has(name) ? this.options.registry.get(name) : undefined;
+  }
+
+  isAvailable(entry: ToolEntry): Promise<boolean> {
+    return this.source.availability.isAvailable(entry, this.source.facts);
+  }
+}
+
+/** The list a new session begins with. */
+async function firstList(session: SessionTools): Promise<readonly ToolDefinition[]> {
+  const { source, split, chosen } = session;
+  const entries = session.entries();
+  const deferred = entries.filter((entry) => isDeferredCore(entry, split)).map(({ name }) => name);
+  const define = (some: readonly ToolEntry[]) =>
+    toolDefinitions(
+      some.map(({ name }) => name),
+      { ...source, session: new Set(deferred) },
+    );
+  const foreign = entries.filter(({ toolset }) => isForeign(toolset));
+  const foreignList = await define(foreign);
+  const foreignWaits = deferForeign(foreignList, split);
+  const waiting = entries.filter((entry) => (isForeign(entry.toolset) ? foreignWaits : deferred.includes(entry.name)));
+  const own = entries.filter((entry) => !isForeign(entry.toolset) && !waiting.includes(entry));
+  const list = [...(await define(own)), ...(foreignWaits ? [] : foreignList)];
+  // A server that is late is reached by search as well.
+  const searchable = waiting.length > 0 || chosen.servers.length > 0;
+  if (split.settings.enabled === "off" || !searchable) return sorted(list);
+  return sorted([...list, ...bridgeDefinitions(listingFor(waiting, split))]);
+}
+
+function sorted(definitions: readonly ToolDefinition[]): readonly ToolDefinition[] {
+  return [...definitions].sort((a, b) => (a.function.name < b.function.name ? -1 : 1));
+}
+
+/** Tools that wait by choice. One that could not be offered when the list was made is left to the search. */
+function waitingBehind(listed: ReadonlySet<string>, session: SessionTools): readonly string[] {
+  const entries = session.entries();
+  const foreignListed = entries.some(({ name, toolset }) => listed.has(name) && isForeign(toolset));
+  return entries
+    .filter((entry) => (isForeign(entry.toolset) ? !foreignListed : isDeferredCore(entry, session.split)))
+    .map(({ name }) => name);
+}
+
+function makeToolbox(session: SessionTools, definitions: readonly ToolDefinition[], state: OwnedToolState): Toolbox {
+  const { options, chosen, split } = session;
   const { registry, environment, config } = options;
-  const names = new Set(definitions.map((definition) => definition.function.name));
+  const listed = new Set(definitions.map((definition) => definition.function.name));
+  const canSearch = listed.has("tool_call");
+  const names = new Set([...listed, ...(canSearch ? waitingBehind(listed, session) : [])]);
   const limits = sizeLimits(options.contextLength);
-  const entryOf = (name: string) => (names.has(name) ? registry.get(name) : undefined);
+  const entryOf = (name: string) => (listed.has(name) ? registry.get(name) : session.find(name));
+  const explainMissing = async (name: string, signal: AbortSignal) =>
+    (await options.explainMissing?.(name, signal)) ?? null;
   return {
     definitions,
     names,
@@ -96,14 +178,24 @@ function makeToolbox(
     unknown: chosen.unknown,
     state,
     async call(name, args, ctx) {
-      const missing = names.has(name) && !entryOf(name) ? await options.explainMissing?.(name, ctx.signal) : null;
-      if (!entryOf(name)) return toolError(missing ?? `Unknown tool: ${name}`);
+      if (canSearch && BRIDGES.has(name)) return answer(name, args, ctx.signal);
+      const missing = names.has(name) && !entryOf(name) ? await explainMissing(name, ctx.signal) : null;
+      const entry = entryOf(name);
+      if (!entry) return toolError(missing ?? `Unknown tool: ${name}`);
+      if (!listed.has(name) && !(await session.isAvailable(entry))) {
+        const { unavailable } = await import("./tool-search.ts");
+        return unavailable(entry);
+      }
       noteToolCall(state, name);
       return dispatch(registry, name, args, ctx);
     },
     prepare(name, args) {
       const entry = entryOf(name);
       return entry ? prepareArguments(entry, args) : args;
+    },
+    unwrap(name, args) {
+      const inner = name === "tool_call" && canSearch ? unwrapCall(args, entryOf) : null;
+      return inner ?? { name, args };
     },
     limitResult: ({ callId, name, text }, { sessionId }) =>
       limitResult(callId, text, resultLimit(entryOf(name), limits), environmentResultStore(environment, sessionId)),
@@ -121,6 +213,18 @@ function makeToolbox(
         if (entry) early(entry, "hydrate")?.(state, history);
       }
     },
-    withDefinitions: (others) => makeToolbox(options, chosen, others, state),
+    withDefinitions: (others) => makeToolbox(session, others, state),
   };
+
+  /** What ranks and describes is loaded with the first question. */
+  async function answer(bridge: string, args: Arguments, signal: AbortSignal): Promise<string> {
+    const { answerBridge } = await import("./tool-search.ts");
+    return answerBridge(bridge, args, {
+      source: { ...session.source, session: names },
+      settings: split.settings,
+      hidden: () => session.entries().filter(({ name }) => !listed.has(name)),
+      find: entryOf,
+      explainMissing: (name) => explainMissing(name, signal),
+    });
+  }
 }
