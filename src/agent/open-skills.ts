@@ -2,26 +2,18 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/user-error.ts";
+import type { Environment } from "../sandbox/environment.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
 import { syncOnStart } from "../skills/sync-on-start.ts";
 import type { AgentWish } from "./open.ts";
 
-export async function openAgentSkills(home: OpenHome, clock: Clock): Promise<AgentSkills> {
+export async function openAgentSkills(home: OpenHome, clock: Clock, environment?: Environment): Promise<AgentSkills> {
   const skills = openSkills({
     home,
     clock,
     async inlineShell(command, options) {
-      const { bashSnippets } = await import("../skills/preprocess.ts");
-      const { childEnvironment } = await import("../sandbox/child-env.ts");
-      const { decideUnattended } = await import("../safety/unattended.ts");
-      const decide = (line: string) =>
-        decideUnattended(line, {
-          home: home.paths.dir,
-          osHome: home.osHome,
-          sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
-          denyGlobs: home.config().approvals.deny,
-        });
-      return bashSnippets(childEnvironment(home.environment()), decide)(command, options);
+      const { inlineShell } = await import("./inline-shell.ts");
+      return inlineShell(home, environment)(command, options);
     },
   });
   try {
@@ -40,7 +32,11 @@ export async function preloadFor(
 ): Promise<{ readonly text: string; readonly note: string | null } | null> {
   if (names.length === 0) return null;
   const { preloadSkills } = await import("../skills/expand.ts");
-  const { text, missing } = await preloadSkills(names, skills.place, { platform, sessionId });
+  const { text, missing } = await preloadSkills(names, skills.place, {
+    platform,
+    sessionId,
+    inlineShell: skills.inlineShell,
+  });
   if (missing.length === 0) return { text, note: null };
   const note = `No such skill: ${missing.join(", ")} (unknown, switched off, or not for this system). "hermes skills list" shows the skills there are.`;
   if (!withoutMissingSkills) throw new UserError(note);

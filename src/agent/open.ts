@@ -189,7 +189,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const hashes = () => toolHashes(tools, home.config(), withoutMemory);
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
-  const skills = (start ? start.skills : !wish.ignoreRules) ? await openAgentSkills(home, clock) : null;
+  const skills = (start ? start.skills : !wish.ignoreRules) ? await openAgentSkills(home, clock, environment) : null;
   const prompt = promptSource(
     {
       wish,

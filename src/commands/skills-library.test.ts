@@ -33,6 +33,19 @@ test("a skill with a command's name is reached through /skill", async (t) => {
   assert.match(rig.text(), /warning: \/skill needs a name/);
 });
 
+test("commands inside a typed skill run when the user switched that on", async (t) => {
+  const rig = await commandRig(t, {
+    ".no-bundled-skills": "",
+    "config.yaml": "skills:\n  inline_shell: true\n",
+    "skills/a/SKILL.md": skillText("a", "A", "", "Today: !`echo it-$((1 + 1))`\n"),
+  });
+  await rig.type("/a go");
+  assert.match(rig.text(), /Today: it-2/);
+  rig.heard.length = 0;
+  await rig.type("/skill a");
+  assert.match(rig.text(), /Today: it-2/);
+});
+
 test("/skills lists what this platform has, shows one, and says what it does not know", async (t) => {
   const rig = await commandRig(t, {
     ...SKILLS,

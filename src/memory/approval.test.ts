@@ -43,6 +43,17 @@ test("a person who can be asked decides on the spot", async (t) => {
   }
 });
 
+test("nobody is asked about a change of free text that somebody else put into the file", async (t) => {
+  const box = await memoryHome(t, { ...gated, files: { "MEMORY.md": "x".repeat(3000) } });
+  const { ask, asked } = answering({ choice: "once" });
+  const result = await box.memory.port.apply(
+    { action: "remove", old_text: "xx" },
+    memoryRun({ interactive: true, ask }),
+  );
+  assert.equal("code" in result && result.code, "drift");
+  assert.deepEqual([asked.length, (await box.memory.pending()).length], [0, 0]);
+});
+
 test("an answer for the session is not asked for again in it", async (t) => {
   const box = await memoryHome(t, gated);
   const { ask, asked } = answering({ choice: "session" });

@@ -3,7 +3,7 @@ import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
-import { type HistoryRecord, openHistory } from "./history.ts";
+import { type HistoryRecord, openHistory, recordThatWrote } from "./history.ts";
 import { newestToUndo, undoneIds } from "./undo.ts";
 
 const USER = { origin: "user" } as const;
@@ -62,6 +62,27 @@ test("a write that changes nothing leaves no record", async (t) => {
   await box.memory.write({ action: "add", content: "one" }, USER);
   await box.memory.write({ action: "replace", old_text: "one", content: "one" }, USER);
   assert.equal((await box.memory.history()).length, 1);
+});
+
+test("an entry that an undo put back is still its first author's", async (t) => {
+  const box = await memoryHome(t);
+  const run = memoryRun({ sessionId: "s7", turn: 3 });
+  await box.memory.port.apply({ action: "add", content: "one" }, run);
+  const writer = async () => recordThatWrote(await box.memory.history(), "memory", "one");
+  const undoLast = async () => {
+    const last = (await box.memory.history()).at(-1);
+    assert.ok(last);
+    assert.equal((await box.memory.undo(last, USER)).success, true);
+  };
+  await box.memory.write({ action: "remove", old_text: "one" }, USER);
+  await undoLast();
+  assert.equal((await writer())?.session_id, "s7");
+  await undoLast(); // the undo itself is taken back: the entry is gone
+  await undoLast(); // and once more: it is there
+  assert.equal((await writer())?.session_id, "s7");
+  await box.memory.write({ action: "remove", old_text: "one" }, USER);
+  await box.memory.write({ action: "add", content: "one" }, USER);
+  assert.equal((await writer())?.origin, "user", "whoever writes it anew is its author");
 });
 
 test("a line cut short by a crash costs only itself", async (t) => {

@@ -35,7 +35,7 @@ export interface History {
   append(records: readonly HistoryRecord[]): Promise<() => Promise<void>>;
 }
 
-/** The change that brought an entry into its store; null when no record tells. */
+/** The change that brought an entry into its store, not one that only put it back; null when no record tells. */
 export function recordThatWrote(
   oldestFirst: readonly HistoryRecord[],
   target: MemoryTarget,
@@ -43,7 +43,10 @@ export function recordThatWrote(
 ): HistoryRecord | null {
   const wrote = (record: HistoryRecord) =>
     record.target === target && record.after.includes(entry) && !record.before.includes(entry);
-  return oldestFirst.findLast(wrote) ?? null;
+  const found = oldestFirst.findLast(wrote);
+  const undone = found?.undoes === undefined ? -1 : oldestFirst.findIndex(({ id }) => id === found.undoes);
+  if (!found || undone === -1) return found ?? null;
+  return recordThatWrote(oldestFirst.slice(0, undone), target, entry) ?? found;
 }
 
 const MAX_BYTES = 1 << 20;

@@ -158,7 +158,8 @@ export class MemoryStore {
     const limit = this.limitOf(request.target);
     const applied = applyOperations(reading.entries, request, limit);
     if (applied.type === "failed") return this.#count(withState(applied.failure, reading.entries, limit));
-    return applied.type === "changed" && sameEntries(applied.entries, reading.entries) ? "nothing" : "change";
+    if (applied.type === "drifted") return this.#count(await this.#drifted(request.target));
+    return sameEntries(applied.entries, reading.entries) ? "nothing" : "change";
   }
 
   async carryOut(request: MemoryRequest, author: MemoryAuthor): Promise<MemoryResult> {

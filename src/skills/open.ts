@@ -20,6 +20,8 @@ export interface SkillsOptions {
 
 export interface AgentSkills {
   readonly place: SkillsPlace;
+  /** For surfaces that put a skill's text into a message themselves. */
+  readonly inlineShell: InlineShell | undefined;
   list(request: { readonly category?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   view(request: { readonly name: string; readonly filePath?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   manage(request: ManageRequest, run: SkillRun): Promise<SkillResult>;
@@ -57,6 +59,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
   let atStart: Promise<ReadonlySet<string>> | null = null;
   return {
     place,
+    inlineShell: options.inlineShell,
     namesAtStart(platform) {
       atStart ??= import("./list.ts").then(async ({ offeredSkills }) => {
         const offered = await offeredSkills(place, platform);
