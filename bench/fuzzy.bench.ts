@@ -1,6 +1,9 @@
 // Find and replace in a file of 20,000 lines, one row per strategy. Budget: 200 ms each.
 import { performance } from "node:perf_hooks";
 import { fuzzyReplace } from "../src/kit/fuzzy/replace.ts";
+import { row } from "./measure.ts";
+
+const BUDGET_MS = 200;
 
 const lines = Array.from(
   { length: 20_000 },
@@ -29,8 +32,12 @@ for (const [name, old] of Object.entries(asked)) {
   const decided = result.ok ? result.strategy : result.code;
   const ms = measure(() => fuzzyReplace(text, old, "x"));
   const note = decided === name ? "" : ` (decided by ${decided})`;
-  process.stdout.write(
-    `fuzzy ${name.padEnd(22)} ${ms.toFixed(1).padStart(7)} ms  ${(ms / baseline).toFixed(1).padStart(6)} x split and trim${note}\n`,
+  row(
+    `${name}${note}`,
+    `${ms.toFixed(1)} ms, ${(ms / baseline).toFixed(0)} x split`,
+    ms / BUDGET_MS,
+    1,
+    `${BUDGET_MS} ms`,
   );
 }
 

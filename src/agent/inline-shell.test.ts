@@ -15,7 +15,11 @@ async function world(files: Readonly<Record<string, string>> = {}) {
   const temp = await tempHome(files);
   const env = { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" };
   const home = await openHome({ argv: [], env, osHome: temp.osHome, cwd: temp.project });
-  const environment = openLocalEnvironment({ environment: home.environment(), cwd: temp.project, sessionId: () => "s" });
+  const environment = openLocalEnvironment({
+    environment: home.environment(),
+    cwd: temp.project,
+    sessionId: () => "s",
+  });
   return { temp, home, environment: await environment };
 }
 
@@ -83,8 +87,20 @@ test("commands of a preloaded skill run when the user switched that on", async (
     "skills/a/SKILL.md": "---\nname: a\ndescription: A\n---\nToday: !`echo it-$((1 + 1))`\n",
   });
   await environment.cleanup();
-  const store = await openSessionStore({ path: home.paths.stateDb, journalMode: "auto", log: home.log, clock: systemClock });
-  const wish = { home, clock: systemClock, store: async () => store, cwd: temp.project, platform: "cli", source: "cli" };
+  const store = await openSessionStore({
+    path: home.paths.stateDb,
+    journalMode: "auto",
+    log: home.log,
+    clock: systemClock,
+  });
+  const wish = {
+    home,
+    clock: systemClock,
+    store: async () => store,
+    cwd: temp.project,
+    platform: "cli",
+    source: "cli",
+  };
   const open = await openAgent({ ...wish, interactive: false, skills: ["a"] });
   await open.agent.chat("hello");
   const [first] = await store.load(open.agent.sessionId);

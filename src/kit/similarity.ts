@@ -56,9 +56,9 @@ interface Index {
   readonly length: number;
   /** Ascending positions of each number. */
   readonly positions: readonly (readonly number[])[];
-  /** Another sequence in the same numbers; -1 for what does not occur here. */
-  translate(sequence: Sequence): number[];
-  readonly numbers: readonly number[];
+  /** Another sequence in the same numbers; -1 for what does not occur here. The next call may write over what it gave. */
+  translate(sequence: Sequence): Int32Array;
+  readonly numbers: Int32Array;
   /** How often each number occurs. */
   readonly counts: readonly number[];
   /** Scratch space of `sharedAtMost`, kept because a scan calls it for every candidate. */
@@ -68,7 +68,7 @@ interface Index {
 function indexOf(sequence: Sequence): Index {
   const numbers = new Map<unknown, number>();
   const positions: number[][] = [];
-  const own = encode(sequence, (element) => {
+  const own = encode(sequence, new Int32Array(sequence.length), (element) => {
     let number = numbers.get(element);
     if (number === undefined) {
       number = positions.push([]) - 1;
@@ -78,6 +78,7 @@ function indexOf(sequence: Sequence): Index {
   });
   for (const [position, number] of own.entries()) positions[number]?.push(position);
   const known = (element: unknown) => numbers.get(element) ?? -1;
+  let scratch = new Int32Array(256);
   // Nearly every character of nearly every line is ASCII: a table spares the map.
   const ascii = typeof sequence === "string" ? Array.from({ length: 128 }, (_, code) => known(code)) : undefined;
   return {
@@ -86,27 +87,36 @@ function indexOf(sequence: Sequence): Index {
     numbers: own,
     counts: positions.map((places) => places.length),
     left: positions.map(() => 0),
-    translate: (other) => encode(other, known, ascii),
+    translate(other) {
+      if (other.length > scratch.length) scratch = new Int32Array(other.length * 2);
+      return encode(other, scratch, known, ascii);
+    },
   };
 }
 
-function encode(sequence: Sequence, numberOf: (element: unknown) => number, ascii?: readonly number[]): number[] {
-  const numbers: number[] = [];
+/** Into `numbers`, which is long enough; gives the part that was filled. */
+function encode(
+  sequence: Sequence,
+  numbers: Int32Array,
+  numberOf: (element: unknown) => number,
+  ascii?: readonly number[],
+): Int32Array {
+  let length = 0;
   if (typeof sequence !== "string") {
-    for (let at = 0; at < sequence.length; at++) numbers.push(numberOf(sequence[at]));
-    return numbers;
+    for (const element of sequence) numbers[length++] = numberOf(element);
+    return numbers.subarray(0, length);
   }
   for (let at = 0; at < sequence.length; at++) {
     const unit = sequence.charCodeAt(at);
     if (unit < 128 && ascii) {
-      numbers.push(ascii[unit] ?? -1);
+      numbers[length++] = ascii[unit] ?? -1;
       continue;
     }
     const point = sequence.codePointAt(at) ?? 0;
     if (point > 0xffff) at++;
-    numbers.push(numberOf(point));
+    numbers[length++] = numberOf(point);
   }
-  return numbers;
+  return numbers.subarray(0, length);
 }
 
 /** The best ratio that lengths alone allow, when one length is only known to lie between two bounds. */
@@ -116,7 +126,7 @@ function atMost(longest: number, shortest: number, other: number): number {
 }
 
 /** Size of the common multiset: no block structure can match more. */
-function sharedAtMost(numbers: readonly number[], { counts, left }: Index): number {
+function sharedAtMost(numbers: Int32Array, { counts, left }: Index): number {
   for (let number = 0; number < counts.length; number++) left[number] = counts[number] ?? 0;
   let shared = 0;
   for (const number of numbers) {
@@ -142,7 +152,7 @@ interface Search {
 }
 
 /** Reports the blocks, longest first within each stretch, and counts what they cover. */
-function findBlocks(left: readonly number[], index: Index, { needed = 0, enough = Infinity, onBlock }: Search): number {
+function findBlocks(left: Int32Array, index: Index, { needed = 0, enough = Infinity, onBlock }: Search): number {
   const { positions, numbers: right } = index;
   const pending = [0, left.length, 0, right.length];
   let possible = Math.min(left.length, right.length);
