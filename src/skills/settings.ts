@@ -25,10 +25,14 @@ export function declaredSettings(fields: FrontMatter): readonly SkillSetting[] {
 }
 
 /** The value in force; empty when neither the user nor the skill says anything. */
-export function settingValue({ key, default: fallback }: SkillSetting, place: SkillsPlace): string {
+export function settingValue(setting: SkillSetting, place: SkillsPlace): string {
+  return expandVariables(givenValue(setting, place) ?? setting.default, place);
+}
+
+/** What the user has set; null for nothing. */
+export function givenValue({ key }: SkillSetting, place: SkillsPlace): string | null {
   const given = lookUp(place.config().skills.config, key);
-  const text = given === undefined || given === null || given === "" ? fallback : String(given);
-  return expandVariables(text, place);
+  return given === undefined || given === null || given === "" ? null : String(given);
 }
 
 /** A key with dots is one key or a path, whichever is there. */

@@ -3,6 +3,7 @@ import { configSchema, type defaultConfig } from "../../home/config/schema.ts";
 import { knownVariables, type VariableGroup } from "../../home/known-variables.ts";
 import { maskTree, maskValue } from "../../home/mask.ts";
 import type { CliContext } from "./context.ts";
+import { placeOf } from "./skills-place.ts";
 
 export function showConfigJson({ home }: CliContext): string {
   const keys = Object.fromEntries(
@@ -20,7 +21,8 @@ export function showConfigJson({ home }: CliContext): string {
   return `${JSON.stringify(result, null, 2)}\n`;
 }
 
-export function showConfig({ home }: CliContext): string {
+export async function showConfig(ctx: CliContext): Promise<string> {
+  const { home } = ctx;
   const config = home.config();
   const { terminal, display, compression } = config;
   const blocks = [
@@ -60,7 +62,7 @@ export function showConfig({ home }: CliContext): string {
     ]),
     block("Side tasks with a model of their own", auxiliaryRows(config.auxiliary)),
     block("Chats", keyRows(home, "chat")),
-    block("Skill settings", settingRows(config.skills.config)),
+    block("Skill settings", await settingRows(ctx)),
   ];
   return blocks.filter((text) => text !== "").join("\n");
 }
@@ -96,8 +98,20 @@ function auxiliaryRows(auxiliary: ReturnType<typeof defaultConfig>["auxiliary"])
   });
 }
 
-function settingRows(settings: Readonly<Record<string, unknown>>): Row[] {
-  return Object.entries(settings).map(([name, value]): Row => [name, JSON.stringify(maskTree(value, name))]);
+/** What skills declare, and what is set that none of them declares. */
+async function settingRows(ctx: CliContext): Promise<Row[]> {
+  const { allSettings } = await import("../../skills/all-settings.ts");
+  const declared = await allSettings(await placeOf(ctx), "cli");
+  const sections = new Set(declared.flatMap(({ setting: { key } }) => [key, key.split(".")[0]]));
+  const shown = (name: string, value: unknown): Row => [name, JSON.stringify(maskTree(value, name))];
+  return [
+    ...declared.map(({ setting: { key }, value }) =>
+      value === "" ? ([key, "(not set)"] as const) : shown(key, value),
+    ),
+    ...Object.entries(ctx.home.config().skills.config)
+      .filter(([name]) => !sections.has(name))
+      .map(([name, value]) => shown(name, value)),
+  ];
 }
 
 function onOff(value: boolean): string {

@@ -19,7 +19,13 @@ interface Outcome {
   readonly err: string;
 }
 
-function person(config: string | null = null, env = "", processEnv: Record<string, string> = {}) {
+/** `typed`: what somebody at a terminal answers; without it nobody is there. */
+function person(
+  config: string | null = null,
+  env = "",
+  processEnv: Record<string, string> = {},
+  typed?: (question: string) => string | null,
+) {
   const osHome = mkdtempSync(join(base, "u"));
   const dir = join(osHome, ".hermes");
   mkdirSync(dir);
@@ -34,12 +40,12 @@ function person(config: string | null = null, env = "", processEnv: Record<strin
       out: (text) => void written.push(text),
       err: (text) => void said.push(text),
       stdin: process.stdin,
-      stdinIsTerminal: false,
+      stdinIsTerminal: typed !== undefined,
       stdoutIsTerminal: false,
       stderrIsTerminal: false,
       color: false,
       columns: 80,
-      question: async () => null,
+      question: async (question) => typed?.(question) ?? null,
       secret: async () => null,
     };
     const unused = () => assert.fail("not needed here");
@@ -284,6 +290,40 @@ test("check tells version, mistakes, unknown keys and missing keys, and fails on
     assert.ok(out.includes(part), part);
   }
   assert.equal((await person("_config_version: 24\n").run("check")).code, 0);
+});
+
+test("migrate asks for settings that skills declare and nobody has set; show lists them", async () => {
+  const asked: string[] = [];
+  const answers = new Map([
+    ["Where", " ~/notes "],
+    ["How many", ""],
+  ]);
+  const me = person("skills:\n  config:\n    given: 1\n    other: 2\n", "OPENROUTER_API_KEY=k\n", {}, (question) => {
+    asked.push(question);
+    return [...answers].find(([start]) => question.startsWith(start))?.[1] ?? null;
+  });
+  mkdirSync(join(me.dir, "skills/wiki"), { recursive: true });
+  const entries = [
+    "{key: wiki.path, description: Where the notes are}",
+    "{key: many, description: How many, default: 3}",
+    "{key: given, description: Set already}",
+    "{key: unset, description: Never answered}",
+  ];
+  const head = `name: wiki\ndescription: W\nmetadata:\n  hermes:\n    config: [${entries.join(", ")}]\n`;
+  writeFileSync(join(me.dir, "skills/wiki/SKILL.md"), `---\n${head}---\nBody\n`);
+  const { out } = await me.run("migrate");
+  assert.deepEqual(asked, [
+    "Where the notes are (skill wiki, Enter to skip): ",
+    "How many (skill wiki, Enter for 3): ",
+    "Never answered (skill wiki, Enter to skip): ",
+  ]);
+  assert.match(out, /✓ Set skills\.config\.wiki\.path in ~\/\.hermes\/config\.yaml\n$/);
+  assert.match(me.read(), /wiki:\n {6}path: "~\/notes"/);
+  const shown = (await me.run("show")).out;
+  assert.match(
+    shown,
+    /Skill settings\n {2}wiki\.path {2}".*\/notes"\n {2}many {7}"3"\n {2}given {6}"1"\n {2}unset {6}\(not set\)\n {2}other {6}2\n/,
+  );
 });
 
 test("migrate prints one line per change", async () => {

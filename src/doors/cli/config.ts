@@ -24,7 +24,9 @@ export function define(command: Command, ctx: CliContext): void {
         throw error;
       }
     };
-  const show = ({ json }: { json?: boolean }) => io.out(json ? showConfigJson(ctx) : showConfig(ctx));
+  const show = async ({ json }: { json?: boolean }) => {
+    io.out(json ? showConfigJson(ctx) : await showConfig(ctx));
+  };
 
   command
     .description("Show and change settings (config.yaml and .env)")
@@ -157,14 +159,18 @@ function brokenFile(home: CliContext["home"]): string {
   return `${home.paths.configFile} is broken${place}. Nothing was saved; mend it with: hermes config edit`;
 }
 
-async function migrate({ home, io }: CliContext): Promise<void> {
+async function migrate(ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
   if (home.configBroken) throw new ExitError(1, brokenFile(home));
   const { from, to, changed, warnings } = await home.migrate();
   for (const line of changed) io.out(`✓ ${line}\n`);
   for (const line of warnings) io.err(`${line}\n`);
   if (from === to) io.out(`${home.display(home.paths.configFile)} is up to date (version ${to}).\n`);
   else io.out(`✓ ${home.display(home.paths.configFile)} is now version ${to}, was ${from}.\n`);
-  if (io.stdinIsTerminal) await offerKey({ home, io });
+  if (!io.stdinIsTerminal) return;
+  await offerKey(ctx);
+  const { askForSkillSettings } = await import("./config-skill-settings.ts");
+  await askForSkillSettings(ctx);
 }
 
 /** A home without any model key is not much use; everything else can wait. */
