@@ -19,6 +19,7 @@ const spawners = {
   "src/sandbox/process-tree.ts": "the environments: lists processes",
   "src/sandbox/shell-process.ts": "the environments: shells for what was decided about",
   "src/sandbox/ssh.ts": "the environments: the lasting connection",
+  "src/agent/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
   "src/tools/file-search-ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports/run-program.ts": "git and version probes with fixed arguments, without a shell",
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",

@@ -8,6 +8,7 @@ import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
+import type { Environment } from "../sandbox/environment.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
@@ -16,6 +17,8 @@ import { processTable } from "../tools/process-table.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { Agent, AgentBusyError } from "./agent.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
+import { type CheckpointPort, openCheckpointPort } from "./checkpoints/port.ts";
+import type { Rollback } from "./checkpoints/rollback.ts";
 import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
@@ -67,6 +70,8 @@ export interface AgentWish {
   readonly maxTurns?: number | undefined;
   readonly reasoning?: string | undefined;
   readonly passSessionId?: boolean | undefined;
+  /** Copies of files before they are changed, whatever the settings say. */
+  readonly checkpoints?: boolean | undefined;
   /** False: a review that falls due waits for a run with time for it. */
   readonly learn?: boolean | undefined;
   /** No SOUL.md, project files or memory. */
@@ -125,6 +130,8 @@ export interface OpenAgent {
   attachReferences(text: string): Promise<Expansion | null>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
+  /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
+  rollback(): Promise<Rollback>;
   title(): Promise<string | null>;
   setTitle(title: string): Promise<void>;
   /** Connects to the MCP servers anew; from the next request on their tools are in the list. Resolves to lines for the user. */
@@ -214,6 +221,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     },
     { store, tools },
   );
+  const checkpoints = openCheckpointPort(wish, environment);
   const spending: string[] = [];
   const preloaded = skills && !start ? await preloadFor(wish, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
@@ -255,6 +263,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     ...(wantsHints(wish) && !environment.files ? { hints: hintsOnce(home, cwd, prompt) } : {}),
     beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
+    ...(checkpoints ? { checkpoint: checkpoints.before } : {}),
     delegation: {
       async spawn(tasks, call) {
         const { spawnChildren } = await import("./delegation/spawn.ts");
@@ -326,6 +335,8 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     notes,
     found,
     guard,
+    environment,
+    checkpoints,
     processes,
     mcp,
     reload,
@@ -419,6 +430,8 @@ interface Parts {
   readonly notes: readonly string[];
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly guard: { yolo: boolean };
+  readonly environment: Environment;
+  readonly checkpoints: CheckpointPort | null;
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
   readonly reload: () => Promise<readonly string[]>;
@@ -518,6 +531,13 @@ class Opened implements OpenAgent {
     return this.#parts.reload();
   }
 
+  async rollback(): Promise<Rollback> {
+    const { wish, environment } = this.#parts;
+    const { openRollback } = await import("./checkpoints/rollback.ts");
+    const on = wish.checkpoints ?? wish.home.config().checkpoints.enabled;
+    return openRollback({ ...wish, environment, sessionId: this.agent.sessionId, on });
+  }
+
   async title(): Promise<string | null> {
     return (await this.store.get(this.agent.sessionId))?.title ?? null;
   }
@@ -540,6 +560,7 @@ class Opened implements OpenAgent {
     await this.#parts.provider?.close({ reason, messages, next });
     await this.#parts.mcp.close();
     await this.skills?.flush();
+    await this.#parts.checkpoints?.settled();
     const session = await this.store.get(sessionId);
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);

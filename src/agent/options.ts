@@ -192,6 +192,8 @@ export interface AgentPorts {
   redact(text: string): string;
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
+  /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */
+  checkpoint?(call: HookedCall, run: RunContext): Promise<string | null>;
   /** Loaded with the first tool result. Absent: nothing is discovered. */
   hints?(): Promise<HintsPort>;
   /** Between turns: what changed outside (tools of MCP servers) is taken over. Must not wait. */

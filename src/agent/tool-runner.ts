@@ -120,6 +120,7 @@ export class ToolRunner {
     const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
     emit({ type: "tool_start", call: view });
+    if (!blocked) await this.#checkpoint(hooked);
     const began = performance.now();
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
@@ -139,6 +140,12 @@ export class ToolRunner {
     this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
+  }
+
+  async #checkpoint(hooked: HookedCall): Promise<void> {
+    const { ports, run, emit } = this.#options;
+    const message = await this.#hook("checkpoint", () => ports.checkpoint?.(hooked, run));
+    if (message) emit({ type: "status", kind: "warn", message });
   }
 
   async #dispatch(

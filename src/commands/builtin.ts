@@ -6,6 +6,7 @@ import { MCP_COMMANDS } from "./mcp.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
+import { ROLLBACK_COMMANDS } from "./rollback.ts";
 import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
 import { SKILL_COMMANDS } from "./skills.ts";
@@ -22,6 +23,7 @@ export const builtinCommands = () =>
     ...BACKGROUND_COMMANDS,
     ...COMPRESSION_COMMANDS,
     ...SESSION_COMMANDS,
+    ...ROLLBACK_COMMANDS,
     ...TRANSCRIPT_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...TOOL_COMMANDS,

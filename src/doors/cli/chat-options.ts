@@ -26,6 +26,7 @@ export interface ChatOptions {
   readonly json?: boolean;
   readonly usageFile?: string;
   readonly learn?: boolean;
+  readonly checkpoints?: boolean;
 }
 
 export const REASONING_LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
@@ -47,6 +48,7 @@ export function addChatOptions(command: Command): Command {
     .option("-c, --continue [title]", "go on with the latest conversation, or the one with this title")
     .option("--no-restore-cwd", "when resuming, stay in this folder")
     .option("--yolo", "run dangerous commands without asking")
+    .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
     .option("--max-turns <n>", "model calls per turn", positiveInteger)
     .option("--reasoning <level>", `reasoning effort of this run: ${REASONING_LEVELS.join(" ")}`, reasoningLevel)
     .option("--pass-session-id", "tell the model the session's id")

@@ -71,6 +71,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     yolo: options.yolo === true || isTruthy(ctx.home.override("HERMES_YOLO_MODE")),
     maxTurns: options.maxTurns,
     reasoning: options.reasoning,
+    checkpoints: options.checkpoints,
     passSessionId: options.passSessionId === true,
     learn: screen || options.learn === true,
     titles: screen,

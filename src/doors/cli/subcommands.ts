@@ -26,6 +26,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: () => import("./batch.ts"),
   },
   { name: "bundles", summary: "several skills under one command", load: () => import("./skills-bundles.ts") },
+  {
+    name: "checkpoints",
+    summary: "copies of your files before the agent changed them: how many, how large, remove them",
+    load: () => import("./checkpoints.ts"),
+  },
   { name: "config", summary: "show and change settings", tellsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",

@@ -1,0 +1,84 @@
+// `hermes checkpoints`: what /rollback has in store. Going back itself is done in a conversation.
+import { rm } from "node:fs/promises";
+import type { Command } from "commander";
+import { openCheckpoints } from "../../agent/checkpoints/open.ts";
+import { prune, readProjects, storedBytes } from "../../agent/checkpoints/prune.ts";
+import type { CheckpointStore } from "../../agent/checkpoints/store.ts";
+import { relativeTime } from "../../kit/relative-time.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description(
+    "copies of your files before the agent changed them; /rollback in a conversation goes back to one",
+  );
+  command
+    .command("status", { isDefault: true })
+    .description("what is kept, and how much room it takes")
+    .action(() => status(ctx));
+  command
+    .command("prune")
+    .description("remove what is too old, too much, or of a folder that is gone")
+    .action(() => pruneNow(ctx));
+  command
+    .command("clear")
+    .description("remove every checkpoint")
+    .option("-y, --yes", "do not ask")
+    .action((flags: { readonly yes?: true }) => clear(flags, ctx));
+}
+
+async function status(ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  const store = openCheckpoints(home, ctx.clock);
+  const { enabled, retention_days, max_snapshots, max_total_size_mb } = home.config().checkpoints;
+  io.out(`Checkpoints: ${enabled ? "on" : "off (hermes config set checkpoints.enabled true)"}\n`);
+  if (!(await store.exists())) return io.out("Nothing is kept yet.\n");
+  const projects = await told(() => readProjects(store));
+  const bytes = await told(() => storedBytes(store));
+  io.out(`Store:       ${home.display(store.git.store)}, ${megabytes(bytes)} of at most ${max_total_size_mb} MB\n`);
+  io.out(`Kept:        ${retention_days} days, ${max_snapshots} per folder\n`);
+  const now = ctx.clock.now() / 1000;
+  for (const { workdir, checkpoints } of projects) {
+    const newest = relativeTime(checkpoints[0]?.at, now);
+    const count = String(Math.min(checkpoints.length, max_snapshots)).padStart(4);
+    io.out(`${count}  ${newest.padEnd(10)}  ${workdir === null ? "(unknown folder)" : home.display(workdir)}\n`);
+  }
+}
+
+async function pruneNow(ctx: CliContext): Promise<void> {
+  const store = openCheckpoints(ctx.home, ctx.clock);
+  if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
+  const { checkpoints, projects, bytesBefore, bytesAfter } = await told(() => prune(store));
+  ctx.io.out(
+    `Removed ${checkpoints} checkpoint${checkpoints === 1 ? "" : "s"} and ${projects} folder${projects === 1 ? "" : "s"}; ${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now.\n`,
+  );
+}
+
+async function clear({ yes }: { readonly yes?: true }, ctx: CliContext): Promise<void> {
+  const store = openCheckpoints(ctx.home, ctx.clock);
+  if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
+  if (!yes) {
+    if (!ctx.io.stdinIsTerminal)
+      throw new ExitError(1, "hermes: nothing was removed. Say --yes to remove every checkpoint.");
+    const answer = await ctx.io.question("Remove every checkpoint of every folder? [y/N] ");
+    if (!/^y(?:es)?$/i.test(answer?.trim() ?? "")) return ctx.io.out("Nothing was removed.\n");
+  }
+  await removeAll(store);
+  ctx.io.out("Every checkpoint is removed.\n");
+}
+
+/** A damaged store is removed as well: that is what one would want to do with it. */
+async function removeAll(store: CheckpointStore): Promise<void> {
+  await store.exclusively(() => rm(store.git.store, { recursive: true, force: true }), { patient: true });
+}
+
+async function told<T>(work: () => Promise<T>): Promise<T> {
+  return work().catch((error: unknown) => {
+    const what = error instanceof Error ? error.message : String(error);
+    throw new ExitError(
+      1,
+      `hermes: the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" begins afresh.`,
+    );
+  });
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
