@@ -207,7 +207,8 @@ export class ToolRunner {
     };
     await this.#hook("post_tool_call", () => ports.hooks?.after?.(hooked, result, run));
     const changed = await this.#hook("transform_tool_result", () => ports.hooks?.transform?.(hooked, result, run));
-    const appendix = (await this.#hook("appendix", () => ports.hooks?.appendix?.(hooked, result, run))) ?? "";
+    const added = await this.#hook("appendix", () => ports.hooks?.appendix?.(hooked, result, run));
+    const appendix = neutralizeSteerMarkers(added ?? "");
 
     const mask = (text: string) => neutralizeSteerMarkers(ports.redact(text)).toWellFormed();
     if (typeof output !== "string" && changed == null && this.#options.images) {
@@ -254,7 +255,8 @@ export class ToolRunner {
       (await ports.hints?.())?.check(ran.call, { cwd: ran.cwd, history: history() }),
     );
     for (const message of found?.warnings ?? []) emit({ type: "status", kind: "warn", message });
-    return found?.text ?? null;
+    // Rules of a project are as foreign as tool output: they cannot speak in the user's name either.
+    return found?.text ? neutralizeSteerMarkers(found.text) : null;
   }
 
   async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {
