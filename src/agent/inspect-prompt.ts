@@ -7,6 +7,7 @@ import { modelSettings } from "../llm/providers/settings.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { openMemory } from "../memory/open.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import { focusToolsets } from "./focus-toolsets.ts";
 import { toolHashes } from "./frozen-tools.ts";
 import { chooseTarget } from "./open-model.ts";
 import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
@@ -45,7 +46,10 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: wish.ignoreRules },
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
-  const tools = await openTools(asked, { environment: nowhere(cwd), contextLength: target.contextLength, without });
+  const tools = await openTools(asked, {
+    ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
+    toolsets: await focusToolsets(asked, cwd, null),
+  });
   const { toolNames = [...tools.names].sort() } = wish;
   const definitions = tools.definitions.filter(({ function: { name } }) => toolNames.includes(name));
   const place: PromptPlace = {
@@ -56,7 +60,7 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     toolsets: tools.toolsets,
     ...toolHashes({ ...tools, definitions }, config, without),
     memory,
-    skills: wish.ignoreRules ? null : await openAgentSkills(home, clock),
+    skills: await openAgentSkills(home, clock),
     startedAt: clock.now() / 1000,
     systemMessage: wish.systemMessage ?? null,
   };

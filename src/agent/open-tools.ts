@@ -15,6 +15,8 @@ export interface ToolPlace {
   readonly contextLength: number;
   /** Tools whose port this conversation does not have. */
   readonly without: readonly string[];
+  /** Instead of the platform's, where neither the run nor the settings name any. */
+  readonly toolsets?: readonly string[] | undefined;
   /** Absent: tools of MCP servers are taken as they happen to be registered. */
   readonly mcp?: ConversationMcp;
   /** Tools that come from elsewhere than the registry. */
@@ -42,7 +44,7 @@ export async function openSessionTools(
 
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
 export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Toolbox> {
-  const { home, platform, toolsets } = wish;
+  const { home, platform, toolsets = place.toolsets } = wish;
   const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);

@@ -22,6 +22,7 @@ import type { Rollback } from "./checkpoints/rollback.ts";
 import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
+import { focusToolsets } from "./focus-toolsets.ts";
 import { restampTools, toolHashes } from "./frozen-tools.ts";
 import { learnedWindows } from "./learned-windows.ts";
 import { openGate } from "./open-gate.ts";
@@ -74,7 +75,7 @@ export interface AgentWish {
   readonly checkpoints?: boolean | undefined;
   /** False: a review that falls due waits for a run with time for it. */
   readonly learn?: boolean | undefined;
-  /** No SOUL.md, project files or memory. */
+  /** No SOUL.md, project files, memory or skills that are active from the start. */
   readonly ignoreRules?: boolean | undefined;
   /** A conversation that has just begun is given a title. */
   readonly titles?: boolean | undefined;
@@ -184,19 +185,21 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = folder.warning === null ? [] : [folder.warning];
   const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
+  const resumed = found && { id: found.id, store };
   const place: ToolPlace = {
+    toolsets: await focusToolsets(wish, cwd, resumed),
     environment,
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
     mcp,
     ...(provider ? { extend: (tools: Toolbox) => provider.withTools(tools) } : {}),
   };
-  const swappable = swappableTools(await openSessionTools(wish, place, found && { id: found.id, store }));
+  const swappable = swappableTools(await openSessionTools(wish, place, resumed));
   const { tools } = swappable;
   const hashes = () => toolHashes(tools, home.config(), withoutMemory);
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
-  const skills = (start ? start.skills : !wish.ignoreRules) ? await openAgentSkills(home, clock, environment) : null;
+  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment);
   const prompt = promptSource(
     {
       wish,
@@ -223,7 +226,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   );
   const checkpoints = openCheckpointPort(wish, environment);
   const spending: string[] = [];
-  const preloaded = skills && !start ? await preloadFor(wish, skills, sessionId) : null;
+  const preloaded = skills && !start && !wish.ignoreRules ? await preloadFor(wish, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
   const resolvePlace = async (place: AuxPlace) =>
     (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock);
@@ -379,7 +382,7 @@ function delegatingParent(
     readonly gate: ModelGate;
   },
 ): Parent {
-  const skills = wish.start ? wish.start.skills === true : !wish.ignoreRules;
+  const skills = wish.start ? wish.start.skills === true : true;
   const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = wish;
   return {
     ...parts,

@@ -80,7 +80,9 @@ describe("skills through the program", () => {
     assert.match(missing.stderr, /No such skill: nothing/);
     server.script({ text: "Plain." });
     await runHermes(["--ignore-rules", "-s", "release", "-z", "go"], { home });
-    assert.equal((server.last.body as typeof body).messages.at(-1)?.content, "go");
+    const plain = (server.last.body as typeof body).messages;
+    assert.equal(plain.at(-1)?.content, "go");
+    assert.match(plain[0]?.content ?? "", /<available_skills>/, "its skill tools have something to load");
   });
 
   test("hermes bundles makes, shows and removes a bundle", async (t) => {
