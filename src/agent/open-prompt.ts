@@ -4,7 +4,7 @@ import { installRoot } from "../home/product.ts";
 import type { Target } from "../llm/wire.ts";
 import type { Memory } from "../memory/open.ts";
 import { buildSystemPromptParts } from "../prompt/build.ts";
-import { calendarDay, sameDay } from "../prompt/calendar.ts";
+import { calendarDay, isKnownZone, sameDay } from "../prompt/calendar.ts";
 import type { Backend, CodingReading, PromptBuild } from "../prompt/contract.ts";
 import { gatherPromptInputs } from "../prompt/gather.ts";
 import type { AgentSkills } from "../skills/open.ts";
@@ -87,6 +87,7 @@ export async function buildPrompt(
       skipContextFiles: wish.ignoreRules === true,
       loadSoulIdentity: false,
       ...(place.coding === undefined ? {} : { coding: place.coding }),
+      notes: isKnownZone(settings.timezone) ? [] : [unknownZone(settings.timezone)],
       host: { platform: process.platform, type: type(), release: release(), env: (name) => home.env(name) },
     },
     await promptPorts(place),
@@ -94,3 +95,6 @@ export async function buildPrompt(
   const { coding = null, contextFiles } = inputs;
   return { ...buildSystemPromptParts(inputs), coding, contextHashes: contextFiles?.hashes ?? [] };
 }
+
+const unknownZone = (zone: string) =>
+  `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is no zone like Europe/Berlin; the machine's own is used.`;

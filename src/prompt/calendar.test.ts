@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calendarDay, sameDay } from "./calendar.ts";
+import { calendarDay, isKnownZone, sameDay } from "./calendar.ts";
 
 const at = Date.UTC(2026, 0, 1, 1, 0);
 
@@ -14,4 +14,8 @@ test("without a zone, or with nonsense for one, it is the machine's own", () => 
   const own = { year: here.getFullYear(), month: here.getMonth() + 1, day: here.getDate() };
   assert.ok(sameDay(calendarDay(at, ""), own));
   assert.ok(sameDay(calendarDay(at, "Nowhere/Land"), own));
+});
+
+test("a zone nobody knows is told apart", () => {
+  assert.deepEqual(["", "UTC", "Europe/Berlin", "Nowhere/Land"].map(isKnownZone), [true, true, true, false]);
 });

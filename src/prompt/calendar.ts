@@ -11,7 +11,18 @@ export function calendarDay(ms: number, zone: string): CalendarDay {
     const [year = 0, month = 1, day = 1] = new Intl.DateTimeFormat("en-CA", parts).format(ms).split("-").map(Number);
     return { year, month, day };
   } catch {
-    return local; // not a zone; the settings check has warned about it
+    return local; // not a zone; whoever builds the prompt says so
+  }
+}
+
+/** True for a zone that can be counted in, and for none at all. */
+export function isKnownZone(zone: string): boolean {
+  if (zone === "") return true;
+  try {
+    new Intl.DateTimeFormat("en-CA", { timeZone: zone });
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -41,6 +41,8 @@ export interface PromptRequest {
   /** HERMES_ENVIRONMENT_HINT, else the setting. */
   readonly environmentHint?: string | undefined;
   readonly host: HostFacts;
+  /** What the caller found wrong already, for the user. */
+  readonly notes?: readonly string[];
   /** What the session's first build found, null included: a rebuild does not look again. */
   readonly coding?: CodingReading | null;
 }
@@ -59,7 +61,7 @@ export interface PromptPorts extends FileRules {
 
 export async function gatherPromptInputs(request: PromptRequest, ports: PromptPorts): Promise<PromptInputs> {
   const { known, settings } = request;
-  const notes: string[] = [];
+  const notes: string[] = [...(request.notes ?? [])];
   const optional = async <T>(part: string, read: () => Promise<T>, otherwise: T): Promise<T> => {
     try {
       return await read();

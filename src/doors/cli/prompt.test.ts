@@ -155,6 +155,15 @@ test("the prompt can be looked at as another model, platform, day or caller woul
   assert.doesNotMatch(bare, /I am I|A note/);
 });
 
+test("a folder that is not there and a zone nobody knows are told", async (t) => {
+  const { run } = await person(t, { "config.yaml": "timezone: Mars/Olympus\n" });
+  assert.match((await run(["show"])).err, /timezone in config\.yaml .*"Mars\/Olympus".* the machine's own is used/);
+  for (const view of ["show", "files", "hints"]) {
+    const { code, err } = await run([view, "--cwd", "nowhere"]);
+    assert.deepEqual([code, err.includes("There is no folder nowhere.")], [2, true], view);
+  }
+});
+
 test("the prompt says where commands run, as far as the settings tell", async (t) => {
   const remote = await person(t, { "config.yaml": "terminal:\n  backend: docker\n" });
   assert.match(await remote.say("show", "--block", "env_hints"), /^Terminal backend: docker\. /);

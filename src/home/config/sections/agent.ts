@@ -34,7 +34,9 @@ export const agentSections = {
     parallel_tool_call_guidance: flag(true, "the prompt asks for independent tool calls together"),
     environment_probe: flag(true, "look at the Python toolchain at start and tell the model"),
     environment_hint: text("", "added to what the prompt says about the machine", { env: "HERMES_ENVIRONMENT_HINT" }),
-    coding_context: choice(["auto", "focus", "on", "off"], "auto", "instructions for work in a code repository"),
+    coding_context: choice(["auto", "focus", "on", "off"], "auto", "instructions for work in a code repository", {
+      aliases: { strict: "focus", lean: "focus", always: "on", never: "off" },
+    }),
     coding_instructions: oneOf<string | string[]>(["text", "list"], "", "your own rules for code work"),
     disabled_toolsets: list([], "toolsets removed everywhere"),
   }),
@@ -43,7 +45,7 @@ export const agentSections = {
   }),
   platform_hints: record("platform -> text, `{append}` or `{replace}`: what the prompt says about it"),
   context_file_max_chars: orNull(
-    whole(0, "characters of one project file in the prompt; null = by window", { min: 1 }),
+    number(0, "characters of one project file in the prompt; null = by window", { min: 1 }),
   ),
   context_files: section("Project files that the prompt carries.", {
     agents_scope: choice(["cwd", "git_root"], "cwd", "where AGENTS.md is looked for"),
