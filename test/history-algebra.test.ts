@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Agent } from "../src/agent/agent.ts";
+import { staysApart } from "../src/agent/hygiene/merge.ts";
 import { RequestBuilder } from "../src/agent/request.ts";
 import { Transcript } from "../src/agent/transcript.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
@@ -189,7 +190,7 @@ class Life {
         last === "user" ? history : [...history, { role: "user", content: "and now?" }];
       for (const mode of API_MODES) await assertSendable(mode, next);
     }
-    assertLegalHistory(held);
+    assertLegalHistory(held, staysApart);
     for (const { wire, raw } of this.#model.requests.splice(0)) validate[wire](raw);
   }
 

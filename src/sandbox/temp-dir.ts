@@ -16,7 +16,7 @@ export async function privateTempDir(base: string): Promise<string> {
 
 /** A killed program leaves its shell state behind. What runs touches its own with every command. */
 export async function removeStale(tempDir: string): Promise<void> {
-  for (const name of await readdir(tempDir)) {
+  for (const name of await readdir(tempDir).catch(() => [])) {
     const path = join(tempDir, name);
     if (!name.startsWith("shell-")) continue;
     const found = await stat(path).catch(() => null); // another run removed it first

@@ -64,8 +64,12 @@ function makeFile(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })) return;
   try {
     if (!statSync(dirname(path), { throwIfNoEntry: false })) makeDirectory(dirname(path), 0o700);
-    closeSync(openSync(path, "a", 0o600));
   } catch (error) {
-    throw new StoreError("unavailable", `${path} cannot be created; check the rights of its folder`, { cause: error });
+    throw new StoreError("unavailable", `the folder of ${path} cannot be created; check its rights`, { cause: error });
+  }
+  try {
+    closeSync(openSync(path, "a", 0o600));
+  } catch {
+    return; // SQLite meets the same obstacle and says what it is
   }
 }
