@@ -307,6 +307,15 @@ describe("a broken config.yaml", () => {
     assert.equal(me.read(`.hermes/${copies(me.at(".hermes"))[0]}`), broken);
   });
 
+  test("keeps writes waiting for leave when it still says so", async () => {
+    const gates = async (text: string) => {
+      const { memory, skills } = (await config(text).open()).config();
+      return [memory.write_approval, skills.write_approval];
+    };
+    assert.deepEqual(await gates(`memory:\n  write_approval: on\n${broken}`), [true, true]);
+    assert.deepEqual(await gates(`memory:\n  write_approval: false\n${broken}`), [false, false]);
+  });
+
   test("leaves a running process with its last good settings, and tells once", async () => {
     const me = config("agent: {max_turns: 5}\n");
     const told: string[] = [];

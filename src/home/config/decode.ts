@@ -27,10 +27,11 @@ function decodeField(field: Field, raw: unknown, path: string, key: string, prob
     const value = convert(kind, field, raw);
     if (value !== undefined) return value;
   }
-  const used = field.fallback === undefined ? "it is ignored" : `using ${show(field.fallback)}`;
+  const instead = field.unclear ?? field.fallback;
+  const used = instead === undefined ? "it is ignored" : `using ${show(instead)}`;
   const found = field.secret ? "something else" : show(raw);
   problems.push(`${path ? `${path}.` : ""}${key}: expected ${expectation(field)}, found ${found}; ${used}`);
-  return copy(field.fallback);
+  return copy(instead);
 }
 
 /** The value as that kind, or undefined when it is not one. */
@@ -43,7 +44,7 @@ function convert(kind: FieldKind, field: Field, raw: unknown): unknown {
     case "number":
       return inRange(field, asNumber(raw), Number.isFinite);
     case "flag":
-      return asFlag(raw);
+      return asFlag(raw) ?? asFlag(typeof raw === "string" ? field.aliases?.[raw.trim().toLowerCase()] : undefined);
     case "choice":
       return asMember(field, raw);
     case "list": {

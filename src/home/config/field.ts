@@ -11,7 +11,7 @@ export interface Field<Value = unknown> {
   readonly values?: readonly string[];
   /** The member that a bare `on`, `yes` or `true` means; YAML 1.1 reads those as booleans. */
   readonly on?: string;
-  /** Other words for members of a choice, in lower case; `null` is the empty value. */
+  /** Other words for members of a choice, or for the `true` and `false` of a flag, in lower case; `null` is the empty value. */
   readonly aliases?: Readonly<Record<string, string>>;
   readonly min?: number;
   readonly max?: number;
@@ -21,6 +21,8 @@ export interface Field<Value = unknown> {
   readonly envBelowConfig?: boolean;
   /** A bare text stands for a list of one. */
   readonly single?: boolean;
+  /** Holds in place of `fallback` when something is written that cannot be understood: a gate somebody wanted stays shut. */
+  readonly unclear?: unknown;
   /** Never shown, always masked. */
   readonly secret?: boolean;
 }

@@ -27,6 +27,25 @@ test("the numbers everybody relies on are the defaults", () => {
   assert.deepEqual(config.model, {});
 });
 
+const gates: readonly (readonly [unknown, boolean])[] = [
+  [undefined, false],
+  ...["on", "true", "Yes", "1", "approve", "enabled", true, 1].map((word) => [word, true] as const),
+  ...["off", "false", "no", "0", "disabled", false, 0].map((word) => [word, false] as const),
+  // Somebody wanted something to be asked; what exactly, nobody knows.
+  ...["maybe", 7, [], {}].map((word) => [word, true] as const),
+];
+for (const [value, expected] of gates) {
+  test(`write_approval written as ${JSON.stringify(value)} means ${expected}`, () => {
+    for (const path of ["memory.write_approval", "skills.write_approval"])
+      assert.equal(at(decodeConfig(treeWith(path, value)).config, path), expected);
+  });
+}
+
+test("a limit of memory below one is refused", () => {
+  const { config, problems } = decodeConfig({ memory: { memory_char_limit: -5, user_char_limit: 0 } });
+  assert.deepEqual([config.memory.memory_char_limit, config.memory.user_char_limit, problems.length], [2200, 1375, 2]);
+});
+
 test("two copies of the defaults share nothing", () => {
   const first = defaultConfig();
   first.toolsets.push("x");

@@ -143,7 +143,7 @@ export class ConfigStore {
   #read(): boolean {
     const { path, warn } = this.#options;
     const stamp = stampOf(path);
-    const parsed = stamp === "" ? null : parseFile(this.#yaml, path).parsed;
+    const { text, parsed } = stamp === "" ? { text: null, parsed: null } : parseFile(this.#yaml, path);
     if (parsed === "needs parser") return false;
     const fresh = this.#stamp === "";
     this.#stamp = stamp;
@@ -152,6 +152,7 @@ export class ConfigStore {
       this.#lastLoaded = this.#build(parsed?.tree ?? null);
       return true;
     }
+    if (fresh) this.#lastLoaded = this.#build(gatesIn(text));
     const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
     const kept = keepCorruptCopy(path, this.#options.now());
     warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is mended.${kept}`);
@@ -173,6 +174,12 @@ export class ConfigStore {
     const wrong = problems.map((message): Finding => ({ severity: "warning", message }));
     return { tree, config: freeze(config), findings: [...checkStructure(tree ?? {}), ...wrong], variables };
   }
+}
+
+/** A file that nobody can read may still say that writes need leave: then they do, both kinds. */
+function gatesIn(text: string | null): Tree | null {
+  const wanted = /^[ \t]*write_approval[ \t]*:[ \t]*["']?(?:on|true|yes|1|approve|enabled)\b/im.test(text ?? "");
+  return wanted ? { memory: { write_approval: true }, skills: { write_approval: true } } : null;
 }
 
 /** A plain text under `model` becomes `model.default` before a key beside it is set. */

@@ -1,6 +1,8 @@
 // How the agent thinks, remembers and learns.
 import { choice, flag, list, number, oneOf, orNull, record, section, text, whole } from "../field.ts";
 
+const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" }, unclear: true };
+
 export const agentSections = {
   agent: section("The turn loop and the prompt.", {
     max_turns: whole(90, "model calls per turn", { env: "HERMES_MAX_ITERATIONS" }),
@@ -67,11 +69,11 @@ export const agentSections = {
   memory: section("What the agent keeps in mind.", {
     memory_enabled: flag(true, "the agent's own notes (MEMORY.md)"),
     user_profile_enabled: flag(true, "what it knows about you (USER.md)"),
-    memory_char_limit: whole(2200, "characters of MEMORY.md"),
-    user_char_limit: whole(1375, "characters of USER.md"),
+    memory_char_limit: whole(2200, "characters of MEMORY.md", { min: 1 }),
+    user_char_limit: whole(1375, "characters of USER.md", { min: 1 }),
     nudge_interval: whole(10, "your turns between two looks at what to remember; 0 = never", { min: 0 }),
     flush_min_turns: whole(6, "your turns before a conversation is worth a last look; 0 = never", { min: 0 }),
-    write_approval: flag(false, "ask before memory is written"),
+    write_approval: flag(false, "ask before memory is written", GATE),
     provider: text("", "external memory provider; empty = none"),
   }),
   skills: section("Procedures the agent learns and follows.", {
@@ -84,9 +86,9 @@ export const agentSections = {
     config: record("skill -> its own settings"),
     template_vars: flag(true, "placeholders in skills are filled in"),
     inline_shell: flag(false, "commands inside skills run when a skill is loaded"),
-    inline_shell_timeout: whole(10, "seconds for such a command"),
+    inline_shell_timeout: whole(10, "seconds for such a command", { min: 1 }),
     guard_agent_created: flag(false, "scan the skills the agent writes"),
-    write_approval: flag(false, "ask before a skill is written"),
+    write_approval: flag(false, "ask before a skill is written", GATE),
   }),
   curator: section("Keeping the skill library tidy.", {
     enabled: flag(true, "the curator runs by itself"),
