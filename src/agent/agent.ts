@@ -12,6 +12,7 @@ import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { BackgroundReview } from "./review/background-review.ts";
 import { playTurn } from "./turn.ts";
+import type { KnownLimits } from "./usage-meter.ts";
 
 export interface RunOptions {
   readonly signal?: AbortSignal;
@@ -80,6 +81,11 @@ export class Agent {
   /** Tokens and money of the session so far. */
   get totals(): SessionTotals {
     return this.#conversation.meter.totals;
+  }
+
+  /** What the provider last said is left of its allowance; null when it never did. */
+  get rateLimits(): KnownLimits | null {
+    return this.#conversation.meter.rateLimits;
   }
 
   /** What happens beside and after turns; never before the `done` it belongs to. For one reader. */

@@ -6,7 +6,7 @@ import type { CallPurpose } from "../llm/gate.ts";
 import { requestLimits } from "../llm/liveness.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { hostBelongs, hostOf } from "../llm/providers/hosts.ts";
-import type { Usage } from "../llm/usage.ts";
+import { parseRateLimitHeaders, type Usage } from "../llm/usage.ts";
 import type { ModelRequest, Target } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
@@ -38,6 +38,11 @@ export type Asked =
   | { readonly type: "interrupted"; readonly seconds: number };
 
 const HEARTBEAT_MS = 30_000;
+const STREAM_RETRIES = 2;
+/** So often in a row a provider may fall silent before somebody else is asked. */
+const MOST_SILENCES = 5;
+
+const BREAKS: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "stream_cut", "stream_ended"]);
 
 /** Refusals that waiting does not mend soon: with somebody to stand in, nobody waits. */
 const GIVES_WAY = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "billing"]);
@@ -49,6 +54,8 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
   const attempts = Math.max(1, conversation.options.limits.apiMaxRetries);
   const began = clock.now();
   const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
+  const reconnects = conversation.options.limits.streamRetries ?? STREAM_RETRIES;
+  let reconnected = 0;
   let renewed = renewConnections === undefined;
   for (let attempt = 1; ; attempt++) {
     const reply = await attemptOnce(asking, options);
@@ -56,8 +63,12 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     if (reply.type === "answer") {
       conversation.context.noteAnswer();
       keys.noteAnswer();
+      fallback.noteAnswer();
+      if (reply.rateLimits) conversation.meter.noteRateLimits(reply.rateLimits, clock.now());
     }
     if (reply.type !== "failed") return reply;
+    const left = parseRateLimitHeaders(reply.error.headers ?? {}, conversation.model.target.provider);
+    if (left) conversation.meter.noteRateLimits(left, clock.now());
     const failure = judgeFailure(reply.error, conversation);
     const { classified } = failure;
     const request = await buildRequest(asking, options);
@@ -70,6 +81,13 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
       continue;
     }
     const line = failureLine(classified, conversation.model.target.apiKey);
+    if (reconnected < reconnects && brokeOff(failure)) {
+      reconnected++;
+      attempt--;
+      emit({ type: "status", kind: "lifecycle", message: `${line} — connecting again` });
+      continue;
+    }
+    reconnected = 0;
     const key = await keys.afterFailure(conversation.model.target, failure);
     if (key.type === "next") {
       // Nor does a refused key: there are only so many of them.
@@ -85,6 +103,8 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     const failed: Asked = { type: "failed", failure, attempts: attempt, request };
     const used = attempt >= attempts && key.type !== "same";
     if (!failure.worthRetrying) return failed;
+    const silences = reply.error.code === "stale_stream" ? fallback.noteSilence() : 0;
+    if (silences >= MOST_SILENCES && (await fallback.available())) return failed;
     if (key.type === "none" && GIVES_WAY.has(classified.reason) && (await fallback.available())) return failed;
     if (used && (renewed || !mayBeStale(failure, conversation.model.target))) return failed;
     const delay = used ? Math.min(3 + attempt, 8) * 1000 : retryDelayMs(failure, attempt, clock);
@@ -98,6 +118,12 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     renewConnections?.();
     attempt = 0;
   }
+}
+
+/** The connection broke before anything came: most often the next one holds, and nobody has to wait for it. */
+function brokeOff({ error, classified }: Failure): boolean {
+  if (classified.reason !== "timeout" || classified.statusCode !== undefined) return false;
+  return BREAKS.has(error.code ?? "");
 }
 
 /** The connection itself may be what is broken: a fresh one is worth one more round. Relays break for other reasons. */
@@ -127,10 +153,13 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   if (signal.aborted) return { type: "interrupted" };
   const request = conversation.lessons.apply(await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
+  const stillWaiting = () =>
+    emit({ type: "status", kind: "heartbeat", message: `waiting for ${request.target.model}` });
+  const heartbeat = setInterval(stillWaiting, HEARTBEAT_MS);
   const reply = await listenToModel(gate.stream(request, purpose, signal), signal, {
     emit,
     usage: (usage) => meter(asking, usage),
-  });
+  }).finally(() => clearInterval(heartbeat));
   for (const message of conversation.options.ports.takeWarnings?.() ?? [])
     emit({ type: "status", kind: "warn", message });
   return reply;
@@ -163,7 +192,9 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(model.reasoning ? { reasoning: model.reasoning } : {}),
-    limits: requestLimits(model.target, conversation.meter.lastPromptTokens ?? 0, model.liveness),
+    limits: requestLimits(model.target, conversation.meter.lastPromptTokens ?? 0, model.liveness, {
+      stream: conversation.lessons.streams,
+    }),
     ...(model.cacheTtl ? { cacheTtl: model.cacheTtl } : {}),
     ...(model.overrides ? { overrides: model.overrides } : {}),
   };

@@ -27,6 +27,10 @@ export class Lessons {
     return this.#largeImages;
   }
 
+  get streams(): boolean {
+    return this.#streaming;
+  }
+
   /** A line for the user when the refusal taught something new: then the request is worth repeating at once. */
   learn(error: ModelError, { reason, statusCode }: ClassifiedError, request: ModelRequest): string | null {
     const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");

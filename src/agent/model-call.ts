@@ -1,7 +1,7 @@
 // One request, one stream: its events go to the door as they come, what it amounted to goes back to the loop.
 import type { AssistantMessage, FinishReason } from "../llm/messages.ts";
 import { ThinkScrubber } from "../llm/think-tags.ts";
-import type { Usage } from "../llm/usage.ts";
+import type { RateLimits, Usage } from "../llm/usage.ts";
 import type { ModelError, ModelEvent } from "../llm/wire.ts";
 import { RecallScrubber, scrubRecall } from "../prompt/overlay/recall-scrub.ts";
 import { orAbandon } from "./abandon.ts";
@@ -14,6 +14,8 @@ export type Reply =
       readonly finishReason: FinishReason;
       /** The visible text that was already shown. */
       readonly streamed: string;
+      /** What the provider said is left. */
+      readonly rateLimits?: RateLimits;
     }
   /** The connection broke after the answer had begun. */
   | {
@@ -84,10 +86,10 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
           break;
         case "done": {
           show(flush());
-          const { finishReason } = event;
+          const { finishReason, rateLimits } = event;
           const message = withoutRecall(event.message);
           if (!thinkingShown && message.reasoning) listener.emit({ type: "thinking", delta: message.reasoning });
-          return { type: "answer", message, finishReason, streamed };
+          return { type: "answer", message, finishReason, streamed, ...(rateLimits ? { rateLimits } : {}) };
         }
         case "failed":
           show(flush());

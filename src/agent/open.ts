@@ -40,7 +40,7 @@ import {
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import { openSessionTools, openTools, type ToolPlace } from "./open-tools.ts";
-import type { AgentPorts, HintsPort, ModelChoice } from "./options.ts";
+import type { AgentPorts, HintsPort, Limits, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
 import type { StartWish } from "./start-wish.ts";
@@ -283,6 +283,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     liveness: {
       totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
       staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
+      wholeStaleSeconds: seconds(home.env("HERMES_API_CALL_STALE_TIMEOUT")),
     },
     ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort),
   };
@@ -316,6 +317,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     limits: {
       maxIterations: wish.maxTurns ?? config.agent.max_turns,
       apiMaxRetries: config.agent.api_max_retries,
+      ...streamRetriesOf(home.env("HERMES_STREAM_RETRIES")),
       maxConcurrentChildren: Math.max(1, config.delegation.max_concurrent_children),
     },
     ports,
@@ -590,6 +592,10 @@ async function openExternalMemory(
 function seconds(text: string | undefined): number | undefined {
   const value = Number(text);
   return value > 0 ? value : undefined;
+}
+
+function streamRetriesOf(text: string | undefined): Pick<Limits, "streamRetries"> {
+  return /^\d{1,2}$/.test(text?.trim() ?? "") ? { streamRetries: Number(text) } : {};
 }
 
 function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {

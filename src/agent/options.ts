@@ -160,6 +160,8 @@ export interface Limits {
   readonly maxIterations: number;
   /** Attempts per model call, at least 1. */
   readonly apiMaxRetries: number;
+  /** How often an attempt is repeated at once when the connection breaks before anything of the answer came. Default 2. */
+  readonly streamRetries?: number;
   readonly maxConcurrentChildren?: number;
   /** False: this conversation is too short-lived to be compressed. */
   readonly compression?: false;

@@ -1,7 +1,14 @@
 import type { CostStatus } from "../llm/gate.ts";
-import type { Usage } from "../llm/usage.ts";
+import type { RateLimits, Usage } from "../llm/usage.ts";
 import type { Session } from "../sessions/store.ts";
 import type { SessionTotals } from "./events.ts";
+
+/** What a provider said is left of its allowance, and when. */
+export interface KnownLimits {
+  readonly limits: RateLimits;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
 
 type Price = { readonly usd: number | null; readonly status: CostStatus };
 
@@ -18,6 +25,7 @@ export class UsageMeter {
     costStatus: "unknown",
   };
   #lastPromptTokens: number | null = null;
+  #rateLimits: KnownLimits | null = null;
 
   get totals(): SessionTotals {
     return this.#totals;
@@ -26,6 +34,15 @@ export class UsageMeter {
   /** Tokens of the newest request, as the provider counted them. */
   get lastPromptTokens(): number | null {
     return this.#lastPromptTokens;
+  }
+
+  /** Of the newest answer that said anything about it. */
+  get rateLimits(): KnownLimits | null {
+    return this.#rateLimits;
+  }
+
+  noteRateLimits(limits: RateLimits, at: number): void {
+    this.#rateLimits = { limits, at };
   }
 
   /** Goes on from what a resumed session has used. */

@@ -1,8 +1,10 @@
 // Commands that tell about this conversation.
 import { compactDuration, contextSize, dollars, exactDuration, tokenCount } from "../kit/formats.ts";
 import type { Session, UsageTotals } from "../sessions/store.ts";
+import { addUsage } from "../sessions/usage-totals.ts";
 import type { CommandContext } from "./context.ts";
 import type { CommandDefinition } from "./definition.ts";
+import { rateLimitLines } from "./rate-limit-lines.ts";
 import { statusRecap } from "./status-recap.ts";
 
 const status: CommandDefinition = {
@@ -51,9 +53,14 @@ const usage: CommandDefinition = {
     const rows = await ctx.store.usage({ sessionId: agent.sessionId, by: "purpose" });
     if (rows.size === 0) return ctx.say("Nothing has been sent to a model yet.");
     const session = await ctx.store.get(agent.sessionId);
+    const compressions = (await ctx.store.lineage(agent.sessionId)).length - 1;
+    const known = agent.rateLimits;
+    const age = known ? Math.max(0, ctx.clock.now() - known.at) / 1000 : 0;
     ctx.say(
       [
-        ...totalLines([...rows.values()].reduce(add), session, ctx),
+        ...(known ? [...rateLimitLines(known.limits, age), ""] : []),
+        ...totalLines([...rows.values()].reduce(addUsage), session, ctx),
+        `Compressions:   ${compressions}`,
         "",
         "purpose             calls   cache read  cache write     input    output  reasoning  cost",
         ...[...rows].map(([purpose, totals]) => usageRow(purpose, totals)),
@@ -77,6 +84,7 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
     `Cache write:    ${tokenCount(totals.cacheWriteTokens)}`,
     `Output:         ${tokenCount(totals.outputTokens)} (${tokenCount(totals.reasoningTokens)} of it reasoning)`,
     `Prompt total:   ${tokenCount(prompt)}`,
+    `Completion:     ${tokenCount(totals.outputTokens)}`,
     `Total:          ${tokenCount(prompt + totals.outputTokens)}`,
     `API calls:      ${totals.calls}`,
     ...(session ? [`Duration:       ${exactDuration(Math.max(0, ctx.now() - session.startedAt))}`] : []),
@@ -84,19 +92,6 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
     `Context:        ${context}`,
     ...(session ? [`Messages:       ${session.messageCount}`] : []),
   ];
-}
-
-function add(one: UsageTotals, other: UsageTotals): UsageTotals {
-  return {
-    calls: one.calls + other.calls,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
-    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
-    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
-    costUsd: one.costUsd + other.costUsd,
-    unknownCostCalls: one.unknownCostCalls + other.unknownCostCalls,
-  };
 }
 
 function usageRow(purpose: string, totals: UsageTotals): string {
@@ -113,7 +108,7 @@ function usageRow(purpose: string, totals: UsageTotals): string {
 
 /** Unknown is never shown as nothing. */
 function costOf(totals: UsageTotals): string {
-  if (totals.unknownCostCalls === 0) return dollars(totals.costUsd);
+  if (totals.unknownCostCalls === 0) return `${dollars(totals.costUsd)} (${totals.costStatus})`;
   return totals.unknownCostCalls === totals.calls
     ? "unknown"
     : `≥ ${dollars(totals.costUsd)} (${totals.unknownCostCalls} of ${totals.calls} calls unknown)`;

@@ -27,6 +27,8 @@ export interface Target {
   readonly profile: ProviderProfile;
   readonly headers?: Readonly<Record<string, string>>;
   readonly extraBody?: Readonly<Record<string, unknown>>;
+  /** How long its provider may take, in seconds, where the settings of that provider say so. */
+  readonly patience?: { readonly totalSeconds?: number; readonly staleSeconds?: number };
 }
 
 /** The differences of one provider or host, as data. A new OpenAI-compatible provider is one such record. */

@@ -4,6 +4,7 @@ import type { StoreCore } from "./core.ts";
 import { parseConfig } from "./session-rows.ts";
 import { sessionExists } from "./sessions.ts";
 import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
+import { COST_STATUSES } from "./usage-totals.ts";
 
 export function recordModelCall(core: StoreCore, call: ModelCallRow): void {
   core.db.run(
@@ -110,18 +111,21 @@ export function spentIn(
 export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string, UsageTotals> {
   const key = { purpose: "task", model: "model", day: "date(started_at, 'unixepoch', 'localtime')" }[query.by];
   const members = query.sessionId === undefined ? null : JSON.stringify(household(core, query.sessionId));
-  const rows = core.db.all<{ key: string } & UsageTotals>(
+  const rows = core.db.all<{ key: string; doubt: number } & Omit<UsageTotals, "costStatus">>(
     `SELECT ${key} AS key, COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS inputTokens,
        COALESCE(SUM(output_tokens), 0) AS outputTokens, COALESCE(SUM(cache_read_tokens), 0) AS cacheReadTokens,
        COALESCE(SUM(cache_write_tokens), 0) AS cacheWriteTokens, COALESCE(SUM(reasoning_tokens), 0) AS reasoningTokens,
-       COALESCE(SUM(cost_usd), 0) AS costUsd, SUM(cost_usd IS NULL) AS unknownCostCalls
+       COALESCE(SUM(cost_usd), 0) AS costUsd, SUM(cost_usd IS NULL) AS unknownCostCalls,
+       MAX(CASE WHEN cost_usd IS NULL THEN 3 WHEN cost_status = 'included' THEN 0 WHEN cost_status = 'actual' THEN 1 ELSE 2 END) AS doubt
      FROM model_calls
      WHERE outcome <> 'refused' AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))
      GROUP BY 1 ORDER BY 1`,
     query.sinceSeconds ?? 0,
     members,
   );
-  return new Map(rows.map(({ key: name, ...totals }) => [name, totals]));
+  return new Map(
+    rows.map(({ key: name, doubt, ...totals }) => [name, { ...totals, costStatus: COST_STATUSES[doubt] ?? "unknown" }]),
+  );
 }
 
 /** Columns of `model_calls` and their names in a row. */

@@ -206,6 +206,8 @@ export interface UsageTotals {
   readonly reasoningTokens: number;
   readonly costUsd: number;
   readonly unknownCostCalls: number;
+  /** Of the least sure call among them. */
+  readonly costStatus: "included" | "actual" | "estimated" | "unknown";
 }
 
 export interface UsageQuery {

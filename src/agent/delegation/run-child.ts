@@ -145,7 +145,7 @@ class ChildWatch {
   }
 
   follow(event: AgentEvent): void {
-    this.#signs++;
+    if (!isHeartbeat(event)) this.#signs++;
     switch (event.type) {
       case "subagent": {
         const { sessionId: _session, turn: _turn, seq: _seq, ...body } = event;
@@ -197,6 +197,11 @@ class ChildWatch {
     this.#tools = [];
   }
 }
+
+/** Says that somebody waits, not that anything got on. */
+const isHeartbeat = (event: AgentEvent) =>
+  (event.type === "status" && event.kind === "heartbeat") ||
+  (event.type === "tool_progress" && event.text === undefined);
 
 const oneLine = (text: string) => {
   const line = text.replace(/\s+/g, " ").trim();

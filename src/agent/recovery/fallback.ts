@@ -28,6 +28,8 @@ export class FallbackChain {
   #index = 0;
   #prepared: Target | null = null;
   #switchedFrom = new Set<string>();
+  /** How often in a row a provider fell silent in the middle of a call. */
+  #silences = { provider: "", count: 0 };
   readonly #told = new Set<string>();
   /** Entries that were stepped over, until the user is told. */
   readonly #unusable = new Set<string>();
@@ -62,6 +64,18 @@ export class FallbackChain {
   /** Somebody could answer in place of the model that is asked now. */
   async available(): Promise<boolean> {
     return (await this.#next()) !== null;
+  }
+
+  /** The provider in use fell silent; the n-th time since anybody answered. */
+  noteSilence(): number {
+    const { provider } = this.#conversation.model.target;
+    const before = this.#silences.provider === provider ? this.#silences.count : 0;
+    this.#silences = { provider, count: before + 1 };
+    return before + 1;
+  }
+
+  noteAnswer(): void {
+    this.#silences = { provider: "", count: 0 };
   }
 
   /** The next model of the chain takes over, with a line for the user. False when none is left. */

@@ -56,21 +56,32 @@ test("usage shows tokens by kind and cost per purpose, with a total", async (t) 
   const lines = out.trimEnd().split("\n");
   assert.match(
     lines[0] ?? "",
-    /^purpose\s+calls\s+cache read\s+cache write\s+fresh input\s+output\s+reasoning\s+cost$/,
+    /^purpose\s+calls\s+cache read\s+cache write\s+fresh input\s+output\s+reasoning\s+cost\s+status$/,
   );
-  assert.match(lines[1] ?? "", /^main\s+1\s+20,000\s+0\s+1,000\s+100\s+7\s+\$0\.25$/);
-  assert.match(lines[2] ?? "", /^title_generation .*\$0\.001000$/);
+  assert.match(lines[1] ?? "", /^main\s+1\s+20,000\s+0\s+1,000\s+100\s+7\s+\$0\.25\s+estimated$/);
+  assert.match(lines[2] ?? "", /^title_generation .*\$0\.001000 {2}estimated$/);
   assert.match(lines[3] ?? "", /^total\s+2\s+40,000/);
 });
 
 test("an unknown cost is shown as unknown, never as 0", async (t) => {
   const unknown = { costUsd: null, costStatus: "unknown", task: "vision" };
   const out = await usageOf(t, [], [{}, unknown]);
-  assert.match(out, /^vision .* unknown$/m);
-  assert.match(out, /^total .* \$0\.25 \+ unknown$/m);
+  assert.match(out, /^vision .* unknown +unknown$/m);
+  assert.match(out, /^total .* \$0\.25 \+ unknown +unknown$/m);
   assert.match(out, /The cost of 1 call is unknown/);
   const json = JSON.parse(await usageOf(t, ["--json"], [unknown]));
   assert.deepEqual([json.rows[0].cost_usd, json.total.unknown_cost_calls], [null, 1]);
+});
+
+test("a sum of money is as sure as its least sure call", async (t) => {
+  const actual = { costStatus: "actual", costSource: "provider" };
+  const included = { costStatus: "included", costUsd: 0, task: "vision" };
+  const status = async (...calls: Partial<ModelCallRow>[]) =>
+    JSON.parse(await usageOf(t, ["--json"], calls)).total.cost_status;
+  assert.equal(await status(included), "included");
+  assert.equal(await status(actual, included), "actual");
+  assert.equal(await status(actual, {}), "estimated");
+  assert.equal(await status(actual, { costUsd: null, costStatus: "unknown" }), "unknown");
 });
 
 test("usage groups by model and by day, and leaves out what is older than --days", async (t) => {

@@ -1,8 +1,20 @@
 // `hermes usage`: what the model calls of this home took, per purpose, model or day.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { UsageTotals } from "../../sessions/store.ts";
+import { addUsage } from "../../sessions/usage-totals.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
+const NOTHING: UsageTotals = {
+  calls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  costUsd: 0,
+  unknownCostCalls: 0,
+  costStatus: "included",
+};
 const GROUPS = ["purpose", "model", "day"] as const;
 
 interface UsageFlags {
@@ -33,7 +45,7 @@ async function show(flags: UsageFlags, ctx: CliContext): Promise<void> {
     ...(sessionId === undefined ? {} : { sessionId }),
     ...(flags.days === undefined ? {} : { sinceSeconds: ctx.clock.now() / 1000 - flags.days * 86_400 }),
   });
-  const total = sum([...rows.values()]);
+  const total = [...rows.values()].reduce(addUsage, NOTHING);
   if (flags.json) {
     const groups = [...rows].map(([key, totals]) => ({ [flags.by]: key, ...asJson(totals) }));
     ctx.io.out(
@@ -53,7 +65,7 @@ async function show(flags: UsageFlags, ctx: CliContext): Promise<void> {
 }
 
 function table(by: string, rows: ReadonlyMap<string, UsageTotals>, total: UsageTotals): string {
-  const head = [by, "calls", "cache read", "cache write", "fresh input", "output", "reasoning", "cost"];
+  const head = [by, "calls", "cache read", "cache write", "fresh input", "output", "reasoning", "cost", "status"];
   const lines = [
     head,
     ...[...rows].map(([key, totals]) => cells(key, totals)),
@@ -62,7 +74,10 @@ function table(by: string, rows: ReadonlyMap<string, UsageTotals>, total: UsageT
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   const render = (line: readonly string[]) =>
     line
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        return column === 0 || column === line.length - 1 ? cell.padEnd(width) : cell.padStart(width);
+      })
       .join("  ");
   return `${lines.map((line) => render(line).trimEnd()).join("\n")}\n`;
 }
@@ -70,7 +85,7 @@ function table(by: string, rows: ReadonlyMap<string, UsageTotals>, total: UsageT
 function cells(key: string, totals: UsageTotals): readonly string[] {
   const { calls, cacheReadTokens, cacheWriteTokens, inputTokens, outputTokens, reasoningTokens } = totals;
   const counts = [calls, cacheReadTokens, cacheWriteTokens, inputTokens, outputTokens, reasoningTokens];
-  return [key, ...counts.map((count) => count.toLocaleString("en-US")), costText(totals)];
+  return [key, ...counts.map((count) => count.toLocaleString("en-US")), costText(totals), totals.costStatus];
 }
 
 /** An unknown cost is never shown as 0. */
@@ -90,20 +105,7 @@ function asJson(totals: UsageTotals) {
     reasoning_tokens: totals.reasoningTokens,
     cost_usd: totals.calls > 0 && totals.unknownCostCalls === totals.calls ? null : totals.costUsd,
     unknown_cost_calls: totals.unknownCostCalls,
-  };
-}
-
-function sum(rows: readonly UsageTotals[]): UsageTotals {
-  const add = (field: keyof UsageTotals) => rows.reduce((total, row) => total + row[field], 0);
-  return {
-    calls: add("calls"),
-    inputTokens: add("inputTokens"),
-    outputTokens: add("outputTokens"),
-    cacheReadTokens: add("cacheReadTokens"),
-    cacheWriteTokens: add("cacheWriteTokens"),
-    reasoningTokens: add("reasoningTokens"),
-    costUsd: add("costUsd"),
-    unknownCostCalls: add("unknownCostCalls"),
+    cost_status: totals.costStatus,
   };
 }
 

@@ -26,9 +26,9 @@ export interface GateOptions {
   readonly prefixMemory?: PrefixMemory;
   /** Something of ours failed (ledger, wire); the call goes on or ends as a failure. */
   readonly onDefect: (what: string, error: unknown) => void;
-  /** Once per session: money caps cannot stop this model. */
   /** The provider's cache does not seem to work for a session; once for each. */
   readonly onColdCache?: (message: string) => void;
+  /** Once per session: money caps cannot stop this model. */
   readonly onUnknownPrice?: (message: string, purpose: CallPurpose) => void;
 }
 

@@ -1,5 +1,5 @@
 // The provider part of config.yaml, read once into typed values. Takes raw mappings too: what has the wrong type counts as absent.
-import type { ProviderProfile } from "../wire.ts";
+import type { ProviderProfile, Target } from "../wire.ts";
 import { readCompat } from "./compat.ts";
 
 export interface ProviderConfig {
@@ -37,6 +37,7 @@ export interface CustomProvider {
     Record<string, { readonly contextLength?: number | undefined; readonly timeoutSeconds?: number | undefined }>
   >;
   readonly requestTimeoutSeconds?: number | undefined;
+  readonly staleTimeoutSeconds?: number | undefined;
   readonly compat: Partial<ProviderProfile>;
   readonly warnings: readonly string[];
 }
@@ -65,6 +66,17 @@ export function customProviders(config: ProviderConfig): readonly CustomProvider
   ];
 }
 
+/** What the settings say about how long a provider, built in or custom, may take for this model. */
+export function patienceOf(config: ProviderConfig, provider: string, model: string): NonNullable<Target["patience"]> {
+  const entry = customProviders(config).find(({ name, slug }) => name === provider || slug === provider);
+  const totalSeconds = entry?.models[model]?.timeoutSeconds ?? entry?.requestTimeoutSeconds;
+  const staleSeconds = entry?.staleTimeoutSeconds;
+  return {
+    ...(totalSeconds === undefined ? {} : { totalSeconds }),
+    ...(staleSeconds === undefined ? {} : { staleSeconds }),
+  };
+}
+
 export function slugOf(name: string): string {
   return name
     .trim()
@@ -87,6 +99,7 @@ function readEntry(name: string, entry: Readonly<Record<string, unknown>>): Cust
     headers: stringRecord(entry.headers),
     models: readModels(entry.models),
     requestTimeoutSeconds: positive(entry.request_timeout_seconds),
+    staleTimeoutSeconds: positive(entry.stale_timeout_seconds),
     compat,
     warnings,
   };

@@ -244,3 +244,28 @@ test("the window: configuration, custom model, learned, endpoint, then what is p
   assert.equal(await of({ configured: undefined, customModel: undefined, provider: "lmstudio" }), 4);
   assert.equal(await of({ configured: undefined, customModel: undefined, learned: undefined }), 4);
 });
+
+test("how long a provider may take is read from its own settings, the model's before the provider's", async () => {
+  const config = {
+    providers: {
+      mine: {
+        base_url: "http://127.0.0.1:9/v1",
+        default_model: "slow",
+        request_timeout_seconds: 100,
+        stale_timeout_seconds: 20,
+        models: { slow: { timeout_seconds: 900 } },
+      },
+      openrouter: { request_timeout_seconds: 55 },
+    },
+  };
+  const patience = async (requested: string, model: string) =>
+    (
+      await targetFor(
+        resolveRuntimeProvider({ requested, model, config, env: { OPENROUTER_API_KEY: "sk-or-0123456789" } }),
+        { config },
+      )
+    ).patience;
+  assert.deepEqual(await patience("mine", "slow"), { totalSeconds: 900, staleSeconds: 20 });
+  assert.deepEqual(await patience("mine", "quick"), { totalSeconds: 100, staleSeconds: 20 });
+  assert.deepEqual(await patience("openrouter", "a/b"), { totalSeconds: 55 });
+});

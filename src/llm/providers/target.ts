@@ -7,7 +7,7 @@ import { openRouterBody, openRouterHeaders } from "./openrouter.ts";
 import { profileFor } from "./profiles.ts";
 import { ProviderError } from "./provider-error.ts";
 import type { RuntimeProvider } from "./resolve.ts";
-import { modelSettings, type ProviderConfig } from "./settings.ts";
+import { modelSettings, type ProviderConfig, patienceOf } from "./settings.ts";
 
 export interface TargetOptions {
   readonly config: ProviderConfig;
@@ -68,6 +68,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     ),
     ...custom?.extraBody,
   };
+  const patience = patienceOf(options.config, custom?.name ?? provider, model);
   return {
     provider,
     model,
@@ -79,6 +80,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     profile: { ...profile, images: custom?.compat.images ?? (provider === "demo" ? false : images) },
     ...(Object.keys(headers).length > 0 ? { headers } : {}),
     ...(Object.keys(body).length > 0 ? { extraBody: body } : {}),
+    ...(Object.keys(patience).length > 0 ? { patience } : {}),
   };
 }
 

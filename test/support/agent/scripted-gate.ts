@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { CallPurpose, ModelGate, PrefixCause } from "../../../src/llm/gate.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../../../src/llm/messages.ts";
-import type { Usage } from "../../../src/llm/usage.ts";
+import type { RateLimits, Usage } from "../../../src/llm/usage.ts";
 import type { ModelError, ModelEvent, ModelRequest } from "../../../src/llm/wire.ts";
 
 export interface ScriptedAnswer {
@@ -11,6 +11,7 @@ export interface ScriptedAnswer {
   readonly calls?: readonly { readonly id?: string; readonly name: string; readonly args: unknown }[];
   readonly finish?: FinishReason;
   readonly usage?: Partial<Usage>;
+  readonly rateLimits?: RateLimits;
   /** Further fields of the assistant message. */
   readonly message?: Partial<AssistantMessage>;
 }
@@ -113,6 +114,7 @@ export class ScriptedGate implements ModelGate {
         ...(step.thinking ? { reasoning: step.thinking } : {}),
         ...step.message,
       },
+      ...(step.rateLimits ? { rateLimits: step.rateLimits } : {}),
     };
   }
 }

@@ -40,7 +40,7 @@ export const modelSections = {
     aliases: optional(record("short names for models, as `model_aliases`")),
   }),
   providers: record(
-    "custom endpoints by name: `{api, name, api_key, key_env, default_model, models, transport, request_timeout_seconds}`",
+    "custom endpoints by name: `{api, name, api_key, key_env, default_model, models, transport, request_timeout_seconds, stale_timeout_seconds}`",
   ),
   fallback_providers: items(
     "tried in this order when the main model fails: `{provider, model, base_url?, api_key? or key_env?}`",

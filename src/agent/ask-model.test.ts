@@ -1,0 +1,95 @@
+// Waiting for a model: signs of life, connections that break, providers that fall silent, and what they say is left.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { play, rigAgent } from "../../test/support/agent/agent-rig.ts";
+import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/scripted-gate.ts";
+import { aTarget } from "../../test/support/model-target.ts";
+import { manualClock } from "../../test/support/session-store.ts";
+import { defaultConfig } from "../home/config/schema.ts";
+
+const reset: ScriptedStep = { error: { message: "socket hang up", code: "ECONNRESET" } };
+const silent: ScriptedStep = { error: { message: "The stream fell silent: timed out", code: "stale_stream" } };
+
+test("a connection that breaks before anything came is made again at once, twice", async () => {
+  const clock = manualClock();
+  const before = clock.ms;
+  const gate = new ScriptedGate(reset, reset, { text: "ok" });
+  const { outcome } = await play(rigAgent({ gate, ports: { clock } }), "go");
+  assert.equal(outcome.finalText, "ok");
+  assert.equal(gate.requests.length, 3);
+  assert.equal(clock.ms, before, "nobody waited");
+});
+
+test("each attempt has its own repeats, and a setting takes them away", async () => {
+  for (const [streamRetries, requests] of [
+    [2, 9],
+    [0, 3],
+  ] as const) {
+    const gate = new ScriptedGate(...Array<ScriptedStep>(12).fill(reset));
+    const { outcome } = await play(rigAgent({ gate, limits: { streamRetries } }), "go");
+    assert.match(outcome.finalText ?? "", /^API call failed after 3 retries: /);
+    assert.equal(gate.requests.length, requests);
+  }
+});
+
+test("a provider that fell silent five times in a row gives way to the next one", async () => {
+  const gate = new ScriptedGate(...Array<ScriptedStep>(5).fill(silent), { text: "from the other" });
+  const agent = rigAgent({
+    gate,
+    limits: { apiMaxRetries: 10 },
+    ports: {
+      config: () => ({ ...defaultConfig(), fallback_providers: [{ provider: "x", model: "other" }] }),
+      resolvePlace: async () => aTarget("chat_completions", { model: "other", baseUrl: "https://other.example/v1" }),
+    },
+  });
+  const { outcome } = await play(agent, "go");
+  assert.equal(outcome.finalText, "from the other");
+  assert.equal(gate.requests.length, 6);
+});
+
+test("a model that takes its time is told about every thirty seconds", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const agent = rigAgent({ gate: new ScriptedGate({ hang: "hm" }) });
+  const beats: string[] = [];
+  await play(agent, "go", {
+    onEvent: (event) => {
+      if (event.type === "text") t.mock.timers.tick(60_000);
+      if (event.type !== "status" || event.kind !== "heartbeat") return;
+      beats.push(event.message);
+      if (beats.length === 2) agent.interrupt();
+    },
+  });
+  assert.equal(beats.length, 2);
+  assert.match(beats[0] ?? "", /^waiting for /);
+});
+
+test("what an answer or a refusal says is left of the allowance is known from then on", async () => {
+  const headers = (remaining: string) => ({
+    "x-ratelimit-limit-requests": "60",
+    "x-ratelimit-remaining-requests": remaining,
+  });
+  const window = (remaining: number) => ({
+    limit: 60,
+    remaining,
+    used: 60 - remaining,
+    usagePct: 0,
+    resetSeconds: null,
+  });
+  const gate = new ScriptedGate(
+    { error: { message: "slow down", status: 429, headers: headers("0") } },
+    {
+      text: "ok",
+      rateLimits: { provider: "p", requestsMin: window(59), requestsHour: null, tokensMin: null, tokensHour: null },
+    },
+  );
+  const agent = rigAgent({ gate });
+  const remaining = () => agent.rateLimits?.limits.requestsMin?.remaining;
+  const left: (number | undefined)[] = [remaining()];
+  await play(agent, "go", {
+    onEvent: (event) => {
+      if (event.type === "status" && /trying again/.test(event.message)) left.push(remaining());
+    },
+  });
+  left.push(remaining());
+  assert.deepEqual([left[0], left.at(-1)], [undefined, 59]);
+});
