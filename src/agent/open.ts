@@ -109,6 +109,8 @@ export interface OpenAgent {
   /** What was said before, when an earlier conversation is taken up again. */
   readonly history: readonly HistoryMessage[];
   readonly resumed: ResumedSession | null;
+  /** It reads no SOUL.md, project files and memory. */
+  readonly ignoresRules: boolean;
   /** True when the embedded demo model answers because no provider is configured. */
   readonly demo: boolean;
   /** Lines the user should see once: demo notice, ignored toolsets, where the conversation goes on. */
@@ -524,6 +526,10 @@ class Opened implements OpenAgent {
     const { attachReferences } = await import("./references.ts");
     const { contextLength } = this.target;
     return attachReferences(text, { home, cwd, platform, contextLength, ...(readPage ? { readPage } : {}) });
+  }
+
+  get ignoresRules(): boolean {
+    return this.#parts.wish.ignoreRules === true;
   }
 
   reloadPrompt() {

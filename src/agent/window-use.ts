@@ -33,7 +33,7 @@ export interface PromptPiece {
 }
 
 export interface WindowPlace {
-  readonly conversation: Pick<OpenAgent, "agent" | "store" | "target" | "toolNames" | "definitions">;
+  readonly conversation: Pick<OpenAgent, "agent" | "store" | "target" | "toolNames" | "definitions" | "ignoresRules">;
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly cwd: string;
@@ -93,8 +93,11 @@ export async function windowLists(place: WindowPlace): Promise<WindowLists> {
   const { build } = await inspect(place);
   const index = (await promptPieces(place)).find(({ id }) => id === "skills_index")?.text ?? "";
   const entries = index.split("\n").flatMap((line) => {
+    const names = /^ {2}.+ \[names only\]: (.+)$/.exec(line)?.[1]?.split(", ") ?? [];
     const name = /^ {4}- ([^:]+)/.exec(line)?.[1];
-    return name === undefined ? [] : [{ label: name, tokens: estimateTokens(line) }];
+    return name === undefined
+      ? names.map((label) => ({ label, tokens: estimateTokens(label) }))
+      : [{ label: name, tokens: estimateTokens(line) }];
   });
   const bySet = Map.groupBy(place.conversation.definitions, ({ function: { name } }) =>
     name.startsWith("mcp_") ? "mcp" : (registry.get(name)?.toolset ?? "other"),
@@ -110,8 +113,8 @@ export async function windowLists(place: WindowPlace): Promise<WindowLists> {
 
 function inspect({ conversation, home, clock, cwd, platform }: WindowPlace) {
   const { model, provider, contextLength } = conversation.target;
-  const { toolNames } = conversation;
-  return inspectPrompt({ home, clock, cwd, platform, model, provider, contextLength, toolNames });
+  const { toolNames, ignoresRules: ignoreRules } = conversation;
+  return inspectPrompt({ home, clock, cwd, platform, model, provider, contextLength, toolNames, ignoreRules });
 }
 
 function categoryOf({ function: { name } }: ToolDefinition): string {

@@ -27,6 +27,25 @@ test("/context shows what fills the window, before the first message and after i
   assert.match(after, /Toolsets\n +[\d,]+ {2}\w+/);
 });
 
+test("/context counts no rules and no memory where they are ignored", async (t) => {
+  const files = { "config.yaml": demo, "SOUL.md": "You are Ada.", "memories/MEMORY.md": "A note." };
+  const rig = await commandRig(t, files, { ignoreRules: true });
+  await writeFile(join(rig.ctx.cwd, "AGENTS.md"), "Use tabs.");
+  await rig.type("/context all");
+  assert.doesNotMatch(rig.text(), /Rules|Memory|AGENTS\.md/);
+  await rig.type("/context prompt identity");
+  assert.match(rig.text(), /^You are Hermes Agent/);
+});
+
+test("/context lists skills of which the prompt has the names only", async (t) => {
+  const skill = "---\nname: soup\ndescription: Cook it\n---\nText.\n";
+  const config = `${demo}agent:\n  coding_context: focus\n`;
+  const rig = await commandRig(t, { "config.yaml": config, "skills/cooking/soup/SKILL.md": skill });
+  await writeFile(join(rig.ctx.cwd, "package.json"), "{}");
+  await rig.type("/context all");
+  assert.match(rig.text(), /Skills in the index\n(?: +\d.+\n)* +\d+ {2}soup\n/);
+});
+
 test("/context prompt shows the stored prompt, or one block of it", async (t) => {
   const rig = await commandRig(t, { "config.yaml": demo, "SOUL.md": "You are Ada." });
   await rig.chat("hello");

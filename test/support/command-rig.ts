@@ -1,7 +1,7 @@
 // Slash commands over a real home, a real store and the model that needs no network; only the surface is the test's own.
 import type { TestContext } from "node:test";
 import { BackgroundTasks } from "../../src/agent/background.ts";
-import { openAgent } from "../../src/agent/open.ts";
+import { type AgentWish, openAgent } from "../../src/agent/open.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
@@ -25,7 +25,11 @@ export interface CommandRig {
   text(): string;
 }
 
-export async function commandRig(t: TestContext, files: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
+export async function commandRig(
+  t: TestContext,
+  files: Readonly<Record<string, string>> = {},
+  more: Pick<AgentWish, "ignoreRules"> = {},
+): Promise<CommandRig> {
   const temp = await tempHome(files);
   const home = await openHome({
     argv: [],
@@ -47,6 +51,7 @@ export async function commandRig(t: TestContext, files: Readonly<Record<string, 
     platform: "cli",
     source: "cli",
     interactive: true,
+    ...more,
   };
   let conversation = await openAgent(wish);
   const heard: string[] = [];
