@@ -20,6 +20,7 @@ const spawners = {
   "src/sandbox/shell-process.ts": "the environments: shells for what was decided about",
   "src/sandbox/ssh.ts": "the environments: the lasting connection",
   "src/agent/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
+  "src/tools/execute-code/javascript.ts": "not this program: a script's keeper, which runs inside the environment",
   "src/tools/file-search-ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports/run-program.ts": "git and version probes with fixed arguments, without a shell",
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",

@@ -38,6 +38,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
           sudoPasswordSet: () => home.env("SUDO_PASSWORD") !== undefined,
           interactive: run.interactive,
           origin: run.origin,
+          remote: run.chat !== undefined,
           sessionKey,
           sessionId: run.sessionId,
           ask,
@@ -61,13 +62,14 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
 
 /** The command parser and its tables are loaded with the first command. */
 function lazyGuard(options: GuardOptions): CommandGuard {
-  let guard: CommandGuard | null = null;
+  let opened: Promise<Required<CommandGuard>> | null = null;
+  const guard = () => {
+    opened ??= import("../safety/guard.ts").then(({ createGuard }) => createGuard(options));
+    return opened;
+  };
   return {
-    async decide(...question) {
-      const { createGuard } = await import("../safety/guard.ts");
-      guard ??= createGuard(options);
-      return guard.decide(...question);
-    },
+    decide: async (...question) => (await guard()).decide(...question),
+    decideCode: async (...question) => (await guard()).decideCode(...question),
   };
 }
 

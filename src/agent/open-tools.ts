@@ -63,6 +63,7 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
+    ports: new Set(Object.keys(portsOf(wish))),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolbox.unknown.length === toolsets.length) {
@@ -71,6 +72,11 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     );
   }
   return place.extend?.(toolbox) ?? toolbox;
+}
+
+/** What a door hands to tools. A scheduled run makes no jobs and sends nothing itself: its answer is delivered. */
+export function portsOf({ ports, start }: AgentWish): NonNullable<AgentWish["ports"]> {
+  return ports && start?.origin !== "cron" ? ports : {};
 }
 
 /** The wish names tools that do not exist. */

@@ -13,6 +13,7 @@ import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
+import type { ToolContext } from "../tools/context.ts";
 import { processTable } from "../tools/process-table.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { Agent, AgentBusyError } from "./agent.ts";
@@ -39,7 +40,7 @@ import {
 } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
-import { openSessionTools, openTools, type ToolPlace } from "./open-tools.ts";
+import { openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, Limits, ModelChoice } from "./options.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
@@ -83,6 +84,8 @@ export interface AgentWish {
   readonly start?: StartWish | undefined;
   /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
   overlay?(): string | undefined;
+  /** What the door offers to tools: the schedule, the way to chats. */
+  readonly ports?: Pick<ToolContext, "cron" | "deliver"> | undefined;
   /** The text of a page, fenced as untrusted, for `@url:`. Absent: pages cannot be fetched here. */
   readPage?(url: string): Promise<string>;
 }
@@ -245,6 +248,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       env: (name) => home.env(name),
       redactFile: (text, path) => home.redact.forFile(text, path),
       ...(skills ? { skills } : {}),
+      ...portsOf(wish),
       writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),

@@ -217,7 +217,7 @@ export interface AgentPorts {
   /** A server named a smaller window than was known; later conversations shall know it. */
   learnWindow?(target: Target, tokens: number): Promise<void>;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
-  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills">;
+  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills" | "cron" | "deliver">;
 }
 
 export interface RefusedRequest {

@@ -40,6 +40,7 @@ export interface CallFacts {
   readonly progress: (text?: string) => void;
   readonly showDiff?: (diff: string) => void;
   readonly callTool?: ToolContext["callTool"];
+  readonly forScript?: boolean;
 }
 
 /** Makes the contexts of one turn's calls. */

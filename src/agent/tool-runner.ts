@@ -168,7 +168,8 @@ export class ToolRunner {
     try {
       const callTool: CallFacts["callTool"] = (name, args, own) =>
         this.#nested(hooked, name, args, own ? AbortSignal.any([signal, own]) : signal);
-      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool });
+      const forScript = within !== undefined;
+      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
       const settled = await orAbandon(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };

@@ -70,4 +70,6 @@ export type ApprovalOutcome = ApprovedCommand | RefusedCommand;
 /** The one check in front of every command. Tools hold it through their context. */
 export interface CommandGuard {
   decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome>;
+  /** The same for a script. What is cleared is the command that runs it, given the script on its input. Absent: no scripts here. */
+  decideCode?(code: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 }

@@ -4,6 +4,7 @@ import type { Logger } from "../home/log.ts";
 import { isAllowlisted } from "./allowlist.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { SessionApprovals } from "./approvals.ts";
+import { CODE_RUNNER, shellLinesIn } from "./code-runner.ts";
 import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
 import {
   type ApprovalOutcome,
@@ -50,6 +51,8 @@ export interface GuardOptions {
   readonly timeoutMs?: number;
   readonly approvals: SessionApprovals;
   readonly questions: ApprovalStore;
+  /** Whoever talks to the agent is not at its machine: each script is shown to them first. */
+  readonly remote?: boolean;
   /** Switched on for the whole process at its start. */
   readonly yolo: boolean;
   /** Commands run where they cannot harm the host. */
@@ -62,13 +65,44 @@ export interface GuardOptions {
   readonly log: Logger;
 }
 
+const CODE_VERDICT = {
+  verdict: "ask",
+  category: "script execution via execute_code",
+  reason: "a script can do what commands can do",
+  hardline: false,
+} as const satisfies CommandVerdict;
+
 /** Categories for which a lasting yes is not offered. */
 const NEVER_ALWAYS = new Set(["reverse shell", OWN_GUARDS_KEY]);
 
-export function createGuard(options: GuardOptions): CommandGuard {
+export function createGuard(options: GuardOptions): Required<CommandGuard> {
   const { approvals, questions, sessionKey, log } = options;
 
-  return { decide };
+  return { decide, decideCode };
+
+  async function decideCode(code: string, signal: AbortSignal): Promise<ApprovalOutcome> {
+    if (options.isolated()) return allowed(CODE_RUNNER, null);
+    for (const line of shellLinesIn(code)) {
+      const outcome = await decide(line, signal);
+      if (!outcome.approved) return outcome;
+    }
+    const settings = options.settings();
+    const scheduled = options.origin === "cron";
+    const settled =
+      options.yolo ||
+      approvals.isYolo(sessionKey) ||
+      settings.approvals.mode === "off" ||
+      settings.command_allowlist.includes(CODE_VERDICT.category) ||
+      approvals.allows(sessionKey, CODE_VERDICT.category);
+    if (settled || (!scheduled && options.remote !== true)) return allowed(CODE_RUNNER, null);
+    if (scheduled || !options.interactive) {
+      return isApprovedUnattended(settings)
+        ? allowed(CODE_RUNNER, CODE_VERDICT)
+        : refusal(CODE_VERDICT, unattendedMessage(CODE_VERDICT, options.origin));
+    }
+    const answer = await askUser(code, CODE_VERDICT, signal);
+    return answer.approved ? { ...answer, cleared: clearCommand(CODE_RUNNER) } : answer;
+  }
 
   async function decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome> {
     if (options.isolated()) return allowed(command, null);

@@ -28,6 +28,8 @@ export class AvailabilityCache {
   }
 
   async isAvailable(entry: ToolEntry, facts: AvailabilityFacts): Promise<boolean> {
+    const { port } = entry.traits;
+    if (port !== undefined && facts.ports?.has(port) !== true) return false;
     const probe = early(entry, "available");
     if (!probe) return true;
     const now = this.#now();

@@ -76,8 +76,14 @@ export interface ToolContext extends RunContext {
   callTool?:
     | ((name: string, args: Readonly<Record<string, unknown>>, signal?: AbortSignal) => Promise<string>)
     | undefined;
+  /** The result goes to a script, which has not seen what the conversation has seen. */
+  readonly forScript?: boolean;
   memory?: MemoryPort;
   skills?: SkillsPort;
+  /** The schedule. Absent where nobody keeps one, and in scheduled runs: a job makes no jobs. */
+  cron?: CronPort;
+  /** The way to chats. Absent where no platform is connected. */
+  deliver?: DeliveryPort;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
   spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
 }
@@ -87,6 +93,87 @@ export interface AsideQuestion {
   readonly messages: readonly Message[];
   readonly maxTokens?: number;
 }
+
+/**
+ * Scheduled jobs, as a model may manage them.
+ *
+ * - Requests have passed the tool's own checks: an action that needs a job names one, a new job has a schedule and something to do.
+ * - A job is named by its id or its unique name; schedules, targets and the text of prompts are judged here.
+ * - Answers are what the model reads; nothing here rejects for what a request is like.
+ */
+export interface CronPort {
+  manage(request: CronRequest, run: ToolContext): Promise<CronAnswer>;
+}
+
+export type CronRequest =
+  | { readonly action: "list" }
+  | ({ readonly action: "create" } & CronFields)
+  | ({ readonly action: "update"; readonly jobId: string } & CronFields)
+  | { readonly action: "pause" | "resume" | "run" | "remove"; readonly jobId: string };
+
+/** Left out: as it is. An empty text or list clears. */
+export interface CronFields {
+  readonly prompt?: string;
+  readonly schedule?: string;
+  readonly name?: string;
+  /** Runs until it is done; 0 or less = no end. */
+  readonly repeat?: number;
+  readonly deliver?: string | readonly string[];
+  readonly skills?: readonly string[];
+  readonly model?: { readonly provider?: string; readonly model: string } | null;
+  readonly script?: string;
+  readonly no_agent?: boolean;
+  readonly context_from?: readonly string[];
+  readonly enabled_toolsets?: readonly string[];
+  readonly workdir?: string;
+  readonly profile?: string;
+}
+
+export type CronAnswer =
+  | {
+      readonly success: true;
+      readonly job_id: string;
+      readonly name: string;
+      readonly schedule: string;
+      readonly repeat: number | null;
+      readonly deliver: string | readonly string[];
+      readonly next_run_at: string | null;
+      readonly message: string;
+    }
+  | { readonly success: true; readonly count: number; readonly jobs: readonly object[] }
+  | { readonly success: false; readonly error: string; readonly matches?: readonly string[] };
+
+/**
+ * Messages to chats outside the conversation.
+ *
+ * - `target` is `platform`, `platform:chat` or `platform:chat:thread`; what a name stands for is found out here.
+ * - `MEDIA:<path>` in a message is sent as a file.
+ * - It never rejects for what a platform did: the answer says so.
+ */
+export interface DeliveryPort {
+  send(message: { readonly target: string; readonly text: string }, run: ToolContext): Promise<DeliveryAnswer>;
+  /** Where a message can go. */
+  targets(run: ToolContext): Promise<readonly DeliveryTarget[]>;
+}
+
+export interface DeliveryTarget {
+  readonly target: string;
+  readonly name?: string;
+  /** Where messages to the bare platform go. */
+  readonly home?: boolean;
+}
+
+export type DeliveryAnswer =
+  | {
+      readonly success: true;
+      readonly platform: string;
+      readonly chat_id: string;
+      readonly message_id: string | null;
+      readonly note?: string;
+      readonly mirrored?: boolean;
+    }
+  | { readonly success: true; readonly skipped: true; readonly reason: string }
+  | { readonly error: string; readonly hint?: string };
 
 /** What a child agent is given. It knows nothing else of the conversation. */
 export interface ChildTask {

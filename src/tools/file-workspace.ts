@@ -7,7 +7,7 @@ import { fileMarks } from "../safety/redact/marks.ts";
 import { redactPrivateKeys } from "../safety/redact/private-keys.ts";
 import type { ToolContext } from "./context.ts";
 import { type FileAccess, localFiles } from "./file-access.ts";
-import { type FileActivity, fileActivity } from "./file-activity.ts";
+import { FileActivity, fileActivity } from "./file-activity.ts";
 
 export interface Workspace {
   readonly files: FileAccess;
@@ -42,7 +42,7 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
   return {
     files,
     guard,
-    activity: ctx.state.of(fileActivity),
+    activity: ctx.forScript ? new FileActivity() : ctx.state.of(fileActivity),
     absolute: (path) => expandPath(path, environment.cwd, environment.home, elsewhere ? posix : undefined),
     async refuseRead(path) {
       const device = await findForbiddenDevice(path, files.follow);

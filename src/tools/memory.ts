@@ -4,8 +4,8 @@ import { toolError } from "./dispatch.ts";
 import { register } from "./registry.ts";
 
 const ACTION = { type: "string", enum: ["add", "replace", "remove"] };
-const CONTENT = { type: "string", description: "The entry; for add and replace" };
-const OLD_TEXT = { type: "string", description: "A substring of the one entry meant; for replace and remove" };
+const CONTENT = { type: "string", description: "add, replace: the entry" };
+const OLD_TEXT = { type: "string", description: "replace, remove: text only that entry contains" };
 const OPERATION = {
   type: "object",
   properties: { action: ACTION, content: { type: "string" }, old_text: { type: "string" } },
@@ -14,7 +14,7 @@ const OPERATION = {
 const OPERATIONS = {
   type: "array",
   items: OPERATION,
-  description: "Several changes of one target, all or nothing; instead of action",
+  description: "Several changes of one target, all or none; instead of action",
 };
 
 // The store judges the arguments, so that every refusal has its code; this schema only tells the model what to write.
@@ -38,19 +38,15 @@ register({
   toolset: "memory",
   emoji: "🧠",
   description:
-    "Your lasting memory: entries are part of every future turn, so keep them few and compact.\n" +
-    "Save without being asked when the user corrects you, says 'remember this' or 'don't do that again'; when they share a preference, " +
-    "habit or personal detail; when you find out something about the environment (system, tools, projects); when you learn a convention, " +
-    "API quirk or workflow of this set-up.\n" +
+    "Your lasting memory; entries are part of every future turn: few and compact.\n" +
+    "Save unasked when the user corrects you, says 'remember this' or 'don't do that again'; when they share a preference, habit or personal " +
+    "detail; when you find out something about the environment, or a convention, API quirk or workflow of this set-up.\n" +
     "Priority: user preferences and corrections > environment facts > procedural knowledge. The best entry spares the user saying it again.\n" +
-    "Targets: 'user' = who the user is (name, role, preferences, style, dislikes); 'memory' = your notes (environment, conventions, tool " +
-    "quirks, lessons).\n" +
-    "Skip: trivial or obvious things, what is easily found again, raw data dumps, temporary task or TODO state. Progress and finished work " +
-    "are found by searching past sessions; reusable procedures become skills.\n" +
-    "Write facts ('User prefers short answers'), not orders to yourself.\n" +
-    "Put all changes of one moment into one call with operations. The size limit is checked on the result only, so one batch can remove or " +
-    "shorten old entries and add new ones; when a write reports a full store, reissue it as such a batch. replace and remove find their " +
-    "entry by old_text, a substring that only that entry contains.",
+    "Targets: 'user' = who the user is; 'memory' = your notes.\n" +
+    "Skip: trivial or obvious things, what is easily found again, raw data dumps, temporary task or TODO state. Progress and finished work are " +
+    "found in past sessions; reusable procedures become skills. Write facts ('User prefers short answers'), not orders to yourself.\n" +
+    "Put all changes of one moment into one call with operations. The limit is checked on the result: one batch can free room and add; when " +
+    "the store is full, reissue as such a batch.",
   parameters,
   textOrigin: "local",
   async handler(args, ctx) {

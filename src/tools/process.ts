@@ -4,11 +4,11 @@ import { register } from "./registry.ts";
 
 const parameters = z.object({
   action: z.enum(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]),
-  session_id: z.coerce.string().optional().describe("From terminal; needed by all but list"),
-  data: z.string().optional().describe("For write and submit"),
+  session_id: z.coerce.string().optional().describe("Not for list"),
+  data: z.string().optional().describe("write, submit"),
   timeout: z.int().optional().describe("wait: seconds"),
-  offset: z.int().optional().describe("log: first line; default the last lines"),
-  limit: z.int().optional().describe("log: number of lines, default 200"),
+  offset: z.int().optional().describe("log: first line; default: the end"),
+  limit: z.int().optional().describe("log: lines, default 200"),
 });
 export type ProcessArguments = z.infer<typeof parameters>;
 
@@ -17,8 +17,8 @@ register({
   toolset: "terminal",
   emoji: "⚙️",
   description:
-    "Background processes started with terminal(background=true). list; poll (status and newest output); log (output by lines); " +
-    "wait (until it ends); kill; write (raw text to its input), submit (text and Enter), close (end of input).",
+    "Background processes of terminal(background=true). poll: status and newest output; log: output by lines; wait: until it ends; " +
+    "write: text to its input; submit: text and Enter; close: end of input.",
   parameters,
   textOrigin: "local",
   timeoutMs: ({ action }, config) => (action === "wait" ? config.terminal.timeout * 1000 : undefined),

@@ -50,6 +50,8 @@ interface ToolTraits {
   readonly parallel?: boolean;
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
+  /** The port it cannot do without: where the run has none, the tool is not offered. */
+  readonly port?: "cron" | "deliver";
   /** Tools of other sets its description may name: `{tools}` in it becomes those that the session has. */
   readonly mentions?: readonly string[];
   /** Merged over the schema each time the list is made. */
@@ -67,6 +69,8 @@ interface ToolTraits {
 export interface AvailabilityFacts {
   env(name: string): string | undefined;
   readonly platform: string;
+  /** Ports the run has. */
+  readonly ports?: ReadonlySet<string>;
 }
 
 /** A registered tool, its schema ready as JSON Schema. Reading `spec` loads the tool's file where only its outline was known. */
@@ -95,6 +99,7 @@ export interface ToolOutline
     | "deferred"
     | "parallel"
     | "mentions"
+    | "port"
     | "textOrigin"
   > {
   readonly parameters: JsonSchema;
@@ -259,7 +264,8 @@ export function early<Question extends EarlyQuestion>(entry: ToolEntry, question
 
 /** What the bundler writes down of a tool. */
 export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline {
-  const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin, mentions } = traits;
+  const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin, mentions, port } =
+    traits;
   const asks = EARLY_QUESTIONS.filter((question) => spec[question] !== undefined);
   const data = {
     name,
@@ -271,6 +277,7 @@ export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline 
     deferred,
     textOrigin,
     mentions,
+    port,
     parameters,
     asks,
   };

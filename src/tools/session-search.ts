@@ -31,10 +31,9 @@ register({
   toolset: "session_search",
   emoji: "🔍",
   description:
-    "Look through past conversations with this user. It knows only what was said there: no evidence about files, the web or anything outside. " +
-    "Use it before asking the user to repeat something. Four ways to call: query = find sessions (snippet, surrounding messages, how each " +
-    "session began and ended); session_id = read one session; session_id + around_message_id = scroll (take the first or last id you " +
-    "got as the next anchor); nothing = list recent sessions.",
+    "Look through past conversations with this user; no evidence about files, the web or anything outside them. Use it before asking the user to " +
+    "repeat something. query = find sessions; session_id = read one; session_id + around_message_id = scroll (next anchor: the first or last " +
+    "id you got); nothing = recent sessions.",
   parameters,
   textOrigin: "chat",
   onInvalid: (problem) => JSON.stringify(failure(problem)),

@@ -4,17 +4,17 @@ import { withSkills } from "./skill-port.ts";
 
 const parameters = z.object({
   action: z.enum(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
-  name: z.string().describe("lower case, hyphens or underscores, at most 64 characters"),
-  content: z.string().optional().describe("create, edit: the whole SKILL.md, YAML front matter and Markdown body"),
-  old_string: z.string().optional().describe("patch: text to replace; must be unique unless replace_all"),
-  new_string: z.string().optional().describe('patch: its replacement; "" deletes'),
+  name: z.string().describe("lower-case-name, at most 64 characters"),
+  content: z.string().optional().describe("create, edit: the whole SKILL.md"),
+  old_string: z.string().optional().describe("patch: unique unless replace_all"),
+  new_string: z.string().optional().describe("patch: empty deletes"),
   replace_all: z.boolean().optional(),
   category: z.string().optional().describe("create: folder, e.g. devops"),
   file_path: z
     .string()
     .optional()
     .describe("below references/, templates/, scripts/ or assets/; patch default: SKILL.md"),
-  file_content: z.string().optional().describe("write_file: the whole file"),
+  file_content: z.string().optional().describe("write_file"),
   absorbed_into: z.string().optional().describe("delete: the skill that now covers this one"),
 });
 
@@ -26,11 +26,10 @@ register({
     "Create and maintain skills, your procedural memory: reusable ways of doing a kind of task.\n" +
     "Create when a complex task succeeded (5+ calls), errors were overcome, a user-corrected approach worked, a non-trivial workflow was " +
     "found, or the user asks you to remember a procedure. Update when instructions are stale or wrong, on OS-specific failures, or when steps " +
-    "or pitfalls were missing in use: patch the skill at once. patch is preferred; edit rewrites all of SKILL.md.\n" +
+    "or pitfalls were missing in use: patch at once. patch is preferred; edit rewrites all of SKILL.md.\n" +
     "Good skills: trigger conditions, numbered steps with exact commands, a pitfalls section, verification steps. Front matter: name and " +
     "description, at most 60 characters, the trigger within the first 57.\n" +
-    "Ask the user before you create or delete one, unless told to. Deleted skills go to an archive; a pinned skill cannot be deleted but can " +
-    "be improved.",
+    "Ask the user before you create or delete one, unless told to. Deleted skills are archived; a pinned one cannot be deleted but improved.",
   parameters,
   textOrigin: "local",
   handler: (change, ctx) => withSkills(ctx, (skills) => skills.manage(change, ctx)),

@@ -37,9 +37,12 @@ function cutMiddle(
   const head = wholeEnd(output, omittedChars > 0 ? Math.min(headWished, headChars) : headWished);
   const tailStart = wholeEnd(output, Math.max(output.length - (limit - headWished), omittedChars > 0 ? headChars : 0));
   const omitted = total - head - (output.length - tailStart);
-  const note = `\n\n... [OUTPUT TRUNCATED - ${omitted} chars omitted out of ${total} total] ...\n\n`;
-  return { text: output.slice(0, head) + note + output.slice(tailStart), total };
+  return { text: output.slice(0, head) + gap(omitted, total) + output.slice(tailStart), total };
 }
+
+/** What stands where the middle of an output was. */
+export const gap = (omitted: number, total: number) =>
+  `\n\n... [OUTPUT TRUNCATED - ${omitted} chars omitted out of ${total} total] ...\n\n`;
 
 /** The same place, or one before it when it lies inside a character of two code units. */
 function wholeEnd(text: string, at: number): number {
@@ -51,8 +54,8 @@ async function saveWhole({ output, omittedChars, headChars }: Printed, ctx: Tool
   const now = ctx.clock.now();
   const stamp = new Date(now).toISOString().replace(/[^0-9]/g, "");
   const path = join(directory, `${stamp}-${Math.floor(ctx.clock.random() * 0xffffff).toString(16)}.txt`);
-  const gap = `\n\n... [${omittedChars} chars were not kept] ...\n\n`;
-  const parts = omittedChars > 0 ? [output.slice(0, headChars), gap, output.slice(headChars)] : [output];
+  const lost = `\n\n... [${omittedChars} chars were not kept] ...\n\n`;
+  const parts = omittedChars > 0 ? [output.slice(0, headChars), lost, output.slice(headChars)] : [output];
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await removeOld(directory, now);

@@ -4,15 +4,15 @@ import { register } from "./registry.ts";
 
 const parameters = z.object({
   command: z.string(),
-  background: z.boolean().optional().describe("Start it and return at once; for servers, watchers and long jobs"),
+  background: z.boolean().optional().describe("For servers, watchers and long jobs"),
   timeout: z.int().optional().describe("Seconds; default 180, foreground at most 600"),
-  workdir: z.string().optional().describe("Directory for this call only"),
-  pty: z.boolean().optional().describe("Background only: run on a pseudo-terminal, for interactive programs"),
-  notify_on_complete: z.boolean().optional().describe("Background only: you get a message when it ends"),
+  workdir: z.string().optional().describe("For this call only"),
+  pty: z.boolean().optional().describe("Background only: pseudo-terminal, for interactive programs"),
+  notify_on_complete: z.boolean().optional().describe("Background only: a message when it ends"),
   watch_patterns: z
     .array(z.string())
     .optional()
-    .describe("Background only: you get a message when an output line contains one of these texts"),
+    .describe("Background only: a message when an output line contains one of these"),
 });
 export type TerminalArguments = z.infer<typeof parameters>;
 
@@ -21,11 +21,10 @@ register({
   toolset: "terminal",
   emoji: "💻",
   description:
-    "Run a bash command. Returns output (stdout and stderr together) and exit_code as soon as it ends. " +
-    "Working directory, exported variables, functions and aliases last between calls. There is no terminal to type into: avoid prompts " +
-    "(use flags like -y) and pagers. A foreground command must end by itself; never use &, nohup or setsid. " +
-    "With background=true you get a session_id for the process tool; set notify_on_complete for jobs that end, watch_patterns for servers " +
-    "whose readiness shows in a line.",
+    "Run a bash command. Returns output (stdout and stderr together) and exit_code. Working directory, exported variables, functions and " +
+    "aliases last between calls. Nobody can type: avoid prompts (use flags like -y) and pagers. A foreground command must end by itself; " +
+    "never use &, nohup or setsid. background=true gives a session_id for the process tool; set notify_on_complete for jobs that end, " +
+    "watch_patterns for servers whose readiness shows in a line.",
   parameters,
   textOrigin: "local",
   timeoutMs: ({ timeout, background }, config) =>

@@ -33,6 +33,8 @@ export interface ToolboxOptions {
   readonly contextLength: number;
   readonly log: Logger;
   env(name: string): string | undefined;
+  /** Ports the run has; tools that need another are no part of the session. */
+  readonly ports?: ReadonlySet<string>;
   /**
    * Why a tool of this session is not there now (its server is gone), in words for the model; null = nobody knows it. May wait a while
    * for a tool that is on its way.
@@ -92,7 +94,11 @@ class SessionTools {
   constructor(options: ToolboxOptions) {
     this.options = options;
     this.chosen = chooseToolsets(options, options.registry);
-    const facts = { env: (name: string) => options.env(name), platform: options.platform };
+    const facts = {
+      env: (name: string) => options.env(name),
+      platform: options.platform,
+      ports: options.ports ?? new Set(),
+    };
     const { registry, availability, log } = options;
     this.source = { registry, availability, log, facts };
     const { tools } = options.config;
@@ -107,9 +113,14 @@ class SessionTools {
     const { registry, only } = this.options;
     if (this.#live?.generation === registry.generation) return this.#live.names;
     const { tools } = this.#live ? chooseToolsets(this.options, registry) : this.chosen;
-    const names = new Set(tools.filter((name) => only?.has(name) ?? true));
+    const names = new Set(tools.filter((name) => (only?.has(name) ?? true) && this.#hasPort(name)));
     this.#live = { generation: registry.generation, names };
     return names;
+  }
+
+  #hasPort(name: string): boolean {
+    const port = this.options.registry.get(name)?.traits.port;
+    return port === undefined || this.options.ports?.has(port) === true;
   }
 
   entries(): readonly ToolEntry[] {

@@ -1,4 +1,5 @@
 // Commands of tests, which nobody has to be asked about.
+import { CODE_RUNNER } from "../../src/safety/code-runner.ts";
 import { type ApprovedCommand, type CommandGuard, clearCommand } from "../../src/safety/decision.ts";
 
 export const cleared = clearCommand;
@@ -8,18 +9,23 @@ export function allowingGuard(
   outcome: Partial<ApprovedCommand> = {},
 ): CommandGuard & { readonly asked: readonly string[] } {
   const asked: string[] = [];
+  const yes = (command: string): ApprovedCommand => ({
+    approved: true,
+    cleared: clearCommand(command),
+    message: "",
+    description: null,
+    patternKey: null,
+    ...outcome,
+  });
   return {
     asked,
     async decide(command) {
       asked.push(command);
-      return {
-        approved: true,
-        cleared: clearCommand(command),
-        message: "",
-        description: null,
-        patternKey: null,
-        ...outcome,
-      };
+      return yes(command);
+    },
+    async decideCode(code) {
+      asked.push(code);
+      return yes(CODE_RUNNER);
     },
   };
 }

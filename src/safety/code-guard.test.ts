@@ -1,0 +1,128 @@
+// Decisions about scripts: the shell lines in them by the table for commands, the script itself by who is there.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { recordedLog } from "../../test/support/session-store.ts";
+import { type Config, defaultConfig } from "../home/config/schema.ts";
+import { systemClock } from "../kit/clock.ts";
+import { createApprovalStore } from "./approval-store.ts";
+import { createSessionApprovals } from "./approvals.ts";
+import { CODE_RUNNER, shellLinesIn } from "./code-runner.ts";
+import { clearedText } from "./decision.ts";
+import { createGuard, type GuardOptions } from "./guard.ts";
+import type { ApprovalQuestion, Ask } from "./questions.ts";
+
+const { signal } = new AbortController();
+const KEY = "script execution via execute_code";
+
+function rig(over: Partial<GuardOptions>, settings: (config: Config) => void, choice = "deny") {
+  const config = defaultConfig();
+  settings(config);
+  const asked: ApprovalQuestion[] = [];
+  const guard = createGuard({
+    settings: () => config,
+    places: { home: "/home/me/.hermes", osHome: "/home/me" },
+    sudoPasswordSet: () => false,
+    interactive: true,
+    origin: "foreground",
+    sessionKey: "s",
+    ask: (async (question: ApprovalQuestion) => {
+      asked.push(question);
+      return { choice };
+    }) as unknown as Ask, // the guard asks for approvals only
+    approvals: createSessionApprovals(),
+    questions: createApprovalStore({ clock: systemClock }),
+    yolo: false,
+    isolated: () => false,
+    saveAllowlist: async () => undefined,
+    log: recordedLog(),
+    ...over,
+  });
+  return { asked, decide: (code: string) => guard.decideCode(code, signal) };
+}
+
+const cron = { origin: "cron", interactive: false };
+const cases: readonly [
+  what: string,
+  over: Partial<GuardOptions>,
+  settings: (config: Config) => void,
+  code: string,
+  approved: boolean,
+][] = [
+  ["at the terminal", {}, () => undefined, "print(1)", true],
+  ["in an unattended run", { interactive: false }, () => undefined, "print(1)", true],
+  ["of a sub-agent", { interactive: false, origin: "subagent" }, () => undefined, "print(1)", true],
+  ["of a scheduled run", cron, () => undefined, "print(1)", false],
+  [
+    "of a scheduled run that may",
+    cron,
+    (c) => void Object.assign(c.approvals, { cron_mode: "approve" }),
+    "print(1)",
+    true,
+  ],
+  [
+    "of a scheduled run that is allowed scripts",
+    cron,
+    (c) => void Object.assign(c, { command_allowlist: [KEY] }),
+    "1",
+    true,
+  ],
+  ["of a scheduled run in a container", { ...cron, isolated: () => true }, () => undefined, "print(1)", true],
+  ["from a chat where nobody answers", { remote: true, interactive: false }, () => undefined, "print(1)", false],
+  ["from a chat with yolo", { remote: true, yolo: true }, () => undefined, "print(1)", true],
+  ["with a harmless shell line, unattended", { interactive: false }, () => undefined, 'os.system("ls -la")', true],
+  [
+    "with a dangerous shell line, unattended",
+    { interactive: false },
+    () => undefined,
+    'os.system("rm -r build")',
+    false,
+  ],
+  [
+    "with a hardline shell line under yolo",
+    { yolo: true },
+    () => undefined,
+    "subprocess.run('mkfs x', shell=True)",
+    false,
+  ],
+];
+for (const [what, over, settings, code, approved] of cases) {
+  test(`a script ${what} is ${approved ? "run" : "refused"}`, async () => {
+    const { decide, asked } = rig(over, settings);
+    const outcome = await decide(code);
+    assert.equal(outcome.approved, approved, outcome.message);
+    assert.equal(asked.length, 0);
+    if (outcome.approved) assert.equal(clearedText(outcome.cleared), CODE_RUNNER);
+  });
+}
+
+test("from a chat each script is shown first; a yes for the session holds", async () => {
+  const once = rig({ remote: true }, () => undefined, "once");
+  for (const code of ["print(1)", "print(2)"]) {
+    const outcome = await once.decide(code);
+    assert.ok(outcome.approved && clearedText(outcome.cleared) === CODE_RUNNER);
+  }
+  assert.deepEqual(
+    once.asked.map(({ command, patternKey }) => [command, patternKey]),
+    [
+      ["print(1)", KEY],
+      ["print(2)", KEY],
+    ],
+  );
+  const session = rig({ remote: true }, () => undefined, "session");
+  await session.decide("print(1)");
+  await session.decide("print(2)");
+  assert.equal(session.asked.length, 1);
+  assert.equal((await rig({ remote: true }, () => undefined).decide("print(1)")).approved, false);
+});
+
+test("shell lines are found where a script hands them to a shell, and nowhere else", () => {
+  const code = `
+os.system("one")
+subprocess.run('''two
+lines''', shell=True)
+subprocess.check_output(f'three {x}', shell=True)
+require("child").execSync(\`four\`)
+print("five")
+run(["six"])`;
+  assert.deepEqual(shellLinesIn(code), ["one", "two\nlines", "three {x}", "four"]);
+});

@@ -1,0 +1,212 @@
+// One script from the first decision to its result. It runs where commands run; its calls come back here and take the path of every call.
+import { randomBytes } from "node:crypto";
+import { stripAnsi } from "../../kit/ansi.ts";
+import type { BackgroundChild } from "../../sandbox/environment.ts";
+import type { ToolContext } from "../context.ts";
+import { toolError, toolResult } from "../dispatch.ts";
+import { gap } from "../terminal-output.ts";
+import { type Frame, FrameReader } from "./frames.ts";
+import { JAVASCRIPT_KEEPER, javascriptTools } from "./javascript.ts";
+import { PYTHON_KEEPER, pythonTools } from "./python.ts";
+
+const MAX_CALLS = 50;
+const OUT_CHARS = 50_000;
+const ERR_CHARS = 10_000;
+/** After an interrupt the loop waits half a second; what the script printed last is not worth more than this. */
+const LAST_WORDS_MS = 350;
+const ENDING_MS = 3_000;
+
+/** Parameters of terminal that make no sense in a script, which waits for each call. */
+const NOT_IN_SCRIPTS = ["background", "pty", "notify_on_complete", "watch_patterns"];
+
+const KEPT_NAMES = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV"];
+const KEPT_PREFIXES = ["LC_", "TMP", "XDG_", "CONDA", "HERMES_"];
+
+export interface CodeLimits {
+  readonly timeoutMs: number;
+  readonly tools: readonly string[];
+}
+
+type Status = "success" | "error" | "timeout" | "interrupted";
+
+export async function runCode(code: string, ctx: ToolContext, limits: CodeLimits): Promise<string> {
+  if (code.trim() === "") return refusal("code is empty");
+  const approval = await ctx.guard.decideCode?.(code, ctx.signal);
+  if (!approval) return refusal("Scripts cannot be run here.");
+  if (!approval.approved) {
+    if (!approval.pending) return refusal(approval.message);
+    const { description, patternKey } = approval;
+    return refusal(approval.message, { approval_pending: true, description, pattern_key: patternKey });
+  }
+  return new Script(await ctx.environment.spawn(approval.cleared, {}), ctx, limits).run(code);
+}
+
+class Script {
+  readonly #child: BackgroundChild;
+  readonly #ctx: ToolContext;
+  readonly #limits: CodeLimits;
+  readonly #allowed: ReadonlySet<string>;
+  readonly #mark = `${randomBytes(9).toString("hex")} `;
+  readonly #stop = new AbortController();
+  readonly #texts = { out: new Text(), err: new Text() };
+  readonly #began: number;
+  #calls = 0;
+  #queue: Promise<void> = Promise.resolve();
+  #language: string | null = null;
+  #exitCode: number | null = null;
+
+  constructor(child: BackgroundChild, ctx: ToolContext, limits: CodeLimits) {
+    this.#child = child;
+    this.#ctx = ctx;
+    this.#limits = limits;
+    this.#allowed = new Set(ctx.callTool ? limits.tools.filter((name) => ctx.toolNames.has(name)) : []);
+    this.#began = ctx.clock.now();
+  }
+
+  async run(code: string): Promise<string> {
+    const reader = new FrameReader(this.#mark, (frame) => this.#take(frame));
+    this.#child.onOutput((text) => reader.push(text));
+    const ended = this.#child.exited;
+    await this.#write(this.#beginning(code));
+    const why = await this.#waitFor(ended);
+    this.#stop.abort();
+    if (why !== "ended") {
+      const gone = this.#child.kill().catch((error) => this.#ctx.log.warn("a script could not be ended", error));
+      await Promise.race([gone, pause(why === "interrupted" ? LAST_WORDS_MS : ENDING_MS)]);
+      return this.#result(why, reader);
+    }
+    this.#child.closeInput();
+    return this.#result(this.#exitCode === 0 ? "success" : "error", reader);
+  }
+
+  #waitFor(ended: Promise<number>): Promise<"ended" | "timeout" | "interrupted"> {
+    const { signal } = this.#ctx;
+    return new Promise((resolve) => {
+      const settle = (why: "ended" | "timeout" | "interrupted") => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", interrupted);
+        resolve(why);
+      };
+      const interrupted = () => settle("interrupted");
+      const timer = setTimeout(() => settle("timeout"), this.#limits.timeoutMs);
+      signal.addEventListener("abort", interrupted);
+      if (signal.aborted) interrupted();
+      void ended.then(() => settle("ended"));
+    });
+  }
+
+  /** The first line of input: the keepers in both languages, the script and what it may know. */
+  #beginning(code: string): string {
+    const tools = [...this.#allowed];
+    return JSON.stringify({
+      mark: this.#mark,
+      temp: this.#ctx.environment.tempDir,
+      strict: this.#ctx.config.code_execution.mode === "strict",
+      names: KEPT_NAMES,
+      prefixes: KEPT_PREFIXES,
+      outChars: OUT_CHARS,
+      errChars: ERR_CHARS,
+      code,
+      python: PYTHON_KEEPER,
+      pythonTools: pythonTools(tools),
+      javascript: JAVASCRIPT_KEEPER,
+      javascriptTools: javascriptTools(tools),
+    });
+  }
+
+  #take(frame: Frame): void {
+    switch (frame.t) {
+      case "start":
+        this.#language = frame.language;
+        return;
+      case "out":
+      case "err":
+        this.#texts[frame.t].head += frame.text;
+        return;
+      case "tail":
+        this.#texts[frame.of].tail = frame.text;
+        this.#texts[frame.of].cut = frame.cut;
+        return;
+      case "end":
+        this.#exitCode = frame.code;
+        return;
+      case "call":
+        // One after the other: a script with threads keeps the order of its side effects.
+        this.#queue = this.#queue.then(() => this.#answer(frame));
+    }
+  }
+
+  async #answer({ id, tool, args }: Extract<Frame, { t: "call" }>): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    const result = await this.#call(tool, args);
+    await this.#write(JSON.stringify({ id, result }));
+  }
+
+  async #call(tool: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+    const { callTool } = this.#ctx;
+    if (!callTool || !this.#allowed.has(tool)) {
+      return toolError(
+        `${tool} cannot be called from a script here. There are: ${[...this.#allowed].join(", ") || "none"}`,
+      );
+    }
+    if (this.#calls >= MAX_CALLS) {
+      return toolError(`No more calls: a script may make ${MAX_CALLS}. Print what you have and go on in another one.`);
+    }
+    this.#calls++;
+    const given = Object.entries(args).filter(([name]) => tool !== "terminal" || !NOT_IN_SCRIPTS.includes(name));
+    return callTool(tool, Object.fromEntries(given), this.#stop.signal);
+  }
+
+  async #write(line: string): Promise<void> {
+    try {
+      await this.#child.write(`${line}\n`);
+    } catch (error) {
+      this.#ctx.log.debug("a script ended before it was answered", error);
+    }
+  }
+
+  #result(status: Status, reader: FrameReader): string {
+    const { clock, redact } = this.#ctx;
+    const clean = (text: string) => redact(stripAnsi(text)).trimEnd();
+    const [out, err] = [clean(this.#texts.out.whole), clean(this.#texts.err.whole)];
+    const error = this.#error(status, clean(reader.rest));
+    return toolResult({
+      status,
+      output: err === "" ? out : `${out}\n--- stderr ---\n${err}`,
+      tool_calls_made: this.#calls,
+      duration_seconds: Math.round((clock.now() - this.#began) / 10) / 100,
+      ...(this.#child.note ? { note: this.#child.note } : {}),
+      ...(error === null ? {} : { error }),
+    });
+  }
+
+  #error(status: Status, rest: string): string | null {
+    if (status === "success") return null;
+    if (status === "timeout") return `The script was stopped after ${this.#limits.timeoutMs / 1000} seconds.`;
+    if (status === "interrupted") return "The script was interrupted.";
+    const place = `${this.#ctx.environment.kind} environment`;
+    if (this.#language === null) return `No script could be started in the ${place}: ${rest || "nothing was said"}`;
+    const other =
+      this.#language === "python" ? "" : ` There is no Python in the ${place}: write JavaScript (ES module).`;
+    if (this.#exitCode === null) return `The script's process ended before it was done.${other}`;
+    return `The script ended with exit code ${this.#exitCode}.${other}`;
+  }
+}
+
+/** What was printed: the beginning, and the end when there was more. */
+class Text {
+  head = "";
+  tail = "";
+  cut = 0;
+
+  get whole(): string {
+    const { head, tail, cut } = this;
+    return cut === 0 ? head + tail : head + gap(cut, head.length + tail.length + cut) + tail;
+  }
+}
+
+function refusal(error: string, more: Readonly<Record<string, unknown>> = {}): string {
+  return toolResult({ status: "error", output: "", tool_calls_made: 0, duration_seconds: 0, error, ...more });
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
