@@ -1,0 +1,227 @@
+// What the browser tools do, one function for each.
+import { countCodePoints } from "../../kit/code-points.ts";
+import type { ToolContext } from "../context.ts";
+import { environmentResultStore } from "../result-store.ts";
+import { addressCheck } from "./address-check.ts";
+import { type Answer, CommandError, command, type Scene } from "./command.ts";
+import { outlinePage, type TreeNode } from "./outline.ts";
+import { IMAGES_SCRIPT, PASSWORDS_SCRIPT, type PageImage, scrollScript } from "./page-scripts.ts";
+import { holdsSecret } from "./secrets.ts";
+
+const MOST_CHARS = 8000;
+const MOST_IMAGES = 50;
+const SETTLE_MS = 1000;
+
+export function navigate({ url }: { readonly url: string }, ctx: ToolContext): Promise<string> {
+  return command(ctx, { opens: true }, async ({ browser, page, timeout }) => {
+    const address = withScheme(url);
+    if (!URL.canParse(address))
+      throw new CommandError(`"${url}" is no web address. It looks like https://example.com/page.`);
+    if (holdsSecret(address, ctx))
+      throw new CommandError("The address holds one of your keys; it is not sent to a web site.");
+    const verdict = await addressCheck(ctx.config)(new URL(address));
+    if (!verdict.allowed) throw new CommandError(`${url} is not opened: ${verdict.reason}`);
+    const told = browser.refusals.length;
+    const response = await page.goto(address, { waitUntil: "domcontentloaded", timeout }).catch((error: unknown) => {
+      const refused = browser.refusals.slice(told).at(-1);
+      throw refused ? new CommandError(`${url} led to ${refused.host}, which is not opened: ${refused.reason}`) : error;
+    });
+    const landed = new URL(page.url());
+    const refused = browser.refusals.slice(told).find(({ host }) => host === landed.host);
+    if (refused) {
+      await page.goto("about:blank");
+      throw new CommandError(`${url} led to ${refused.host}, which is not opened: ${refused.reason}`);
+    }
+    await settle({ browser, page, timeout });
+    const status = response?.status() ?? 200;
+    return {
+      ...(await seen({ browser, page, timeout }, ctx, false)),
+      ...(status >= 400 ? { http_status: status } : {}),
+    };
+  });
+}
+
+export function snapshot({ full = false }: { readonly full?: boolean | undefined }, ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, (scene) => seen(scene, ctx, full));
+}
+
+export function click({ ref }: { readonly ref: string }, ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, async (scene) => {
+    const target = await element(scene, ref);
+    await target.click({ timeout: Math.min(scene.timeout, 10_000) });
+    await settle(scene);
+    return { clicked: ref, ...(await where(scene)) };
+  });
+}
+
+export function type(
+  { ref, text }: { readonly ref: string; readonly text: string },
+  ctx: ToolContext,
+): Promise<string> {
+  return command(ctx, {}, async (scene) => {
+    if (holdsSecret(text, ctx))
+      throw new CommandError("The text holds one of your keys; it is not typed into a web page.");
+    const target = await element(scene, ref);
+    await target.fill(text, { timeout: Math.min(scene.timeout, 10_000) });
+    return { typed: countCodePoints(text), element: ref };
+  });
+}
+
+export function scroll({ direction }: { readonly direction: "up" | "down" }, ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, async ({ page }) => {
+    const { at, of } = await page.evaluate<{ at: number; of: number }>(scrollScript(direction === "up" ? -1 : 1));
+    return { scrolled: direction, position: `${at} of ${of}` };
+  });
+}
+
+export function back(ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, async (scene) => {
+    const before = scene.page.url();
+    await scene.page.goBack({ waitUntil: "domcontentloaded", timeout: scene.timeout });
+    if (scene.page.url() === before) throw new CommandError("There is no page before this one.");
+    return where(scene);
+  });
+}
+
+export function press({ key }: { readonly key: string }, ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, async (scene) => {
+    await scene.page.keyboard.press(key).catch((error: unknown) => {
+      if (!/Unknown key/i.test(String(error))) throw error;
+      throw new CommandError(`Unknown key "${key}". Keys are named like Enter, Tab, Escape, ArrowDown, a, Control+a.`);
+    });
+    await settle(scene);
+    return { pressed: key, ...(await where(scene)) };
+  });
+}
+
+export function getImages(ctx: ToolContext): Promise<string> {
+  return command(ctx, {}, async ({ page }) => {
+    const images = await page.evaluate<readonly PageImage[]>(IMAGES_SCRIPT);
+    const shown = images
+      .filter(({ src }) => src !== "")
+      .map((image) => ({
+        ...image,
+        src: image.src.startsWith("data:") ? `${image.src.slice(0, 60)}…` : image.src.slice(0, 2000),
+      }));
+    return { images: shown.slice(0, MOST_IMAGES), count: shown.length };
+  });
+}
+
+export function readConsole(
+  { clear = false, expression }: { readonly clear?: boolean | undefined; readonly expression?: string | undefined },
+  ctx: ToolContext,
+): Promise<string> {
+  return command(ctx, {}, async ({ browser, page }) => {
+    if (expression !== undefined) return { result: shorten(await valueIn(page.evaluate(expression))) };
+    const messages = browser.messages.map(({ type, text }) => ({ type, text }));
+    const errors = [...browser.errors];
+    if (clear) {
+      browser.messages.length = 0;
+      browser.errors.length = 0;
+    }
+    return {
+      console_messages: messages.slice(-50),
+      js_errors: errors.slice(-50),
+      total_messages: messages.length,
+      total_errors: errors.length,
+    };
+  });
+}
+
+export function answerDialog(
+  { action, prompt_text }: { readonly action: "accept" | "dismiss"; readonly prompt_text?: string | undefined },
+  ctx: ToolContext,
+): Promise<string> {
+  return command(ctx, { answersDialog: true }, async (scene) => {
+    if (prompt_text !== undefined && holdsSecret(prompt_text, ctx)) {
+      throw new CommandError("The text holds one of your keys; it is not typed into a web page.");
+    }
+    const answered = await scene.browser.dialogs.answer({ accept: action === "accept", text: prompt_text });
+    if (!answered) throw new CommandError("No dialog is open.");
+    await settle(scene);
+    return { answered: action, dialog: answered, ...(await where(scene)) };
+  });
+}
+
+/** The page as the model sees it; its refs are the ones that count from now on. */
+export async function seen({ browser, page, timeout }: Scene, ctx: ToolContext, full: boolean): Promise<Answer> {
+  const tree = (await page.ariaSnapshotJSON({ mode: "ai", timeout })) as (TreeNode | string)[]; // the library gives its tree as plain JSON
+  const outline = outlinePage(tree, { full });
+  browser.refs = outline.refs;
+  const text = ctx.redact(await withoutPasswords(page, outline.text));
+  const facts = { url: page.url(), title: await page.title() };
+  if (text.length <= MOST_CHARS) return { ...facts, snapshot: text, element_count: outline.elementCount };
+  const cut = text.lastIndexOf("\n", MOST_CHARS);
+  const path = await saveWhole(text, ctx);
+  const rest = `[cut after ${cut} of ${text.length} characters${path ? `; all of it: ${path}` : ""}]`;
+  return {
+    ...facts,
+    snapshot: `${text.slice(0, cut > 0 ? cut : MOST_CHARS).toWellFormed()}\n${rest}`,
+    element_count: outline.elementCount,
+    truncated: true,
+    ...(path ? { full_snapshot: path } : {}),
+  };
+}
+
+async function saveWhole(text: string, ctx: ToolContext): Promise<string | null> {
+  try {
+    const name = `page_${ctx.callId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 80)}.txt`;
+    return await environmentResultStore(ctx.environment, ctx.sessionId).save(name, text);
+  } catch (error) {
+    ctx.log.warn("a long page could not be saved", error);
+    return null;
+  }
+}
+
+/** The tree shows what stands in fields, those for passwords too. */
+async function withoutPasswords(page: Scene["page"], text: string): Promise<string> {
+  const values = await Promise.all(
+    page.frames().map((frame) => frame.evaluate<string[]>(PASSWORDS_SCRIPT).catch(() => [])), // a frame that just went away
+  );
+  return [...new Set(values.flat())]
+    .filter((value) => value !== "")
+    .reduce((hidden, value) => hidden.replaceAll(`: ${value}`, ": ••••"), text);
+}
+
+async function element({ browser, page }: Scene, ref: string) {
+  const name = ref.trim().replace(/^@/, "");
+  const stale = new CommandError(
+    `${ref} is no element of the last snapshot (refs are void after the next snapshot and after a navigation). Take a new one with browser_snapshot.`,
+  );
+  if (!browser.refs.has(name)) throw stale;
+  const target = page.getByRef(name);
+  if ((await target.count()) === 0) throw stale;
+  return target;
+}
+
+/** What a click sets off needs a moment; pages that never come to rest are not waited for. */
+async function settle({ page }: Scene): Promise<void> {
+  await page.waitForLoadState("load", { timeout: SETTLE_MS }).catch(() => undefined); // slow pages are read as they are
+}
+
+async function where({ browser }: Scene): Promise<Answer> {
+  const page = await browser.page();
+  return { url: page.url(), title: await page.title() };
+}
+
+async function valueIn(evaluation: Promise<unknown>): Promise<unknown> {
+  try {
+    return (await evaluation) ?? null;
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    if (/has been closed|Target closed/.test(text)) throw error;
+    throw new CommandError(text.split("\n    at ")[0]?.replace(/^page\.evaluate: /, "") ?? text);
+  }
+}
+
+function shorten(value: unknown): unknown {
+  const text = JSON.stringify(value) ?? "null";
+  return text.length <= MOST_CHARS
+    ? value
+    : `${text.slice(0, MOST_CHARS).toWellFormed()}… [cut, ${text.length} characters]`;
+}
+
+function withScheme(url: string): string {
+  const text = url.trim();
+  return /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[\w.-]+:\d+(?:\/|$)/.test(text) ? text : `https://${text}`;
+}

@@ -1,0 +1,161 @@
+// Starts a browser of our own, or joins one that runs. The browser library is loaded here, with the first page of a conversation.
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Config } from "../../home/config/schema.ts";
+import type { HomePaths } from "../../home/paths.ts";
+import { isAlive } from "../../sandbox/process-tree.ts";
+import type { AddressCheck } from "./address-check.ts";
+import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
+import { findChromium, missingChromium } from "./program.ts";
+
+export interface LaunchOptions {
+  readonly home: HomePaths;
+  readonly config: Config;
+  env(name: string): string | undefined;
+  readonly check: AddressCheck;
+  onRefused(refusal: Refusal): void;
+}
+
+export interface Launched {
+  readonly context: BrowserContext;
+  /** An empty page to begin with. */
+  readonly page: Page;
+  /** It is the user's own browser; only pages we opened are ours. */
+  readonly joined: boolean;
+  /** Ends the browser and everything it started, and removes its profile. */
+  close(): Promise<void>;
+}
+
+/** What the user can read when no browser could be had. */
+export class NoBrowserError extends Error {
+  override name = "NoBrowserError";
+}
+
+const START_MS = 30_000;
+/** Nothing leaves but through our proxy: no direct names, no direct UDP. */
+const NETWORK = [
+  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--disable-quic",
+];
+
+export function launchBrowser(options: LaunchOptions): Promise<Launched> {
+  return options.config.browser.cdp_url.trim() === "" ? startOwn(options) : joinRunning(options);
+}
+
+async function startOwn({ home, config, env, check, onRefused }: LaunchOptions): Promise<Launched> {
+  const program = await findChromium({ engine: config.browser.engine, path: env("PATH") ?? "" });
+  if (program === null) throw new NoBrowserError(missingChromium(config.browser.engine));
+  const profile = await makeProfile(home);
+  const proxy = await startGuardedProxy(check, onRefused);
+  const release = async () => {
+    await proxy.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
+  };
+  try {
+    const { chromium } = await import("playwright-core");
+    const context = await chromium.launchPersistentContext(join(profile, "profile"), {
+      executablePath: program,
+      headless: true,
+      // Chromium's own sandbox refuses to work for root.
+      chromiumSandbox: process.getuid?.() !== 0,
+      proxy: { server: proxy.url },
+      args: NETWORK,
+      // What the shell knows (keys, tokens) is none of a web page's business.
+      env: {
+        PATH: env("PATH") ?? "",
+        HOME: profile,
+        TMPDIR: profile,
+        LANG: env("LANG") ?? "C.UTF-8",
+        XDG_CONFIG_HOME: profile,
+        XDG_CACHE_HOME: profile,
+      },
+      acceptDownloads: true,
+      downloadsPath: join(profile, "downloads"),
+      viewport: { width: 1280, height: 800 },
+      timeout: START_MS,
+      // The program ends its browsers itself when it is told to stop.
+      handleSIGINT: false,
+      handleSIGTERM: false,
+      handleSIGHUP: false,
+    });
+    if (config.browser.record_sessions) await context.tracing.start({ screenshots: true, snapshots: true });
+    return {
+      context,
+      page: context.pages()[0] ?? (await context.newPage()),
+      joined: false,
+      async close() {
+        if (config.browser.record_sessions) await saveRecording(context, home);
+        await context.close().catch(() => undefined); // already gone is what was wanted
+        await release();
+      },
+    };
+  } catch (error) {
+    await release();
+    throw new NoBrowserError(whyNot(program, error));
+  }
+}
+
+/** The user's own browser, with what they are logged in to. Its traffic does not pass our proxy: requests are judged one by one. */
+async function joinRunning({ config, check, onRefused }: LaunchOptions): Promise<Launched> {
+  const address = config.browser.cdp_url.trim();
+  const { chromium } = await import("playwright-core");
+  let browser: Browser;
+  try {
+    browser = await chromium.connectOverCDP(address, { timeout: START_MS });
+  } catch (error) {
+    throw new NoBrowserError(
+      `No browser answers at ${address} (browser.cdp_url in config.yaml): ${firstLine(error)}. Start it with --remote-debugging-port, or empty the setting.`,
+    );
+  }
+  const context = browser.contexts()[0] ?? (await browser.newContext());
+  await context.route("**/*", async (route) => {
+    const url = new URL(route.request().url());
+    const verdict = /^(?:https?|wss?):$/.test(url.protocol) ? await check(url) : ({ allowed: true } as const);
+    if (verdict.allowed) return route.fallback();
+    onRefused({ host: url.host, reason: verdict.reason });
+    return route.abort("accessdenied");
+  });
+  return {
+    context,
+    page: await context.newPage(),
+    joined: true,
+    async close() {
+      // Its windows stay: it is the user's.
+      await context.unrouteAll({ behavior: "ignoreErrors" }).catch(() => undefined);
+      await browser.close().catch(() => undefined); // only our connection to it
+    },
+  };
+}
+
+/** A fresh one for each conversation: what one logs in to is nothing to another. Named by our process, so that leftovers can be told. */
+async function makeProfile(home: HomePaths): Promise<string> {
+  const folder = join(home.cacheDir, "browser");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const name of await readdir(folder)) {
+    const owner = Number(/^(\d+)-/.exec(name)?.[1]);
+    if (owner > 0 && !isAlive(owner)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 2 });
+  }
+  return mkdtemp(join(folder, `${process.pid}-`));
+}
+
+async function saveRecording(context: BrowserContext, home: HomePaths): Promise<void> {
+  const folder = join(home.cacheDir, "recordings");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const name = `browser_${new Date().toISOString().replace(/\D/g, "").slice(0, 14)}_${process.pid}.zip`;
+  await context.tracing.stop({ path: join(folder, name) }).catch(() => undefined); // a browser that died has no recording
+}
+
+function whyNot(program: string, error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  if (/sandbox/i.test(text) && /usable|namespace|SUID/i.test(text)) {
+    return `${program} has no sandbox it could work in here: allow unprivileged user namespaces on this machine, or connect to a browser elsewhere with browser.cdp_url.`;
+  }
+  return `${program} could not be started: ${firstLine(error)}`;
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";
+}

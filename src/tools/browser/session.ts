@@ -1,0 +1,225 @@
+// The browser of one conversation: opened with its first page, closed when nothing was asked of it for a while or the conversation ends.
+import { rename, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { Download, Page } from "playwright-core";
+import type { StateKey, ToolContext } from "../context.ts";
+import { cacheFolder } from "../media/cache-folder.ts";
+import { addressCheck } from "./address-check.ts";
+import { Dialogs } from "./dialogs.ts";
+import type { Refusal } from "./guarded-proxy.ts";
+import { type Launched, launchBrowser } from "./launch.ts";
+
+const MOST_MESSAGES = 200;
+const MOST_PAGES = 8;
+const LARGEST_DOWNLOAD = 50 * 1024 * 1024;
+const DOWNLOAD_MS = 60_000;
+
+export interface ConsoleLine {
+  readonly type: string;
+  readonly text: string;
+}
+
+/** One running browser and what happened in it since it was last asked. */
+export class OpenBrowser {
+  readonly dialogs: Dialogs;
+  readonly messages: ConsoleLine[] = [];
+  readonly errors: string[] = [];
+  /** What no answer has told yet. */
+  readonly notes: string[] = [];
+  readonly refusals: Refusal[];
+  /** Of the last snapshot; empty after a navigation. */
+  refs: ReadonlySet<string> = new Set();
+  readonly #launched: Launched;
+  readonly #ctx: ToolContext;
+  readonly #ours = new Set<Page>();
+  #page: Page | null = null;
+  #gone: string | null = null;
+  #death = Promise.withResolvers<string>();
+
+  constructor(launched: Launched, ctx: ToolContext, refusals: Refusal[]) {
+    this.#launched = launched;
+    this.refusals = refusals;
+    this.#ctx = ctx;
+    this.dialogs = new Dialogs(ctx.config.browser);
+    const { context } = launched;
+    context.on("page", (page) => void this.#meet(page));
+    context.once("close", () => this.#die("the browser ended unexpectedly"));
+    context.browser()?.once("disconnected", () => this.#die("the browser ended unexpectedly"));
+    this.#adopt(launched.page);
+  }
+
+  /** Why it is of no use any more; null while it lives. */
+  get gone(): string | null {
+    return this.#gone;
+  }
+
+  /** Resolves to the reason when the browser dies. */
+  get death(): Promise<string> {
+    return this.#death.promise;
+  }
+
+  get context() {
+    return this.#launched.context;
+  }
+
+  /** The page in front. */
+  async page(): Promise<Page> {
+    if (this.#page && !this.#page.isClosed()) return this.#page;
+    const left = [...this.#ours].findLast((page) => !page.isClosed());
+    const page = left ?? (await this.context.newPage());
+    this.#page = page;
+    this.#adopt(page);
+    return page;
+  }
+
+  async close(): Promise<void> {
+    this.#die("the browser was closed");
+    this.dialogs.forget();
+    if (this.#launched.joined) await Promise.all([...this.#ours].map((page) => page.close().catch(() => undefined))); // or gone by themselves
+    await this.#launched.close();
+  }
+
+  #die(reason: string): void {
+    this.#gone ??= reason;
+    this.#death.resolve(reason);
+  }
+
+  /** In a browser of the user's own only what our pages open is ours. */
+  async #meet(page: Page): Promise<void> {
+    const opener = this.#launched.joined ? await page.opener().catch(() => null) : null;
+    if (!this.#launched.joined || (opener && this.#ours.has(opener))) this.#adopt(page);
+  }
+
+  /** A new window comes to the front, as it does for a person. */
+  #adopt(page: Page): void {
+    if (this.#ours.has(page)) return;
+    this.#ours.add(page);
+    if (this.#page && this.#ours.size > MOST_PAGES) {
+      this.#ours.delete(page);
+      this.notes.push(`a new window was closed: ${MOST_PAGES} are open already`);
+      void page.close().catch(() => undefined); // gone by itself
+      return;
+    }
+    if (this.#page) this.notes.push("the page opened a new window; it is in front now");
+    this.#page = page;
+    this.refs = new Set();
+    page.on("dialog", (dialog) => this.dialogs.add(dialog));
+    page.on("console", (message) => keep(this.messages, { type: message.type(), text: message.text().slice(0, 2000) }));
+    page.on("pageerror", (error) => keep(this.errors, String(error.message).slice(0, 2000)));
+    page.on("download", (download) => void this.#keepDownload(download));
+    page.on("framenavigated", (frame) => {
+      if (frame === page.mainFrame() && page === this.#page) this.refs = new Set();
+    });
+    page.once("crash", () => {
+      this.notes.push("the page crashed and was closed");
+      this.dialogs.forget();
+      void page.close().catch(() => undefined); // gone by itself
+    });
+    page.once("close", () => {
+      this.#ours.delete(page);
+      if (this.#page !== page) return;
+      this.#page = null;
+      this.refs = new Set();
+      this.dialogs.forget();
+    });
+  }
+
+  async #keepDownload(download: Download): Promise<void> {
+    const name =
+      basename(download.suggestedFilename())
+        .replace(/[^\p{L}\p{N}._ -]/gu, "_")
+        .slice(-120) || "download";
+    try {
+      const timer = setTimeout(() => void download.cancel(), DOWNLOAD_MS);
+      const path = await download.path().finally(() => clearTimeout(timer));
+      const { size } = await stat(path);
+      if (size > LARGEST_DOWNLOAD) {
+        await rm(path, { force: true });
+        this.notes.push(`the download "${name}" was thrown away: ${Math.round(size / 1e6)} MB, 50 are allowed`);
+        return;
+      }
+      const target = join(await cacheFolder(this.#ctx.home, "documents"), `${this.#ctx.clock.now()}_${name}`);
+      await rename(path, target);
+      this.notes.push(`downloaded "${name}" (${size} bytes) to ${target}`);
+    } catch (error) {
+      const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
+      this.notes.push(`the download "${name}" failed: ${why}`);
+    }
+  }
+}
+
+/** What a conversation holds: at most one browser. */
+export class BrowserHolder {
+  #opening: Promise<OpenBrowser> | null = null;
+  #idle: NodeJS.Timeout | undefined;
+  #busy = 0;
+  #closed = false;
+
+  /** The browser, opened if there is none; it is not closed for idleness until `release`. */
+  async hold(ctx: ToolContext): Promise<OpenBrowser> {
+    this.#busy++;
+    clearTimeout(this.#idle);
+    try {
+      const present = await this.#opening;
+      if (present && present.gone === null) return present;
+      if (this.#closed) throw new Error("this conversation is closed");
+      this.#opening = open(ctx);
+      return await this.#opening;
+    } catch (error) {
+      this.#opening = null;
+      this.release(ctx);
+      throw error;
+    }
+  }
+
+  /** True when a page is open. */
+  async isOpen(): Promise<boolean> {
+    const present = await this.#opening?.catch(() => null);
+    return present != null && present.gone === null;
+  }
+
+  release(ctx: ToolContext): void {
+    this.#busy--;
+    if (this.#busy > 0) return;
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(() => void this.drop(), ctx.config.browser.inactivity_timeout * 1000);
+    this.#idle.unref();
+  }
+
+  /** Closes the browser; the next call opens another one. */
+  async drop(): Promise<void> {
+    clearTimeout(this.#idle);
+    const opening = this.#opening;
+    this.#opening = null;
+    const present = await opening?.catch(() => null);
+    await present?.close();
+  }
+
+  async dispose(): Promise<void> {
+    this.#closed = true;
+    await this.drop();
+  }
+}
+
+export const browserHolder: StateKey<BrowserHolder> = {
+  name: "browser",
+  create: () => new BrowserHolder(),
+  dispose: (holder) => holder.dispose(),
+};
+
+async function open(ctx: ToolContext): Promise<OpenBrowser> {
+  const refusals: Refusal[] = [];
+  const launched = await launchBrowser({
+    home: ctx.home,
+    config: ctx.config,
+    env: (name) => ctx.env?.(name),
+    check: addressCheck(ctx.config),
+    onRefused: (refusal) => keep(refusals, refusal),
+  });
+  return new OpenBrowser(launched, ctx, refusals);
+}
+
+function keep<T>(list: T[], item: T): void {
+  list.push(item);
+  if (list.length > MOST_MESSAGES) list.shift();
+}

@@ -1,0 +1,109 @@
+// A real Chromium and a site of our own on loopback.
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Config, defaultConfig } from "../../../src/home/config/schema.ts";
+import { findChromium } from "../../../src/tools/browser/program.ts";
+import { browserHolder } from "../../../src/tools/browser/session.ts";
+import type { ToolContext } from "../../../src/tools/context.ts";
+import { dispatch } from "../../../src/tools/dispatch.ts";
+import { registry, type ToolOutput } from "../../../src/tools/registry.ts";
+import { createToolState } from "../../../src/tools/state.ts";
+import { toolContext } from "../tool-context.ts";
+import "../../../src/tools/browser.ts";
+
+export async function missingChromium(): Promise<string | null> {
+  const found = await findChromium({ engine: "auto", path: process.env.PATH ?? "" });
+  return found === null ? "No Chromium is installed (apt install chromium)." : null;
+}
+
+export type Pages = Readonly<Record<string, string | ((request: IncomingMessage, response: ServerResponse) => void)>>;
+
+export interface Site {
+  readonly url: string;
+  readonly host: string;
+  /** Paths that were asked for. */
+  readonly asked: string[];
+  close(): Promise<void>;
+}
+
+export async function startSite(pages: Pages): Promise<Site> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? "/", "http://site").pathname;
+    asked.push(path);
+    const page = pages[path];
+    if (typeof page === "function") return page(request, response);
+    response.writeHead(page === undefined ? 404 : 200, { "content-type": "text/html; charset=utf-8" });
+    response.end(page ?? "nothing here");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const host = `127.0.0.1:${address.port}`;
+  return {
+    url: `http://${host}`,
+    host,
+    asked,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export interface Surfer {
+  readonly ctx: ToolContext;
+  readonly homeDir: string;
+  call(name: string, args?: Readonly<Record<string, unknown>>): Promise<Reply>;
+  /** The result as it is, for those that are not JSON text. */
+  raw(name: string, args?: Readonly<Record<string, unknown>>): Promise<ToolOutput>;
+  close(): Promise<void>;
+}
+
+/** The parsed result of a browser tool; fields are what the tools promise. */
+// biome-ignore lint/suspicious/noExplicitAny: the results are JSON and each test looks at other fields
+export type Reply = any;
+
+/** One conversation with browser tools, in a home of its own. Addresses of this machine are allowed unless said otherwise. */
+export async function surfer(
+  change: Partial<Config["browser"]> = {},
+  given: Partial<ToolContext> = {},
+): Promise<Surfer> {
+  const homeDir = await realpath(await mkdtemp(join(tmpdir(), "hermes-browser-")));
+  const config = defaultConfig();
+  const state = createToolState();
+  const plain = toolContext({ homeDir });
+  const ctx = toolContext({
+    homeDir,
+    state,
+    environment: { ...plain.environment, tempDir: homeDir },
+    config: { ...config, browser: { ...config.browser, allow_private_urls: true, ...change } },
+    env: (name) => (name === "PATH" ? process.env.PATH : undefined),
+    ...given,
+  });
+  const raw = (name: string, args: Readonly<Record<string, unknown>> = {}) => dispatch(registry, name, args, ctx);
+  return {
+    ctx,
+    homeDir,
+    raw,
+    async call(name, args) {
+      const output = await raw(name, args);
+      if (typeof output !== "string") throw new Error("not a text result");
+      return JSON.parse(output);
+    },
+    async close() {
+      await state.of(browserHolder).dispose();
+      await rm(homeDir, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+/** The ref of the first line of a snapshot that contains a text. */
+export function refOf(snapshot: string, text: string): string {
+  const line = snapshot.split("\n").find((one) => one.includes(text));
+  const ref = /@\w+/.exec(line ?? "")?.[0];
+  if (ref === undefined) throw new Error(`no ref beside "${text}" in:\n${snapshot}`);
+  return ref;
+}
