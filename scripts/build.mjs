@@ -92,7 +92,7 @@ const result = await build({
   target: "node24",
   minify: true,
   legalComments: "none",
-  external: ["@lydell/node-pty", "@vscode/ripgrep"],
+  external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
   // Some packages are CommonJS inside and ask for `require`.
   banner: {
     js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',

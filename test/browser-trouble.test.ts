@@ -81,7 +81,7 @@ await withEngine("Chromium", missingChromium, () => {
         ["file:///etc/hostname", /http and https/],
         ["javascript:alert(1)", /http and https/],
         ["http://no-such-host.invalid/", /not known|not found/],
-        ["http://", /no web address|not a web address/i],
+        ["http://", /not a web address/i],
       ] as const) {
         const { success, error } = await user.call("browser_navigate", { url });
         assert.equal(success, false, url);
@@ -107,8 +107,8 @@ await withEngine("Chromium", missingChromium, () => {
 
     test("names are looked up on our side, and a public page cannot redirect into the private network", async () => {
       const homeDir = await mkdtemp(join(tmpdir(), "hermes-browser-"));
-      const check: AddressCheck = async ({ hostname }) =>
-        hostname === "public.test"
+      const check: AddressCheck = async (url) =>
+        new URL(url).hostname === "public.test"
           ? { allowed: true, addresses: ["127.0.0.1"] }
           : { allowed: false, reason: "a private address" };
       const refused: string[] = [];
@@ -123,7 +123,7 @@ await withEngine("Chromium", missingChromium, () => {
       await page.goto(`http://public.test:${port}/`);
       assert.equal(await page.title(), "Start");
       await page.goto(`http://public.test:${port}/to-private`);
-      assert.deepEqual(refused, [site.host]);
+      assert.ok(refused.includes(site.host));
       assert.deepEqual(
         site.asked.slice(asked).filter((path) => path === "/private"),
         [],
@@ -137,7 +137,7 @@ await withEngine("Chromium", missingChromium, () => {
       await user.call("browser_navigate", { url: site.url });
       const waited = await user.call("browser_navigate", { url: `${site.url}/never` });
       assert.equal(waited.success, false);
-      assert.match(waited.error, /Timeout|No result within 2 s/);
+      assert.match(waited.error, /No result within 2 s/);
       assert.equal((await user.call("browser_navigate", { url: site.url })).title, "Start");
     });
 
@@ -146,7 +146,7 @@ await withEngine("Chromium", missingChromium, () => {
       const opened = await user.call("browser_navigate", { url: `${site.url}/loop` });
       const clicked = await user.call("browser_click", { ref: refOf(opened.snapshot, "Spin") });
       const looked = clicked.success ? await user.call("browser_snapshot") : clicked;
-      assert.match(looked.error, /did not answer within 3 s.*closed|Timeout/);
+      assert.match(looked.error, /did not answer within 3 s.*closed/);
       const again = await user.call("browser_navigate", { url: site.url });
       assert.equal(again.title, "Start", again.error);
     });

@@ -1,12 +1,12 @@
 // What the browser tools do, one function for each.
 import { countCodePoints } from "../../kit/code-points.ts";
+import { holdsSecret } from "../../safety/url-guard-secrets.ts";
 import type { ToolContext } from "../context.ts";
 import { environmentResultStore } from "../result-store.ts";
 import { addressCheck } from "./address-check.ts";
 import { type Answer, CommandError, command, type Scene } from "./command.ts";
 import { outlinePage, type TreeNode } from "./outline.ts";
 import { IMAGES_SCRIPT, PASSWORDS_SCRIPT, type PageImage, scrollScript } from "./page-scripts.ts";
-import { holdsSecret } from "./secrets.ts";
 
 const MOST_CHARS = 8000;
 const MOST_IMAGES = 50;
@@ -15,25 +15,23 @@ const SETTLE_MS = 1000;
 export function navigate({ url }: { readonly url: string }, ctx: ToolContext): Promise<string> {
   return command(ctx, { opens: true }, async ({ browser, page, timeout }) => {
     const address = withScheme(url);
-    if (!URL.canParse(address))
-      throw new CommandError(`"${url}" is no web address. It looks like https://example.com/page.`);
-    if (holdsSecret(address, ctx))
+    if (holdsSecret(address, ctx.redact))
       throw new CommandError("The address holds one of your keys; it is not sent to a web site.");
-    const verdict = await addressCheck(ctx.config)(new URL(address));
-    if (!verdict.allowed) throw new CommandError(`${url} is not opened: ${verdict.reason}`);
+    const verdict = await addressCheck(ctx)(address);
+    if (!verdict.allowed) throw new CommandError(verdict.reason);
     const told = browser.refusals.length;
-    const response = await page.goto(address, { waitUntil: "domcontentloaded", timeout }).catch((error: unknown) => {
-      const refused = browser.refusals.slice(told).at(-1);
-      throw refused ? new CommandError(`${url} led to ${refused.host}, which is not opened: ${refused.reason}`) : error;
-    });
-    const landed = new URL(page.url());
-    const refused = browser.refusals.slice(told).find(({ host }) => host === landed.host);
+    const failed = await page.goto(address, { waitUntil: "domcontentloaded", timeout }).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
+    const refused = browser.refusals.slice(told).find(({ host }) => host === browser.heading);
     if (refused) {
-      await page.goto("about:blank");
-      throw new CommandError(`${url} led to ${refused.host}, which is not opened: ${refused.reason}`);
+      if (!failed) await page.goto("about:blank");
+      throw new CommandError(`${url} led to ${refused.host}, which is not opened. ${refused.reason}`);
     }
+    if (failed) throw failed.error;
+    const status = browser.status;
     await settle({ browser, page, timeout });
-    const status = response?.status() ?? 200;
     return {
       ...(await seen({ browser, page, timeout }, ctx, false)),
       ...(status >= 400 ? { http_status: status } : {}),
@@ -42,7 +40,10 @@ export function navigate({ url }: { readonly url: string }, ctx: ToolContext): P
 }
 
 export function snapshot({ full = false }: { readonly full?: boolean | undefined }, ctx: ToolContext): Promise<string> {
-  return command(ctx, {}, (scene) => seen(scene, ctx, full));
+  return command(ctx, {}, async (scene) => {
+    await settle(scene);
+    return seen(scene, ctx, full);
+  });
 }
 
 export function click({ ref }: { readonly ref: string }, ctx: ToolContext): Promise<string> {
@@ -59,7 +60,7 @@ export function type(
   ctx: ToolContext,
 ): Promise<string> {
   return command(ctx, {}, async (scene) => {
-    if (holdsSecret(text, ctx))
+    if (holdsSecret(text, ctx.redact))
       throw new CommandError("The text holds one of your keys; it is not typed into a web page.");
     const target = await element(scene, ref);
     await target.fill(text, { timeout: Math.min(scene.timeout, 10_000) });
@@ -133,7 +134,7 @@ export function answerDialog(
   ctx: ToolContext,
 ): Promise<string> {
   return command(ctx, { answersDialog: true }, async (scene) => {
-    if (prompt_text !== undefined && holdsSecret(prompt_text, ctx)) {
+    if (prompt_text !== undefined && holdsSecret(prompt_text, ctx.redact)) {
       throw new CommandError("The text holds one of your keys; it is not typed into a web page.");
     }
     const answered = await scene.browser.dialogs.answer({ accept: action === "accept", text: prompt_text });
@@ -144,7 +145,8 @@ export function answerDialog(
 }
 
 /** The page as the model sees it; its refs are the ones that count from now on. */
-export async function seen({ browser, page, timeout }: Scene, ctx: ToolContext, full: boolean): Promise<Answer> {
+export async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean): Promise<Answer> {
+  const page = await browser.page();
   const tree = (await page.ariaSnapshotJSON({ mode: "ai", timeout })) as (TreeNode | string)[]; // the library gives its tree as plain JSON
   const outline = outlinePage(tree, { full });
   browser.refs = outline.refs;
@@ -195,7 +197,8 @@ async function element({ browser, page }: Scene, ref: string) {
 }
 
 /** What a click sets off needs a moment; pages that never come to rest are not waited for. */
-async function settle({ page }: Scene): Promise<void> {
+async function settle({ browser }: Scene): Promise<void> {
+  const page = await browser.page();
   await page.waitForLoadState("load", { timeout: SETTLE_MS }).catch(() => undefined); // slow pages are read as they are
 }
 

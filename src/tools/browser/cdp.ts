@@ -1,10 +1,10 @@
 // browser_cdp: one command of the DevTools protocol, to the page in front.
 import type { CDPSession } from "playwright-core";
+import { holdsSecret } from "../../safety/url-guard-secrets.ts";
 import type { ToolContext } from "../context.ts";
 import { addressCheck } from "./address-check.ts";
 import { addressesIn, refuseCommand } from "./cdp-rules.ts";
 import { CommandError, command } from "./command.ts";
-import { holdsSecret } from "./secrets.ts";
 
 const MOST_CHARS = 8000;
 
@@ -20,11 +20,11 @@ export function sendCommand({ method, params = {}, timeout }: CdpArguments, ctx:
   return command(ctx, { seconds }, async ({ page }) => {
     const refusal = refuseCommand(method, params);
     if (refusal !== null) throw new CommandError(refusal);
-    if (holdsSecret(JSON.stringify(params), ctx))
+    if (holdsSecret(JSON.stringify(params), ctx.redact))
       throw new CommandError("The parameters hold one of your keys; they are not sent.");
     for (const address of addressesIn(params)) {
-      if (!/^https?:/i.test(address) || !URL.canParse(address)) continue;
-      const verdict = await addressCheck(ctx.config)(new URL(address));
+      if (!/^https?:/i.test(address)) continue;
+      const verdict = await addressCheck(ctx)(address);
       if (!verdict.allowed) throw new CommandError(`${address} is not opened: ${verdict.reason}`);
     }
     const session = await page.context().newCDPSession(page);

@@ -68,15 +68,14 @@ export async function run(
       return work({ browser, page, timeout: Math.max(500, limit - 500) });
     });
     if (outcome.type === "overtime") {
-      if (!(await isAlive(browser))) {
-        await holder.drop();
-        throw new CommandError(
-          `The page did not answer within ${limit / 1000} s and keeps the browser busy; it was closed. Open a page with browser_navigate.`,
-        );
-      }
-      throw new CommandError(`No result within ${limit / 1000} s (browser.command_timeout).`);
+      if (await isAlive(browser))
+        throw new CommandError(`No result within ${limit / 1000} s. ${outcome.detail}`.trim());
+      await holder.drop();
+      throw new CommandError(
+        `The page did not answer within ${limit / 1000} s and kept the browser busy; it was closed. Open a page with browser_navigate.`,
+      );
     }
-    const refused = browser.refusals.slice(told);
+    const refused = browser.refusals.slice(told).filter(({ host }) => browser.wanted.has(host));
     await leaveForbidden(browser, refused);
     const answer =
       outcome.type === "dialog"
@@ -112,7 +111,7 @@ export function explain(error: unknown): string {
 type Outcome =
   | { readonly type: "answer"; readonly answer: Answer }
   | { readonly type: "dialog" }
-  | { readonly type: "overtime" };
+  | { readonly type: "overtime"; readonly detail: string };
 
 async function race(
   ctx: ToolContext,
@@ -121,12 +120,18 @@ async function race(
   work: () => Promise<Answer>,
 ): Promise<Outcome> {
   const { promise: interrupted, resolve: end, reject: fail } = Promise.withResolvers<Outcome>();
-  const timer = setTimeout(() => end({ type: "overtime" }), limit);
+  const timer = setTimeout(() => end({ type: "overtime", detail: "" }), limit);
   const stopListening = browser.dialogs.onOpen(() => end({ type: "dialog" }));
   const abort = () => fail(ctx.signal.reason);
   ctx.signal.addEventListener("abort", abort, { once: true });
   void browser.death.then(() => fail(new Error("browser has been closed")));
-  const working = work().then((answer): Outcome => ({ type: "answer", answer }));
+  const working = work().then(
+    (answer): Outcome => ({ type: "answer", answer }),
+    (error: unknown): Outcome => {
+      if (error instanceof Error && error.name === "TimeoutError") return { type: "overtime", detail: explain(error) };
+      throw error;
+    },
+  );
   try {
     ctx.signal.throwIfAborted();
     return await Promise.race([working, interrupted]);
@@ -143,14 +148,23 @@ async function race(
 /** A page in an endless loop answers nothing any more. */
 async function isAlive(browser: OpenBrowser): Promise<boolean> {
   const page = await browser.page();
-  const answer = page.evaluate("1").then(
-    () => true,
-    () => true, // a page on its way elsewhere refuses, and lives
-  );
+  const answer = stopLoading(page)
+    .then(() => page.evaluate("1"))
+    .then(
+      () => true,
+      () => true, // a page on its way elsewhere refuses, and lives
+    );
   const silence = new Promise<boolean>((resolve) =>
     setTimeout(() => resolve(browser.dialogs.open !== null), ALIVE_MS).unref(),
   );
   return Promise.race([answer, silence]);
+}
+
+/** A page that is on its way to another one answers nothing until it arrives or is told to stay. */
+async function stopLoading(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Page.stopLoading");
+  await session.detach();
 }
 
 /** Wherever a click or a redirect led: a page that may not be opened is left, and the model is told why. */

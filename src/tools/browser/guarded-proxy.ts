@@ -30,7 +30,7 @@ export async function startGuardedProxy(
 
   /** A pinned connection, or why there is none. */
   const reach = async (url: URL): Promise<Socket | { readonly status: number; readonly reason: string }> => {
-    const verdict = await check(url);
+    const verdict = await check(url.href);
     if (!verdict.allowed) {
       onRefused({ host: url.host, reason: verdict.reason });
       return { status: 403, reason: verdict.reason };

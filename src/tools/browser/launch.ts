@@ -1,10 +1,10 @@
 // Starts a browser of our own, or joins one that runs. The browser library is loaded here, with the first page of a conversation.
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readlink, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
-import { isAlive } from "../../sandbox/process-tree.ts";
+import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
 import type { AddressCheck } from "./address-check.ts";
 import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
 import { findChromium, missingChromium } from "./program.ts";
@@ -39,6 +39,9 @@ const NETWORK = [
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
+  // What the browser would ask its maker by itself.
+  "--gaia-url=https://browser.invalid",
+  "--disable-component-update",
 ];
 
 export function launchBrowser(options: LaunchOptions): Promise<Launched> {
@@ -81,6 +84,7 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
       handleSIGTERM: false,
       handleSIGHUP: false,
     });
+    const browserPid = await pidOf(join(profile, "profile"));
     if (config.browser.record_sessions) await context.tracing.start({ screenshots: true, snapshots: true });
     return {
       context,
@@ -88,6 +92,8 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
       joined: false,
       async close() {
         if (config.browser.record_sessions) await saveRecording(context, home);
+        // Its profile is thrown away: nothing in it is worth an orderly end, and a page in an endless loop would not come to one.
+        if (browserPid) signalTree(browserPid, await descendantsOf(browserPid), "SIGKILL");
         await context.close().catch(() => undefined); // already gone is what was wanted
         await release();
       },
@@ -113,7 +119,7 @@ async function joinRunning({ config, check, onRefused }: LaunchOptions): Promise
   const context = browser.contexts()[0] ?? (await browser.newContext());
   await context.route("**/*", async (route) => {
     const url = new URL(route.request().url());
-    const verdict = /^(?:https?|wss?):$/.test(url.protocol) ? await check(url) : ({ allowed: true } as const);
+    const verdict = /^https?:$/.test(url.protocol) ? await check(url.href) : ({ allowed: true } as const);
     if (verdict.allowed) return route.fallback();
     onRefused({ host: url.host, reason: verdict.reason });
     return route.abort("accessdenied");
@@ -139,6 +145,12 @@ async function makeProfile(home: HomePaths): Promise<string> {
     if (owner > 0 && !isAlive(owner)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 2 });
   }
   return mkdtemp(join(folder, `${process.pid}-`));
+}
+
+/** Chromium notes its own process in its profile; 0 where it does not. */
+async function pidOf(profile: string): Promise<number> {
+  const lock = await readlink(join(profile, "SingletonLock")).catch(() => "");
+  return Number(/-(\d+)$/.exec(lock)?.[1] ?? 0);
 }
 
 async function saveRecording(context: BrowserContext, home: HomePaths): Promise<void> {

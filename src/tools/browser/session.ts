@@ -1,7 +1,7 @@
 // The browser of one conversation: opened with its first page, closed when nothing was asked of it for a while or the conversation ends.
 import { rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Download, Page } from "playwright-core";
+import type { Download, Page, Request } from "playwright-core";
 import type { StateKey, ToolContext } from "../context.ts";
 import { cacheFolder } from "../media/cache-folder.ts";
 import { addressCheck } from "./address-check.ts";
@@ -11,6 +11,7 @@ import { type Launched, launchBrowser } from "./launch.ts";
 
 const MOST_MESSAGES = 200;
 const MOST_PAGES = 8;
+const MOST_HOSTS = 10_000;
 const LARGEST_DOWNLOAD = 50 * 1024 * 1024;
 const DOWNLOAD_MS = 60_000;
 
@@ -27,6 +28,11 @@ export class OpenBrowser {
   /** What no answer has told yet. */
   readonly notes: string[] = [];
   readonly refusals: Refusal[];
+  /** Host and status of where the page in front is heading or stands. */
+  heading = "";
+  status = 200;
+  /** Hosts that pages asked for; the browser itself asks for others. */
+  readonly wanted = new Set<string>();
   /** Of the last snapshot; empty after a navigation. */
   refs: ReadonlySet<string> = new Set();
   readonly #launched: Launched;
@@ -45,6 +51,14 @@ export class OpenBrowser {
     context.on("page", (page) => void this.#meet(page));
     context.once("close", () => this.#die("the browser ended unexpectedly"));
     context.browser()?.once("disconnected", () => this.#die("the browser ended unexpectedly"));
+    context.on("request", (request) => {
+      const { host } = new URL(request.url());
+      if (this.wanted.size < MOST_HOSTS) this.wanted.add(host);
+      if (this.#isInFront(request)) this.heading = host;
+    });
+    context.on("response", (response) => {
+      if (this.#isInFront(response.request())) this.status = response.status();
+    });
     this.#adopt(launched.page);
   }
 
@@ -77,6 +91,15 @@ export class OpenBrowser {
     this.dialogs.forget();
     if (this.#launched.joined) await Promise.all([...this.#ours].map((page) => page.close().catch(() => undefined))); // or gone by themselves
     await this.#launched.close();
+  }
+
+  #isInFront(request: Request): boolean {
+    if (!request.isNavigationRequest()) return false;
+    try {
+      return request.frame() === this.#page?.mainFrame();
+    } catch {
+      return false; // the first request of a window that is just being made
+    }
   }
 
   #die(reason: string): void {
@@ -213,7 +236,7 @@ async function open(ctx: ToolContext): Promise<OpenBrowser> {
     home: ctx.home,
     config: ctx.config,
     env: (name) => ctx.env?.(name),
-    check: addressCheck(ctx.config),
+    check: addressCheck(ctx),
     onRefused: (refusal) => keep(refusals, refusal),
   });
   return new OpenBrowser(launched, ctx, refusals);

@@ -1,0 +1,80 @@
+// Fetches or reads an image and shows it to a model.
+import { checkUrl, UrlRefusedError } from "../../safety/url-guard.ts";
+import { WebError, webFetch } from "../../safety/url-guard-fetch.ts";
+import { proxySettings } from "../../safety/url-guard-proxy.ts";
+import { holdsSecret } from "../../safety/url-guard-secrets.ts";
+import { addressCheck } from "../browser/address-check.ts";
+import type { ToolContext } from "../context.ts";
+import { describeFileError } from "../file-access.ts";
+import { openWorkspace } from "../file-workspace.ts";
+import type { ToolOutput } from "../registry.ts";
+import { imageType, SHOWABLE } from "./image-type.ts";
+import { showPicture } from "./show-picture.ts";
+
+const MOST_BYTES = 50 * 1024 * 1024;
+
+/** The image cannot be had; the message says why. */
+class ImageError extends Error {
+  override name = "ImageError";
+}
+
+export interface ImageQuestion {
+  readonly image_url: string;
+  readonly question: string;
+}
+
+export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: ToolContext): Promise<ToolOutput> {
+  try {
+    const source = image_url.trim();
+    const bytes = /^https?:/i.test(source) ? await download(source, ctx) : await readImage(source, ctx);
+    const type = imageType(bytes);
+    if (type === null) throw new ImageError(`${image_url} is no image: its content is none of the known kinds.`);
+    if (!SHOWABLE.has(type)) {
+      throw new ImageError(`${image_url} is ${type}; models look at png, jpeg, gif and webp. Convert it first.`);
+    }
+    return await showPicture({ bytes, type }, question, { image: source.slice(0, 500) }, ctx);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    const known = error instanceof ImageError || error instanceof UrlRefusedError || error instanceof WebError;
+    if (!known) throw error;
+    return JSON.stringify({ success: false, error: error.message });
+  }
+}
+
+async function download(address: string, ctx: ToolContext): Promise<Uint8Array> {
+  if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
+  const check = addressCheck(ctx);
+  const answer = await webFetch(address, {
+    signal: ctx.signal,
+    timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout,
+    maxBytes: MOST_BYTES,
+    proxy: proxySettings((name) => ctx.env?.(name)),
+    async check(url) {
+      const verdict = await check(url);
+      if (!verdict.allowed) throw new ImageError(verdict.reason);
+      return checkUrl(url, { allowPrivate: true, resolve: async () => verdict.addresses });
+    },
+  });
+  if (answer.status >= 400) throw new ImageError(`${address} answered ${answer.status} ${answer.statusText}.`);
+  return answer.body;
+}
+
+async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path) && !path.startsWith("file://")) {
+    throw new ImageError(`Only http and https addresses and files can be looked at, not ${path.slice(0, 100)}`);
+  }
+  const workspace = await openWorkspace(ctx);
+  const file = workspace.absolute(path.replace(/^file:\/\//, ""));
+  const refusal = await workspace.refuseRead(file);
+  if (refusal !== null) throw new ImageError(refusal);
+  try {
+    const facts = await workspace.files.facts(file);
+    if (facts?.type !== "file") throw new ImageError(`File not found: ${path}`);
+    if (facts.size > MOST_BYTES) throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
+    return await workspace.files.read(file);
+  } catch (error) {
+    if (error instanceof ImageError) throw error;
+    ctx.signal.throwIfAborted();
+    throw new ImageError(describeFileError(error, path));
+  }
+}
