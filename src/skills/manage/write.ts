@@ -14,7 +14,9 @@ export async function writeGuarded(
   call: Pick<ManageCall, "place" | "ports">,
 ): Promise<SkillResult | null> {
   const file = join(skillDir, path);
-  const before = await readFile(file).catch(() => null);
+  // What is there and cannot be read could not be put back: then nothing is written.
+  const before = await readFile(file).catch((error: NodeJS.ErrnoException) => (error.code === "ENOENT" ? null : error));
+  if (before instanceof Error) return failure("write_failed", `${path} cannot be read: ${reason(before)}`);
   const made = await mkdir(dirname(file), { recursive: true });
   const undo = async () => {
     if (before !== null) await writeFileAtomic(file, before);
