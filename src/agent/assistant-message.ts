@@ -62,7 +62,8 @@ export function takeIn(message: AssistantMessage, { text, calls, finishReason, r
     ...rest,
     content: content === "" && calls.length > 0 ? null : content,
     ...(calls.length > 0 ? { tool_calls: calls.map((call) => redactCall(call, redact)) } : {}),
-    ...(reasoning ? { reasoning: sanitizeSurrogates(reasoning) } : {}),
+    ...(reasoning ? { reasoning: redact(sanitizeSurrogates(reasoning)) } : {}),
+    ...(message.reasoning_content === undefined ? {} : { reasoning_content: redact(message.reasoning_content) }),
     ...(verbatim ? { anthropic_content_blocks: blocks } : {}),
     finish_reason: finishReason,
   };
@@ -80,7 +81,8 @@ function sameCalls(given: readonly ToolCall[], kept: readonly ToolCall[]): boole
 }
 
 function redactCall(call: ToolCall, redact: (text: string) => string): ToolCall {
-  const text = call.function.arguments;
+  const { name, arguments: text } = call.function;
+  if (redact(name) !== name) return redactCall({ ...call, function: { name: redact(name), arguments: text } }, redact);
   // Most arguments hold no secret; only those that do are taken apart, string by string, so that they stay JSON.
   if (redact(text) === text) return call;
   const masked = canonicalJson(redactStrings(JSON.parse(text), redact));

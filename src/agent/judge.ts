@@ -193,7 +193,13 @@ export class AnswerJudge {
   #reject(answer: Answer, { calls, results }: Rejected): Verdict {
     const message = this.#message(visibleText(answer.message), answer, calls);
     this.#forgetPieces();
-    return { type: "rejected", message, results };
+    const masked = results.map((result) => ({
+      ...result,
+      ...(result.name === undefined ? {} : { name: this.#redact(result.name) }),
+      ...(result.tool_name === undefined ? {} : { tool_name: this.#redact(result.tool_name) }),
+      ...(typeof result.content === "string" ? { content: this.#redact(result.content) } : {}),
+    }));
+    return { type: "rejected", message, results: masked };
   }
 
   // --- answers in pieces

@@ -244,6 +244,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     config: () => home.config(),
     environment,
     redact: home.redact,
+    redactKept: home.redact.forKeeping,
     toolPorts: {
       env: (name) => home.env(name),
       redactFile: (text, path) => home.redact.forFile(text, path),

@@ -192,6 +192,8 @@ export interface AgentPorts {
   askTimeoutMs?(question: Question): number | undefined;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
+  /** Masks what no memory or skill may hold. Absent: nothing. */
+  redactKept?(text: string): string;
   readonly memory?: MemoryPort;
   readonly hooks?: ToolHooks;
   /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */

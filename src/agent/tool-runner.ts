@@ -7,6 +7,7 @@ import { orAbandon } from "./abandon.ts";
 import { pathsOfBatch, planToolBatch } from "./batch-plan.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
 import { stubResult } from "./hygiene/unfinished.ts";
+import { maskArgs } from "./masked-args.ts";
 import type { AgentPorts, HookedCall, HookedResult, ToolRunnerPort, ToolTimes } from "./options.ts";
 import { followLinks } from "./real-paths.ts";
 import type { CallFacts } from "./run-context.ts";
@@ -17,6 +18,7 @@ import type { Entry } from "./transcript.ts";
 import { isUntrusted, wrapUntrusted } from "./untrusted.ts";
 
 const MOST_AT_ONCE = 8;
+const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
 export interface ToolRunnerOptions {
@@ -113,8 +115,9 @@ export class ToolRunner {
     const { tools, run, emit } = this.#options;
     const { name, args: given } = this.#unwrap(call);
     const args = tools.prepare?.(name, given) ?? given;
-    const hooked: HookedCall = { id: call.id, name, args };
-    const view: ToolCallView = { id: call.id, name, args, preview: previewCall(name, args) };
+    const hooked: HookedCall = { id: call.id, name, args: this.#keepable(name, args) };
+    const shownArgs = maskArgs(args, (text) => this.#options.ports.redact(text));
+    const view: ToolCallView = { id: call.id, name, args: shownArgs, preview: previewCall(name, shownArgs) };
 
     const { cwd } = this.#options.ports.environment;
     const diffs: string[] = [];
@@ -140,6 +143,12 @@ export class ToolRunner {
     this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
+  }
+
+  /** A secret that a note holds would be told in every prompt from then on. */
+  #keepable(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+    const { redactKept } = this.#options.ports;
+    return redactKept && KEEPS_NOTES.has(name) ? maskArgs(args, redactKept) : args;
   }
 
   async #checkpoint(hooked: HookedCall): Promise<void> {

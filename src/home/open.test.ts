@@ -399,7 +399,7 @@ describe("secrets", () => {
       redactorFor: ({ enabled, knownSecrets }) => {
         const mask = (text: string) =>
           enabled ? knownSecrets().reduce((masked, secret) => masked.replaceAll(secret, "***"), text) : text;
-        return Object.assign(mask, { forFile: mask });
+        return Object.assign(mask, { forFile: mask, forKeeping: mask });
       },
     });
     await home.setConfigKey("security.redact_secrets", false);

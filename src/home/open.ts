@@ -91,9 +91,14 @@ export interface OpenHomeOptions {
 export interface TextRedactor {
   (text: string): string;
   forFile(text: string, path: string): string;
+  /** What no memory or skill may hold. */
+  forKeeping(text: string): string;
 }
 
-const unmasked: TextRedactor = Object.assign((text: string) => text, { forFile: (text: string) => text });
+const unmasked: TextRedactor = Object.assign((text: string) => text, {
+  forFile: (text: string) => text,
+  forKeeping: (text: string) => text,
+});
 
 export interface RedactorSettings {
   readonly enabled: boolean;

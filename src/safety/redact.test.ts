@@ -242,3 +242,20 @@ test("a secret inside the value of another name is masked too", () => {
   assert.equal(redact("X=OPENAI_API_KEY=abcdefgh1234"), "X=OPENAI_API_KEY=***");
   assert.equal(redact("MONKEYS=3 AUTHOR=me AUTHORS=A_TOKEN=abcdef"), "MONKEYS=3 AUTHOR=me AUTHORS=A_TOKEN=***");
 });
+
+test("a known value is masked as base64 and hex too, wherever in the encoded text it begins", () => {
+  const secret = "canary-value-0123456789";
+  const redact = createRedactor({ enabled: true, knownSecrets: () => [secret] });
+  for (const before of ["", "a", "ab", "abc", "user:"])
+    for (const after of ["", "\n", " and more text"]) {
+      const encoded = Buffer.from(before + secret + after).toString("base64");
+      const shown = redact(`out: ${encoded}`);
+      assert.notEqual(shown, `out: ${encoded}`, `${before}|${after}`);
+      assert.ok(!shown.includes(encoded.slice(8, 24)), shown);
+    }
+  assert.equal(
+    redact(Buffer.from(secret).toString("hex")).includes(Buffer.from(secret.slice(8, 16)).toString("hex")),
+    false,
+  );
+  assert.equal(redact(redact(secret)), redact(secret));
+});

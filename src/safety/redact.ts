@@ -10,11 +10,14 @@ import { redactTokens, redactWebTokens } from "./redact/tokens.ts";
  * Masks secrets in a text.
  *
  * - Linear in the text's length, and idempotent: what was masked once stays as it is.
+ * - `forKeeping` is for notes the agent keeps about its user and its work.
  * - `forFile` is for text that a model may write back: its marks can never pass for a working key, and it keeps the number of lines.
  */
 export interface Redactor {
   (text: string): string;
   forFile(text: string, path: string): string;
+  /** What no note may hold: known values and secrets that show what they are. Names with a value beside them and numbers stay. */
+  forKeeping(text: string): string;
 }
 
 export interface RedactorOptions {
@@ -26,7 +29,7 @@ export interface RedactorOptions {
 
 export function createRedactor({ enabled, knownSecrets }: RedactorOptions): Redactor {
   const unchanged = (text: string) => text;
-  if (!enabled) return Object.assign(unchanged, { forFile: unchanged });
+  if (!enabled) return Object.assign(unchanged, { forFile: unchanged, forKeeping: unchanged });
   let source: readonly string[] | undefined;
   let known: readonly string[] = [];
   const currentlyKnown = () => {
@@ -39,7 +42,11 @@ export function createRedactor({ enabled, knownSecrets }: RedactorOptions): Reda
   };
   const redact = (text: string) => redactFormBody(redactText(text, currentlyKnown(), screenMarks, true), screenMarks);
   const forFile = (text: string, path: string) => redactText(text, currentlyKnown(), fileMarks, !isSourceCode(path));
-  return Object.assign(redact, { forFile });
+  const forKeeping = (text: string) => {
+    const keyless = redactPrivateKeys(redactKnown(text, currentlyKnown(), fileMarks), fileMarks);
+    return redactWebTokens(redactTokens(keyless, fileMarks), fileMarks);
+  };
+  return Object.assign(redact, { forFile, forKeeping });
 }
 
 /** A secret as settings screens show it. */

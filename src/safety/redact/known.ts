@@ -2,6 +2,7 @@
 import { isHarmless, type Marks } from "./marks.ts";
 
 const MIN_LENGTH = 8;
+const MIN_ENCODED = 10;
 
 /** Longest first, so that a secret inside another does not spoil the longer one; with the spellings JSON and URLs give them. */
 export function prepareKnown(secrets: readonly string[]): readonly string[] {
@@ -16,8 +17,23 @@ export function prepareKnown(secrets: readonly string[]): readonly string[] {
     spellings.add(secret);
     spellings.add(JSON.stringify(secret).slice(1, -1));
     spellings.add(encodeURIComponent(secret.toWellFormed()));
+    for (const encoded of encodings(secret)) spellings.add(encoded);
   }
   return [...spellings].sort((a, b) => b.length - a.length);
+}
+
+/** As `base64` and `xxd -p` print it, wherever in the encoded text it begins: only the characters that it alone decides. */
+function* encodings(secret: string): Generator<string> {
+  const bytes = Buffer.from(secret);
+  yield bytes.toString("hex");
+  for (const before of [0, 1, 2]) {
+    const whole = Buffer.concat([Buffer.alloc(before), bytes]);
+    const first = Math.ceil((before * 8) / 6);
+    const core = whole.toString("base64").slice(first, Math.floor((whole.length * 8) / 6));
+    if (core.length < MIN_ENCODED) continue;
+    yield core;
+    yield core.replaceAll("+", "-").replaceAll("/", "_");
+  }
 }
 
 export function redactKnown(text: string, known: readonly string[], marks: Marks): string {
