@@ -297,3 +297,34 @@ test("an interrupt answers the open question with no", async () => {
   const { outcome } = await play(agent, "go", { onEvent: (event) => event.type === "ask" && agent.interrupt() });
   assert.equal(outcome.messages[2]?.content, '{"choice":"deny"}');
 });
+
+test("a call that a tool makes passes hooks and redactor, goes to the tool unfenced, and fences what the tool makes of it", async () => {
+  const page = `a page with secret-word in it ${"and more ".repeat(10)}`;
+  const hooked: string[] = [];
+  let got = "";
+  const tools = {
+    web_extract: async () => page,
+    execute_code: async (_args: Readonly<Record<string, unknown>>, ctx: ToolContext) => {
+      got = (await ctx.callTool?.("web_extract", { urls: ["x"] })) ?? "";
+      return `the script printed: ${got}`;
+    },
+  };
+  const { results, events } = await runCalls([{ name: "execute_code", args: { code: "x" } }], {
+    tools,
+    ports: {
+      redact: (text) => text.replaceAll("secret-word", "***"),
+      hooks: {
+        before: async (call) => {
+          hooked.push(call.name);
+          return null;
+        },
+      },
+    },
+  });
+  assert.deepEqual(hooked, ["execute_code", "web_extract"]);
+  assert.equal(got, page.replace("secret-word", "***"));
+  assert.match(String(results[0]?.content), /^<untrusted_tool_result source="web_extract">/);
+  assert.equal(results.length, 1);
+  const started = events.flatMap((event) => (event.type === "tool_start" ? [event.call.name] : []));
+  assert.deepEqual(started, ["execute_code", "web_extract"]);
+});
