@@ -26,6 +26,8 @@ const spawners = {
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",
   "src/skills/preprocess.ts": "shell lines of a skill, each decided about by safety/unattended.ts",
   "src/commands/run-line.ts": "commands the user wrote into the settings",
+  "src/plugins/git.ts": "git with fixed arguments, without a shell, for plugins the user installs",
+  "src/plugins/shell-hooks/run.ts": "hooks the user consented to, word by word, without a shell",
   "src/doors/cli/editor.ts": "the user's editor",
   "src/doors/cli/program.ts": "hermes itself again, under another profile or Node",
   "src/doors/terminal/clipboard.ts": "the clipboard programs of the system",

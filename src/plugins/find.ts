@@ -1,0 +1,190 @@
+// Which plugins there are, from their folders and manifests alone. None of their code runs here.
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
+import { basename, join, relative } from "node:path";
+import { isRecord } from "../kit/shape.ts";
+import { type Manifest, manifestOf, readManifest } from "./manifest.ts";
+
+export type PluginSource = "bundled" | "home" | "project" | "package";
+
+/** Where plugins may lie; a later place wins over an earlier one by key. */
+export interface PluginPlaces {
+  readonly bundled: string | null;
+  readonly home: string;
+  /** Null unless the user lets projects bring plugins. */
+  readonly project: string | null;
+  /** Folders of installed npm packages. */
+  readonly packages: readonly string[];
+}
+
+export interface FoundPlugin {
+  /** `name`, or `category/name`: what settings call it. */
+  readonly key: string;
+  readonly category: string | null;
+  readonly source: PluginSource;
+  readonly folder: string;
+  readonly manifest: Manifest;
+  /** The code file; null when there is none that can run here. */
+  readonly entry: string | null;
+  /** Why it cannot be used. */
+  readonly problem: string | null;
+  /** What lies under the same key in a place before. */
+  readonly hides: PluginSource | null;
+}
+
+export const ENTRIES = ["index.js", "index.mjs", "index.ts"];
+/** Categories of which one at a time is in use, chosen by a setting of its own. */
+export const SINGLE_CATEGORIES: Readonly<Record<string, string>> = {
+  memory: "memory.provider",
+  context_engine: "context.engine",
+};
+const PACKAGE_FIELD = "hermes-agent-plugin";
+
+/** Sorted by place and name; each key once. Never rejects: what cannot be read is a plugin with a problem, or not there. */
+export async function findPlugins(places: PluginPlaces): Promise<FoundPlugin[]> {
+  const found = new Map<string, FoundPlugin>();
+  const groups = await Promise.all([
+    places.bundled === null ? [] : inFolder(places.bundled, "bundled"),
+    inFolder(places.home, "home"),
+    places.project === null ? [] : inFolder(places.project, "project"),
+    ...places.packages.map(inPackages),
+  ]);
+  for (const plugin of groups.flat()) {
+    const hidden = found.get(plugin.key);
+    found.delete(plugin.key);
+    found.set(plugin.key, hidden ? { ...plugin, hides: hidden.source } : plugin);
+  }
+  return [...found.values()];
+}
+
+/** Names a person may call it by. */
+export function namesOf({ key, folder, manifest }: Pick<FoundPlugin, "key" | "folder" | "manifest">): string[] {
+  return [...new Set([key, manifest.name, basename(folder)])];
+}
+
+async function inFolder(root: string, source: PluginSource): Promise<FoundPlugin[]> {
+  const found = await Promise.all(
+    (await folders(root)).map(async (name) => {
+      const folder = join(root, name);
+      const own = await describe(folder, { source, category: null });
+      if (own && !(name in SINGLE_CATEGORIES)) return [own];
+      const inner = await folders(folder);
+      const nested = await Promise.all(inner.map((child) => describe(join(folder, child), { source, category: name })));
+      return nested.filter((plugin) => plugin !== null);
+    }),
+  );
+  return found.flat();
+}
+
+/** Null for a folder that is no plugin: neither a manifest nor code where only plugins lie. */
+export async function describe(
+  folder: string,
+  { source, category }: { readonly source: PluginSource; readonly category: string | null },
+): Promise<FoundPlugin | null> {
+  const name = basename(folder);
+  const read = await readManifest(folder, name);
+  if (read.type === "broken") return make(folder, source, category, unnamed(name), null, read.problem);
+  if (read.type === "absent") {
+    const entry = await findEntry(folder, null);
+    if (typeof entry !== "string") return null;
+    const known = category !== null && category in SINGLE_CATEGORIES;
+    const problem = known ? null : "it has no plugin.yaml";
+    return make(folder, source, category, unnamed(name), known ? entry : null, problem);
+  }
+  return withEntry(folder, source, category, read.manifest);
+}
+
+async function withEntry(folder: string, source: PluginSource, category: string | null, manifest: Manifest) {
+  const entry = await findEntry(folder, manifest.main);
+  if (typeof entry === "string") return make(folder, source, category, manifest, entry, null);
+  return make(folder, source, category, manifest, null, entry.problem);
+}
+
+function make(
+  folder: string,
+  source: PluginSource,
+  category: string | null,
+  manifest: Manifest,
+  entry: string | null,
+  problem: string | null,
+): FoundPlugin {
+  const key = category === null ? manifest.name : `${category}/${basename(folder)}`;
+  return { key, category, source, folder, manifest, entry, problem, hides: null };
+}
+
+function unnamed(name: string): Manifest {
+  const answer = manifestOf({}, /^[\w.-]{1,100}$/.test(name) ? name : "unnamed");
+  if (answer.type !== "manifest") throw new Error(`no manifest can be made for ${name}`);
+  return answer.manifest;
+}
+
+async function findEntry(folder: string, main: string | null): Promise<string | { readonly problem: string }> {
+  if (main !== null) {
+    const path = join(folder, main);
+    if (!(await isFile(path))) return { problem: `its code file ${main} is not there` };
+    const inside = relative(await realpath(folder), await realpath(path));
+    return inside.startsWith("..") ? { problem: `its code file ${main} lies outside its folder` } : path;
+  }
+  for (const name of ENTRIES) if (await isFile(join(folder, name))) return join(folder, name);
+  const files = await readdir(folder).catch(() => []); // gone meanwhile
+  if (files.some((name) => name.endsWith(".py")))
+    return {
+      problem: "not usable here: it is written in Python; this Hermes runs plugins in JavaScript or TypeScript",
+    };
+  return { problem: `it has no code file (${ENTRIES.join(", ")}, or "main" in plugin.yaml)` };
+}
+
+/** Packages that say they are plugins, by keyword or by a field of that name, which may hold the manifest. */
+async function inPackages(root: string): Promise<FoundPlugin[]> {
+  const names = await Promise.all(
+    (await folders(root)).map(async (name) =>
+      name.startsWith("@") ? (await folders(join(root, name))).map((inner) => `${name}/${inner}`) : [name],
+    ),
+  );
+  const found = await Promise.all(names.flat().map((name) => packaged(join(root, name), name)));
+  return found.filter((plugin) => plugin !== null);
+}
+
+async function packaged(folder: string, name: string): Promise<FoundPlugin | null> {
+  const facts = await packageFacts(folder);
+  if (!facts) return null;
+  const own = facts[PACKAGE_FIELD];
+  const keywords = Array.isArray(facts.keywords) ? facts.keywords : [];
+  if (own === undefined && !keywords.includes(PACKAGE_FIELD)) return null;
+  const read = await readManifest(folder, name);
+  const { version, description, main } = facts;
+  const answer =
+    read.type === "absent" ? manifestOf({ version, description, main, ...(isRecord(own) ? own : {}) }, name) : read;
+  if (answer.type !== "manifest") {
+    const problem = answer.type === "broken" ? answer.problem : "it has no manifest";
+    return make(folder, "package", null, unnamed(name.replace("/", "-")), null, problem);
+  }
+  return withEntry(folder, "package", null, answer.manifest);
+}
+
+async function packageFacts(folder: string): Promise<Readonly<Record<string, unknown>> | null> {
+  try {
+    const facts: unknown = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    return isRecord(facts) ? facts : null;
+  } catch {
+    return null; // not a package
+  }
+}
+
+/** Names of the folders in a folder, links to folders too; hidden ones are left alone. */
+async function folders(root: string): Promise<string[]> {
+  const entries = await readdir(root, { withFileTypes: true }).catch(() => []); // none there
+  const kept = await Promise.all(
+    entries.map(async (entry) => {
+      if (entry.name.startsWith(".") || entry.name === "node_modules" || entry.name === "__pycache__") return null;
+      if (entry.isDirectory()) return entry.name;
+      if (!entry.isSymbolicLink()) return null;
+      const target = await stat(join(root, entry.name)).catch(() => null); // a link to nowhere
+      return target?.isDirectory() ? entry.name : null;
+    }),
+  );
+  return kept.filter((name) => name !== null).sort();
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFile() === true; // absent is no file
+}

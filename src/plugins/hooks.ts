@@ -1,0 +1,126 @@
+// Who listens to what happens in the agent. Each listener stands alone: one that throws or hangs costs itself, nobody else.
+import type { Logger } from "../home/log.ts";
+import type { Clock } from "../kit/clock.ts";
+
+/** Every event there is. `tool`: its payload names a tool, so matchers apply. */
+export const HOOKS: Readonly<Record<string, { readonly tool?: true }>> = {
+  pre_tool_call: { tool: true },
+  post_tool_call: { tool: true },
+  transform_tool_result: { tool: true },
+  transform_terminal_output: {},
+  pre_llm_call: {},
+  post_llm_call: {},
+  transform_llm_output: {},
+  pre_api_request: {},
+  post_api_request: {},
+  api_request_error: {},
+  on_session_start: {},
+  on_session_end: {},
+  on_session_finalize: {},
+  on_session_reset: {},
+  subagent_start: {},
+  subagent_stop: {},
+  pre_gateway_dispatch: {},
+  pre_approval_request: {},
+  post_approval_response: {},
+  kanban_task_claimed: {},
+  kanban_task_completed: {},
+  kanban_task_blocked: {},
+};
+
+export type Payload = Readonly<Record<string, unknown>>;
+export type HookCallback = (payload: Payload) => unknown;
+
+export interface Listener {
+  /** As messages name it, e.g. `plugin "notes"`. */
+  readonly owner: string;
+  readonly call: HookCallback;
+  /** Its own time limit; without one the common limit holds. */
+  readonly limitMs?: number;
+}
+
+export interface HookBusOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limitMs: number;
+  /** One line for the user. */
+  report(line: string): void;
+}
+
+/**
+ * - `tell` calls the listeners of an event one after the other, in the order in which they were added, and resolves to what those gave
+ *   that gave something. It never rejects.
+ * - A listener that hangs is left alone after its time limit, and not called again until it has come back.
+ * - Each listener gets a copy: nobody changes what another one, or the agent, works with.
+ */
+export class HookBus {
+  readonly #options: HookBusOptions;
+  readonly #listeners = new Map<string, Listener[]>();
+  readonly #stuck = new Set<Listener>();
+  readonly #told = new Set<string>();
+
+  constructor(options: HookBusOptions) {
+    this.#options = options;
+  }
+
+  /** Returns how to take it back. */
+  add(event: string, listener: Listener): () => void {
+    const list = this.#listeners.get(event) ?? [];
+    this.#listeners.set(event, [...list, listener]);
+    return () => {
+      const left = (this.#listeners.get(event) ?? []).filter((one) => one !== listener);
+      if (left.length > 0) this.#listeners.set(event, left);
+      else this.#listeners.delete(event);
+    };
+  }
+
+  hears(event: string): boolean {
+    return this.#listeners.has(event);
+  }
+
+  async tell(event: string, payload: Payload): Promise<readonly unknown[]> {
+    const answers: unknown[] = [];
+    for (const listener of this.#listeners.get(event) ?? []) {
+      if (this.#stuck.has(listener)) continue;
+      const answer = await this.#ask(event, listener, payload);
+      if (answer !== undefined && answer !== null) answers.push(answer);
+    }
+    return answers;
+  }
+
+  async #ask(event: string, listener: Listener, payload: Payload): Promise<unknown> {
+    const { clock, limitMs } = this.#options;
+    const limit = listener.limitMs ?? limitMs;
+    const settled = new AbortController();
+    const work = Promise.resolve().then(() => listener.call(structuredClone(payload)));
+    const late = clock.sleep(limit, settled.signal).then(
+      () => LATE,
+      () => LATE, // the listener was quicker
+    );
+    try {
+      const answer = await Promise.race([work, late]);
+      if (answer !== LATE) return answer;
+      this.#stuck.add(listener);
+      const back = () => void this.#stuck.delete(listener);
+      work.then(back, back);
+      this.#trouble(event, listener, `did not answer within ${limit / 1000} s; it is left out until it does`);
+    } catch (error) {
+      this.#trouble(event, listener, `failed and is ignored: ${error instanceof Error ? error.message : error}`, error);
+    } finally {
+      settled.abort();
+    }
+    return undefined;
+  }
+
+  /** The log has it every time, the user once. */
+  #trouble(event: string, { owner }: Listener, what: string, error?: unknown): void {
+    const line = `${owner}: hook ${event} ${what}`;
+    this.#options.log.warn(line, error);
+    const key = `${owner}\n${event}`;
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    this.#options.report(`${line}. Details are in the log.`);
+  }
+}
+
+const LATE = Symbol("late");

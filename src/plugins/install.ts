@@ -1,0 +1,113 @@
+// How plugins come into the home and leave it: copied from a folder, or cloned. Nothing of their code runs here.
+import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import { isRecord } from "../kit/shape.ts";
+import { UserError } from "../kit/user-error.ts";
+import { describe, type FoundPlugin } from "./find.ts";
+import { git } from "./git.ts";
+
+export interface InstallPorts {
+  /** `plugins` of the home. */
+  readonly folder: string;
+  /** Where relative paths begin. */
+  readonly cwd: string;
+  readonly osHome: string;
+  readonly env: Readonly<Record<string, string>>;
+  now(): number;
+}
+
+export interface Installed {
+  readonly plugin: FoundPlugin;
+  readonly source: string;
+  /** The version that was there before. */
+  readonly replaced: string | null;
+}
+
+/** Remembered beside the plugin, so that it can be updated from where it came. */
+const ORIGIN_FILE = ".hermes-origin.json";
+
+export async function installPlugin(
+  source: string,
+  { replace }: { readonly replace: boolean },
+  ports: InstallPorts,
+): Promise<Installed> {
+  const address = gitAddress(source);
+  const local = address === null ? resolve(ports.cwd, source.replace(/^~(?=\/|$)/, ports.osHome)) : null;
+  if (local !== null && !(await stat(local).catch(() => null))?.isDirectory()) {
+    throw new UserError(
+      `"${source}" is neither a folder nor the address of a git repository. For an npm package run: npm install --prefix ${resolve(ports.folder, "..")} ${source}`,
+    );
+  }
+  await mkdir(ports.folder, { recursive: true });
+  // Beside its final place: moving it there is one step, and half a copy is never taken for a plugin.
+  const staged = await mkdtemp(join(ports.folder, ".incoming-"));
+  try {
+    const copy = join(staged, local === null ? nameOf(source) : basename(local));
+    if (local === null) await clone(address ?? source, copy, ports);
+    else
+      await cp(local, copy, { recursive: true, verbatimSymlinks: true, filter: (path) => basename(path) !== ".git" });
+    const plugin = await describe(copy, { source: "home", category: null });
+    if (!plugin) throw new UserError(`"${source}" holds no plugin: there is no plugin.yaml in it.`);
+    if (plugin.problem !== null) throw new UserError(`"${source}" cannot be installed: ${plugin.problem}.`);
+    const origin = { source: local ?? source, installed_at: new Date(ports.now()).toISOString() };
+    await writeFile(join(copy, ORIGIN_FILE), `${JSON.stringify(origin, null, 2)}\n`);
+    return { ...(await moveIn(plugin, copy, replace, ports)), source: local ?? source };
+  } finally {
+    await rm(staged, { recursive: true, force: true });
+  }
+}
+
+async function moveIn(plugin: FoundPlugin, copy: string, replace: boolean, ports: InstallPorts) {
+  const target = join(ports.folder, plugin.manifest.name.replaceAll(/[^\w.-]/g, "-"));
+  const before = await describe(target, { source: "home", category: null });
+  const taken = (await stat(target).catch(() => null)) !== null;
+  if (taken && !replace) {
+    throw new UserError(
+      `${plugin.manifest.name} ${before?.manifest.version ?? ""} is installed already. "hermes plugins update ${plugin.manifest.name}" brings it up to date; --force replaces it.`,
+    );
+  }
+  if (taken) await rename(target, join(copy, "..", ".before"));
+  await rename(copy, target);
+  const placed = await describe(target, { source: "home", category: null });
+  return { plugin: placed ?? plugin, replaced: taken ? (before?.manifest.version ?? "") : null };
+}
+
+/** Where an installed plugin came from; null when it was put there by hand. */
+export async function originOf(folder: string): Promise<string | null> {
+  try {
+    const origin: unknown = JSON.parse(await readFile(join(folder, ORIGIN_FILE), "utf8"));
+    return isRecord(origin) && typeof origin.source === "string" ? origin.source : null;
+  } catch {
+    return null; // nothing was written down
+  }
+}
+
+export async function removePlugin(plugin: FoundPlugin): Promise<void> {
+  await rm(plugin.folder, { recursive: true, force: true });
+}
+
+async function clone(address: string, target: string, { folder, env }: InstallPorts): Promise<void> {
+  try {
+    await git(["clone", "--quiet", "--depth", "1", "--", address, target], { cwd: folder, env });
+    await rm(join(target, ".git"), { recursive: true, force: true });
+  } catch (error) {
+    throw new UserError(`${address} could not be cloned: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** The address git is given; null when the text is no address. `github:owner/name` is short for one. */
+function gitAddress(source: string): string | null {
+  if (/^(?:https?|ssh|git|file):\/\//.test(source) || /^[\w.-]+@[\w.-]+:/.test(source)) return source;
+  if (/^github:[\w.-]+\/[\w.-]+$/.test(source)) return `https://github.com/${source.slice("github:".length)}.git`;
+  return null;
+}
+
+function nameOf(address: string): string {
+  const last =
+    address
+      .replace(/\/+$/, "")
+      .replace(/\.git$/, "")
+      .split(/[/:]/)
+      .at(-1) ?? "";
+  return /^[\w.-]+$/.test(last) && !last.startsWith(".") ? last : "plugin";
+}

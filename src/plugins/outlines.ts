@@ -1,0 +1,118 @@
+// What a plugin registered when it last ran. As long as its files stay the same, a session offers its tools and listens for it without
+// running any of its code.
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { isRecord, listOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
+import type { FoundPlugin } from "./find.ts";
+import type { Registrations } from "./registrations.ts";
+
+const anything = (value: unknown): value is Readonly<Record<string, unknown>> => isRecord(value);
+const flag = (value: unknown): value is boolean => typeof value === "boolean";
+const count = (value: unknown): value is number => typeof value === "number";
+
+const toolOutline = record({
+  name: text,
+  description: text,
+  parameters: optional(anything),
+  toolset: optional(text),
+  emoji: optional(text),
+  requiresEnv: optional(listOf(text)),
+  maxResultChars: optional(count),
+  deferred: optional(flag),
+  timeout: optional(count),
+  override: optional(flag),
+  /** It has to be asked whether it is available. */
+  asks: flag,
+});
+const named = record({ name: text, description: text, argsHint: optional(text) });
+const outline = record({
+  stamp: text,
+  tools: listOf(toolOutline),
+  hooks: listOf(text),
+  commands: listOf(named),
+  cliCommands: listOf(named),
+  memories: listOf(text),
+  engines: listOf(text),
+  providers: listOf(record({ kind: text, name: text })),
+  platforms: listOf(text),
+  skills: listOf(text),
+});
+const file = record({ version: count, plugins: anything });
+
+export type Outline = ShapeOf<typeof outline>;
+export type ToolOutline = ShapeOf<typeof toolOutline>;
+
+const VERSION = 1;
+const MOST_FILES = 500;
+
+export function outlineOf(taken: Registrations, stamp: string): Outline {
+  return {
+    stamp,
+    tools: taken.tools.map(({ handler: _, available, ...tool }) => ({ ...tool, asks: available !== undefined })),
+    hooks: [...new Set(taken.hooks.map(({ event }) => event))],
+    commands: taken.commands.map(({ run: _, ...command }) => command),
+    cliCommands: taken.cliCommands.map(({ name, description }) => ({ name, description })),
+    memories: taken.memories.map(({ name }) => name),
+    engines: taken.engines.map(({ name }) => name),
+    providers: taken.providers.map(({ kind, name }) => ({ kind, name })),
+    platforms: taken.platforms.map(({ name }) => name),
+    skills: [...taken.skills],
+  };
+}
+
+/** Changes with every file of the plugin that could change what it registers. */
+export async function stampOf({ folder }: FoundPlugin): Promise<string> {
+  const hash = createHash("sha256");
+  let left = MOST_FILES;
+  const walk = async (at: string, lead: string): Promise<void> => {
+    const entries = await readdir(at, { withFileTypes: true }).catch(() => []); // gone meanwhile
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (entry.name === "node_modules" || entry.name.startsWith(".") || left <= 0) continue;
+      const path = join(at, entry.name);
+      if (entry.isDirectory()) await walk(path, `${lead}${entry.name}/`);
+      else if (/\.(?:[cm]?[jt]s|json|ya?ml)$/.test(entry.name)) {
+        left--;
+        const facts = await stat(path).catch(() => null); // gone meanwhile
+        hash.update(`${lead}${entry.name}\n${facts?.mtimeMs}\n${facts?.size}\n`);
+      }
+    }
+  };
+  await walk(folder, "");
+  return hash.digest("hex").slice(0, 32);
+}
+
+/** The outlines of a home, in one file of its cache. A file that cannot be read or written costs time, nothing else. */
+export class OutlineStore {
+  readonly #path: string;
+  #plugins: Promise<Record<string, unknown>> | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async get(folder: string, stamp: string): Promise<Outline | null> {
+    const known = (await this.#read())[folder];
+    return outline(known) && known.stamp === stamp ? known : null;
+  }
+
+  async set(folder: string, known: Outline): Promise<void> {
+    const plugins = await this.#read();
+    if (JSON.stringify(plugins[folder]) === JSON.stringify(known)) return;
+    plugins[folder] = known;
+    await mkdir(dirname(this.#path), { recursive: true });
+    await writeFileAtomic(this.#path, JSON.stringify({ version: VERSION, plugins }));
+  }
+
+  #read(): Promise<Record<string, unknown>> {
+    this.#plugins ??= readFile(this.#path, "utf8").then(
+      (json) => {
+        const parsed = parseAs(json, file);
+        return parsed?.version === VERSION ? { ...parsed.plugins } : {};
+      },
+      () => ({}), // none yet
+    );
+    return this.#plugins;
+  }
+}
