@@ -11,6 +11,7 @@ import type { ModelRequest, Target } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { type Failure, judgeFailure, retryDelayMs } from "./failure.ts";
+import { tellRequest } from "./loop-events.ts";
 import { listenToModel, type Reply } from "./model-call.ts";
 
 export interface Asking {
@@ -153,6 +154,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   if (signal.aborted) return { type: "interrupted" };
   const request = conversation.lessons.apply(await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
+  const told = await tellRequest(asking, request);
   const stillWaiting = () =>
     emit({ type: "status", kind: "heartbeat", message: `waiting for ${request.target.model}` });
   const heartbeat = setInterval(stillWaiting, HEARTBEAT_MS);
@@ -160,6 +162,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
     emit,
     usage: (usage) => meter(asking, usage),
   }).finally(() => clearInterval(heartbeat));
+  await told?.(reply);
   for (const message of conversation.options.ports.takeWarnings?.() ?? [])
     emit({ type: "status", kind: "warn", message });
   return reply;

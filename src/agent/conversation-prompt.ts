@@ -42,10 +42,10 @@ export function promptSource(
     get prefill() {
       return prefill.messages;
     },
-    async recall(text, run) {
+    async recall(text, run, input) {
       const note = await days.take(run.sessionId);
       const recalled =
-        (await place.recall?.(text, run).catch((error) => {
+        (await place.recall?.(text, run, input).catch((error) => {
           run.log.warn("recall failed; the message is sent without it", error);
           return [];
         })) ?? [];

@@ -3,7 +3,9 @@ import type { Config } from "../home/config/schema.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
 import { fingerprintChanges, hashToolChoice, hashTools, PROMPT_VERSION } from "../prompt/fingerprint.ts";
 import type { SessionStore } from "../sessions/store.ts";
+import { registry } from "../tools/registry.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
+import { pluginToolsets } from "../tools/toolsets.ts";
 
 /** Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for. */
 export function toolHashes(
@@ -11,10 +13,12 @@ export function toolHashes(
   config: Config,
   without: readonly string[],
 ): { readonly toolsHash: string; readonly toolSelection: string } {
+  const plugins = pluginToolsets(registry);
   const toolSelection = hashToolChoice({
     // Servers count as chosen whether they are connected or not: one that is late is no other choice.
-    toolsets: tools.toolsets.filter((name) => !name.startsWith("mcp-")),
-    disabledToolsets: config.agent.disabled_toolsets,
+    // So do plugins: one that is switched on or off meanwhile waits for the next session.
+    toolsets: tools.toolsets.filter((name) => !name.startsWith("mcp-") && !plugins.includes(name)),
+    disabledToolsets: [...config.agent.disabled_toolsets, ...plugins.filter((name) => !tools.toolsets.includes(name))],
     disabledTools: [...config.tools.disabled_functions, ...without],
     mcpServers: tools.servers,
   });

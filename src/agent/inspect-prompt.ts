@@ -10,6 +10,7 @@ import type { Environment } from "../sandbox/environment.ts";
 import { focusToolsets } from "./focus-toolsets.ts";
 import { toolHashes } from "./frozen-tools.ts";
 import { chooseTarget } from "./open-model.ts";
+import { registerPluginTools } from "./open-plugins.ts";
 import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { openTools } from "./open-tools.ts";
@@ -46,6 +47,7 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: wish.ignoreRules },
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
+  await registerPluginTools(asked);
   const tools = await openTools(asked, {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),

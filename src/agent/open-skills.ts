@@ -7,10 +7,16 @@ import { type AgentSkills, openSkills } from "../skills/open.ts";
 import { syncOnStart } from "../skills/sync-on-start.ts";
 import type { AgentWish } from "./open.ts";
 
-export async function openAgentSkills(home: OpenHome, clock: Clock, environment?: Environment): Promise<AgentSkills> {
+export async function openAgentSkills(
+  home: OpenHome,
+  clock: Clock,
+  environment?: Environment,
+  plugins?: ReadonlyMap<string, string>,
+): Promise<AgentSkills> {
   const skills = openSkills({
     home,
     clock,
+    ...(plugins && plugins.size > 0 ? { plugins } : {}),
     async inlineShell(command, options) {
       const { inlineShell } = await import("./inline-shell.ts");
       return inlineShell(home, environment)(command, options);

@@ -38,10 +38,12 @@ import {
   resumedModel,
   switchTarget,
 } from "./open-model.ts";
+import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import { openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
 import type { AgentPorts, HintsPort, Limits, ModelChoice } from "./options.ts";
+import type { ConversationPlugins } from "./plugins/conversation.ts";
 import { type ResumedSession, resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
 import type { StartWish } from "./start-wish.ts";
@@ -69,6 +71,8 @@ export interface AgentWish {
   readonly resume?: ResumeWish | undefined;
   readonly restoreCwd?: boolean | undefined;
   readonly yolo?: boolean | undefined;
+  /** Shell hooks nobody was asked about may run. */
+  readonly acceptHooks?: boolean | undefined;
   readonly maxTurns?: number | undefined;
   readonly reasoning?: string | undefined;
   readonly passSessionId?: boolean | undefined;
@@ -189,6 +193,8 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = folder.warning === null ? [] : [folder.warning];
+  const plugins = await openPlugins({ ...wish, cwd });
+  warnings.push(...(plugins?.notes ?? []));
   const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
   const resumed = found && { id: found.id, store };
   const place: ToolPlace = {
@@ -204,7 +210,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const hashes = () => toolHashes(tools, home.config(), withoutMemory);
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
-  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment);
+  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);
   const prompt = promptSource(
     {
       wish,
@@ -224,6 +230,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       memory,
       skills,
       ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
+      ...(plugins ? { recall: plugins.recall(provider?.recall) } : {}),
       startedAt: found?.startedAt ?? clock.now() / 1000,
       systemMessage: start?.systemMessage ?? null,
     },
@@ -235,7 +242,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   if (preloaded?.note) warnings.push(preloaded.note);
   const resolvePlace = async (place: AuxPlace) =>
     (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock);
-  const ports: AgentPorts = {
+  const own: AgentPorts = {
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => spending.splice(0),
     clock,
@@ -283,6 +290,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       },
     },
   };
+  const ports = withPlugins(own, plugins);
   const model: ModelChoice = start?.model ?? {
     target: chosen.target,
     cacheTtl: config.prompt_caching.cache_ttl,
@@ -331,6 +339,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   });
   session.agent = agent;
   const { gate } = ports;
+  plugins?.attach(agent, gate);
   mcp.paidBy({ sessionId: currentId, gate, main: () => agent.model.target, resolve: resolvePlace });
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
@@ -351,6 +360,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     checkpoints,
     processes,
     mcp,
+    plugins,
     reload,
   });
 
@@ -446,6 +456,7 @@ interface Parts {
   readonly checkpoints: CheckpointPort | null;
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
+  readonly plugins: ConversationPlugins | null;
   readonly reload: () => Promise<readonly string[]>;
 }
 
@@ -574,6 +585,7 @@ class Opened implements OpenAgent {
     await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
     const messages = this.agent.lastOutcome?.messages ?? this.history;
     await this.#parts.provider?.close({ reason, messages, next });
+    await this.#parts.plugins?.close({ reason, next });
     await this.#parts.mcp.close();
     await this.skills?.flush();
     await this.#parts.checkpoints?.settled();

@@ -198,6 +198,8 @@ export interface AgentPorts {
   readonly hooks?: ToolHooks;
   /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */
   checkpoint?(call: HookedCall, run: RunContext): Promise<string | null>;
+  /** Where plugins and hooks look into a turn. */
+  readonly events?: LoopEvents;
   /** Loaded with the first tool result. Absent: nothing is discovered. */
   hints?(): Promise<HintsPort>;
   /** Between turns: what changed outside (tools of MCP servers) is taken over. Must not wait. */
@@ -219,7 +221,10 @@ export interface AgentPorts {
   /** A server named a smaller window than was known; later conversations shall know it. */
   learnWindow?(target: Target, tokens: number): Promise<void>;
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
-  readonly toolPorts?: Pick<ToolContext, "env" | "redactFile" | "writeSafeRoots" | "skills" | "cron" | "deliver">;
+  readonly toolPorts?: Pick<
+    ToolContext,
+    "env" | "redactFile" | "writeSafeRoots" | "skills" | "cron" | "deliver" | "conversation" | "transformOutput"
+  >;
 }
 
 export interface RefusedRequest {
@@ -299,6 +304,30 @@ export interface ToolHooks {
   transform?(call: HookedCall, result: HookedResult, run: RunContext): Promise<string | null>;
   /** Appended behind the result, outside any fence (warnings, hints). */
   appendix?(call: HookedCall, result: HookedResult, run: RunContext): Promise<string | null>;
+}
+
+/**
+ * What happens in a turn, told to whoever listens.
+ *
+ * - Nothing here rejects, and nothing waits without a limit.
+ * - `tell` resolves to what the listeners gave back, in their order. Whoever tells decides what counts.
+ */
+export interface LoopEvents {
+  /** False: the loop spares itself the facts. */
+  hears(event: string): boolean;
+  tell(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
+  /** First thing in a turn, with the user's message stored: there is somebody to ask, and tools may be called while it lasts. */
+  turnStarts?(turn: TurnPorts): Promise<void>;
+}
+
+export interface TurnPorts {
+  readonly run: RunContext;
+  readonly ask: Ask;
+  /** What the user said. */
+  readonly text: string;
+  readonly history: readonly HistoryMessage[];
+  /** Runs a tool on the one path of all calls; resolves to its result as the model would read it. */
+  callTool(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
 }
 
 export interface HookedCall {

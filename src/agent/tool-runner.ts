@@ -1,4 +1,5 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size, fence, hints. Results come back in call order.
+import { randomUUID } from "node:crypto";
 import type { ContentPart, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { withHints } from "../prompt/hints/with-hints.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
@@ -73,6 +74,19 @@ export class ToolRunner {
       else await inPool(indexes, MOST_AT_ONCE, run);
     }
     return this.#entries(finished);
+  }
+
+  /** One call of somebody else than the model, on the same path; its result is for the caller alone. */
+  async callAside(name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+    const { tools } = this.#options;
+    if (!tools.names.has(name)) return errorResult(`Unknown tool: ${name}`);
+    const call: ToolCall = {
+      id: `aside_${randomUUID()}`,
+      type: "function",
+      function: { name, arguments: JSON.stringify(args) },
+    };
+    const { content } = await this.#runCall(call);
+    return textOfParts(wrapUntrusted(name, content));
   }
 
   async #plan(calls: readonly ToolCall[]) {

@@ -1,4 +1,6 @@
 // What a turn works with: who it runs for, who judges the answers, who runs the tools.
+
+import type { Ask } from "../safety/questions.ts";
 import type { RunContext } from "../tools/context.ts";
 import { createAsk } from "./asking.ts";
 import type { IterationBudget } from "./budget.ts";
@@ -21,6 +23,7 @@ export interface TurnOptions {
 
 export interface TurnKit {
   readonly run: RunContext;
+  readonly ask: Ask;
   readonly judge: AnswerJudge;
   readonly tools: ToolRunner;
   readonly mutations: FileMutations;
@@ -51,6 +54,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
   const guard = new ToolLoopGuard(run.config.tool_loop_guardrails);
   return {
     run,
+    ask,
     mutations,
     guard,
     judge: new AnswerJudge({

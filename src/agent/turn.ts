@@ -8,6 +8,7 @@ import type { TurnOutcome, UserInput } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import type { Verdict } from "./judge.ts";
+import { tellAnswer } from "./loop-events.ts";
 import { answerAtLimit } from "./loop-notes.ts";
 import {
   type Ending,
@@ -92,11 +93,16 @@ class Turn {
       const ready = await orAbandon(this.#prepare(input), this.#options.signal, PREPARE_GRACE_MS);
       return await this.#close(ready.done ? await this.#loop() : this.#interrupted());
     } catch (error) {
-      return this.#outcome(brokenEnding(this.#conversation, error));
+      return await this.#outcome(brokenEnding(this.#conversation, error));
     }
   }
 
   async #prepare(input: UserInput): Promise<void> {
+    const { run, ask, tools } = this.#kit;
+    await this.#conversation.options.ports.events?.turnStarts?.({
+      ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
+      callTool: (name, args) => tools.callAside(name, args),
+    });
     this.#user = await recallFor(this.#conversation, this.#user, input, this.#kit.run);
     await this.#conversation.systemPrompt();
     for (const message of this.#conversation.options.prompt.takeWarnings?.() ?? []) {
@@ -329,9 +335,9 @@ class Turn {
     return this.#outcome(ending);
   }
 
-  #outcome(ending: Ending): TurnOutcome {
+  async #outcome(ending: Ending): Promise<TurnOutcome> {
     const { budget, interruptMessage } = this.#options;
-    const finalText = this.#endFinalText(ending);
+    const finalText = await this.#endFinalText(ending);
     return makeOutcome(
       this.#conversation,
       { ...ending, finalText },
@@ -340,13 +346,14 @@ class Turn {
   }
 
   /** What failed to be written is said below the answer; the history keeps the answer alone. */
-  #endFinalText({ kind, finalText, streamed = false }: Ending): string | null {
+  async #endFinalText({ kind, finalText, streamed = false }: Ending): Promise<string | null> {
     const { emit } = this.#options;
     if (finalText === null || (kind !== "answered" && kind !== "partial")) return finalText;
     const footer = this.#kit.run.config.display.file_mutation_verifier ? this.#kit.mutations.footer() : null;
-    const text = footer === null ? finalText : `${finalText}\n\n${footer}`;
-    if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });
-    emit({ type: "text_end", text, kind: "final", streamed });
+    const written = footer === null ? finalText : `${finalText}\n\n${footer}`;
+    const text = await tellAnswer(this.#conversation, written);
+    if (footer !== null && streamed && text === written) emit({ type: "text", delta: `\n\n${footer}` });
+    emit({ type: "text_end", text, kind: "final", streamed: streamed && text === written });
     return text;
   }
 

@@ -4,6 +4,7 @@ import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS } from "./info.ts";
 import { MCP_COMMANDS } from "./mcp.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
+import { PLUGIN_COMMANDS } from "./plugins.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
 import { ROLLBACK_COMMANDS } from "./rollback.ts";
@@ -29,6 +30,7 @@ export const builtinCommands = () =>
     ...TOOL_COMMANDS,
     ...MCP_COMMANDS,
     ...SKILL_COMMANDS,
+    ...PLUGIN_COMMANDS,
     ...PROMPT_COMMANDS,
     ...LIBRARY_COMMANDS,
     ...MEMORY_COMMANDS,

@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { didYouMean } from "../kit/did-you-mean.ts";
 import type { CommandContext } from "./context.ts";
+import { pluginCommands } from "./plugins.ts";
 import { quickCommands } from "./quick.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
 import { invokeSkills, withSkillCommands } from "./skills.ts";
@@ -72,7 +73,7 @@ export function commandsOf(
     },
     visited,
   );
-  return registry.in(surface.kind).with(quick);
+  return registry.in(surface.kind).with(quick).with(pluginCommands(ctx.home));
 }
 
 async function isFile(path: string): Promise<boolean> {

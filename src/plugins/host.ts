@@ -235,17 +235,24 @@ export class PluginHost {
       const taken = await this.#within(this.#run(plugin, stamp));
       active.loaded = true;
       active.outline = outlineOf(taken, stamp);
-      await this.#outlines.set(plugin.folder, active.outline).catch((error) => {
-        log.warn(`what plugin "${plugin.key}" offers could not be written down`, error);
-      });
+      await this.#writeDown(plugin, active.outline);
       return taken;
     } catch (error) {
       const problem = `could not be loaded: ${error instanceof Error ? error.message : error}`;
       log.warn(`plugin "${plugin.key}" ${problem}`, error);
       this.#lines.push(`Plugin "${plugin.key}" ${problem}. It is left out; "hermes plugins list" shows it.`);
       this.#failed.set(plugin.key, { stamp, problem });
+      await this.#writeDown(plugin, { stamp, problem });
       if (this.#active.get(plugin.key) === active) this.#stop(plugin.key);
       throw error;
+    }
+  }
+
+  async #writeDown(plugin: FoundPlugin, known: Parameters<OutlineStore["set"]>[1]): Promise<void> {
+    try {
+      await this.#outlines.set(plugin.folder, known);
+    } catch (error) {
+      this.#options.log.warn(`what is known of plugin "${plugin.key}" could not be written down`, error);
     }
   }
 

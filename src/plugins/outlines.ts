@@ -39,7 +39,13 @@ const outline = record({
   platforms: listOf(text),
   skills: listOf(text),
 });
-const file = record({ version: count, plugins: anything });
+const failure = record({ stamp: text, problem: text });
+const file = record({ version: count, plugins: anything, failures: optional(anything) });
+
+interface Known {
+  readonly plugins: Record<string, unknown>;
+  readonly failures: Record<string, unknown>;
+}
 
 export type Outline = ShapeOf<typeof outline>;
 export type ToolOutline = ShapeOf<typeof toolOutline>;
@@ -86,33 +92,42 @@ export async function stampOf({ folder }: FoundPlugin): Promise<string> {
 /** The outlines of a home, in one file of its cache. A file that cannot be read or written costs time, nothing else. */
 export class OutlineStore {
   readonly #path: string;
-  #plugins: Promise<Record<string, unknown>> | null = null;
+  #known: Promise<Known> | null = null;
 
   constructor(path: string) {
     this.#path = path;
   }
 
   async get(folder: string, stamp: string): Promise<Outline | null> {
-    const known = (await this.#read())[folder];
+    const known = (await this.#read()).plugins[folder];
     return outline(known) && known.stamp === stamp ? known : null;
   }
 
-  async set(folder: string, known: Outline): Promise<void> {
-    const plugins = await this.#read();
-    if (JSON.stringify(plugins[folder]) === JSON.stringify(known)) return;
-    plugins[folder] = known;
-    await mkdir(dirname(this.#path), { recursive: true });
-    await writeFileAtomic(this.#path, JSON.stringify({ version: VERSION, plugins }));
+  /** Why it could not be loaded when it was last tried. */
+  async failureOf(folder: string, stamp: string): Promise<string | null> {
+    const known = (await this.#read()).failures[folder];
+    return failure(known) && known.stamp === stamp ? known.problem : null;
   }
 
-  #read(): Promise<Record<string, unknown>> {
-    this.#plugins ??= readFile(this.#path, "utf8").then(
+  async set(folder: string, known: Outline | { readonly stamp: string; readonly problem: string }): Promise<void> {
+    const { plugins, failures } = await this.#read();
+    const [into, outOf] = "problem" in known ? [failures, plugins] : [plugins, failures];
+    if (JSON.stringify(into[folder]) === JSON.stringify(known)) return;
+    into[folder] = known;
+    delete outOf[folder];
+    await mkdir(dirname(this.#path), { recursive: true });
+    await writeFileAtomic(this.#path, JSON.stringify({ version: VERSION, plugins, failures }));
+  }
+
+  #read(): Promise<Known> {
+    this.#known ??= readFile(this.#path, "utf8").then(
       (json) => {
         const parsed = parseAs(json, file);
-        return parsed?.version === VERSION ? { ...parsed.plugins } : {};
+        if (parsed?.version !== VERSION) return { plugins: {}, failures: {} };
+        return { plugins: { ...parsed.plugins }, failures: { ...parsed.failures } };
       },
-      () => ({}), // none yet
+      () => ({ plugins: {}, failures: {} }), // none yet
     );
-    return this.#plugins;
+    return this.#known;
   }
 }

@@ -84,6 +84,10 @@ export interface ToolContext extends RunContext {
   cron?: CronPort;
   /** The way to chats. Absent where no platform is connected. */
   deliver?: DeliveryPort;
+  /** The conversation as code of plugins knows it; for whoever runs such code. */
+  readonly conversation?: object;
+  /** Hooks may put another text in the place of what a command printed. Null: none did. */
+  transformOutput?(facts: CommandOutputFacts): Promise<string | null>;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
   spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
 }
@@ -174,6 +178,15 @@ export type DeliveryAnswer =
     }
   | { readonly success: true; readonly skipped: true; readonly reason: string }
   | { readonly error: string; readonly hint?: string };
+
+export interface CommandOutputFacts {
+  readonly command: string;
+  readonly output: string;
+  readonly returncode: number | null;
+  readonly task_id: string;
+  readonly session_id: string;
+  readonly env_type: string;
+}
 
 /** What a child agent is given. It knows nothing else of the conversation. */
 export interface ChildTask {

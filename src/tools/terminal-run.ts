@@ -71,7 +71,13 @@ async function runInForeground(
     : result.interrupted
       ? "\n[Command interrupted]"
       : "";
-  const shown = await presentOutput({ ...result, output: sudo.mask(result.output) }, ctx, sudo.tip(result));
+  const printed = await transformed(
+    { ...result, output: sudo.mask(result.output) },
+    args.command,
+    ctx,
+    sudo.tip(result),
+  );
+  const shown = await presentOutput(printed, ctx);
   const output = `${shown.output}${ending}`.trim();
   const meaning = exitCodeMeaning(args.command, result.exitCode);
   const hint = meaning ? null : failureHint(result.exitCode, output);
@@ -87,6 +93,23 @@ async function runInForeground(
     ...(environment.cwd === before ? {} : { cwd: environment.cwd }),
     ...shown.truncation,
   });
+}
+
+type Printed = Awaited<ReturnType<ToolContext["environment"]["execute"]>>;
+
+/** What hooks make of the output, the tip included; what they give is the whole of it. */
+async function transformed(result: Printed, command: string, ctx: ToolContext, tip: string): Promise<Printed> {
+  const output = result.output + tip;
+  const changed = await ctx.transformOutput?.({
+    command,
+    output,
+    returncode: result.exitCode,
+    task_id: ctx.taskId,
+    session_id: ctx.sessionId,
+    env_type: ctx.environment.kind,
+  });
+  if (typeof changed !== "string") return { ...result, output };
+  return { ...result, output: changed, omittedChars: 0, headChars: 0 };
 }
 
 async function startInBackground(

@@ -67,7 +67,7 @@ function onlyLearning(tools: ToolRunnerPort, state: OwnedToolState, memory: bool
 
 /** Nobody outside hears of a review. What was shown to it has not been shown in the conversation: it remembers its own reading. */
 function quietPorts(ports: AgentPorts): AgentPorts {
-  const { compression: _, follower: __, hints: ___, ...rest } = ports;
+  const { compression: _, follower: __, hints: ___, events: ____, ...rest } = ports;
   const { skills, ...toolPorts } = ports.toolPorts ?? {};
   const own = skills?.fork?.() ?? skills;
   return { ...rest, toolPorts: { ...toolPorts, ...(own ? { skills: own } : {}) }, guardFor: () => DENY };

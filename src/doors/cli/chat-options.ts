@@ -15,6 +15,7 @@ export interface ChatOptions {
   readonly continue?: string | true;
   readonly restoreCwd: boolean;
   readonly yolo?: boolean;
+  readonly acceptHooks?: boolean;
   readonly maxTurns?: number;
   readonly passSessionId?: boolean;
   readonly ignoreUserConfig?: boolean;
@@ -49,12 +50,13 @@ export function addChatOptions(command: Command): Command {
     .option("--no-restore-cwd", "when resuming, stay in this folder")
     .option("--yolo", "run dangerous commands without asking")
     .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
+    .option("--accept-hooks", "shell hooks you were not asked about yet may run, this time")
     .option("--max-turns <n>", "model calls per turn", positiveInteger)
     .option("--reasoning <level>", `reasoning effort of this run: ${REASONING_LEVELS.join(" ")}`, reasoningLevel)
     .option("--pass-session-id", "tell the model the session's id")
     .option("--ignore-user-config", "defaults instead of config.yaml (.env is still read)")
     .option("--ignore-rules", "no AGENTS.md, SOUL.md, memory or preloaded skills")
-    .option("--safe-mode", "both of the above")
+    .option("--safe-mode", "both of the above, and no plugins, servers or hooks")
     .option("--source <name>", "source stored with the session")
     .option("--usage-file <path>", "with -z: write tokens and cost of the run as JSON")
     .option("--learn", "with -z or -q: wait for a review of the conversation that is due")

@@ -69,6 +69,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
     resume: resumeOf(options),
     restoreCwd: options.restoreCwd,
     yolo: options.yolo === true || isTruthy(ctx.home.override("HERMES_YOLO_MODE")),
+    acceptHooks: options.acceptHooks === true,
     maxTurns: options.maxTurns,
     reasoning: options.reasoning,
     checkpoints: options.checkpoints,

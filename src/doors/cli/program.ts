@@ -57,7 +57,17 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   const word = argv[at];
   const isChat = word === undefined || word === "chat";
   const entry = SUBCOMMANDS.find((candidate) => candidate.name === word);
-  if (!isChat && !entry) throw unknownCommand(word, names);
+  if (!isChat && !entry) {
+    const { runPluginCommand } = await import("./plugin-commands.ts");
+    const ended = await runPluginCommand(word, argv.slice(at + 1), {
+      home,
+      io,
+      clock: systemClock,
+      cwd: process.cwd(),
+    });
+    if (ended === null) throw unknownCommand(word, names);
+    return ended;
+  }
 
   const ctx = cliContext(home, io, start, closers);
   const command = new Command(entry ? `hermes ${entry.name}` : "hermes");

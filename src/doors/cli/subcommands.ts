@@ -38,12 +38,18 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     tellsWarnings: true,
     load: () => import("./doctor.ts"),
   },
+  { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
   { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
     name: "model",
     summary: "choose provider and model",
     load: async () => ({ define: (await import("./setup.ts")).defineModel }),
+  },
+  {
+    name: "plugins",
+    summary: "what others wrote for the agent: install, switch on and off",
+    load: () => import("./plugins.ts"),
   },
   {
     name: "profile",

@@ -117,7 +117,8 @@ async function edit(verb: "enable" | "disable", given: string[], { platform }: F
   ctx.io.out("New sessions use the change.\n");
 }
 
-async function load(platform: string, { home }: CliContext) {
+async function load(platform: string, ctx: CliContext) {
+  const { home } = ctx;
   const { loadTools } = await import("../../tools/discover.ts");
   const { registry } = await import("../../tools/registry.ts");
   const { PLATFORMS } = await import("../../tools/toolset-table.ts");
@@ -129,5 +130,6 @@ async function load(platform: string, { home }: CliContext) {
   if (Object.keys(config.mcp_servers).length > 0) {
     await (await import("../../agent/shared-mcp.ts")).registerKnownTools(home);
   }
+  await (await import("../../agent/open-plugins.ts")).registerPluginTools(ctx);
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../../kit/clock.ts";
 import type { Ask } from "../../safety/questions.ts";
 import type { HookBus, Payload } from "../hooks.ts";
 import { ConsentStore } from "./consent.ts";
-import { hookInput, readAnswer, runHook } from "./run.ts";
+import { type HookAnswer, type HookRunResult, hookInput, readAnswer, runHook } from "./run.ts";
 import { expandHome, type ScriptFacts, scriptFacts } from "./scripts.ts";
 import { readHookSettings, type ShellHook } from "./settings.ts";
 
@@ -36,6 +36,12 @@ export type HookStanding =
   /** Its script is not the one that was allowed. */
   | { readonly type: "changed" }
   | { readonly type: "forbidden"; readonly reason: string };
+
+export interface HookTrial {
+  readonly result: HookRunResult;
+  /** Null when it did not end well: then nothing it printed counts. */
+  readonly answer: HookAnswer | null;
+}
 
 export class ShellHooks {
   readonly consents: ConsentStore;
@@ -121,13 +127,12 @@ export class ShellHooks {
       if (this.#answers.get(keyOf(hook, standing.facts)) !== false) this.#tellOnce(skipLine(hook, standing));
       return undefined;
     }
-    return this.fire(hook, { ...payload, cwd: folder });
+    return this.#fire(hook, { ...payload, cwd: folder });
   }
 
   /** Runs a hook now, whatever its consent; for those who asked for exactly that. */
-  async fire(hook: ShellHook, payload: Payload & { readonly cwd: string }): Promise<unknown> {
-    const { log, osHome, environment } = this.#ports;
-    const name = `shell hook ${hook.command} (${hook.event})`;
+  async tryOut(hook: ShellHook, payload: Payload & { readonly cwd: string }): Promise<HookTrial> {
+    const { osHome, environment } = this.#ports;
     const session: Record<string, string> =
       typeof payload.session_id === "string" ? { HERMES_SESSION_ID: payload.session_id } : {};
     const result = await runHook({
@@ -137,16 +142,22 @@ export class ShellHooks {
       timeoutMs: hook.timeoutSeconds * 1000,
       stdin: hookInput(hook.event, payload),
     });
+    const ended = result.type === "ended" && result.code === 0;
+    return { result, answer: ended ? readAnswer(hook, result.stdout) : null };
+  }
+
+  async #fire(hook: ShellHook, payload: Payload & { readonly cwd: string }): Promise<unknown> {
+    const { log } = this.#ports;
+    const name = `Shell hook ${hook.command} (${hook.event})`;
+    const { result, answer } = await this.tryOut(hook, payload);
     if (result.type === "failed") {
-      log.warn(`${name} is ignored: ${result.reason}`);
       this.#tellOnce(`${name} is ignored: ${result.reason}.`);
       return undefined;
     }
-    if (result.code !== 0) {
+    if (answer === null) {
       log.warn(`${name} is ignored: it ended with code ${result.code}: ${result.stderr.trim().slice(0, 500)}`);
       return undefined;
     }
-    const answer = readAnswer(hook, result.stdout);
     log.debug(`${name} ended after ${result.ms} ms`);
     if (answer.type === "block") return { action: "block", message: answer.message };
     if (answer.type === "context") return { context: answer.text };

@@ -1,0 +1,41 @@
+// The plugins and shell hooks of one conversation. Nothing of them is loaded as long as none is configured.
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { installRoot } from "../home/product.ts";
+import { STANDARD_ENGINE } from "./compression/engines.ts";
+import type { AgentWish } from "./open.ts";
+import type { AgentPorts } from "./options.ts";
+import type { ConversationPlugins } from "./plugins/conversation.ts";
+
+type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
+
+/** Never rejects for what a plugin did: the conversation goes on without it, and its notes say so. */
+export async function openPlugins(wish: PluginWish): Promise<ConversationPlugins | null> {
+  if (isSafeMode(wish) || !(await isAnythingWanted(wish))) return null;
+  const { openConversationPlugins } = await import("./plugins/conversation.ts");
+  return openConversationPlugins(wish);
+}
+
+/** The tools of the plugins that are on, as a conversation would get them. */
+export async function registerPluginTools(place: Pick<AgentWish, "home" | "clock" | "cwd">): Promise<void> {
+  if (isSafeMode(place) || (place.home.config().plugins.enabled ?? []).length === 0) return;
+  const { sharedPlugins } = await import("./plugins/shared.ts");
+  await sharedPlugins(place).host.refresh();
+}
+
+export function withPlugins(ports: AgentPorts, plugins: ConversationPlugins | null): AgentPorts {
+  return plugins?.into(ports) ?? ports;
+}
+
+export function isSafeMode({ home }: Pick<AgentWish, "home">): boolean {
+  return ["1", "true", "yes", "on"].includes((home.env("HERMES_SAFE_MODE") ?? "").toLowerCase());
+}
+
+async function isAnythingWanted({ home }: PluginWish): Promise<boolean> {
+  const { plugins, hooks, memory, context } = home.config();
+  if ((plugins.enabled ?? []).length > 0 || Object.keys(hooks).length > 0) return true;
+  const provider = memory.provider.trim();
+  if ((provider !== "" && provider !== "local") || (context.engine !== STANDARD_ENGINE && context.engine !== ""))
+    return true;
+  return (await stat(join(installRoot(), "plugins")).catch(() => null)) !== null; // none came with the program
+}

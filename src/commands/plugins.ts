@@ -1,0 +1,67 @@
+// Plugins at the prompt line: /plugins, and the commands that plugins bring.
+import { pluginHosts } from "../agent/plugins/hosts.ts";
+import type { OpenHome } from "../home/open.ts";
+import type { CommandContext } from "./context.ts";
+import type { CommandDefinition } from "./definition.ts";
+
+/** How long a plugin's command may keep the line. */
+const LIMIT_MS = 60_000;
+
+/** Commands of the plugins that run for this home. A name that is taken already keeps its meaning. */
+export function pluginCommands(home: OpenHome): CommandDefinition[] {
+  return (pluginHosts.get(home)?.commands() ?? []).map(({ name, description, argsHint, plugin, run }) => ({
+    name,
+    description: description === "" ? `(plugin ${plugin})` : description,
+    category: "Tools & Skills",
+    ...(argsHint === undefined ? {} : { argsHint }),
+    run: async (args, ctx) => {
+      const surface = {
+        sessionId: ctx.conversation.agent.sessionId,
+        platform: ctx.platform,
+        cwd: ctx.cwd,
+        say: (text: string) => ctx.say(text),
+        warn: (text: string) => ctx.warn(text),
+        submit: (text: string) => ctx.submit(text),
+      };
+      const said = await within(Promise.resolve(run(args, surface)), plugin, ctx);
+      if (typeof said === "string" && said !== "") ctx.say(said);
+    },
+  }));
+}
+
+async function within(work: Promise<unknown>, plugin: string, { clock }: CommandContext): Promise<unknown> {
+  const over = new AbortController();
+  const late = clock.sleep(LIMIT_MS, over.signal).then(() => {
+    throw new Error(`plugin "${plugin}" did not answer within ${LIMIT_MS / 1000} seconds; it is not waited for`);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    over.abort();
+    late.catch(() => undefined); // aborted because the work was quicker
+    work.catch(() => undefined); // a late failure concerns nobody
+  }
+}
+
+const plugins: CommandDefinition = {
+  name: "plugins",
+  description: "what plugins run here, and what they offer",
+  category: "Tools & Skills",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    const { inspectPlugins, describePlugin } = await import("../agent/plugins/inspect.ts");
+    const rows = await inspectPlugins(ctx);
+    if (rows.length === 0)
+      return ctx.say("No plugins are installed. hermes plugins install FOLDER puts one into the home.");
+    ctx.say(
+      [
+        ...rows.map(describePlugin),
+        "",
+        "hermes plugins enable|disable NAME switches one, from the next conversation on.",
+      ].join("\n"),
+    );
+  },
+};
+
+export const PLUGIN_COMMANDS: readonly CommandDefinition[] = [plugins];

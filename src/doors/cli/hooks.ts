@@ -1,0 +1,203 @@
+// `hermes hooks`: the user's own programs at events of the agent, and the consent they run by.
+import { access, constants } from "node:fs/promises";
+import type { Command } from "commander";
+import { didYouMean } from "../../kit/did-you-mean.ts";
+import type { ShellHook } from "../../plugins/shell-hooks/settings.ts";
+import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description("programs that run at events of the agent: `hooks` in config.yaml");
+  command
+    .command("list", { isDefault: true })
+    .description("configured hooks, and whether they may run")
+    .option("--json", "machine-readable")
+    .action((flags: { json?: true }) => list(flags, ctx));
+  command
+    .command("test")
+    .description("run the hooks of an event now, with made-up facts, and show how their answer is read")
+    .argument("<event>", "e.g. pre_tool_call")
+    .option("--tool <name>", "the tool of the made-up call", "terminal")
+    .option("--accept-hooks", "also those you have not allowed yet")
+    .action((event: string, flags: { tool: string; acceptHooks?: true }) => test(event, flags, ctx));
+  command
+    .command("revoke")
+    .description("take back your consent for a command, in all events")
+    .argument("[command]", "as it stands in config.yaml")
+    .option("--all", "for every hook")
+    .action((wanted: string | undefined, flags: { all?: true }) => revoke(wanted, flags, ctx));
+  command
+    .command("doctor")
+    .description("find hooks that will not run, and say why")
+    .action(() => doctor(ctx));
+}
+
+async function open(ctx: CliContext): Promise<ShellHooks> {
+  const { openShellHooks } = await import("../../agent/plugins/shared.ts");
+  return openShellHooks(
+    ctx,
+    () => undefined,
+    () => false,
+  );
+}
+
+async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
+  const hooks = await open(ctx);
+  const { hooks: configured, problems } = hooks.configured();
+  const rows = await Promise.all(
+    configured.map(async (hook) => ({ hook, standing: await hooks.standing(hook, ctx.cwd) })),
+  );
+  if (json) {
+    const data = rows.map(({ hook, standing }) => ({
+      ...{
+        event: hook.event,
+        command: hook.command,
+        matcher: hook.matcher?.source ?? null,
+        timeout: hook.timeoutSeconds,
+      },
+      standing: standing.type,
+      files: standing.facts.files,
+    }));
+    return ctx.io.out(`${JSON.stringify({ hooks: data, problems }, null, 2)}\n`);
+  }
+  if (rows.length === 0 && problems.length === 0) {
+    return ctx.io.out(
+      "No hooks are configured. They stand in config.yaml:\n\nhooks:\n  pre_tool_call:\n    - command: ~/bin/check.sh\n      matcher: terminal\n",
+    );
+  }
+  for (const { hook, standing } of rows) {
+    const about = [matcherOf(hook), `${hook.timeoutSeconds} s`].filter((text) => text !== "").join(", ");
+    ctx.io.out(
+      `${standing.type === "allowed" ? "✓" : "✗"} ${hook.event}  ${hook.command}  (${about}): ${standingText(standing)}\n`,
+    );
+  }
+  for (const problem of problems) ctx.io.err(`⚠ ${problem}\n`);
+}
+
+const matcherOf = ({ matcher }: ShellHook) => (matcher === null ? "" : `tools ${matcher.source.slice(4, -2)}`);
+
+function standingText(standing: HookStanding): string {
+  if (standing.type === "allowed") {
+    const by = { consent: "allowed by you", auto: "allowed by hooks_auto_accept", session: "allowed for now" };
+    return by[standing.by];
+  }
+  if (standing.type === "unseen") return "not allowed yet; the next interactive conversation asks";
+  if (standing.type === "changed") return "changed since you allowed it; the next interactive conversation asks";
+  return `refused by the command policy (${standing.reason})`;
+}
+
+async function test(event: string, flags: { tool: string; acceptHooks?: true }, ctx: CliContext): Promise<void> {
+  const { HOOKS } = await import("../../plugins/hooks.ts");
+  if (!(event in HOOKS)) {
+    const near = didYouMean(event, Object.keys(HOOKS));
+    const hint =
+      near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ` There are: ${Object.keys(HOOKS).join(", ")}`;
+    throw new ExitError(2, `hermes: no event is called "${event}".${hint}`);
+  }
+  const hooks = await open(ctx);
+  const wanted = hooks.configured().hooks.filter((hook) => hook.event === event);
+  if (wanted.length === 0) throw new ExitError(1, `hermes: no hook is configured for ${event}.`);
+  const tool = HOOKS[event]?.tool ? { tool_name: flags.tool, args: { command: "echo hello" } } : {};
+  const payload = { ...tool, session_id: "hooks-test", cwd: ctx.cwd, test: true };
+  let failed = 0;
+  for (const hook of wanted) {
+    ctx.io.out(`${hook.command}\n`);
+    if (hook.matcher && !hook.matcher.test(flags.tool)) {
+      ctx.io.out(`  not for ${flags.tool}: its matcher is ${matcherOf(hook)}\n`);
+      continue;
+    }
+    if (!(await mayRun(hook, hooks, flags.acceptHooks === true, ctx))) {
+      failed++;
+      continue;
+    }
+    const { result, answer } = await hooks.tryOut(hook, payload);
+    if (result.type === "failed") ctx.io.out(`  ignored: ${result.reason}\n`);
+    else {
+      ctx.io.out(`  exit code ${result.code} after ${result.ms} ms\n`);
+      if (result.stdout.trim() !== "") ctx.io.out(`  stdout: ${result.stdout.trim()}\n`);
+      if (result.stderr.trim() !== "") ctx.io.out(`  stderr: ${result.stderr.trim()}\n`);
+    }
+    if (answer === null) failed++;
+    else ctx.io.out(`  ${answerText(answer)}\n`);
+  }
+  if (failed > 0) throw new ExitError(1);
+}
+
+function answerText(answer: NonNullable<Awaited<ReturnType<ShellHooks["tryOut"]>>["answer"]>): string {
+  if (answer.type === "block") return `the call would be blocked: ${answer.message}`;
+  if (answer.type === "context") return `added to the message: ${answer.text}`;
+  return answer.type === "nothing" ? "no answer: everything goes on as it is" : `ignored: ${answer.why}`;
+}
+
+async function mayRun(hook: ShellHook, hooks: ShellHooks, accepted: boolean, ctx: CliContext): Promise<boolean> {
+  const standing = await hooks.standing(hook, ctx.cwd);
+  if (standing.type === "forbidden") {
+    ctx.io.out(`  not run: ${standingText(standing)}\n`);
+    return false;
+  }
+  if (standing.type === "allowed" || accepted) return true;
+  const typed = await ctx.io.question(`  ${standingText(standing)}. Run it? [o]nce, [a]lways, anything else = no: `);
+  const choice = (typed ?? "").trim().toLowerCase().slice(0, 1);
+  if (choice === "a") await hooks.consents.approve(hook, standing.facts, ctx.clock.now());
+  if (choice === "o" || choice === "a") return true;
+  ctx.io.out("  not run: you have not allowed it; --accept-hooks runs it anyway\n");
+  return false;
+}
+
+async function revoke(command: string | undefined, { all }: { all?: true }, ctx: CliContext): Promise<void> {
+  if (command === undefined && !all)
+    throw new ExitError(2, "hermes: name the command to take the consent back for, or --all.");
+  const hooks = await open(ctx);
+  const gone = await hooks.consents.revoke((one) => all === true || one.command === command);
+  if (gone > 0)
+    return ctx.io.out(
+      `Took back ${gone === 1 ? "one consent" : `${gone} consents`}. What is still configured asks again.\n`,
+    );
+  if (all) return ctx.io.out("There was no consent to take back.\n");
+  const known = [...new Set((await hooks.consents.all()).map((one) => one.command))];
+  const near = didYouMean(command ?? "", known);
+  const hint = near.length > 0 ? ` Did you mean ${near.map((one) => `"${one}"`).join(" or ")}?` : "";
+  throw new ExitError(1, `hermes: no consent is known for "${command}".${hint}`);
+}
+
+async function doctor(ctx: CliContext): Promise<void> {
+  const hooks = await open(ctx);
+  const { hooks: configured, problems } = hooks.configured();
+  const found = [...problems];
+  for (const hook of configured) {
+    const name = `${hook.event}: ${hook.command}`;
+    const standing = await hooks.standing(hook, ctx.cwd);
+    if (standing.type !== "allowed") found.push(`${name}: ${standingText(standing)}`);
+    const script = standing.facts.files[0];
+    const [program = ""] = hook.argv;
+    if (
+      script === undefined &&
+      program.includes("/") &&
+      !(await can(program.replace(/^~(?=\/)/, ctx.home.osHome), constants.F_OK))
+    )
+      found.push(`${name}: ${program} is not there`);
+    else if (
+      script !== undefined &&
+      program.includes("/") &&
+      script.endsWith(program.replace(/^~/, "")) &&
+      !(await can(script, constants.X_OK))
+    )
+      found.push(`${name}: ${ctx.home.display(script)} may not be executed; chmod +x mends it`);
+  }
+  const configuredKeys = new Set(configured.map(({ event, command }) => `${event}\n${command}`));
+  for (const { event, command } of await hooks.consents.all())
+    if (!configuredKeys.has(`${event}\n${command}`))
+      found.push(
+        `${event}: ${command}: allowed once, but no longer configured; hermes hooks revoke "${command}" forgets it`,
+      );
+  if (found.length === 0) return ctx.io.out(`${configured.length} hooks, all of them in order.\n`);
+  for (const line of found) ctx.io.out(`✗ ${line}\n`);
+  throw new ExitError(1);
+}
+
+async function can(path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false, // that is the answer
+  );
+}

@@ -1,0 +1,239 @@
+// `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
+import type { Command } from "commander";
+import type { PluginRow } from "../../agent/plugins/inspect.ts";
+import { didYouMean } from "../../kit/did-you-mean.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description("extensions that others wrote: tools, hooks, commands, memories, skills");
+  command
+    .command("list", { isDefault: true })
+    .description("plugins with version, place and state; runs none of them")
+    .option("--json", "machine-readable")
+    .action((flags: { json?: true }) => list(flags, ctx));
+  command
+    .command("enable")
+    .description("switch plugins on, and see whether they load")
+    .argument("<names...>")
+    .action((names: string[]) => enable(names, ctx));
+  command
+    .command("disable")
+    .description("switch plugins off")
+    .argument("<names...>")
+    .action((names: string[]) => disable(names, ctx));
+  command
+    .command("install")
+    .description("copy a plugin from a folder or a git repository into the home; it stays switched off")
+    .argument("<source>", "folder, git address, or github:owner/name")
+    .option("--force", "replace one that is installed")
+    .option("--enable", "switch it on as well")
+    .action((source: string, flags: { force?: true; enable?: true }) => install(source, flags, ctx));
+  command
+    .command("update")
+    .description("bring plugins up to date from where they were installed from; without a name all of them")
+    .argument("[names...]")
+    .action((names: string[]) => update(names, ctx));
+  command
+    .command("remove")
+    .description("delete a plugin from the home")
+    .argument("<name>")
+    .option("-y, --yes", "do not ask")
+    .action((name: string, flags: { yes?: true }) => remove(name, flags, ctx));
+}
+
+async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
+  const { describePlugin } = await import("../../agent/plugins/inspect.ts");
+  const rows = await inspect(ctx);
+  if (json) return ctx.io.out(`${JSON.stringify(rows.map(asJson), null, 2)}\n`);
+  if (rows.length === 0) {
+    return ctx.io.out(
+      `No plugins are installed.\nhermes plugins install FOLDER copies one to ${ctx.home.display(ctx.home.paths.at("plugins"))}.\n`,
+    );
+  }
+  for (const row of rows) ctx.io.out(`${describePlugin(row)}\n`);
+  ctx.io.out("\nhermes plugins enable|disable NAME switches one. Conversations that run keep what they began with.\n");
+}
+
+function asJson({ plugin, state, note, missingEnv, outline }: PluginRow) {
+  const { key, source, folder, manifest } = plugin;
+  const { version, description, author, kind, requiresEnv } = manifest;
+  return {
+    ...{ key, name: manifest.name, version, description, author, kind, source, folder, state, note },
+    requires_env: requiresEnv,
+    missing_env: missingEnv,
+    tools: outline?.tools.map(({ name }) => name) ?? manifest.providesTools,
+    hooks: outline?.hooks ?? manifest.providesHooks,
+    commands: outline?.commands.map(({ name }) => name) ?? [],
+  };
+}
+
+async function enable(names: readonly string[], ctx: CliContext): Promise<void> {
+  const rows = await pick(names, ctx);
+  for (const { plugin, standing } of rows) {
+    if (standing.type === "unusable")
+      throw new ExitError(1, `hermes: ${plugin.key} cannot be switched on: ${standing.why}.`);
+    if (standing.type === "single") {
+      const name = plugin.key.split("/").at(-1);
+      throw new ExitError(
+        1,
+        `hermes: ${plugin.key} is in use when a setting names it: hermes config set ${standing.setting} ${name}`,
+      );
+    }
+  }
+  await writeLists(ctx, { on: rows });
+  await showLoaded(rows, ctx);
+}
+
+/** Loads what was switched on, once: whoever switched it on wants to know whether it works. */
+async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<void> {
+  const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
+  const { loadTools } = await import("../../tools/discover.ts");
+  await loadTools(ctx.home.log);
+  const { host } = sharedPlugins(ctx);
+  await host.refresh();
+  host.takeLines();
+  let failed = 0;
+  for (const { plugin } of rows) {
+    const status = host.statuses().find((one) => one.plugin.key === plugin.key);
+    const problems = status?.problems ?? [];
+    if (status?.outline) ctx.io.out(`${plugin.key} is on. ${offers(status.outline)}\n`);
+    for (const problem of problems) ctx.io.err(`⚠ ${plugin.key}: ${problem}\n`);
+    if (!status?.outline) failed++;
+    for (const name of plugin.manifest.requiresEnv.filter((one) => !ctx.home.env(one)))
+      ctx.io.err(`⚠ ${plugin.key} needs ${name}; put it into ${ctx.home.display(ctx.home.paths.envFile)}\n`);
+  }
+  if (failed > 0) throw new ExitError(1, "hermes: what could not be loaded is on, but left out until it can be.");
+  ctx.io.out("New conversations use the change.\n");
+}
+
+function offers(outline: NonNullable<PluginRow["outline"]>): string {
+  const parts = [
+    ["tools", outline.tools.map(({ name }) => name)],
+    ["hooks", outline.hooks],
+    ["commands", outline.commands.map(({ name }) => `/${name}`)],
+    ["hermes commands", outline.cliCommands.map(({ name }) => name)],
+    ["memories", outline.memories],
+    ["context engines", outline.engines],
+    ["providers", outline.providers.map(({ kind, name }) => `${kind}/${name}`)],
+    ["platforms", outline.platforms],
+    ["skills", outline.skills.map((path) => path.split("/").at(-1) ?? path)],
+  ] as const;
+  const given = parts.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.join(", ")}`);
+  return given.length === 0 ? "It offers nothing." : `It offers ${given.join("; ")}.`;
+}
+
+async function disable(names: readonly string[], ctx: CliContext): Promise<void> {
+  const rows = await pick(names, ctx);
+  await writeLists(ctx, { off: rows });
+  for (const { plugin } of rows) ctx.io.out(`${plugin.key} is off. New conversations use the change.\n`);
+}
+
+async function install(source: string, flags: { force?: true; enable?: true }, ctx: CliContext): Promise<void> {
+  const { installPlugin } = await import("../../plugins/install.ts");
+  const { plugin, replaced } = await installPlugin(source, { replace: flags.force === true }, installPorts(ctx));
+  const { name, version } = plugin.manifest;
+  const before = replaced === null ? "" : `, in place of ${replaced === "" ? "the one before" : replaced}`;
+  ctx.io.out(`Installed ${name} ${version}${before} in ${ctx.home.display(plugin.folder)}.\n`);
+  if (flags.enable) return enable([plugin.key], ctx);
+  ctx.io.out(`A plugin runs with your rights. Look at it, then: hermes plugins enable ${name}\n`);
+}
+
+async function update(names: readonly string[], ctx: CliContext): Promise<void> {
+  const { installPlugin, originOf } = await import("../../plugins/install.ts");
+  const rows =
+    names.length > 0 ? await pick(names, ctx) : (await inspect(ctx)).filter(({ plugin }) => plugin.source === "home");
+  let failed = 0;
+  let done = 0;
+  for (const { plugin } of rows) {
+    const source = await originOf(plugin.folder);
+    if (source === null) {
+      if (names.length > 0) ctx.io.err(`${plugin.key} was put there by hand; nobody knows where it comes from.\n`);
+      failed += names.length > 0 ? 1 : 0;
+      continue;
+    }
+    try {
+      const updated = await installPlugin(source, { replace: true }, installPorts(ctx));
+      const { version } = updated.plugin.manifest;
+      const same = version === plugin.manifest.version;
+      ctx.io.out(
+        `${plugin.key}: ${same ? `${version}, copied anew` : `${plugin.manifest.version} -> ${version}`} from ${source}\n`,
+      );
+      done++;
+    } catch (error) {
+      failed++;
+      ctx.io.err(`${plugin.key}: ${error instanceof Error ? error.message : error}\n`);
+    }
+  }
+  if (failed > 0) throw new ExitError(1);
+  if (done === 0) ctx.io.out("Nothing to update.\n");
+}
+
+async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Promise<void> {
+  const [row] = await pick([name], ctx);
+  if (!row) return;
+  const { plugin } = row;
+  if (plugin.source !== "home") {
+    throw new ExitError(
+      1,
+      `hermes: ${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} switches it off.`,
+    );
+  }
+  if (!flags.yes) {
+    const typed = await ctx.io.question(`Delete ${ctx.home.display(plugin.folder)}? [y]es, anything else = no: `);
+    if (!/^y/i.test((typed ?? "").trim()))
+      throw new ExitError(1, "hermes: nothing was deleted. --yes deletes without asking.");
+  }
+  const { removePlugin } = await import("../../plugins/install.ts");
+  await removePlugin(plugin);
+  await writeLists(ctx, { gone: [row] });
+  ctx.io.out(`Removed ${plugin.key}.\n`);
+}
+
+async function writeLists(
+  ctx: CliContext,
+  change: {
+    readonly on?: readonly PluginRow[];
+    readonly off?: readonly PluginRow[];
+    readonly gone?: readonly PluginRow[];
+  },
+): Promise<void> {
+  const { namesOf } = await import("../../plugins/find.ts");
+  const { enabled = [], disabled } = ctx.home.config().plugins;
+  const { on = [], off = [], gone = [] } = change;
+  const touched = new Set([...on, ...off, ...gone].flatMap(({ plugin }) => namesOf(plugin)));
+  const rest = (list: readonly unknown[]) => list.map(String).filter((name) => !touched.has(name));
+  await ctx.home.setConfigKeys({
+    "plugins.enabled": [...rest(enabled), ...on.map(({ plugin }) => plugin.key)],
+    "plugins.disabled": [...rest(disabled), ...off.map(({ plugin }) => plugin.key)],
+  });
+}
+
+async function pick(names: readonly string[], ctx: CliContext): Promise<readonly PluginRow[]> {
+  const { namesOf } = await import("../../plugins/find.ts");
+  const rows = await inspect(ctx);
+  return names.map((name) => {
+    const row = rows.find(({ plugin }) => namesOf(plugin).includes(name));
+    if (row) return row;
+    const near = didYouMean(
+      name,
+      rows.flatMap(({ plugin }) => namesOf(plugin)),
+    );
+    const hint = near.length > 0 ? ` Did you mean ${near.map((one) => `"${one}"`).join(" or ")}?` : "";
+    throw new ExitError(1, `hermes: there is no plugin "${name}".${hint} "hermes plugins list" shows them.`);
+  });
+}
+
+async function inspect(ctx: CliContext): Promise<readonly PluginRow[]> {
+  const { inspectPlugins } = await import("../../agent/plugins/inspect.ts");
+  return inspectPlugins(ctx);
+}
+
+function installPorts({ home, cwd, clock }: CliContext) {
+  return {
+    folder: home.paths.at("plugins"),
+    cwd,
+    osHome: home.osHome,
+    env: home.environment(),
+    now: () => clock.now(),
+  };
+}
