@@ -12,8 +12,8 @@ import type { Agent } from "../agent.ts";
 import type { SubagentEvent, TurnOutcome } from "../events.ts";
 import type { AgentWish } from "../open.ts";
 import type { AgentPorts, LoopEvents, PromptSource, TurnPorts } from "../options.ts";
-import { askModel } from "./llm.ts";
 import { current } from "./hosts.ts";
+import { askModel } from "./llm.ts";
 import { type SharedPlugins, sharedPlugins } from "./shared.ts";
 import { toolHooks } from "./tool-events.ts";
 
