@@ -26,7 +26,7 @@ export interface ImageQuestion {
 export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: ToolContext): Promise<ToolOutput> {
   try {
     const source = image_url.trim();
-    const bytes = /^https?:/i.test(source) ? await download(source, ctx) : await readImage(source, ctx);
+    const bytes = /^https?:/i.test(source) ? await downloadImage(source, ctx) : await readImage(source, ctx);
     const type = imageType(bytes);
     if (type === null) throw new ImageError(`${image_url} is no image: its content is none of the known kinds.`);
     if (!SHOWABLE.has(type)) {
@@ -41,7 +41,7 @@ export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: 
   }
 }
 
-async function download(address: string, ctx: ToolContext): Promise<Uint8Array> {
+export async function downloadImage(address: string, ctx: ToolContext): Promise<Uint8Array> {
   if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
   const check = addressCheck(ctx);
   const answer = await webFetch(address, {
