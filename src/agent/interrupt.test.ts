@@ -72,7 +72,11 @@ test("a tool that ignores its signal does not hold the turn; its late result is 
 test("a tool that honours its signal keeps what it had", async () => {
   const tools = {
     careful: (_: unknown, ctx: { signal: AbortSignal }) =>
-      new Promise<string>((resolve) => ctx.signal.addEventListener("abort", () => resolve("half the work"))),
+      new Promise<string>((resolve) => {
+        const stop = () => resolve("half the work");
+        if (ctx.signal.aborted) stop();
+        else ctx.signal.addEventListener("abort", stop);
+      }),
   };
   const agent = rigAgent({ gate: new ScriptedGate({ calls: [{ name: "careful", args: {} }] }), tools });
   const { outcome } = await play(agent, "go", { onEvent: (event) => event.type === "tool_start" && agent.interrupt() });
