@@ -90,7 +90,7 @@ export interface AgentWish {
   overlay?(): string | undefined;
   /** What the door offers to tools: the schedule, the way to chats. */
   readonly ports?: Pick<ToolContext, "cron" | "deliver"> | undefined;
-  /** The text of a page, fenced as untrusted, for `@url:`. Absent: pages cannot be fetched here. */
+  /** The text of a page, fenced as untrusted, for `@url:`. Absent: it is fetched as the web tools do it. */
   readPage?(url: string): Promise<string>;
 }
 
@@ -538,10 +538,13 @@ class Opened implements OpenAgent {
 
   async attachReferences(text: string): Promise<Expansion | null> {
     const { wish, cwd } = this.#parts;
-    const { home, platform, readPage } = wish;
+    const { home, platform, clock } = wish;
     const { attachReferences } = await import("./references.ts");
     const { contextLength } = this.target;
-    return attachReferences(text, { home, cwd, platform, contextLength, ...(readPage ? { readPage } : {}) });
+    const readPage =
+      wish.readPage ??
+      (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength }));
+    return attachReferences(text, { home, cwd, platform, contextLength, readPage });
   }
 
   get ignoresRules(): boolean {

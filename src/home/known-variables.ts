@@ -35,8 +35,9 @@ export const knownVariables: readonly KnownVariable[] = [
   ...secrets("tool", {
     FIRECRAWL_API_KEY: "web search and pages: Firecrawl",
     TAVILY_API_KEY: "web search and pages: Tavily",
-    EXA_API_KEY: "web search: Exa",
-    PARALLEL_API_KEY: "web search: Parallel",
+    EXA_API_KEY: "web search and pages: Exa",
+    PARALLEL_API_KEY: "web search and pages: Parallel",
+    BRAVE_SEARCH_API_KEY: "web search: Brave",
     FAL_KEY: "image generation: FAL",
     BROWSERBASE_API_KEY: "browser in the cloud: Browserbase",
     ELEVENLABS_API_KEY: "speech: ElevenLabs",

@@ -13,6 +13,10 @@ const steps = (exact: number, same: number, idle: number, meaning: string) =>
     idempotent_no_progress: whole(idle, "the same read returning the same, times in a row"),
   });
 
+/** A service on the web; its address is only given for a server of one's own. */
+const service = (meaning: string, env?: string) =>
+  section(meaning, { base_url: text("", "its address, if it is another than usual", env ? { env } : {}) });
+
 export const toolSections = {
   toolsets: list(["hermes-cli"], "toolsets that are on by default"),
   platform_toolsets: record("platform -> list of toolsets, written by `hermes tools`"),
@@ -75,7 +79,15 @@ export const toolSections = {
   web: section("Web search and pages.", {
     backend: text("", "service for search and pages; empty = by the keys you have"),
     search_backend: text("", "service for search only"),
-    extract_backend: text("", "service for pages only"),
+    extract_backend: text("", "service for pages only; `local` = Hermes fetches them itself"),
+    summarize: flag(false, "a side model condenses long pages; otherwise the model gets their beginning and end"),
+    searxng: service("Your SearXNG server.", "SEARXNG_URL"),
+    firecrawl: service("Firecrawl.", "FIRECRAWL_API_URL"),
+    parallel: service("Parallel."),
+    tavily: service("Tavily."),
+    exa: service("Exa."),
+    brave: service("Brave Search."),
+    ddgs: service("DuckDuckGo, without a key."),
   }),
   browser: section("The browser tool.", {
     inactivity_timeout: whole(120, "idle seconds until a browser is closed"),

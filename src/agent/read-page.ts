@@ -1,0 +1,34 @@
+// The page behind an `@url:` that the user typed, read and fenced like the result of the web tools.
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import { sizeLimits } from "../tools/result-size.ts";
+import { openWebAccess } from "../tools/web/access.ts";
+import { cutMiddle } from "../tools/web/long-page.ts";
+import { readPage } from "../tools/web/page.ts";
+import { wrapUntrusted } from "./untrusted.ts";
+
+export interface PageReader {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly contextLength: number;
+}
+
+/** Rejects with a sentence for the user. */
+export async function readPageFor(url: string, { home, clock, contextLength }: PageReader): Promise<string> {
+  const access = openWebAccess({
+    config: home.config(),
+    home: home.paths,
+    clock,
+    log: home.log.child("web"),
+    signal: new AbortController().signal,
+    redact: home.redact,
+    env: (name) => home.env(name),
+  });
+  const { title, content } = await readPage(url, access);
+  const text = cutMiddle(
+    home.redact(content),
+    sizeLimits(contextLength).perResult,
+    (left) => `[... ${left} characters left out ...]`,
+  );
+  return wrapUntrusted("web_extract", `${title === "" ? "" : `# ${title}\n`}${url}\n\n${text}`);
+}

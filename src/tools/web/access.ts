@@ -1,0 +1,65 @@
+// The way out to the web for one run: what may be opened by its settings, and how.
+import { lookup } from "node:dns/promises";
+import type { Config } from "../../home/config/schema.ts";
+import { type CheckedUrl, checkUrl, parseWebUrl, UrlRefusedError } from "../../safety/url-guard.ts";
+import { type WebAnswer, type WebRequest, webFetch } from "../../safety/url-guard-fetch.ts";
+import { WebsitePolicy } from "../../safety/url-guard-policy.ts";
+import { isProxied, proxySettings } from "../../safety/url-guard-proxy.ts";
+import type { ToolContext } from "../context.ts";
+
+/** What of a run the web tools need; a tool's context has it all. */
+export type WebRun = Pick<ToolContext, "config" | "home" | "clock" | "log" | "signal" | "redact" | "env">;
+
+export type RequestWishes = Omit<WebRequest, "check" | "proxy" | "signal">;
+
+export interface WebAccess {
+  /** Rejects with `UrlRefusedError` for an address that the guard or the user's own list closes. */
+  check(url: string): Promise<CheckedUrl>;
+  /** The user's own list closes this site; nothing is looked up. */
+  isClosed(url: string): Promise<boolean>;
+  /** For addresses that came from a model, a page or a chat: checked, also at each redirect. */
+  fetch(url: string, wishes?: RequestWishes): Promise<WebAnswer>;
+  /** For services the user set up: they may stand on this machine. Nothing is followed, so keys go nowhere else. */
+  fetchService(url: string, wishes?: RequestWishes): Promise<WebAnswer>;
+}
+
+// Settings are one object until they change, and a list is remembered for a while.
+const policies = new WeakMap<Config, WebsitePolicy>();
+
+export function openWebAccess(run: WebRun): WebAccess {
+  const { config, signal } = run;
+  const env = (name: string) => run.env?.(name);
+  const proxy = proxySettings(env);
+  const policy = policyOf(run, env("HOME") ?? "");
+  const guard = (url: string, allowPrivate: boolean) =>
+    checkUrl(url, {
+      allowPrivate,
+      proxied: isProxied(parseWebUrl(url), proxy),
+      resolve: (host) => resolveHost(host, config.network.force_ipv4 ? 4 : 0),
+    });
+  const check = async (url: string) => {
+    const block = await policy.check(url);
+    if (block) throw new UrlRefusedError("policy", block.message);
+    return guard(url, config.security.allow_private_urls);
+  };
+  return {
+    check,
+    isClosed: async (url) => (await policy.check(url)) !== null,
+    fetch: (url, wishes = {}) => webFetch(url, { ...wishes, check, signal, proxy }),
+    fetchService: (url, wishes = {}) =>
+      webFetch(url, { ...wishes, maxRedirects: 0, check: (place) => guard(place, true), signal, proxy }),
+  };
+}
+
+function policyOf({ config, home, clock, log }: WebRun, userHome: string): WebsitePolicy {
+  const known = policies.get(config);
+  if (known) return known;
+  const settings = () => config.security.website_blocklist;
+  const policy = new WebsitePolicy({ settings, homeDir: home.dir, userHome, clock, log });
+  policies.set(config, policy);
+  return policy;
+}
+
+async function resolveHost(host: string, family: 0 | 4): Promise<readonly string[]> {
+  return (await lookup(host, { all: true, family, order: "verbatim" })).map(({ address }) => address);
+}

@@ -1,0 +1,81 @@
+// Which service answers: the one the settings name, or those there are keys for.
+import { UserError } from "../../kit/user-error.ts";
+import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
+import { type OpenService, openService, type WebService } from "./service.ts";
+import { brave } from "./services/brave.ts";
+import { ddgs } from "./services/ddgs.ts";
+import { exa } from "./services/exa.ts";
+import { firecrawl } from "./services/firecrawl.ts";
+import { parallel } from "./services/parallel.ts";
+import { searxng } from "./services/searxng.ts";
+import { tavily } from "./services/tavily.ts";
+
+/** In the order in which they are taken when nothing is chosen. */
+const SERVICES: readonly WebService[] = [firecrawl, parallel, tavily, exa, searxng, brave, ddgs];
+const ALIASES: Readonly<Record<string, string>> = { "brave-free": "brave", duckduckgo: "ddgs", searx: "searxng" };
+/** Pages are fetched from here, without a service. */
+const DIRECT = new Set(["local", "direct"]);
+
+type Ability = "search" | "extract";
+
+export interface ServiceChoice {
+  /** Tried in this order. Empty: no service reads pages, we do. */
+  readonly services: readonly OpenService[];
+  /** The user named the service: nobody else gets the question. */
+  readonly named: boolean;
+}
+
+/** Throws `UserError` when the settings name a service that cannot be used. */
+export function chooseServices(ability: Ability, run: WebRun, access: WebAccess = openWebAccess(run)): ServiceChoice {
+  const { web } = run.config;
+  const special = ability === "search" ? web.search_backend : web.extract_backend;
+  const name = canonical(special || web.backend);
+  const settingsOf = (service: WebService) => ({ baseUrl: baseUrlOf(service, run), key: keyOf(service, run) });
+  const open = (service: WebService) => openService(service, access, settingsOf(service));
+  if (name === "") return { services: automatic(ability, run).map(open), named: false };
+  if (ability === "extract" && DIRECT.has(name)) return { services: [], named: true };
+  const key = special ? `web.${ability}_backend` : "web.backend";
+  const service = SERVICES.find((candidate) => candidate.name === name);
+  if (!service) throw new UserError(`${key} is "${name}", which is no service. Use ${names(ability)}.`);
+  if (!service[ability]) {
+    // One service for everything, and it only searches: pages are read from here.
+    if (!special) return { services: [], named: true };
+    throw new UserError(`${key} is "${name}", which cannot do that. Use ${names(ability)}.`);
+  }
+  if (!isSetUp(service, run)) throw new UserError(`${key} is "${name}", but ${missing(service)} is not set.`);
+  return { services: [open(service)], named: true };
+}
+
+function automatic(ability: Ability, run: WebRun): readonly WebService[] {
+  const ready = SERVICES.filter((service) => service[ability] && isSetUp(service, run));
+  // Who runs a search engine of their own does not want their questions elsewhere because it is down.
+  return ready.includes(searxng) ? ready.filter((service) => service !== ddgs) : ready;
+}
+
+function isSetUp(service: WebService, run: WebRun): boolean {
+  if (service.keyName === undefined) return (baseUrlOf(service, run) || service.baseUrl) !== "";
+  return keyOf(service, run) !== "" || (service === firecrawl && baseUrlOf(service, run) !== "");
+}
+
+const keyOf = ({ keyName }: WebService, run: WebRun) =>
+  keyName === undefined ? "" : (run.env?.(keyName) ?? "").trim();
+
+function baseUrlOf({ name }: WebService, { config }: WebRun): string {
+  const settings: unknown = config.web[name];
+  const { base_url: url } = (settings ?? {}) as { base_url?: unknown }; // every service has a section
+  return typeof url === "string" ? url.trim() : "";
+}
+
+function missing({ name, keyName }: WebService): string {
+  return keyName ?? `web.${name}.base_url`;
+}
+
+function canonical(name: string): string {
+  const lower = name.trim().toLowerCase();
+  return ALIASES[lower] ?? lower;
+}
+
+function names(ability: Ability): string {
+  const able = SERVICES.filter((service) => service[ability]).map(({ name }) => name);
+  return [...able, ...(ability === "extract" ? ["local"] : [])].join(", ");
+}
