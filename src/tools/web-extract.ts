@@ -15,6 +15,7 @@ register({
   description: "Read web pages as Markdown. Of a long page: beginning, end, and the path of the full text.",
   parameters,
   textOrigin: "web",
+  deferred: true,
   timeoutMs: (_args, config) => (config.web.summarize ? config.auxiliary.web_extract.timeout + 120 : 120) * 1000,
   handler: async (args, ctx) => (await import("./web/extract.ts")).extractPages(args, ctx),
 });

@@ -17,7 +17,7 @@ test("what a message points at is sent with it; the stored words stay as typed",
   const told: string[] = [];
   const tell = { note: (text: string) => void told.push(text), warn: (text: string) => void told.push(`! ${text}`) };
   const input = await withReferences(
-    { text: "see @file:a.ts, @folder:docs and @url:https://x.test" },
+    { text: "see @file:a.ts, @folder:docs and @url:http://127.0.0.1:1/" },
     chat.conversation,
     tell,
   );
@@ -26,7 +26,7 @@ test("what a message points at is sent with it; the stored words stay as typed",
   const sent = chat.server.last.body.messages.at(-1).content;
   assert.match(
     sent,
-    /^see @file:a\.ts.*\n\n--- Context Warnings ---\n- @url:https:\/\/x\.test: pages cannot be fetched here/,
+    /^see @file:a\.ts.*\n\n--- Context Warnings ---\n- @url:http:\/\/127\.0\.0\.1:1\/: Blocked: 127\.0\.0\.1 is an address of this machine/,
   );
   assert.match(sent, /📄 @file:a\.ts \(\d+ tokens\)\n```typescript\nconst a = 1;\n```/);
   assert.match(sent, /📁 @folder:docs \(\d+ tokens\)\ndocs\/\n- b\.md \(1 lines\)$/);

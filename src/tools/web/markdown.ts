@@ -1,5 +1,6 @@
 // A page as Markdown: the article if there is one, else all of the page that a reader would see.
 import { type PageDocument, type PageElement, parsePage } from "./dom.ts";
+import { isOutsized, plainText } from "./plain-text.ts";
 
 export interface MarkdownPage {
   readonly title: string;
@@ -12,9 +13,11 @@ const UNSEEN =
 const AROUND = "nav, header, footer, aside, form, dialog";
 /** An article smaller than this part of the page is a guess that went wrong: an index, a table, a forum. */
 const ARTICLE_SHARE = 0.25;
-const MOST_ELEMENTS = 60_000;
+// The search for an article compares elements with each other: beyond this it takes seconds.
+const MOST_ELEMENTS = 2_000;
 
 export async function htmlToMarkdown(html: string, base: URL): Promise<MarkdownPage> {
+  if (isOutsized(html)) return { title: "", markdown: plainText(html) };
   const document = await parsePage(html);
   const title = titleOf(document);
   for (const element of document.querySelectorAll(UNSEEN)) element.remove();

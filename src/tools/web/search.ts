@@ -4,6 +4,7 @@ import { WebError } from "../../safety/url-guard-fetch.ts";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
 import type { WebSearchArguments } from "../web-search.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
+import { decodeEntities } from "./plain-text.ts";
 import type { OpenService, WebHit } from "./service.ts";
 import { chooseServices } from "./services.ts";
 
@@ -64,22 +65,9 @@ function tidy({ title, url, description }: WebHit): readonly WebHit[] {
   ];
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: "&",
-  lt: "<",
-  gt: ">",
-  quot: '"',
-  "#39": "'",
-  "#x27": "'",
-  nbsp: " ",
-};
-
 function plain(text: string): string {
-  return text
-    .replace(/<\/?[a-z][^>]{0,200}>/gi, "")
-    .replace(/&(#?\w{2,6});/g, (whole, name: string) => ENTITIES[name.toLowerCase()] ?? whole)
-    .replace(/\s+/g, " ")
-    .trim();
+  const bare = text.replace(/<\/?[a-z][^>]{0,200}>/gi, "");
+  return decodeEntities(bare).replace(/\s+/g, " ").trim();
 }
 
 /** Without the sites that the user closed. Names are not looked up: nothing is opened here. */
