@@ -16,6 +16,7 @@ register({
   parameters,
   requiresEnv: ["FIRECRAWL_API_KEY", "PARALLEL_API_KEY", "TAVILY_API_KEY", "EXA_API_KEY", "BRAVE_SEARCH_API_KEY"],
   textOrigin: "web",
+  deferred: true,
   timeoutMs: () => 90_000,
   onInvalid: (problem) => JSON.stringify({ success: false, error: problem }),
   handler: async (args, ctx) => (await import("./web/search.ts")).searchWeb(args, ctx),

@@ -31,7 +31,7 @@ test("what a message points at is sent with it; the stored words stay as typed",
   assert.match(sent, /📄 @file:a\.ts \(\d+ tokens\)\n```typescript\nconst a = 1;\n```/);
   assert.match(sent, /📁 @folder:docs \(\d+ tokens\)\ndocs\/\n- b\.md \(1 lines\)$/);
   const [row] = await chat.store.load(chat.conversation.agent.sessionId);
-  assert.equal(row?.content, "see @file:a.ts, @folder:docs and @url:https://x.test");
+  assert.equal(row?.content, "see @file:a.ts, @folder:docs and @url:http://127.0.0.1:1/");
   assert.match(told.join("\n"), /^! @url:.*\n\[@ context: 3 ref\(s\), \d+ tokens\]$/);
 });
 
