@@ -1,10 +1,14 @@
 // Every fault, on every wire, at every place of a turn: the turn ends in an answer or a clear error, the history stays legal, nothing runs twice.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runChild } from "../src/agent/delegation/run-child.ts";
+import { defaultConfig } from "../src/home/config/schema.ts";
+import type { Clock } from "../src/kit/clock.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/create.ts";
-import { play, rigAgent } from "./support/agent/agent-rig.ts";
+import type { ToolContext } from "../src/tools/context.ts";
+import { play, type RigOptions, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";
 import { talkOf } from "./support/agent/long-talk.ts";
 import {
@@ -134,13 +138,17 @@ interface Place {
   readonly whole: Answer;
   /** Tokens of talk before the turn; enough of it starts a compression. */
   readonly history: number;
+  /** The work is done by a sub-agent; the agent itself only hands it on. */
+  readonly delegates?: true;
   /** Breaks here and nowhere else. */
   hits(request: MemoryRequest, spoken: { readonly results: number }): boolean;
 }
 
 const isMain = (request: MemoryRequest) => (request.body.tools ?? []).length > 0;
+const CHILD = "You are a sub-agent.";
+const isChild = (request: MemoryRequest) => request.raw.includes(CHILD);
 
-/** Where a fault can strike. A sub-agent's calls are one more row of this table. */
+/** Where a fault can strike. */
 const PLACES: readonly Place[] = [
   { name: "first call", whole: call, history: 0, hits: (request, { results }) => isMain(request) && results === 0 },
   { name: "behind a tool", whole: answer, history: 0, hits: (request, { results }) => isMain(request) && results > 0 },
@@ -149,6 +157,13 @@ const PLACES: readonly Place[] = [
     whole: { text: "## Summary\nThey talked." },
     history: 17_000,
     hits: (request) => !isMain(request),
+  },
+  {
+    name: "in a sub-agent",
+    whole: call,
+    history: 0,
+    delegates: true,
+    hits: (request, { results }) => isChild(request) && results === 0,
   },
 ];
 
@@ -182,6 +197,8 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
       return broken.reply(place.whole, request.wire);
     }
     if (!isMain(request)) return { text: "## Summary\nThey talked." };
+    if (place.delegates && !isChild(request))
+      return results === 0 ? { toolCalls: [{ name: "hand_on", arguments: {} }] } : answer;
     return results === 0 ? call : answer;
   });
   const gate = createGate({
@@ -194,17 +211,26 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
       throw new Error(what, { cause: error });
     },
   });
-  const agent = rigAgent({
+  const touch = (_args: unknown, ctx: ToolContext) => {
+    ran.push(ctx.callId);
+    return "touched";
+  };
+  const common: RigOptions = {
     gate,
-    tools: {
-      touch: (_args, ctx) => {
-        ran.push(ctx.callId);
-        return "touched";
-      },
-    },
+    tools: { touch },
     model: { target: aTarget(mode, { contextLength: 20_000 }), liveness: { staleSeconds: 180 } },
-    session: place.history > 0 ? { history: talkOf(place.history) } : {},
     ports: { clock: manualClock(), renewConnections: () => undefined },
+  };
+  const reports: Awaited<ReturnType<typeof work>>[] = [];
+  const handOn = async (_args: unknown, ctx: ToolContext) => {
+    const report = await work(common, ctx);
+    reports.push(report);
+    return JSON.stringify(report);
+  };
+  const agent = rigAgent({
+    ...common,
+    tools: place.delegates ? { hand_on: handOn } : { touch },
+    session: place.history > 0 ? { history: talkOf(place.history) } : {},
   });
   const { outcome } = await play(agent, "go");
   const end = `${outcome.exitReason}: ${outcome.finalText}`;
@@ -213,6 +239,10 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
   assert.ok(!/\n\s+at /.test(outcome.finalText ?? ""), end);
   assert.equal(outcome.completed || outcome.failed || outcome.partial, true, end);
   if (broken.mends && times === 1) assert.equal(outcome.completed, true, end);
+  for (const { status, summary, error } of reports) {
+    assert.ok((status === "completed" ? summary : error)?.trim(), `a child without a word (${status})`);
+    if (broken.mends && times === 1) assert.equal(status, "completed", error ?? "");
+  }
   assertLegalHistory(outcome.messages);
   assert.equal(new Set(ran).size, ran.length, "a call ran twice");
   for (const id of ran) assert.ok(model.offeredCalls.includes(id), `${id} ran, though its answer never came whole`);
@@ -223,6 +253,38 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
   for (const { wire, raw } of model.requests) validate[wire](raw);
   await agent.close();
 }
+
+let children = 0;
+
+/** A sub-agent does the work and reports. */
+async function work(common: RigOptions, { signal }: ToolContext) {
+  const agent = rigAgent({
+    ...common,
+    prompt: { system: async () => CHILD },
+    session: { id: `child-${++children}`, origin: "subagent", task: "subagent" },
+  });
+  const { report, over } = await runChild({
+    agent,
+    facts: { id: "sa-0-0", parentId: null, depth: 1, taskIndex: 0, taskCount: 1, task: { goal: "do it" }, model: "m" },
+    call: {
+      ...{ sessionId: "session-1", callId: "c", signal },
+      ...{ emit: () => undefined, progress: () => undefined, used: () => undefined },
+    },
+    stop: new AbortController().signal,
+    clock: standingClock,
+    settings: defaultConfig().delegation,
+  });
+  await over;
+  assertLegalHistory(agent.lastOutcome?.messages ?? []);
+  await agent.close();
+  return report;
+}
+
+/** Nobody is late. */
+const standingClock: Clock = {
+  ...manualClock(),
+  sleep: (_ms, signal) => new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason))),
+};
 
 const FREE = { usd: null, tokens: null };
 

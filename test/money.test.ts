@@ -1,18 +1,26 @@
 // Money: nothing leaves under a cap of nothing, whoever asks; and the books say what the server said.
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, type TestContext, test } from "node:test";
 import fc from "fast-check";
+import { approvalJudge } from "../src/agent/approval-judge.ts";
 import { Conversation } from "../src/agent/conversation.ts";
+import { flushMemories } from "../src/agent/flush-memories.ts";
+import { runReview } from "../src/agent/review/run-review.ts";
+import { nameSession } from "../src/agent/titles.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import type { CallPurpose, CapScope, Caps, ModelGate, Task } from "../src/llm/gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/create.ts";
+import { openSessionStore } from "../src/sessions/open.ts";
 import type { SessionStore } from "../src/sessions/store.ts";
 import { play, type RigOptions, rigAgent, rigOptions } from "./support/agent/agent-rig.ts";
 import { talkOf } from "./support/agent/long-talk.ts";
 import { MemoryModel, patientClock, type Reply } from "./support/model-server/in-memory.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
-import { temporaryStore } from "./support/session-store.ts";
+import { manualClock, recordedLog, temporaryStore } from "./support/session-store.ts";
 
 const FREE = { usd: null, tokens: null };
 const NONE: Caps = { call: FREE, session: FREE, job: FREE, day: FREE };
@@ -33,6 +41,44 @@ interface Spending {
 /** Has a model asked in the name of one task, through the door that task comes from. What it says of a refusal does not matter here. */
 type EntryPoint = (spending: Spending) => Promise<unknown>;
 
+/** Whoever makes the call in the product makes it here; the job is the conversation's, not the caller's. */
+const door =
+  (ask: (conversation: Conversation, signal: AbortSignal) => Promise<unknown>): EntryPoint =>
+  async ({ rig }) => {
+    const history = [
+      { role: "user", content: "hello" },
+      { role: "assistant", content: "Good day." },
+    ] as const;
+    const conversation = new Conversation(rigOptions({ ...rig, session: { ...rig.session, history, jobId: JOB } }));
+    await conversation.systemPrompt();
+    await ask(conversation, new AbortController().signal).catch((error: Error) => error);
+  };
+
+/** A title is given to a row; tests without a store of their own share this one. */
+let shelf: ReturnType<typeof openShelf> | null = null;
+async function openShelf() {
+  const folder = await mkdtemp(join(tmpdir(), "hermes-money-"));
+  const log = recordedLog();
+  const store = await openSessionStore({
+    path: join(folder, "state.db"),
+    journalMode: "auto",
+    log,
+    clock: manualClock(),
+  });
+  await store.create({ id: "session-1", source: "cli" });
+  return { folder, store };
+}
+async function namelessStore(): Promise<SessionStore> {
+  shelf ??= openShelf();
+  return (await shelf).store;
+}
+after(async () => {
+  const opened = await shelf;
+  await opened?.store.close();
+  if (opened) await rm(opened.folder, { recursive: true, force: true });
+});
+
+/** For tasks whose own door is not built yet. */
 const side =
   (task: Exclude<Task, "main" | "subagent" | "plugin">): EntryPoint =>
   ({ rig }) =>
@@ -64,12 +110,26 @@ const ENTRY_POINTS: Readonly<Record<Task, EntryPoint>> = {
   subagent: turn("subagent"),
   compression: ({ rig }) =>
     rigAgent({ ...rig, session: { ...rig.session, history: talkOf(30_000), jobId: JOB } }).compress(),
-  title_generation: side("title_generation"),
-  background_review: side("background_review"),
-  flush_memories: side("flush_memories"),
+  title_generation: async (spending) => {
+    const store = spending.rig.store ?? (await namelessStore());
+    await store.setTitle("session-1", null);
+    await door(({ auxiliary, transcript }, signal) => {
+      const { messages, sessionId } = transcript;
+      return nameSession({ store, auxiliary, messages, turn: 1, signal, sessionId: () => sessionId });
+    })(spending);
+  },
+  background_review: door(async (conversation, signal) => {
+    const { sent } = conversation;
+    assert.ok(sent);
+    return runReview(conversation, { triggers: ["memory"], sent, signal });
+  }),
+  flush_memories: door((conversation, signal) => flushMemories(conversation, { why: "closing", signal })),
   vision: side("vision"),
   web_extract: side("web_extract"),
-  approval: side("approval"),
+  approval: door(({ auxiliary }, signal) => {
+    const judge = approvalJudge(auxiliary, { sessionId: "session-1", turn: 1, redact: (text) => text });
+    return judge({ command: "ls", category: "a rule", reason: "a reason", policy: "" }, signal);
+  }),
   mcp: side("mcp"),
   curator: side("curator"),
   skills_hub: side("skills_hub"),

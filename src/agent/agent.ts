@@ -267,6 +267,7 @@ export class Agent {
     await this.#running?.finished;
     this.#naming?.controller.abort();
     await this.#naming?.finished;
+    await this.#conversation.context.close();
     void this.#review.idle().then(() => this.#notices.close());
     await tools.state.dispose();
     await ports.environment.cleanup();

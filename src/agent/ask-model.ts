@@ -63,7 +63,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     if (reply.type === "interrupted") return interrupted();
     if (reply.type === "answer") {
       conversation.context.noteAnswer();
-      keys.noteAnswer();
+      await keys.noteAnswer(conversation.model.target);
       fallback.noteAnswer();
       if (reply.rateLimits) conversation.meter.noteRateLimits(reply.rateLimits, clock.now());
     }

@@ -259,8 +259,9 @@ export class Conversation {
   }
 
   #openAuxiliary(): AuxiliaryClient {
-    const { ports } = this.options;
+    const { ports, session } = this.options;
     return createAuxiliary({
+      jobId: session.jobId,
       gate: ports.gate,
       clock: ports.clock,
       log: ports.log,

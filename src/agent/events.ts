@@ -153,4 +153,6 @@ export interface TurnOutcome {
   readonly interruptMessage?: string;
   /** The conversation does not fit into the window, and there is nothing left to shorten. */
   readonly compressionExhausted?: true;
+  /** Which tool went in circles until the turn was ended. */
+  readonly guardrail?: { readonly tool: string; readonly code: string; readonly count: number };
 }

@@ -18,6 +18,7 @@ export interface McpWish {
 export interface McpPayer {
   sessionId(): string;
   readonly gate: ModelGate;
+  readonly jobId?: string | undefined;
   /** The conversation's model, as it is now. */
   main(): Target;
   resolve(place: AuxPlace): Promise<Target>;

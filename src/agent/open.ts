@@ -264,6 +264,10 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     keys: {
       others: async (target) => (await keyPools(home, clock)).others(target),
       rotate: async (target, failure) => (await keyPools(home, clock)).rotate(target, failure),
+      async used(target) {
+        const strategy = home.config().credential_pool_strategies[target.provider];
+        if (strategy === "round_robin" || strategy === "least_used") await (await keyPools(home, clock)).used(target);
+      },
     },
     renewConnections: closeIdleConnections,
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
@@ -340,7 +344,13 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   session.agent = agent;
   const { gate } = ports;
   plugins?.attach(agent, gate);
-  mcp.paidBy({ sessionId: currentId, gate, main: () => agent.model.target, resolve: resolvePlace });
+  mcp.paidBy({
+    sessionId: currentId,
+    jobId: start?.jobId,
+    gate,
+    main: () => agent.model.target,
+    resolve: resolvePlace,
+  });
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);

@@ -16,6 +16,7 @@ export interface Ending {
   /** For logs and machines. */
   readonly error?: string;
   readonly compressionExhausted?: true;
+  readonly guardrail?: NonNullable<TurnOutcome["guardrail"]>;
 }
 
 /** An end without an answer of the model: the sentence says what happened and what to do. */
@@ -28,11 +29,9 @@ export function partialEnding(exitReason: string, sentence: string, message?: As
 }
 
 /** A tool failed so often in a row that going on would only cost more. */
-export function haltedEnding({ tool, count }: { readonly tool: string; readonly count: number }): Ending {
-  return partialEnding(
-    "guardrail_halt",
-    `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`,
-  );
+export function haltedEnding({ tool, code, count }: NonNullable<TurnOutcome["guardrail"]>): Ending {
+  const sentence = `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`;
+  return { ...partialEnding("guardrail_halt", sentence), guardrail: { tool, code, count } };
 }
 
 export function interruptedEnding(exitReason: string, sentence: string): Ending {
@@ -57,7 +56,7 @@ export interface TurnFacts {
 export function makeOutcome(conversation: Conversation, ending: Ending, facts: TurnFacts): TurnOutcome {
   const { transcript, meter, model } = conversation;
   const { target } = model;
-  const { kind, finalText, exitReason, error, compressionExhausted } = ending;
+  const { kind, finalText, exitReason, error, compressionExhausted, guardrail } = ending;
   const interrupted = kind === "interrupted";
   return {
     finalText,
@@ -77,6 +76,7 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     lastPromptTokens: meter.lastPromptTokens,
     ...(error === undefined ? {} : { error }),
     ...(compressionExhausted ? { compressionExhausted } : {}),
+    ...(guardrail ? { guardrail } : {}),
     ...(interrupted && facts.interruptMessage !== undefined ? { interruptMessage: facts.interruptMessage } : {}),
   };
 }

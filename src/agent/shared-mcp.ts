@@ -184,6 +184,7 @@ async function sample(call: SamplingCall, users: Shared["users"], { home, clock 
   if (!payer) throw new Error("no conversation is open that could answer");
   const auxiliary = createAuxiliary({
     gate: payer.gate,
+    jobId: payer.jobId,
     clock,
     log: home.log.child("mcp"),
     config: () => home.config(),

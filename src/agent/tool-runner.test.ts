@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { play, type RigOptions, rigAgent } from "../../test/support/agent/agent-rig.ts";
+import { play, type RigOptions, rigAgent, rigOptions } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { Question } from "../safety/questions.ts";
+import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { AgentEvent } from "./events.ts";
 
@@ -327,4 +328,33 @@ test("a call that a tool makes passes hooks and redactor, goes to the tool unfen
   assert.equal(results.length, 1);
   const started = events.flatMap((event) => (event.type === "tool_start" ? [event.call.name] : []));
   assert.deepEqual(started, ["execute_code", "web_extract"]);
+});
+
+test("two names of one file are one file, also where the files are not this machine's own", async () => {
+  for (const [leads, together] of [
+    ["/project/real", false],
+    ["/project/other", true],
+  ] as const) {
+    const order: string[] = [];
+    const write_file = async ({ path }: Readonly<Record<string, unknown>>) => {
+      order.push(`begin ${path}`);
+      await wait(10);
+      order.push(`end ${path}`);
+      return "ok";
+    };
+    const { environment } = rigOptions({ gate: new ScriptedGate() }).ports;
+    const files = { resolve: async (path: string) => (path === "/project/link" ? leads : path) };
+    await runCalls(
+      [
+        { name: "write_file", args: { path: "link", content: "a" } },
+        { name: "write_file", args: { path: "real", content: "b" } },
+      ],
+      // Nothing else of its files is asked for here.
+      {
+        tools: { write_file },
+        ports: { environment: { ...environment, files: files as unknown as EnvironmentFiles } },
+      },
+    );
+    assert.equal(order[1], together ? "begin real" : "end link");
+  }
 });

@@ -98,8 +98,10 @@ export class ToolRunner {
     // Most answers hold one call: what judges a batch is loaded with the first one.
     const { isReadOnlyCommand } = await import("../safety/read-only.ts");
     const known = { ...facts, isReadOnlyCommand };
-    if (environment.kind !== "local") return planToolBatch(planned, environment.cwd, known);
-    const real = await followLinks(pathsOfBatch(planned, environment.cwd, known));
+    // Who only reads is in nobody's way, whatever name a file goes by.
+    if (!planned.some(({ name }) => name === "write_file" || name === "patch"))
+      return planToolBatch(planned, environment.cwd, known);
+    const real = await followLinks(pathsOfBatch(planned, environment.cwd, known), environment.files);
     return planToolBatch(planned, environment.cwd, { ...known, realPath: (path) => real.get(path) ?? path });
   }
 

@@ -32,6 +32,8 @@ export interface AuxPorts {
   main(): Target;
   /** Absent: only the main model can be asked. Rejects with `ProviderError` for a place without a key, an address or a model. */
   resolve?(place: AuxPlace): Promise<Target>;
+  /** The job all of these calls belong to, unless a call names its own. */
+  readonly jobId?: string | undefined;
   onUsage?(usage: Usage, task: AuxTask): void;
   /** Other keys of a provider. */
   readonly keys?: KeyPort | undefined;
@@ -118,7 +120,7 @@ class Auxiliary implements AuxiliaryClient {
   async #attempt(call: AuxCall, target: Target): Promise<Attempt> {
     for (let current = target; ; ) {
       const attempt = await this.#attemptWith(call, current);
-      if (attempt.type === "answer") this.#keys.noteAnswer();
+      if (attempt.type === "answer") await this.#keys.noteAnswer(target);
       if (attempt.type !== "failed") return attempt;
       const failure = { ...attempt, worthRetrying: false, worthMoving: true };
       let step = await this.#keys.afterFailure(current, failure);
@@ -142,7 +144,7 @@ class Auxiliary implements AuxiliaryClient {
   }
 
   async #send(call: AuxCall, request: ModelRequest): Promise<Attempt> {
-    const { task, sessionId, turn, jobId, signal } = call;
+    const { task, sessionId, turn, jobId = this.#ports.jobId, signal } = call;
     if (signal.aborted) return { type: "interrupted" };
     const purpose: CallPurpose = {
       task,

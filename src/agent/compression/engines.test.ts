@@ -92,7 +92,11 @@ test("another engine can be named: it decides, and its tools are offered", async
       updateFromResponse: () => undefined,
       shouldCompress: () => true,
       compress: async (messages) => messages.slice(-1),
-      onSessionStart: (id, meta) => void seen.push(`${id} ${meta.oldSessionId}`),
+      onSessionStart: (id, meta) => void seen.push(`start ${id} ${meta.boundaryReason} ${meta.oldSessionId}`),
+      onSessionEnd: (id, messages) => {
+        seen.push(`end ${id} ${messages.length}`);
+        throw new Error("an engine that fails at the end fails alone");
+      },
       getToolSchemas: () => [{ type: "function", function: { name: "recall_more", description: "d", parameters: {} } }],
       handleToolCall: async (name) => `answer of ${name}`,
     })),
@@ -110,8 +114,14 @@ test("another engine can be named: it decides, and its tools are offered", async
   );
   assert.equal(gate.requests[0]?.tools.at(-1)?.function.name, "recall_more");
   assert.match(JSON.stringify(gate.requests[1]?.messages), /answer of recall_more/);
-  assert.ok(seen[0]?.endsWith("session-1"));
   assert.equal(outcome.finalText, "ok");
+  await agent.close();
+  const child = outcome.sessionId;
+  assert.deepEqual(seen, [
+    "start session-1 undefined undefined",
+    `start ${child} compression session-1`,
+    `end ${child} ${outcome.messages.length}`,
+  ]);
 });
 
 test("an engine nobody knows is named in the log, and the default one serves", async (t) => {

@@ -67,6 +67,12 @@ export class ContextKeeper {
     return (engine.getToolSchemas?.() ?? []).length > 0 ? engine : null;
   }
 
+  /** The conversation is left. */
+  async close(): Promise<void> {
+    const { sessionId, messages } = this.#conversation.transcript;
+    await this.#tell(async () => this.#engine?.onSessionEnd?.(sessionId, messages));
+  }
+
   /** Turns were taken back. */
   historyChanged(): void {
     this.#window.forget();
@@ -254,9 +260,20 @@ export class ContextKeeper {
     if (this.#engine) return this.#engine;
     const { openEngineFor } = await import("./open-engine.ts");
     const engine = await openEngineFor(this.#conversation);
+    if (this.#engine) return this.#engine;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
-    this.#engine ??= engine;
-    return this.#engine;
+    this.#engine = engine;
+    await this.#tell(async () => engine.onSessionStart?.(this.#conversation.transcript.sessionId, {}));
+    return engine;
+  }
+
+  /** What an engine makes of the bounds of a conversation is its own affair; the conversation goes on. */
+  async #tell(boundary: () => Promise<void>): Promise<void> {
+    try {
+      await boundary();
+    } catch (error) {
+      this.#conversation.options.ports.log.warn("the context engine failed at a boundary of the conversation", error);
+    }
   }
 }
 

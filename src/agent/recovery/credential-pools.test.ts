@@ -228,3 +228,24 @@ test("a side call changes the key too, and the conversation goes on with the new
   assert.equal(answer.text, "a title");
   assert.deepEqual(asked, [FIRST, SECOND]);
 });
+
+for (const strategy of ["round_robin", "least_used"]) {
+  test(`${strategy}: each process takes the next key, and the first one again after the last`, async (t) => {
+    const { home, clock, pools } = await homeWith(t, three, { strategy });
+    const taken: (string | undefined)[] = [];
+    for (let run = 0; run < 4; run++) {
+      const pooled = await pooledKeys(home, clock);
+      const key = pooled?.("openrouter")?.key ?? "";
+      taken.push(key);
+      clock.ms += 1000;
+      const agent = rigAgent({
+        gate: new ScriptedGate({ text: "a" }, { text: "b" }),
+        model: { target: { ...TARGET, apiKey: key } },
+        ports: { keys: pools, clock },
+      });
+      await play(agent, "hi");
+      await play(agent, "and");
+    }
+    assert.deepEqual(taken, [FIRST, SECOND, THIRD, FIRST]);
+  });
+}

@@ -62,6 +62,27 @@ export class CredentialPools implements KeyPort {
     }
   }
 
+  async used(target: Target): Promise<void> {
+    if ((await readAuth(this.#home)) === null) return;
+    try {
+      await withLock(this.#home.paths.at("auth.lock"), async () => {
+        const file = await readAuth(this.#home);
+        const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
+        const entry = pool?.entries.find((one) => keyOf(one, this.#home) === target.apiKey);
+        if (!pool || !entry) return;
+        pool.countUse(entry.id);
+        await this.#write(file, target.provider, pool);
+      });
+    } catch (error) {
+      this.#home.log.warn("auth.json could not be written; the next process may take the same key", error);
+    }
+  }
+
+  async #write(file: AuthFile, provider: string, pool: CredentialPool): Promise<void> {
+    const text = JSON.stringify(withEntries(file, provider, pool.entries), null, 2);
+    await writeFileAtomic(this.#home.paths.at("auth.json"), `${text}\n`, { mode: 0o600 });
+  }
+
   async #rotate(target: Target, failure: Failure): Promise<Target | null> {
     // Read again under the lock: another process may have used the next key up meanwhile.
     const file = await readAuth(this.#home);
@@ -70,8 +91,7 @@ export class CredentialPools implements KeyPort {
     const spent = pool.entries.find((entry) => keyOf(entry, this.#home) === target.apiKey);
     if (spent) pool.use(spent.id);
     const next = spent ? pool.markExhaustedAndRotate(explain(failure, this.#clock.now())) : pool.select();
-    const text = JSON.stringify(withEntries(file, target.provider, pool.entries), null, 2);
-    await writeFileAtomic(this.#home.paths.at("auth.json"), `${text}\n`, { mode: 0o600 });
+    await this.#write(file, target.provider, pool);
     return next && moved(target, next, this.#home);
   }
 }

@@ -9,6 +9,8 @@ export interface KeyPort {
   others(target: Target): Promise<number>;
   /** The key in use is spent: it rests, the next one takes over. Null when none can. */
   rotate(target: Target, failure: Failure): Promise<Target | null>;
+  /** The key this target carries answered for the first time here: the next process may have to take another. */
+  used?(target: Target): Promise<void>;
 }
 
 export type KeyStep =
@@ -24,14 +26,20 @@ export class KeyRing {
   #refused: string | null = null;
   /** Keys given up since the last answer. One whose rest is over already is not taken again: two of them would go round for ever. */
   readonly #spent = new Set<string>();
+  /** Keys whose use is counted already. */
+  readonly #counted = new Set<string>();
 
   constructor(port: KeyPort | undefined) {
     this.#port = port;
   }
 
-  noteAnswer(): void {
+  async noteAnswer(target: Target): Promise<void> {
     this.#refused = null;
     this.#spent.clear();
+    const key = `${target.provider}\n${target.apiKey}`;
+    if (this.#counted.has(key)) return;
+    this.#counted.add(key);
+    await this.#port?.used?.(target);
   }
 
   async afterFailure(target: Target, failure: Failure): Promise<KeyStep> {
@@ -48,6 +56,7 @@ export class KeyRing {
     }
     this.#spent.add(target.apiKey);
     const next = await this.#port.rotate(target, failure);
+    if (next) this.#counted.add(`${next.provider}\n${next.apiKey}`);
     return next && !this.#spent.has(next.apiKey) ? { type: "next", target: next } : { type: "none" };
   }
 }

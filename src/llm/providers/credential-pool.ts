@@ -20,6 +20,8 @@ export interface PoolEntry {
   readonly last_error_message?: string | null;
   readonly last_error_reset_at?: number | null;
   readonly request_count?: number;
+  /** When it last answered for a conversation, where the strategy asks for that. */
+  readonly last_used_at?: number | null;
   /** Of a key that stands in a variable: tells whether it is still the same one. */
   readonly fingerprint?: string;
 }
@@ -92,6 +94,12 @@ export class CredentialPool {
     return this.#change(chosen.id, { ...recovered, request_count: (chosen.request_count ?? 0) + 1 });
   }
 
+  /** This entry answered for a conversation that begins. */
+  countUse(id: string): void {
+    const entry = this.#entries.find((one) => one.id === id);
+    if (entry) this.#change(id, { request_count: (entry.request_count ?? 0) + 1, last_used_at: this.#now() / 1000 });
+  }
+
   /** The key in use is spent: it rests, the next one takes over. */
   markExhaustedAndRotate(failure: {
     readonly statusCode?: number;
@@ -129,8 +137,9 @@ export class CredentialPool {
         return usable.toSorted((a, b) => (a.request_count ?? 0) - (b.request_count ?? 0))[0];
       case "round_robin": {
         const last = this.current;
-        const after = usable.find((entry) => last && byOrder(entry, last) > 0);
-        return after ?? usable[0];
+        // A new process has no key in use: it takes the one that has waited longest.
+        if (!last) return usable.toSorted((a, b) => (a.last_used_at ?? 0) - (b.last_used_at ?? 0))[0];
+        return usable.find((entry) => byOrder(entry, last) > 0) ?? usable[0];
       }
       default:
         return usable[0];
