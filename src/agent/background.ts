@@ -2,7 +2,8 @@
 import type { Clock } from "../kit/clock.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { TurnOutcome } from "./events.ts";
-import type { AgentWish, OpenAgent } from "./open.ts";
+import type { OpenAgent } from "./opened.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface BackgroundTask {
   /** Also the id of its session. */

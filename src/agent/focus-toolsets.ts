@@ -3,8 +3,8 @@ import { tmpdir, userInfo } from "node:os";
 import type { SessionStore } from "../sessions/store.ts";
 import { bundleName, COMPOSITE } from "../tools/toolset-table.ts";
 import { listedNames } from "../tools/toolsets.ts";
-import type { AgentWish } from "./open.ts";
 import { configuredBackend } from "./prompt-backend.ts";
+import type { AgentWish } from "./wish.ts";
 
 /** Undefined: the usual ones. A resumed conversation keeps what it began with, whatever became of its folder. */
 export async function focusToolsets(

@@ -7,8 +7,8 @@ import type { CommandGuard } from "../safety/decision.ts";
 import type { GuardOptions } from "../safety/guard.ts";
 import type { Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
-import type { AgentWish } from "./open.ts";
 import type { AgentPorts } from "./options.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface ConversationGuard {
   /** "Do not ask" for this conversation. */

@@ -3,9 +3,9 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { installRoot } from "../home/product.ts";
 import { STANDARD_ENGINE } from "./compression/engines.ts";
-import type { AgentWish } from "./open.ts";
 import type { AgentPorts } from "./options.ts";
 import type { ConversationPlugins } from "./plugins/conversation.ts";
+import type { AgentWish } from "./wish.ts";
 
 type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
 

@@ -8,9 +8,9 @@ import { calendarDay, isKnownZone, sameDay } from "../prompt/calendar.ts";
 import type { Backend, CodingReading, PromptBuild } from "../prompt/contract.ts";
 import { gatherPromptInputs } from "../prompt/gather.ts";
 import type { AgentSkills } from "../skills/open.ts";
-import type { AgentWish } from "./open.ts";
 import { promptPorts } from "./open-prompt-ports.ts";
 import type { PromptSource } from "./options.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface PromptPlace {
   readonly wish: AgentWish;

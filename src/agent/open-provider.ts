@@ -10,8 +10,8 @@ import { toolError } from "../tools/dispatch.ts";
 import { registry } from "../tools/registry.ts";
 import { sanitizeParameters } from "../tools/schema.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
-import type { AgentWish } from "./open.ts";
 import type { CompressionPorts, ConversationFollower, PromptSource } from "./options.ts";
+import type { AgentWish } from "./wish.ts";
 
 /** Runs that remember nothing outside: a parent or a schedule speaks there, not the user. */
 const WITHOUT = new Set(["cron", "subagent"]);

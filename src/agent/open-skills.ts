@@ -5,7 +5,7 @@ import { UserError } from "../kit/user-error.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
 import { syncOnStart } from "../skills/sync-on-start.ts";
-import type { AgentWish } from "./open.ts";
+import type { AgentWish } from "./wish.ts";
 
 export async function openAgentSkills(
   home: OpenHome,

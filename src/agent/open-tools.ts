@@ -7,8 +7,8 @@ import { loadTools } from "../tools/discover.ts";
 import { registry } from "../tools/registry.ts";
 import { openToolbox, type Toolbox } from "../tools/toolbox.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
-import type { AgentWish } from "./open.ts";
 import type { ConversationMcp } from "./open-mcp.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface ToolPlace {
   readonly environment: Environment;

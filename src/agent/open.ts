@@ -1,157 +1,40 @@
 // From a home and a wish to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
+
 import { delimiter } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import type { Clock } from "../kit/clock.ts";
-import type { ModelGate } from "../llm/gate.ts";
-import type { HistoryMessage } from "../llm/messages.ts";
-import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
-import type { Expansion } from "../prompt/references/expand.ts";
-import type { Environment } from "../sandbox/environment.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
-import type { EndReason, SessionStore } from "../sessions/store.ts";
-import type { AgentSkills } from "../skills/open.ts";
-import type { ToolContext } from "../tools/context.ts";
+import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/process-table.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
-import { Agent, AgentBusyError } from "./agent.ts";
+import { Agent } from "./agent.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
-import { type CheckpointPort, openCheckpointPort } from "./checkpoints/port.ts";
-import type { Rollback } from "./checkpoints/rollback.ts";
-import { type ConversationPrompt, promptSource } from "./conversation-prompt.ts";
-import { type ChildTable, childTable } from "./delegation/children.ts";
+import { openCheckpointPort } from "./checkpoints/port.ts";
+import { promptSource } from "./conversation-prompt.ts";
+import { delegatingParent, wantsHints } from "./delegation/parent.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { focusToolsets } from "./focus-toolsets.ts";
 import { restampTools, toolHashes } from "./frozen-tools.ts";
+import { hintsOnce } from "./hints-once.ts";
 import { learnedWindows } from "./learned-windows.ts";
+import { loopLimits, modelChoice } from "./model-choice.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { ConversationMcp } from "./open-mcp.ts";
-import {
-  type ChosenModel,
-  chooseTarget,
-  demoNote,
-  handedOver,
-  modelConfig,
-  resumedModel,
-  switchTarget,
-} from "./open-model.ts";
+import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
 import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import { openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
-import type { AgentPorts, HintsPort, Limits, ModelChoice } from "./options.ts";
-import type { ConversationPlugins } from "./plugins/conversation.ts";
-import { type ResumedSession, resumeSession } from "./resume.ts";
+import { type OpenAgent, Opened } from "./opened.ts";
+import type { AgentPorts } from "./options.ts";
+import { lazyKeys } from "./recovery/lazy-keys.ts";
+import { resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
-import type { StartWish } from "./start-wish.ts";
-import { type SwappableTools, swappableTools } from "./swappable-tools.ts";
-
-/** What a door wants to talk with, and how. */
-export interface AgentWish {
-  readonly home: OpenHome;
-  readonly clock: Clock;
-  store(): Promise<SessionStore>;
-  readonly cwd: string;
-  readonly platform: string;
-  /** Stored with the session: where it came from. */
-  readonly source: string;
-  /** Somebody can be asked. */
-  readonly interactive: boolean;
-  readonly model?: string | undefined;
-  readonly provider?: string | undefined;
-  /** Replaces the configured toolsets. */
-  readonly toolsets?: readonly string[] | undefined;
-  /** Skills that are active for the whole conversation. */
-  readonly skills?: readonly string[] | undefined;
-  /** A skill that cannot be loaded is noted instead of refused. */
-  readonly withoutMissingSkills?: boolean | undefined;
-  readonly resume?: ResumeWish | undefined;
-  readonly restoreCwd?: boolean | undefined;
-  readonly yolo?: boolean | undefined;
-  /** Shell hooks nobody was asked about may run. */
-  readonly acceptHooks?: boolean | undefined;
-  readonly maxTurns?: number | undefined;
-  readonly reasoning?: string | undefined;
-  readonly passSessionId?: boolean | undefined;
-  /** Copies of files before they are changed, whatever the settings say. */
-  readonly checkpoints?: boolean | undefined;
-  /** False: a review that falls due waits for a run with time for it. */
-  readonly learn?: boolean | undefined;
-  /** No SOUL.md, project files, memory or skills that are active from the start. */
-  readonly ignoreRules?: boolean | undefined;
-  /** A conversation that has just begun is given a title. */
-  readonly titles?: boolean | undefined;
-  /** No person opens it: what it is handed by whoever does. */
-  readonly start?: StartWish | undefined;
-  /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
-  overlay?(): string | undefined;
-  /** What the door offers to tools: the schedule, the way to chats. */
-  readonly ports?: Pick<ToolContext, "cron" | "deliver"> | undefined;
-  /** The text of a page, fenced as untrusted, for `@url:`. Absent: it is fetched as the web tools do it. */
-  readPage?(url: string): Promise<string>;
-}
-
-/** An id, a title or an id's prefix; `null` = the most recent conversation. */
-export interface ResumeWish {
-  readonly name: string | null;
-}
-
-/** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
-export interface OpenAgent {
-  readonly agent: Agent;
-  readonly store: SessionStore;
-  /** Where requests go now. */
-  readonly target: Target;
-  /** Null where skills are switched off. */
-  readonly skills: AgentSkills | null;
-  /** Null where there is none in this conversation. */
-  readonly memory: Memory | null;
-  /** Tools of this conversation, sorted. */
-  readonly toolNames: readonly string[];
-  /** The tool list as it is sent. */
-  readonly definitions: readonly ToolDefinition[];
-  /** What was said before, when an earlier conversation is taken up again. */
-  readonly history: readonly HistoryMessage[];
-  readonly resumed: ResumedSession | null;
-  /** It reads no SOUL.md, project files and memory. */
-  readonly ignoresRules: boolean;
-  /** True when the embedded demo model answers because no provider is configured. */
-  readonly demo: boolean;
-  /** Lines the user should see once: demo notice, ignored toolsets, where the conversation goes on. */
-  readonly notes: readonly string[];
-  /** "Do not ask" for this conversation only. */
-  yolo: boolean;
-  /** What the agent started in the background and has not ended. */
-  readonly processes: { readonly running: number; stopAll(): Promise<number> };
-  /** The sub-agents of the running turn. */
-  readonly subagents: ChildTable;
-  /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
-  setReasoning(effort: string): Promise<void>;
-  /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
-  switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
-  /** Models the user may pick from, of the provider in use. */
-  knownModels(): Promise<
-    readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
-  >;
-  /** What a message points at with `@`, attached below it; null when it points at nothing or references are off here. */
-  attachReferences(text: string): Promise<Expansion | null>;
-  /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
-  reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
-  /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
-  rollback(): Promise<Rollback>;
-  title(): Promise<string | null>;
-  setTitle(title: string): Promise<void>;
-  /** Connects to the MCP servers anew; from the next request on their tools are in the list. Resolves to lines for the user. */
-  reloadMcp(): Promise<readonly string[]>;
-  /**
-   * Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. `next`: the id of the
-   * conversation that takes its place.
-   */
-  close(reason: EndReason, next?: string): Promise<void>;
-}
+import { swappableTools } from "./swappable-tools.ts";
+import type { AgentWish } from "./wish.ts";
 
 export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   const mcp = new ConversationMcp(wish);
@@ -261,14 +144,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
     resolvePlace,
-    keys: {
-      others: async (target) => (await keyPools(home, clock)).others(target),
-      rotate: async (target, failure) => (await keyPools(home, clock)).rotate(target, failure),
-      async used(target) {
-        const strategy = home.config().credential_pool_strategies[target.provider];
-        if (strategy === "round_robin" || strategy === "least_used") await (await keyPools(home, clock)).used(target);
-      },
-    },
+    keys: lazyKeys(home, clock),
     renewConnections: closeIdleConnections,
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
     ...(provider ? { follower: provider.follower } : {}),
@@ -290,22 +166,12 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => ports.follower?.delegated?.(...report);
         const parts = { home, clock, environment, tools, agent, guard, gate: ports.gate, onReport };
-        return spawnChildren(delegatingParent(wish, parts), tasks, call);
+        return spawnChildren(delegatingParent(wish, openAgent, parts), tasks, call);
       },
     },
   };
   const ports = withPlugins(own, plugins);
-  const model: ModelChoice = start?.model ?? {
-    target: chosen.target,
-    cacheTtl: config.prompt_caching.cache_ttl,
-    ...(config.model.max_tokens ? { maxTokens: config.model.max_tokens } : {}),
-    liveness: {
-      totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
-      staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
-      wholeStaleSeconds: seconds(home.env("HERMES_API_CALL_STALE_TIMEOUT")),
-    },
-    ...reasoningOf(wish.reasoning ?? config.agent.reasoning_effort),
-  };
+  const model = start?.model ?? modelChoice(wish, chosen.target);
   const agent = new Agent({
     session: {
       id: sessionId,
@@ -333,12 +199,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     model,
     prompt,
     tools,
-    limits: {
-      maxIterations: wish.maxTurns ?? config.agent.max_turns,
-      apiMaxRetries: config.agent.api_max_retries,
-      ...streamRetriesOf(home.env("HERMES_STREAM_RETRIES")),
-      maxConcurrentChildren: Math.max(1, config.delegation.max_concurrent_children),
-    },
+    limits: loopLimits(wish),
     ports,
   });
   session.agent = agent;
@@ -385,58 +246,6 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   }
 }
 
-/** A child reads no rules at its start; whether it meets them on its way is its first parent's wish. */
-const wantsHints = ({ start, ignoreRules }: AgentWish) => start?.hints ?? !ignoreRules;
-
-/** Whoever never calls a tool never loads what discovers. */
-function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
-  let opened: Promise<HintsPort> | null = null;
-  return () => {
-    opened ??= import("./subdirectory-hints.ts").then(({ openHints }) =>
-      openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
-    );
-    return opened;
-  };
-}
-
-/** Children are opened like the conversation itself, with their own history, tools and shell, and nobody to ask. */
-function delegatingParent(
-  wish: AgentWish,
-  {
-    guard,
-    gate,
-    ...parts
-  }: Omit<Parent, "depth" | "subagentId" | "open"> & {
-    readonly guard: { readonly yolo: boolean };
-    readonly gate: ModelGate;
-  },
-): Parent {
-  const skills = wish.start ? wish.start.skills === true : true;
-  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = wish;
-  return {
-    ...parts,
-    depth: wish.start?.depth ?? 0,
-    subagentId: wish.start?.subagentId ?? null,
-    open: (start, cwd) =>
-      openAgent({
-        ...own,
-        cwd,
-        start: {
-          ...start,
-          gate,
-          skills,
-          hints: wantsHints(wish),
-          ...(wish.start?.jobId ? { jobId: wish.start.jobId } : {}),
-        },
-        source: "subagent",
-        interactive: false,
-        ignoreRules: true,
-        yolo: guard.yolo,
-        maxTurns: wish.home.config().delegation.max_iterations,
-      }),
-  };
-}
-
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */
 function tidyUp(store: SessionStore, home: OpenHome): void {
   const { sessions } = home.config();
@@ -450,169 +259,6 @@ function tidyUp(store: SessionStore, home: OpenHome): void {
     .catch((error) => home.log.warn("old sessions could not be pruned", error));
 }
 
-interface Parts {
-  readonly wish: AgentWish;
-  readonly store: SessionStore;
-  readonly chosen: ChosenModel;
-  readonly skills: AgentSkills | null;
-  readonly memory: Memory | null;
-  readonly provider: OpenedProvider | null;
-  readonly cwd: string;
-  readonly tools: SwappableTools["tools"];
-  readonly notes: readonly string[];
-  readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
-  readonly guard: { yolo: boolean };
-  readonly environment: Environment;
-  readonly checkpoints: CheckpointPort | null;
-  readonly processes: OpenAgent["processes"];
-  readonly mcp: ConversationMcp;
-  readonly plugins: ConversationPlugins | null;
-  readonly reload: () => Promise<readonly string[]>;
-}
-
-class Opened implements OpenAgent {
-  readonly agent: Agent;
-  readonly store: SessionStore;
-  readonly skills: AgentSkills | null;
-  readonly memory: Memory | null;
-  readonly history: readonly HistoryMessage[];
-  readonly resumed: ResumedSession | null;
-  readonly notes: readonly string[];
-  readonly #parts: Parts;
-  #chosen: ChosenModel;
-  #closed: Promise<void> | null = null;
-
-  constructor(agent: Agent, parts: Parts) {
-    const { chosen, found } = parts;
-    this.agent = agent;
-    this.#parts = parts;
-    this.#chosen = chosen;
-    this.store = parts.store;
-    this.skills = parts.skills;
-    this.memory = parts.memory;
-    this.history = found?.history ?? [];
-    this.resumed = found?.resumed ?? null;
-    this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
-  }
-
-  get toolNames(): readonly string[] {
-    return [...this.#parts.tools.names].sort();
-  }
-
-  get definitions(): readonly ToolDefinition[] {
-    return this.#parts.tools.definitions;
-  }
-
-  get target(): Target {
-    return this.agent.model.target;
-  }
-
-  get demo(): boolean {
-    return this.#chosen.demo;
-  }
-
-  get yolo(): boolean {
-    return this.#parts.guard.yolo;
-  }
-
-  set yolo(on: boolean) {
-    this.#parts.guard.yolo = on;
-  }
-
-  async switchModel(wish: { model: string; provider?: string; global?: boolean }): Promise<string> {
-    const provider = wish.provider ?? this.#chosen.providerName;
-    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
-    this.#chosen = chosen;
-    return said;
-  }
-
-  get subagents(): ChildTable {
-    return this.#parts.tools.state.of(childTable);
-  }
-
-  get processes(): OpenAgent["processes"] {
-    return this.#parts.processes;
-  }
-
-  async setReasoning(effort: string): Promise<void> {
-    const { reasoning: _, ...model } = this.agent.model;
-    await this.agent.switchModel({ ...model, ...reasoningOf(effort) });
-  }
-
-  async knownModels() {
-    const { modelsOf } = await import("../llm/catalogue/facts.ts");
-    const { provider } = this.target;
-    const facts = await modelsOf(provider);
-    return facts.map(({ id, contextLength }) => ({ model: id, provider, contextLength }));
-  }
-
-  async attachReferences(text: string): Promise<Expansion | null> {
-    const { wish, cwd } = this.#parts;
-    const { home, platform, clock } = wish;
-    const { attachReferences } = await import("./references.ts");
-    const { contextLength } = this.target;
-    const readPage =
-      wish.readPage ??
-      (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength }));
-    return attachReferences(text, { home, cwd, platform, contextLength, readPage });
-  }
-
-  get ignoresRules(): boolean {
-    return this.#parts.wish.ignoreRules === true;
-  }
-
-  reloadPrompt() {
-    return this.agent.reloadPrompt();
-  }
-
-  async reloadMcp(): Promise<readonly string[]> {
-    if (this.agent.busy)
-      throw new AgentBusyError("MCP servers cannot be reloaded while a turn runs; interrupt it first");
-    return this.#parts.reload();
-  }
-
-  async rollback(): Promise<Rollback> {
-    const { wish, environment } = this.#parts;
-    const { openRollback } = await import("./checkpoints/rollback.ts");
-    const on = wish.checkpoints ?? wish.home.config().checkpoints.enabled;
-    return openRollback({ ...wish, environment, sessionId: this.agent.sessionId, on });
-  }
-
-  async title(): Promise<string | null> {
-    return (await this.store.get(this.agent.sessionId))?.title ?? null;
-  }
-
-  async setTitle(title: string): Promise<void> {
-    const { sessionId } = this.agent;
-    await this.store.ensure({ id: sessionId, source: this.#parts.wish.source, model: this.target.model });
-    await this.store.setTitle(sessionId, title);
-  }
-
-  close(reason: EndReason, next?: string): Promise<void> {
-    this.#closed ??= this.#close(reason, next);
-    return this.#closed;
-  }
-
-  async #close(reason: EndReason, next: string | undefined): Promise<void> {
-    const { sessionId } = this.agent;
-    await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
-    const messages = this.agent.lastOutcome?.messages ?? this.history;
-    await this.#parts.provider?.close({ reason, messages, next });
-    await this.#parts.plugins?.close({ reason, next });
-    await this.#parts.mcp.close();
-    await this.skills?.flush();
-    await this.#parts.checkpoints?.settled();
-    const session = await this.store.get(sessionId);
-    if (session?.messageCount === 0) await this.store.delete(sessionId);
-    else if (session) await this.store.end(sessionId, reason);
-  }
-}
-
-async function keyPools(home: OpenHome, clock: Clock) {
-  const { CredentialPools } = await import("./recovery/credential-pools.ts");
-  return new CredentialPools(home, clock);
-}
-
 /** Loaded for those who chose one. */
 async function openExternalMemory(
   wish: AgentWish,
@@ -622,20 +268,4 @@ async function openExternalMemory(
   if (wish.ignoreRules || wish.home.config().memory.provider.trim() === "") return null;
   const { openProvider } = await import("./open-provider.ts");
   return openProvider({ ...about, wish }, (text) => warnings.push(text));
-}
-
-/** A positive number of seconds from a variable; anything else is not said. */
-function seconds(text: string | undefined): number | undefined {
-  const value = Number(text);
-  return value > 0 ? value : undefined;
-}
-
-function streamRetriesOf(text: string | undefined): Pick<Limits, "streamRetries"> {
-  return /^\d{1,2}$/.test(text?.trim() ?? "") ? { streamRetries: Number(text) } : {};
-}
-
-function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {
-  if (effort === "") return {};
-  if (effort === "none") return { reasoning: { enabled: false } };
-  return { reasoning: { enabled: true, effort: effort as "medium" } }; // checked by the option parser and the settings schema
 }

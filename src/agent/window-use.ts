@@ -5,7 +5,7 @@ import { estimateTokens } from "../llm/catalogue/estimate.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
 import { messagesCost } from "./compression/cost.ts";
 import { inspectPrompt } from "./inspect-prompt.ts";
-import type { OpenAgent } from "./open.ts";
+import type { OpenAgent } from "./opened.ts";
 import { layoutOf } from "./prompt-record.ts";
 
 export interface Share {

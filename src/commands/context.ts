@@ -1,5 +1,5 @@
 import type { BackgroundTask } from "../agent/background.ts";
-import type { OpenAgent } from "../agent/open.ts";
+import type { OpenAgent } from "../agent/opened.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";

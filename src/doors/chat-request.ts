@@ -1,5 +1,5 @@
 // What a user asked for on the command line, for any door that holds a conversation.
-import type { AgentWish } from "../agent/open.ts";
+import type { AgentWish } from "../agent/wish.ts";
 
 export interface ChatRequest extends AgentWish {
   readonly verbose: boolean;
@@ -7,4 +7,4 @@ export interface ChatRequest extends AgentWish {
   readonly color: boolean;
 }
 
-export type { ResumeWish } from "../agent/open.ts";
+export type { ResumeWish } from "../agent/wish.ts";

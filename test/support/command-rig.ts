@@ -1,7 +1,8 @@
 // Slash commands over a real home, a real store and the model that needs no network; only the surface is the test's own.
 import type { TestContext } from "node:test";
 import { BackgroundTasks } from "../../src/agent/background.ts";
-import { type AgentWish, openAgent } from "../../src/agent/open.ts";
+import { openAgent } from "../../src/agent/open.ts";
+import type { AgentWish } from "../../src/agent/wish.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";

@@ -1,8 +1,8 @@
 // How a conversation comes by its checkpoints: what takes them is loaded with the first call that may change files.
 import type { Environment } from "../../sandbox/environment.ts";
 import type { RunContext } from "../../tools/context.ts";
-import type { AgentWish } from "../open.ts";
 import type { HookedCall } from "../options.ts";
+import type { AgentWish } from "../wish.ts";
 import type { CheckpointKeeper } from "./keeper.ts";
 
 const MAY_CHANGE_FILES: ReadonlySet<string> = new Set(["write_file", "patch", "terminal"]);

@@ -10,7 +10,7 @@ import { environmentResultStore } from "../../tools/result-store.ts";
 import type { Toolbox } from "../../tools/toolbox.ts";
 import type { Agent } from "../agent.ts";
 import { pathsOfBatch } from "../batch-plan.ts";
-import type { OpenAgent } from "../open.ts";
+import type { OpenAgent } from "../opened.ts";
 import type { ModelChoice, ParentCall } from "../options.ts";
 import type { StartWish } from "../start-wish.ts";
 import { childModel } from "./child-model.ts";

@@ -1,5 +1,5 @@
 // `--learn`: a run that ends after one turn stays until what is due has been learned.
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 
 /** Waits for the review that follows the turn, and for the last look before the end. One line for each thing that was saved. */
 export async function learn({ agent }: OpenAgent, say: (line: string) => unknown): Promise<void> {

@@ -1,7 +1,8 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
 import { writeFile } from "node:fs/promises";
 import type { TurnOutcome, UserInput } from "../../agent/events.ts";
-import { type OpenAgent, openAgent } from "../../agent/open.ts";
+import { openAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { resultJson } from "../turn-result.ts";

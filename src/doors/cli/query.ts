@@ -1,7 +1,8 @@
 // `hermes chat -q`: one turn with everything a person wants to see. With --quiet or --json only the answer.
 
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
-import { type OpenAgent, openAgent } from "../../agent/open.ts";
+import { openAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import type { Question } from "../../safety/questions.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { plainMarkdown } from "../plain-markdown.ts";

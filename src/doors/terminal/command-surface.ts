@@ -1,6 +1,6 @@
 // What slash commands may do, as the screen does it.
 import type { BackgroundTasks } from "../../agent/background.ts";
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandContext } from "../../commands/context.ts";
 import type { MenuSkill } from "../../commands/skill-menu.ts";
 import type { SessionListItem } from "../../sessions/store.ts";

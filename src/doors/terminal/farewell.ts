@@ -1,5 +1,5 @@
 // The end of a conversation on the screen: stored, closed, and told how to come back to it.
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import { exitSummary } from "./exit-summary.ts";
 
 export interface FarewellFacts {

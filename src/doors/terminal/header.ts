@@ -1,5 +1,5 @@
 import type { Component } from "@earendil-works/pi-tui";
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { banner, type OpenedFacts } from "./banner.ts";
 import type { Theme } from "./theme.ts";

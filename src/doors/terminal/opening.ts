@@ -1,4 +1,4 @@
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
 import { recap } from "../recap.ts";
 import type { Transcript } from "./transcript.ts";

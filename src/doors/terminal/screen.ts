@@ -3,7 +3,7 @@ import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
 import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";

@@ -1,6 +1,6 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, SessionTotals } from "../../agent/events.ts";
-import type { OpenAgent } from "../../agent/open.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
 import { statusLine } from "./status-line.ts";
 import type { Theme } from "./theme.ts";
 import type { Turns } from "./turns.ts";

@@ -1,0 +1,14 @@
+import type { OpenHome } from "../home/open.ts";
+import type { ConversationPrompt } from "./conversation-prompt.ts";
+import type { HintsPort } from "./options.ts";
+
+/** Whoever never calls a tool never loads what discovers. */
+export function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
+  let opened: Promise<HintsPort> | null = null;
+  return () => {
+    opened ??= import("./subdirectory-hints.ts").then(({ openHints }) =>
+      openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
+    );
+    return opened;
+  };
+}

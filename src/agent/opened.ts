@@ -1,0 +1,232 @@
+// An open conversation and its controls.
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { Target, ToolDefinition } from "../llm/wire.ts";
+import type { Memory } from "../memory/open.ts";
+import type { Expansion } from "../prompt/references/expand.ts";
+import type { Environment } from "../sandbox/environment.ts";
+import type { EndReason, SessionStore } from "../sessions/store.ts";
+import type { AgentSkills } from "../skills/open.ts";
+import { type Agent, AgentBusyError } from "./agent.ts";
+import type { CheckpointPort } from "./checkpoints/port.ts";
+import type { Rollback } from "./checkpoints/rollback.ts";
+import { type ChildTable, childTable } from "./delegation/children.ts";
+import { reasoningOf } from "./model-choice.ts";
+import type { ConversationMcp } from "./open-mcp.ts";
+import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
+import type { OpenedProvider } from "./open-provider.ts";
+import type { ConversationPlugins } from "./plugins/conversation.ts";
+import type { ResumedSession, resumeSession } from "./resume.ts";
+import type { SwappableTools } from "./swappable-tools.ts";
+import type { AgentWish } from "./wish.ts";
+
+/** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
+export interface OpenAgent {
+  readonly agent: Agent;
+  readonly store: SessionStore;
+  /** Where requests go now. */
+  readonly target: Target;
+  /** Null where skills are switched off. */
+  readonly skills: AgentSkills | null;
+  /** Null where there is none in this conversation. */
+  readonly memory: Memory | null;
+  /** Tools of this conversation, sorted. */
+  readonly toolNames: readonly string[];
+  /** The tool list as it is sent. */
+  readonly definitions: readonly ToolDefinition[];
+  /** What was said before, when an earlier conversation is taken up again. */
+  readonly history: readonly HistoryMessage[];
+  readonly resumed: ResumedSession | null;
+  /** It reads no SOUL.md, project files and memory. */
+  readonly ignoresRules: boolean;
+  /** True when the embedded demo model answers because no provider is configured. */
+  readonly demo: boolean;
+  /** Lines the user should see once: demo notice, ignored toolsets, where the conversation goes on. */
+  readonly notes: readonly string[];
+  /** "Do not ask" for this conversation only. */
+  yolo: boolean;
+  /** What the agent started in the background and has not ended. */
+  readonly processes: { readonly running: number; stopAll(): Promise<number> };
+  /** The sub-agents of the running turn. */
+  readonly subagents: ChildTable;
+  /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
+  setReasoning(effort: string): Promise<void>;
+  /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
+  switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
+  /** Models the user may pick from, of the provider in use. */
+  knownModels(): Promise<
+    readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
+  >;
+  /** What a message points at with `@`, attached below it; null when it points at nothing or references are off here. */
+  attachReferences(text: string): Promise<Expansion | null>;
+  /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
+  reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
+  /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
+  rollback(): Promise<Rollback>;
+  title(): Promise<string | null>;
+  setTitle(title: string): Promise<void>;
+  /** Connects to the MCP servers anew; from the next request on their tools are in the list. Resolves to lines for the user. */
+  reloadMcp(): Promise<readonly string[]>;
+  /**
+   * Ends the session (nothing is left behind of an empty one) and everything that runs for it. Idempotent. `next`: the id of the
+   * conversation that takes its place.
+   */
+  close(reason: EndReason, next?: string): Promise<void>;
+}
+
+export interface OpenedParts {
+  readonly wish: AgentWish;
+  readonly store: SessionStore;
+  readonly chosen: ChosenModel;
+  readonly skills: AgentSkills | null;
+  readonly memory: Memory | null;
+  readonly provider: OpenedProvider | null;
+  readonly cwd: string;
+  readonly tools: SwappableTools["tools"];
+  readonly notes: readonly string[];
+  readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
+  readonly guard: { yolo: boolean };
+  readonly environment: Environment;
+  readonly checkpoints: CheckpointPort | null;
+  readonly processes: OpenAgent["processes"];
+  readonly mcp: ConversationMcp;
+  readonly plugins: ConversationPlugins | null;
+  readonly reload: () => Promise<readonly string[]>;
+}
+
+export class Opened implements OpenAgent {
+  readonly agent: Agent;
+  readonly store: SessionStore;
+  readonly skills: AgentSkills | null;
+  readonly memory: Memory | null;
+  readonly history: readonly HistoryMessage[];
+  readonly resumed: ResumedSession | null;
+  readonly notes: readonly string[];
+  readonly #parts: OpenedParts;
+  #chosen: ChosenModel;
+  #closed: Promise<void> | null = null;
+
+  constructor(agent: Agent, parts: OpenedParts) {
+    const { chosen, found } = parts;
+    this.agent = agent;
+    this.#parts = parts;
+    this.#chosen = chosen;
+    this.store = parts.store;
+    this.skills = parts.skills;
+    this.memory = parts.memory;
+    this.history = found?.history ?? [];
+    this.resumed = found?.resumed ?? null;
+    this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
+  }
+
+  get toolNames(): readonly string[] {
+    return [...this.#parts.tools.names].sort();
+  }
+
+  get definitions(): readonly ToolDefinition[] {
+    return this.#parts.tools.definitions;
+  }
+
+  get target(): Target {
+    return this.agent.model.target;
+  }
+
+  get demo(): boolean {
+    return this.#chosen.demo;
+  }
+
+  get yolo(): boolean {
+    return this.#parts.guard.yolo;
+  }
+
+  set yolo(on: boolean) {
+    this.#parts.guard.yolo = on;
+  }
+
+  async switchModel(wish: { model: string; provider?: string; global?: boolean }): Promise<string> {
+    const provider = wish.provider ?? this.#chosen.providerName;
+    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
+    this.#chosen = chosen;
+    return said;
+  }
+
+  get subagents(): ChildTable {
+    return this.#parts.tools.state.of(childTable);
+  }
+
+  get processes(): OpenAgent["processes"] {
+    return this.#parts.processes;
+  }
+
+  async setReasoning(effort: string): Promise<void> {
+    const { reasoning: _, ...model } = this.agent.model;
+    await this.agent.switchModel({ ...model, ...reasoningOf(effort) });
+  }
+
+  async knownModels() {
+    const { modelsOf } = await import("../llm/catalogue/facts.ts");
+    const { provider } = this.target;
+    const facts = await modelsOf(provider);
+    return facts.map(({ id, contextLength }) => ({ model: id, provider, contextLength }));
+  }
+
+  async attachReferences(text: string): Promise<Expansion | null> {
+    const { wish, cwd } = this.#parts;
+    const { home, platform, clock } = wish;
+    const { attachReferences } = await import("./references.ts");
+    const { contextLength } = this.target;
+    const readPage =
+      wish.readPage ??
+      (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength }));
+    return attachReferences(text, { home, cwd, platform, contextLength, readPage });
+  }
+
+  get ignoresRules(): boolean {
+    return this.#parts.wish.ignoreRules === true;
+  }
+
+  reloadPrompt() {
+    return this.agent.reloadPrompt();
+  }
+
+  async reloadMcp(): Promise<readonly string[]> {
+    if (this.agent.busy)
+      throw new AgentBusyError("MCP servers cannot be reloaded while a turn runs; interrupt it first");
+    return this.#parts.reload();
+  }
+
+  async rollback(): Promise<Rollback> {
+    const { wish, environment } = this.#parts;
+    const { openRollback } = await import("./checkpoints/rollback.ts");
+    const on = wish.checkpoints ?? wish.home.config().checkpoints.enabled;
+    return openRollback({ ...wish, environment, sessionId: this.agent.sessionId, on });
+  }
+
+  async title(): Promise<string | null> {
+    return (await this.store.get(this.agent.sessionId))?.title ?? null;
+  }
+
+  async setTitle(title: string): Promise<void> {
+    const { sessionId } = this.agent;
+    await this.store.ensure({ id: sessionId, source: this.#parts.wish.source, model: this.target.model });
+    await this.store.setTitle(sessionId, title);
+  }
+
+  close(reason: EndReason, next?: string): Promise<void> {
+    this.#closed ??= this.#close(reason, next);
+    return this.#closed;
+  }
+
+  async #close(reason: EndReason, next: string | undefined): Promise<void> {
+    const { sessionId } = this.agent;
+    await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
+    const messages = this.agent.lastOutcome?.messages ?? this.history;
+    await this.#parts.provider?.close({ reason, messages, next });
+    await this.#parts.plugins?.close({ reason, next });
+    await this.#parts.mcp.close();
+    await this.skills?.flush();
+    await this.#parts.checkpoints?.settled();
+    const session = await this.store.get(sessionId);
+    if (session?.messageCount === 0) await this.store.delete(sessionId);
+    else if (session) await this.store.end(sessionId, reason);
+  }
+}
