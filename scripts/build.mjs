@@ -65,10 +65,26 @@ const lazyInside = {
       const contents = source.replace(/(?<!typeof )\bimport\(("\.[^"]+\.ts")\)/g, (call, file) =>
         DOORS.test(file) ? call : `Promise.resolve().then(() => require(${file}))`,
       );
-      return { contents, loader: "ts" };
+      return { contents: builtinsOnDemand(contents), loader: "ts" };
     });
   },
 };
+
+/**
+ * Node's own modules are fetched when the module that wants one runs. As `import` statements they would move to the top of the bundle: all
+ * loaded at once, each with a view that calls every lazy getter in it, which for node:http alone means a whole HTTP client.
+ */
+function builtinsOnDemand(source) {
+  return source.replace(/^import (?:(\w+)|\{([^}]*)\}) from ("node:[^"]+");$/gm, (_, whole, names = "", builtin) => {
+    const fetched = `process.getBuiltinModule(${builtin})`;
+    if (whole) return `const ${whole} = ${fetched};`;
+    const values = names
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== "" && !name.startsWith("type "));
+    return values.length === 0 ? "" : `const { ${values.join(", ").replaceAll(" as ", ": ")} } = ${fetched};`;
+  });
+}
 
 /** zod brings the words of forty languages along; its messages reach models, in English. */
 const englishOnly = {
