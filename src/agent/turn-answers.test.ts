@@ -1,0 +1,172 @@
+// Answers that are empty, cut, or nothing but thought, one test each. The whole turn runs; only the model is scripted.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { echo, lastSent, said, turn } from "../../test/support/agent/one-turn.ts";
+import { aTarget } from "../../test/support/model-target.ts";
+import { manualClock } from "../../test/support/session-store.ts";
+import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
+
+// --- empty answers
+
+test("an empty answer after tools is nudged, and nothing of the nudge is kept", async () => {
+  const { outcome, gate } = await turn([{ calls: [echo("x")] }, {}, { text: "Now then." }]);
+  assert.equal(outcome.finalText, "Now then.");
+  assert.match(String(lastSent(gate)), /tools ran, but your answer was empty/);
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: ", "tool: echo x", "assistant: Now then."]);
+});
+
+test("a note to the model rides on one request only: once it has led to calls it is gone", async () => {
+  const { gate } = await turn([{ calls: [echo("x")] }, {}, { calls: [echo("y")] }, { text: "done" }]);
+  assert.match(JSON.stringify(gate.requests[2]?.messages), /your answer was empty/);
+  assert.doesNotMatch(JSON.stringify(gate.requests[3]?.messages), /your answer was empty|\(empty\)/);
+});
+
+test("text beside housekeeping calls is the answer when nothing follows", async () => {
+  const { outcome } = await turn([{ text: "Noted!", calls: [{ name: "memory", args: { action: "add" } }] }, {}]);
+  assert.equal(outcome.finalText, "Noted!");
+  assert.equal(outcome.exitReason, "fallback_prior_turn_content");
+  assert.equal(outcome.completed, true);
+});
+
+test("an answer that was only thought is asked for twice more, then given up", async () => {
+  const thought = { thinking: "hm" };
+  const { outcome, gate } = await turn([thought, thought, thought]);
+  assert.equal(gate.requests.length, 3);
+  assert.equal(outcome.exitReason, "empty_response_exhausted");
+  assert.equal(outcome.failed, true);
+  assert.deepEqual(said(outcome.messages), ["user: go"]);
+});
+
+test("a server that wants reasoning back gets the thought handed back", async () => {
+  const thought = { thinking: "hm", message: { reasoning_content: "hm" } };
+  const target = aTarget("chat_completions", { profile: { echoReasoning: true } });
+  const { gate } = await turn([thought, { text: "yes" }], { model: { target } });
+  const last = gate.requests[1]?.messages.at(-1) as AssistantMessage;
+  assert.deepEqual([last.role, last.reasoning_content], ["assistant", "hm"]);
+});
+
+test("nothing at all is asked for three times more, with growing pauses", async () => {
+  const clock = manualClock(0);
+  const { outcome, gate } = await turn([{}, {}, {}, {}], {
+    ports: { clock: { ...clock, random: () => 0, sleep: clock.sleep, now: clock.now } },
+  });
+  assert.equal(gate.requests.length, 4);
+  assert.equal(outcome.exitReason, "empty_response_exhausted");
+  assert.equal(clock.ms, (5 + 10 + 20) * 1000);
+  assert.match(outcome.finalText ?? "", /empty answer/);
+});
+
+test("text that was shown but is missing from the answer is the answer", async () => {
+  const { outcome } = await turn([{ text: "shown", message: { content: null } }]);
+  assert.equal(outcome.finalText, "shown");
+  assert.equal(outcome.exitReason, "partial_stream_recovery");
+});
+
+test("an answer that ends inside its scratchpad is asked for twice more", async () => {
+  const open = { text: "<REASONING_SCRATCHPAD>hm" };
+  const { outcome, gate } = await turn([open, open, { text: "yes" }]);
+  assert.equal(gate.requests.length, 3);
+  assert.equal(outcome.finalText, "yes");
+});
+
+// --- answers in pieces
+
+test("a cut text goes on where it stopped and is kept as one message", async () => {
+  const { outcome, gate } = await turn([
+    { text: "one two ", finish: "length" },
+    { text: "three", finish: "length" },
+    { text: " four." },
+  ]);
+  assert.equal(outcome.finalText, "one two three four.");
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: one two three four."]);
+  assert.deepEqual(
+    gate.requests.map((request) => request.maxTokens),
+    [undefined, 8192, 16_384],
+  );
+  assert.match(String(lastSent(gate)), /exactly where it stopped/);
+});
+
+test("after three continuations the text so far is the partial answer", async () => {
+  const piece = { text: "x", finish: "length" } as const;
+  const { outcome, gate } = await turn([piece, piece, piece, piece]);
+  assert.equal(gate.requests.length, 4);
+  assert.equal(outcome.exitReason, "truncated_response");
+  assert.equal(outcome.partial, true);
+  assert.equal(outcome.finalText, "xxxx");
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: xxxx"]);
+});
+
+test("text from before the cut stands in the message that carries the calls", async () => {
+  const { outcome } = await turn([
+    { text: "Let me ", finish: "length" },
+    { text: "look.", calls: [echo("x")] },
+    { text: "ok" },
+  ]);
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: Let me look.", "tool: echo x", "assistant: ok"]);
+});
+
+test("thinking that used up the whole output is said so", async () => {
+  const { outcome } = await turn([{ thinking: "long", finish: "length" }]);
+  assert.equal(outcome.exitReason, "truncated_response");
+  assert.match(outcome.finalText ?? "", /thinking/);
+});
+
+test("a lost connection is worded as one, and the half call is named but never run", async () => {
+  const lost = {
+    error: { message: "terminated", partial: { text: "Well, ", pendingTools: ["echo"] } },
+    text: "Well, ",
+  };
+  const { outcome, gate, events } = await turn([lost, { text: "here it is." }]);
+  assert.equal(outcome.finalText, "Well, here it is.");
+  assert.match(String(lastSent(gate)), /connection was lost.*echo was not run/s);
+  assert.ok(!events.some((event) => event.type === "tool_start"));
+});
+
+test("a connection lost inside a call asks for the call again", async () => {
+  const lost = { error: { message: "terminated", partial: { text: "", pendingTools: ["echo"] } } };
+  const { outcome, gate } = await turn([lost, { calls: [echo("x")] }, { text: "ok" }]);
+  assert.equal(outcome.finalText, "ok");
+  assert.match(
+    String(gate.requests[1]?.messages.at(-1)?.content),
+    /connection was lost while you were writing a call of echo/,
+  );
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: ", "tool: echo x", "assistant: ok"]);
+});
+
+test("an incomplete answer is asked to go on and joined with what follows", async () => {
+  const interim = {
+    text: "Looking.",
+    finish: "incomplete",
+    message: { codex_reasoning_items: [{ id: "r1" }] },
+  } as const;
+  const { outcome } = await turn([interim, { text: "Found.", message: { codex_reasoning_items: [{ id: "r2" }] } }]);
+  assert.equal(outcome.finalText, "Looking.\n\nFound.");
+  const [, answer] = outcome.messages as [HistoryMessage, AssistantMessage];
+  assert.deepEqual(answer.codex_reasoning_items, [{ id: "r1" }, { id: "r2" }]);
+});
+
+test("a refusal by policy is not repeated and not stored", async () => {
+  const { outcome, gate } = await turn([{ text: "I can't help with that.", finish: "content_filter" }]);
+  assert.equal(gate.requests.length, 1);
+  assert.equal(outcome.exitReason, "content_policy_blocked");
+  assert.equal(outcome.failed, true);
+  assert.match(outcome.finalText ?? "", /^I can't help with that\.\n\n.*content policy/s);
+  assert.deepEqual(said(outcome.messages), ["user: go"]);
+});
+
+// --- thinking
+
+test("think tags are neither shown nor kept, their text is kept as reasoning", async () => {
+  const { outcome, events } = await turn([{ text: "<think>secret plan</think>Hello" }]);
+  assert.equal(outcome.finalText, "Hello");
+  assert.equal(events.flatMap((event) => (event.type === "text" ? [event.delta] : [])).join(""), "Hello");
+  assert.equal(outcome.lastReasoning, "secret plan");
+});
+
+test("reasoning that was not streamed is shown once, whole", async () => {
+  const { events } = await turn([{ text: "Hi", message: { reasoning: "because" } }]);
+  assert.deepEqual(
+    events.flatMap((event) => (event.type === "thinking" ? [event.delta] : [])),
+    ["because"],
+  );
+});
