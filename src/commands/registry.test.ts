@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { builtinCommands } from "./builtin.ts";
 import type { CommandDefinition } from "./definition.ts";
 import { CommandRegistry, helpText, parseTyped, subcommandsOf, takeSkipWord } from "./registry.ts";
 
@@ -82,6 +83,15 @@ test("each surface sees its own commands", () => {
     registry.availableIn("gateway").map((entry) => entry.name),
     ["new", "resume", "reasoning", "start"],
   );
+});
+
+test("the commands that both surfaces share are one definition", () => {
+  const builtin = builtinCommands();
+  for (const name of ["model", "compress", "skills", "yolo", "new", "help"]) {
+    assert.equal(builtin.in("terminal").get(name), builtin.in("gateway").get(name), name);
+    assert.equal(builtin.in("gateway").get(name)?.name, name);
+  }
+  assert.equal(builtin.get("new")?.destructive, true);
 });
 
 test("plain words in the hint become subcommands", () => {

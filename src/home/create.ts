@@ -20,6 +20,8 @@ const directories = [
   "audio_cache",
   "skills",
 ];
+/** Made like the others, but a home that somebody else manages may do without. */
+const optionalDirectories = ["plugins"];
 
 /**
  * Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading: that comes
@@ -29,7 +31,8 @@ export function ensureHome(
   paths: HomePaths,
   { env, managed, identity = DEFAULT_IDENTITY }: { env: Env; managed: Managed | null; identity?: string },
 ): string[] {
-  const wanted = [paths.dir, ...directories.map((name) => paths.at(name))];
+  const names = managed ? directories : [...directories, ...optionalDirectories];
+  const wanted = [paths.dir, ...names.map((name) => paths.at(name))];
   const missing = wanted.filter((dir) => !existsSync(dir));
   if (managed && missing.length > 0) {
     throw new ConfigError(

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -57,6 +58,7 @@ describe("first use", () => {
       "image_cache",
       "audio_cache",
       "skills",
+      "plugins",
     ]) {
       assert.equal(statSync(me.at(`.hermes/${name}`)).mode & 0o777, 0o700, name);
     }
@@ -371,6 +373,14 @@ describe("a managed home", () => {
       assert.ok(!existsSync(me.at(".hermes/config.yaml")));
     });
   }
+
+  test("may do without a folder for plugins", async () => {
+    const me = user();
+    await me.open();
+    rmdirSync(me.at(".hermes/plugins"));
+    await me.open({ env: { HERMES_MANAGED: "1" } });
+    assert.ok(!existsSync(me.at(".hermes/plugins")));
+  });
 
   test("does not make missing directories", async () => {
     const me = user();

@@ -18,7 +18,18 @@ export interface CreateProfileOptions {
 }
 
 const reserved = new Set(["hermes", "default", "test", "tmp", "root", "sudo"]);
-const directories = ["memories", "sessions", "skills", "skins", "logs", "plans", "workspace", "cron", "home"];
+const directories = [
+  "memories",
+  "sessions",
+  "skills",
+  "plugins",
+  "skins",
+  "logs",
+  "plans",
+  "workspace",
+  "cron",
+  "home",
+];
 
 /** The name of a profile that is about to be made, or a `ProfileError` that says why not. */
 export function newProfileName(root: string, given: string): string {

@@ -5,10 +5,12 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { promptRequest } from "../../test/support/prompt-request.ts";
 import { type TreeEntry, tempTree } from "../../test/support/temp-tree.ts";
+import { defaultConfig } from "../home/config/schema.ts";
 import { DEFAULT_IDENTITY } from "../home/soul.ts";
 import { systemClock } from "../kit/clock.ts";
 import { buildSystemPromptParts } from "./build.ts";
 import { gatherPromptInputs, type PromptPorts, type PromptRequest } from "./gather.ts";
+import { hostFiles } from "./ports/file-access.ts";
 
 const entries: Readonly<Record<string, TreeEntry>> = {
   "home/.hermes/SOUL.md": "I am Ada's helper.",
@@ -80,6 +82,18 @@ test("readers that fail cost their block, not the prompt", async (t) => {
   const broken = await build(t, { ports: { files: { look: fail, read: fail, list: fail, real: fail } } });
   assert.ok(broken.built.full.startsWith(DEFAULT_IDENTITY));
   assert.ok(broken.built.warnings.length >= 3);
+});
+
+test("a folder that cannot be judged leaves the skills index whole, also in focus", async (t) => {
+  const config = defaultConfig();
+  const settings = { ...config, agent: { ...config.agent, coding_context: "focus" as const } };
+  const media = { name: "media", description: "", skills: [{ name: "films", description: "About films" }] };
+  const skills = async () => ({ categories: [media], warnings: [] });
+  const indexOf = async (ports: Partial<PromptPorts>) =>
+    (await build(t, { request: { settings }, ports: { skills, ...ports } })).built.stable;
+  assert.match(await indexOf({}), /\n {2}media \[names only\]: films\n/);
+  const list = () => Promise.reject(new Error("on fire"));
+  assert.match(await indexOf({ files: { ...hostFiles, list } }), /\n {2}media:\n {4}- films: About films\n/);
 });
 
 test("an external memory that does not answer is not waited for", async (t) => {

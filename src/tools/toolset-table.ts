@@ -4,6 +4,8 @@ export interface Toolset {
   readonly description: string;
   readonly tools?: readonly string[];
   readonly includes?: readonly string[];
+  /** The only platform it can be used on. */
+  readonly onlyOn?: string;
 }
 
 const BROWSER = "navigate snapshot click type scroll back press get_images vision console cdp dialog";
@@ -36,8 +38,8 @@ export const CONFIGURABLE: Readonly<Record<string, Toolset>> = {
   kanban: { description: "Task board", tools: prefixed("kanban", KANBAN) },
   homeassistant: { description: "Home Assistant", tools: prefixed("ha", HOME_ASSISTANT) },
   computer_use: { description: "Desktop control", tools: ["computer_use"] },
-  discord: { description: "Discord", tools: ["discord"] },
-  discord_admin: { description: "Discord administration", tools: ["discord_admin"] },
+  discord: { description: "Discord", tools: ["discord"], onlyOn: "discord" },
+  discord_admin: { description: "Discord administration", tools: ["discord_admin"], onlyOn: "discord" },
   video: { description: "Look at videos", tools: ["video_analyze"] },
   video_gen: { description: "Make videos", tools: ["video_generate"] },
   x_search: { description: "Search on X", tools: ["x_search"] },

@@ -59,7 +59,9 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   for (const name of everything ? Object.keys(CONFIGURABLE) : ownToolsets(listed, question)) chosen.add(name);
   for (const name of pluginToolsets(registry)) if (everything || pluginIsOn(name, named, question)) chosen.add(name);
   for (const name of mcpToolsets(named, registry, question)) chosen.add(name);
-  if (question.platform !== "discord") for (const name of ["discord", "discord_admin"]) chosen.delete(name);
+  for (const name of chosen) {
+    if ((CONFIGURABLE[name]?.onlyOn ?? question.platform) !== question.platform) chosen.delete(name);
+  }
   if (question.env("HERMES_KANBAN_TASK") && !question.delegated) chosen.add("kanban");
 
   const disabled = question.config.agent.disabled_toolsets.map(canonical);

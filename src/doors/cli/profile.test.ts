@@ -81,7 +81,7 @@ describe("create", () => {
     const me = person();
     const { out } = await me.ok("create", "Coder", "--description", "writes: code");
     assert.match(out, /Created profile coder in ~\/\.hermes\/profiles\/coder/);
-    for (const name of ["memories", "sessions", "skills", "skins", "logs", "plans", "workspace", "cron", "home"]) {
+    for (const name of "memories sessions skills plugins skins logs plans workspace cron home".split(" ")) {
       assert.equal(statSync(join(me.profile("coder"), name)).mode & 0o777, 0o700);
     }
     assert.equal(me.read(".hermes/profiles/coder/.env"), "");

@@ -9,6 +9,8 @@ import { asResult, MediaError, mappingOf, mediaEndpoint, postJson, textOf } from
 /** What the speech endpoint takes in one request. */
 const MOST_CHARS = 4096;
 const MOST_PARTS = 8;
+/** Platforms that show a sound as a voice message in this format only. */
+const VOICE_FORMATS: Readonly<Record<string, "opus">> = { telegram: "opus" };
 
 export interface Speech {
   readonly text: string;
@@ -22,8 +24,7 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
     // The provider's own sub-section wins, as in homes of older versions.
     const settings = { ...tts, ...mappingOf(tts[textOf(tts.provider) ?? "openai"]) };
     const endpoint = mediaEndpoint("tts", settings, ctx);
-    // Telegram shows voice bubbles for opus only.
-    const format = /\.(?:ogg|opus)$/i.test(output_path ?? "") || ctx.platform === "telegram" ? "opus" : "mp3";
+    const format = /\.(?:ogg|opus)$/i.test(output_path ?? "") ? "opus" : (VOICE_FORMATS[ctx.platform] ?? "mp3");
     const workspace = output_path === undefined ? null : await openWorkspace(ctx);
     const given = workspace?.absolute(output_path ?? "");
     if (workspace && given !== undefined) {
