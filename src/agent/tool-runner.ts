@@ -50,6 +50,13 @@ interface Finished {
   readonly stub?: true;
 }
 
+/** A tool that makes a call while it runs. */
+interface CallingTool {
+  readonly call: HookedCall;
+  /** Ends the call it makes. */
+  readonly signal: AbortSignal;
+}
+
 export class ToolRunner {
   readonly #options: ToolRunnerOptions;
   readonly #times: ToolTimes;
@@ -76,17 +83,19 @@ export class ToolRunner {
     return this.#entries(finished);
   }
 
-  /** One call of somebody else than the model, on the same path; its result is for the caller alone. */
-  async callAside(name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
-    const { tools } = this.#options;
+  /**
+   * One call of somebody else than the model, on the same path; its result goes to the caller, whole. A running tool gets it without a
+   * fence, because the tool's own result is fenced instead; of anyone else nobody knows where the text goes next.
+   */
+  async callAside(name: string, args: HookedCall["args"], by?: CallingTool): Promise<string> {
+    const { tools, run } = this.#options;
     if (!tools.names.has(name)) return errorResult(`Unknown tool: ${name}`);
-    const call: ToolCall = {
-      id: `aside_${randomUUID()}`,
-      type: "function",
-      function: { name, arguments: JSON.stringify(args) },
-    };
-    const { content } = await this.#runCall(call);
-    return textOfParts(wrapUntrusted(name, content));
+    const id = by ? `${by.call.id}_${++this.#nestedCalls}` : `aside_${randomUUID()}`;
+    const call: ToolCall = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
+    const { content, source = name } = await this.#runCall(call, by?.signal ?? run.signal);
+    if (!by) return textOfParts(wrapUntrusted(source, content));
+    if (isUntrusted(source)) this.#outsiders.set(by.call.id, source);
+    return textOfParts(content);
   }
 
   async #plan(calls: readonly ToolCall[]) {
@@ -115,15 +124,6 @@ export class ToolRunner {
     const { tools } = this.#options;
     const args = parseArguments(text);
     return tools.unwrap?.(name, args) ?? { name, args };
-  }
-
-  /** A call that a running tool makes. It takes the one path too, but its result goes to the tool, whole and without a fence. */
-  async #nested(parent: HookedCall, name: string, args: HookedCall["args"], signal: AbortSignal): Promise<string> {
-    const id = `${parent.id}_${++this.#nestedCalls}`;
-    const call: ToolCall = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
-    const { content } = await this.#runCall(call, signal);
-    if (isUntrusted(name)) this.#outsiders.set(parent.id, name);
-    return textOfParts(content);
   }
 
   /** `within` ends a call whose result no model waits for. */
@@ -192,7 +192,7 @@ export class ToolRunner {
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
       const callTool: CallFacts["callTool"] = (name, args, own) =>
-        this.#nested(hooked, name, args, own ? AbortSignal.any([signal, own]) : signal);
+        this.callAside(name, args, { call: hooked, signal: own ? AbortSignal.any([signal, own]) : signal });
       const forScript = within !== undefined;
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
