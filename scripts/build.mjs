@@ -65,7 +65,7 @@ const lazyInside = {
       const contents = source.replace(/(?<!typeof )\bimport\(("\.[^"]+\.ts")\)/g, (call, file) =>
         DOORS.test(file) ? call : `Promise.resolve().then(() => require(${file}))`,
       );
-      return { contents: builtinsOnDemand(contents), loader: "ts" };
+      return { contents: namesOfPackages(builtinsOnDemand(contents)), loader: "ts" };
     });
   },
 };
@@ -84,6 +84,13 @@ function builtinsOnDemand(source) {
       .filter((name) => name !== "" && !name.startsWith("type "));
     return values.length === 0 ? "" : `const { ${values.join(", ").replaceAll(" as ", ": ")} } = ${fetched};`;
   });
+}
+
+/** A CommonJS package that is a file of its own exports nothing but `default` there; Node gives it its names as well. */
+function namesOfPackages(source) {
+  const named =
+    '(m) => Object.keys(m).length === 1 && typeof m.default === "object" ? { ...m.default, default: m.default } : m';
+  return source.replace(/(?<!typeof )\bimport\("(?!\.|node:)[^"]+"\)/g, (call) => `${call}.then(${named})`);
 }
 
 /** zod brings the words of forty languages along; its messages reach models, in English. */

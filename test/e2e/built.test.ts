@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { missingChromium, startSite } from "../support/engines/chromium.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { type RunOptions, repository, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
@@ -55,6 +56,38 @@ describe("the built program", () => {
     );
     const { stdout, stderr } = await runHermes(["-z", "what is the word?"], { home, ...built() });
     assert.equal(stdout, "all\n", stderr);
+  });
+
+  test("finds a tool that is not in its list and calls it, packages and all", async () => {
+    const site = await startSite({
+      "/page": `<title>Harbour</title><article><h1>News</h1><p>The Heron leaves at noon. ${"Tides and ropes. ".repeat(30)}</p></article>`,
+    });
+    try {
+      await using home = await tempHome({
+        "config.yaml": `${modelConfig(server)}security: { allow_private_urls: true }\nweb: { extract_backend: local }\n`,
+      });
+      const call = (name: string, args: object) => ({
+        toolCalls: [{ name: "tool_call", arguments: { name, arguments: args } as never }],
+      });
+      const browser = (await missingChromium()) === null;
+      server.script(
+        { toolCalls: [{ name: "tool_search", arguments: { query: "read a web page" } }] },
+        call("web_extract", { urls: [`${site.url}/page`] }),
+        ...(browser ? [call("browser_navigate", { url: `${site.url}/page` })] : []),
+        { text: "done" },
+      );
+      const { stdout, stderr } = await runHermes(["-z", "go"], { home, ...built(), timeoutMs: 90_000 });
+      assert.equal(stdout, "done\n", stderr);
+      const [found, page, opened] = server.last.body.messages
+        .filter(({ role }: { role: string }) => role === "tool")
+        .map(({ content }: { content: string }) => content);
+      assert.match(found, /"name":"web_extract"/);
+      assert.match(page, /The Heron leaves at noon/);
+      if (browser) assert.match(opened, /"success":true.*Harbour/s);
+      else process.stderr.write("\n!!! SKIPPED: the built program's browser. No Chromium is installed.\n\n");
+    } finally {
+      await site.close();
+    }
   });
 
   test("opens its other doors", async () => {
