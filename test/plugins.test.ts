@@ -44,12 +44,11 @@ async function begin(t: TestContext, options: TalkOptions): Promise<Talk> {
 }
 
 const ECHO = `export default (ctx) => {
-  globalThis.tEchoLoads = (globalThis.tEchoLoads ?? 0) + 1;
   ctx.registerTool({ name: "t_echo", description: "Says it again", parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     handler: ({ text }) => "echo " + text });
 };`;
 
-test("a plugin's tool is offered and answers; the second session offers it without running any of its code", async (t) => {
+test("a plugin's tool is offered and answers, and what it registered is written down", async (t) => {
   const conversation = await begin(t, { config: enabled("t_one"), home: plugin("t_one", ECHO) });
   const { server } = conversation;
   server.script({ toolCalls: [{ name: "t_echo", arguments: { text: "hi" } }] }, { text: "done" });
@@ -269,7 +268,7 @@ test("plugins of a project load only when the user lets them", async (t) => {
   assert.ok(toolNames(on.server.last.body).includes("t_echo"));
 });
 
-test("an npm package in the home's node_modules is a plugin by its keyword; safe mode loads none", async (t) => {
+test("an npm package in the home's node_modules is a plugin by its keyword", async (t) => {
   const home = {
     "node_modules/t-pack/package.json": JSON.stringify({
       name: "t-pack",
@@ -282,9 +281,6 @@ test("an npm package in the home's node_modules is a plugin by its keyword; safe
   conversation.server.script({ text: "ok" });
   await conversation.say("go");
   assert.ok(toolNames(conversation.server.last.body).includes("t_packed"));
-  const safe = await begin(t, { config: enabled("t-pack"), home, env: { HERMES_SAFE_MODE: "1" } });
-  assert.equal((await heard(safe)).length, 0);
-  assert.deepEqual(safe.conversation.notes, []);
 });
 
 // --- shell hooks

@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { installRoot } from "../home/product.ts";
+import { isSafeMode } from "../home/safe-mode.ts";
 import { STANDARD_ENGINE } from "./compression/engines.ts";
 import type { AgentPorts } from "./options.ts";
 import type { ConversationPlugins } from "./plugins/conversation.ts";
@@ -11,24 +12,20 @@ type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "inter
 
 /** Never rejects for what a plugin did: the conversation goes on without it, and its notes say so. */
 export async function openPlugins(wish: PluginWish): Promise<ConversationPlugins | null> {
-  if (isSafeMode(wish) || !(await isAnythingWanted(wish))) return null;
+  if (isSafeMode(wish.home) || !(await isAnythingWanted(wish))) return null;
   const { openConversationPlugins } = await import("./plugins/conversation.ts");
   return openConversationPlugins(wish);
 }
 
 /** The tools of the plugins that are on, as a conversation would get them. */
 export async function registerPluginTools(place: Pick<AgentWish, "home" | "clock" | "cwd">): Promise<void> {
-  if (isSafeMode(place) || (place.home.config().plugins.enabled ?? []).length === 0) return;
+  if (isSafeMode(place.home) || (place.home.config().plugins.enabled ?? []).length === 0) return;
   const { sharedPlugins } = await import("./plugins/shared.ts");
   await sharedPlugins(place).host.refresh();
 }
 
 export function withPlugins(ports: AgentPorts, plugins: ConversationPlugins | null): AgentPorts {
   return plugins?.into(ports) ?? ports;
-}
-
-export function isSafeMode({ home }: Pick<AgentWish, "home">): boolean {
-  return ["1", "true", "yes", "on"].includes((home.env("HERMES_SAFE_MODE") ?? "").toLowerCase());
 }
 
 async function isAnythingWanted({ home }: PluginWish): Promise<boolean> {

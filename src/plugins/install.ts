@@ -33,7 +33,7 @@ export async function installPlugin(
 ): Promise<Installed> {
   const address = gitAddress(source);
   const local = address === null ? resolve(ports.cwd, source.replace(/^~(?=\/|$)/, ports.osHome)) : null;
-  if (local !== null && !(await stat(local).catch(() => null))?.isDirectory()) {
+  if (local !== null && !(await isFolder(local))) {
     throw new UserError(
       `"${source}" is neither a folder nor the address of a git repository. For an npm package run: npm install --prefix ${resolve(ports.folder, "..")} ${source}`,
     );
@@ -42,10 +42,15 @@ export async function installPlugin(
   // Beside its final place: moving it there is one step, and half a copy is never taken for a plugin.
   const staged = await mkdtemp(join(ports.folder, ".incoming-"));
   try {
-    const copy = join(staged, local === null ? nameOf(source) : basename(local));
-    if (local === null) await clone(address ?? source, copy, ports);
+    const repository = local === null ? (address ?? source) : (await isBareRepository(local)) ? local : null;
+    const copy = join(staged, repository === null ? basename(local ?? source) : nameOf(repository));
+    if (repository !== null) await clone(repository, copy, ports);
     else
-      await cp(local, copy, { recursive: true, verbatimSymlinks: true, filter: (path) => basename(path) !== ".git" });
+      await cp(local ?? source, copy, {
+        recursive: true,
+        verbatimSymlinks: true,
+        filter: (path) => basename(path) !== ".git",
+      });
     const plugin = await describe(copy, { source: "home", category: null });
     if (!plugin) throw new UserError(`"${source}" holds no plugin: there is no plugin.yaml in it.`);
     if (plugin.problem !== null) throw new UserError(`"${source}" cannot be installed: ${plugin.problem}.`);
@@ -55,6 +60,16 @@ export async function installPlugin(
   } finally {
     await rm(staged, { recursive: true, force: true });
   }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isDirectory() === true; // nothing there is no folder
+}
+
+/** A repository without files of its own, as `git init --bare` and `git clone --bare` make them. */
+async function isBareRepository(folder: string): Promise<boolean> {
+  const isHead = (await stat(join(folder, "HEAD")).catch(() => null))?.isFile() === true; // not there: no repository
+  return isHead && (await isFolder(join(folder, "objects"))) && (await isFolder(join(folder, "refs")));
 }
 
 async function moveIn(plugin: FoundPlugin, copy: string, replace: boolean, ports: InstallPorts) {

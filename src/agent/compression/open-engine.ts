@@ -1,15 +1,16 @@
 // The context engine of one conversation, made when it is first needed.
+import { isSafeMode } from "../../home/safe-mode.ts";
 import type { Conversation } from "../conversation.ts";
 import { ContextCompressor } from "./compressor.ts";
 import type { ContextEngine } from "./engine.ts";
-import { openContextEngine } from "./engines.ts";
+import { openContextEngine, STANDARD_ENGINE } from "./engines.ts";
 import { createSummarizer } from "./summarizer.ts";
 
 export async function openEngineFor(conversation: Conversation): Promise<ContextEngine> {
   const { ports, session } = conversation.options;
   const { model, contextLength, baseUrl, provider, apiMode } = conversation.model.target;
   return openContextEngine({
-    name: ports.config().context.engine,
+    name: isSafeMode({ env: (name) => ports.toolPorts?.env?.(name) }) ? STANDARD_ENGINE : ports.config().context.engine,
     model: { model, contextLength, baseUrl, provider, apiMode },
     pluginFolders: [
       ...(ports.compression?.packagePlugins ? [ports.compression.packagePlugins] : []),

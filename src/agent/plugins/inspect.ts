@@ -1,8 +1,9 @@
 // What plugins there are and how they stand, for people. No code of theirs runs.
+
+import { isSafeMode } from "../../home/safe-mode.ts";
 import { type Standing, standingOf } from "../../plugins/choice.ts";
 import { type FoundPlugin, findPlugins } from "../../plugins/find.ts";
 import { type Outline, OutlineStore, stampOf } from "../../plugins/outlines.ts";
-import { isSafeMode } from "../open-plugins.ts";
 import { type PluginHome, pluginPlaces } from "./shared.ts";
 
 export interface PluginRow {
@@ -25,7 +26,7 @@ export async function inspectPlugins(wish: PluginHome): Promise<readonly PluginR
     ["memory.provider", config.memory.provider.trim()],
     ["context.engine", config.context.engine],
   ]);
-  const safe = isSafeMode(wish);
+  const safe = isSafeMode(wish.home);
   const found = await findPlugins(pluginPlaces(wish));
   return Promise.all(
     found.map(async (plugin): Promise<PluginRow> => {

@@ -1,5 +1,5 @@
 // `hermes WORD ...` where WORD is a command that a plugin brings.
-import { isSafeMode } from "../../agent/open-plugins.ts";
+import { isSafeMode } from "../../home/safe-mode.ts";
 import type { CliContext } from "./context.ts";
 
 /** The exit code; null when no plugin that is on has a command of this name. */
@@ -8,7 +8,7 @@ export async function runPluginCommand(
   args: readonly string[],
   { home, io, clock, cwd }: Pick<CliContext, "home" | "io" | "clock" | "cwd">,
 ): Promise<number | null> {
-  if (isSafeMode({ home }) || (home.config().plugins.enabled ?? []).length === 0) return null;
+  if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return null;
   const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
   const { loadTools } = await import("../../tools/discover.ts");
   await loadTools(home.log);

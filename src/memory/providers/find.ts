@@ -1,6 +1,7 @@
 // Which external memories there are: ours, those of plugins, those in the home's plugin folder. A bundled name wins.
 import { readdir } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
+import { isSafeMode } from "../../home/safe-mode.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
 
 const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
@@ -22,7 +23,9 @@ export function registerMemoryProvider(name: string, factory: ProviderFactory): 
 /** Null when there is none of this name. Rejects when it is there and broken. */
 export async function findMemoryProvider(name: string, place: ProviderPlace): Promise<MemoryProvider | null> {
   if (!NAME.test(name)) return null;
-  const factory = (await bundled(name)) ?? registered.get(name) ?? (await fromHome(name, place));
+  const ours = await bundled(name);
+  if (!ours && isSafeMode(place)) throw new Error("safe mode runs no plugins");
+  const factory = ours ?? registered.get(name) ?? (await fromHome(name, place));
   return factory ? checked(await factory(place), name) : null;
 }
 

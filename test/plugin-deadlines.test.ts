@@ -1,0 +1,73 @@
+// A plugin that never comes back costs its deadline, once.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { PluginHost } from "../src/plugins/host.ts";
+import { jumpingClock } from "./support/memory-provider.ts";
+import { recordingLog } from "./support/tool-context.ts";
+
+async function hostOf(t: TestContext, plugins: Readonly<Record<string, string>>) {
+  const folder = await mkdtemp(join(tmpdir(), "hermes-plugins-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  for (const [name, code] of Object.entries(plugins)) {
+    await mkdir(join(folder, name), { recursive: true });
+    await writeFile(join(folder, name, "plugin.yaml"), `name: ${name}\nversion: 1.0.0\n`);
+    await writeFile(join(folder, name, "index.mjs"), code);
+  }
+  const clock = jumpingClock();
+  const tools: string[] = [];
+  const host = new PluginHost({
+    ...{ clock, log: recordingLog(), hermesHome: folder, profileName: "default", env: () => undefined },
+    places: { bundled: null, home: folder, project: null, packages: [] },
+    outlineFile: join(folder, "outlines.json"),
+    settings: () => ({ enabled: Object.keys(plugins), disabled: [], entries: {} }),
+    conversation: () => null,
+    sinks: {
+      tool({ name }) {
+        tools.push(name);
+        return () => void tools.splice(tools.indexOf(name), 1);
+      },
+      memoryProvider: () => () => undefined,
+      contextEngine: () => () => undefined,
+      provider: () => () => undefined,
+    },
+  });
+  /** Lets time pass until the work is done. */
+  const overTime = async <T>(work: Promise<T>): Promise<T> => {
+    let done = false;
+    const settled = work.finally(() => {
+      done = true;
+    });
+    while (!done) await clock.pass(1000);
+    return settled;
+  };
+  return { host, tools, overTime };
+}
+
+const TOOL = `ctx.registerTool({ name: "t_tool", description: "x", handler: () => "x" });`;
+
+test("a register that hangs is given up after its deadline; the others are there, and it is not tried again", async (t) => {
+  const { host, tools, overTime } = await hostOf(t, {
+    a_hangs: `export default (ctx) => { ${TOOL.replace("t_tool", "t_never")} return new Promise(() => {}); };`,
+    b_works: `export default (ctx) => { ${TOOL} };`,
+  });
+  await overTime(host.refresh());
+  assert.deepEqual(tools, ["t_tool"]);
+  assert.match(host.takeLines().join("\n"), /Plugin "a_hangs" could not be loaded: it did not register within 10 s/);
+  await host.refresh();
+  assert.deepEqual(host.takeLines(), [], "the second look costs no deadline and says nothing");
+});
+
+test("a hook that hangs is left alone after its deadline, and the next event does not wait for it again", async (t) => {
+  const { host, overTime } = await hostOf(t, {
+    a_hangs: `export default (ctx) => ctx.registerHook("pre_tool_call", () => new Promise(() => {}));`,
+    b_works: `export default (ctx) => ctx.registerHook("pre_tool_call", () => "here");`,
+  });
+  await overTime(host.refresh());
+  assert.deepEqual(await overTime(host.hooks.tell("pre_tool_call", {})), ["here"]);
+  assert.match(host.takeLines().join("\n"), /plugin "a_hangs": hook pre_tool_call did not answer within 10 s/);
+  assert.deepEqual(await host.hooks.tell("pre_tool_call", {}), ["here"], "time stands still and it answers");
+  assert.deepEqual(host.takeLines(), []);
+});
