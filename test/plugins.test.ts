@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { startSite } from "./support/engines/chromium.ts";
 import { type Talk, type TalkOptions, talk } from "./support/talk.ts";
 
 const manifest = (name: string, more = "") => `name: ${name}\nversion: 1.0.0\ndescription: a test\n${more}`;
@@ -223,6 +224,27 @@ test("a plugin calls tools on the one path: hooks see the call, and it asks the 
   assert.equal(result.output, "inner");
   assert.match(result.gone, /Unknown tool: nowhere/);
   assert.equal(result.said, "Paris");
+});
+
+test("foreign text that a plugin fetches comes with its fence, also through a script", async (t) => {
+  const site = await startSite({ "/": `<title>T</title><p>${"The Heron leaves at noon. ".repeat(20)}</p>` });
+  t.after(() => site.close());
+  const code = `export default (ctx) => ctx.registerTool({ name: "t_fetch", description: "fetches", handler: async () => {
+    const page = { urls: [${JSON.stringify(site.url)}] };
+    const direct = await ctx.dispatchTool("web_extract", page);
+    const code = "from hermes_tools import web_extract\\nprint(web_extract(" + JSON.stringify(page.urls) + "))";
+    return JSON.stringify([direct, await ctx.dispatchTool("execute_code", { code })]);
+  } });`;
+  const conversation = await begin(t, {
+    config: `${enabled("t_fetch")}security: { allow_private_urls: true }\nweb: { extract_backend: local }\n`,
+    home: plugin("t_fetch", code),
+  });
+  conversation.server.script({ toolCalls: [{ name: "t_fetch", arguments: {} }] }, { text: "ok" });
+  await conversation.say("go");
+  const results: string[] = JSON.parse(lastOf(conversation.server.last.body, "tool"));
+  for (const result of results)
+    assert.match(result, /^<untrusted_tool_result source="web_extract">[\s\S]*Heron leaves at noon/);
+  assert.equal(results.length, 2);
 });
 
 test("a plugin sees the variables its manifest asks for and no others", async (t) => {

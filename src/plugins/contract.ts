@@ -37,7 +37,7 @@ export interface PluginContext {
   /** A folder with a SKILL.md, relative to the plugin's; its skills are asked for as `plugin:skill`. */
   registerSkill(folder: string): void;
 
-  /** Runs a tool as the model would: hooks, approval and limits included. Needs a running turn; resolves to the tool's result. */
+  /** Runs a tool as the model would: hooks and approval included. Needs a running turn; resolves to the whole result, fenced when it is foreign text. */
   dispatchTool(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
   /** Says something to the conversation: into the running turn, or as a message of its own. False when nobody is there. */
   injectMessage(text: string): boolean;
