@@ -1,8 +1,9 @@
 // npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
 import { rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { hotAndCold, LAZY } from "./hot-and-cold.mjs";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
 setup();
@@ -53,20 +54,32 @@ export async function loadTools(log) {
 };
 
 /**
- * Doors and packages are files of their own, loaded when they are opened. Inside a door a lazy import stays lazy but not a file:
- * it becomes a call that runs the module on first use. Sixty small files cost more time than everything in them.
+ * Doors and packages are files of their own, loaded when they are opened. Inside a door a lazy import stays lazy but not a file: sixty
+ * small files cost more time than everything in them. What the way to the first request needs becomes a call that runs the module on
+ * first use; all the rest waits together in one file.
  */
 const DOORS = /doors\/(cli\/program|terminal\/screen)\.ts"/;
+const source = join(root, "src");
+const { isHot, cold } = hotAndCold(source);
 const lazyInside = {
   name: "lazy-inside",
   setup(bundler) {
     bundler.onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
-      const source = await readFile(path, "utf8");
-      const contents = source.replace(/(?<!typeof )\bimport\(("\.[^"]+\.ts")\)/g, (call, file) =>
-        DOORS.test(file) ? call : `Promise.resolve().then(() => require(${file}))`,
-      );
+      const text = await readFile(path, "utf8");
+      const contents = text.replace(LAZY, (call, file) => {
+        if (DOORS.test(`${file}"`)) return call;
+        const target = resolve(dirname(path), file);
+        if (isHot(target)) return `Promise.resolve().then(() => require("${file}"))`;
+        return `import("cold-code").then(({ load }) => load[${JSON.stringify(relative(source, target))}]())`;
+      });
       return { contents: namesOfPackages(builtinsOnDemand(contents)), loader: "ts" };
     });
+    bundler.onResolve({ filter: /^cold-code$/ }, ({ path }) => ({ path, namespace: "cold" }));
+    bundler.onLoad({ filter: /.*/, namespace: "cold" }, () => ({
+      contents: `export const load = {${cold.map((path) => `${JSON.stringify(path)}: () => require("./${path}")`).join(",\n")}};`,
+      loader: "js",
+      resolveDir: source,
+    }));
   },
 };
 

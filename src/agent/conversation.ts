@@ -2,8 +2,8 @@
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
-import { createAuxiliary } from "./auxiliary/client.ts";
 import type { AuxiliaryClient, AuxTask } from "./auxiliary/contract.ts";
+import { lazyAuxiliary } from "./auxiliary/lazy-client.ts";
 import { withEngineTools } from "./compression/engine-tools.ts";
 import { ContextKeeper } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
@@ -260,7 +260,7 @@ export class Conversation {
 
   #openAuxiliary(): AuxiliaryClient {
     const { ports, session } = this.options;
-    return createAuxiliary({
+    return lazyAuxiliary({
       jobId: session.jobId,
       gate: ports.gate,
       clock: ports.clock,

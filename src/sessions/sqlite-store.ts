@@ -9,7 +9,6 @@ import { listSessions } from "./listing.ts";
 import { backupTo, type HealthFact, optimizeFile, readHealth, readStats, vacuum } from "./maintenance.ts";
 import { appendRows, assertAppendable, hideRowsFrom, loadRows, replaceRows } from "./messages.ts";
 import { claimAutoPrune, pruneSessions, removeGhosts } from "./prune.ts";
-import { searchMessages } from "./search/search.ts";
 import {
   readPrompt,
   readToolList,
@@ -200,7 +199,8 @@ export class SqliteStore implements SessionStore {
     return this.#core.read(() => usageBy(this.#core, query));
   }
 
-  search(query: string, options: SearchOptions = {}) {
+  async search(query: string, options: SearchOptions = {}) {
+    const { searchMessages } = await import("./search/search.ts"); // its patterns take time to compile
     return searchMessages(this.#core, query, options, { slowMs: this.#settings.slowSearchMs });
   }
   locateMessage(messageId: number) {

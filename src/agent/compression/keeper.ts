@@ -7,7 +7,6 @@ import { messagesCost } from "./cost.ts";
 import type { CompressOptions, ContextEngine } from "./engine.ts";
 import { WindowMeter } from "./measure.ts";
 import { contextNumbers } from "./numbers.ts";
-import { pruneResults, undoPrune } from "./prune-alone.ts";
 import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
 import { type KeeperRun, Shortener } from "./shortener.ts";
 
@@ -128,6 +127,7 @@ export class ContextKeeper {
       await this.#shortener.settle(sessionId);
       return { kind: "summary" };
     }
+    const { undoPrune } = await import("./prune-alone.ts");
     if (!(await undoPrune(this.#conversation))) return null;
     this.#window.forget();
     return { kind: "prune" };
@@ -181,6 +181,7 @@ export class ContextKeeper {
   async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: KeeperRun): Promise<boolean> {
     const { transcript, options, meter } = this.#conversation;
     const began = options.ports.clock.now();
+    const { pruneResults } = await import("./prune-alone.ts");
     const after = await pruneResults(this.#conversation, engine, tokens);
     if (after === null) return false;
     this.#window.forget();
