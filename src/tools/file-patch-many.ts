@@ -9,7 +9,7 @@ import { failed } from "./file-patch-replace.ts";
 import { type PatchOperation, parsePatch } from "./file-v4a.ts";
 import { type PatchStep, type Plan, planPatch } from "./file-v4a-plan.ts";
 import type { Workspace } from "./file-workspace.ts";
-import { compareSyntax, readTextFile, writeTextFile } from "./file-write.ts";
+import { compareSyntax, notUtf8, readTextFile, writeTextFile } from "./file-write.ts";
 
 export async function applyPatch(patch: string, crossProfile: boolean, workspace: Workspace): Promise<string> {
   const parsed = parsePatch(patch);
@@ -46,6 +46,7 @@ async function applyLocked(
       const file = await readTextFile(files, key).catch((error: unknown) => {
         throw new Error(describeFileError(error, key));
       });
+      if (file && !file.isUtf8) throw new Error(notUtf8(key));
       if (file) versions.set(key, file.version);
       return file?.text ?? null;
     },

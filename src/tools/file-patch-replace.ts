@@ -6,7 +6,7 @@ import { toolError, toolResult } from "./dispatch.ts";
 import { looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { findSimilar } from "./file-similar.ts";
 import type { Workspace } from "./file-workspace.ts";
-import { compareSyntax, readTextFile, writeTextFile } from "./file-write.ts";
+import { compareSyntax, notUtf8, readTextFile, writeTextFile } from "./file-write.ts";
 
 export interface ReplaceRequest {
   /** As the model spelled it. */
@@ -30,6 +30,7 @@ export async function replaceInFile(request: ReplaceRequest, workspace: Workspac
     return failed(`${asked} has ${facts.size} bytes, too many to patch (limit ${MAX_BYTES}).`);
   const file = await readTextFile(files, path);
   if (!file) return failed(`File not found: ${asked}`);
+  if (!file.isUtf8) return failed(notUtf8(asked));
   if (looksBinary(Buffer.from(file.text.slice(0, SNIFFED_BYTES)))) return failed(`${asked} is a binary file.`);
   const mark = [request.old, request.new]
     .map(findFileMark)

@@ -1,4 +1,5 @@
 // Writing a text as the file it belongs to: line endings, byte order mark, syntax, and a look at what really arrived.
+import { isUtf8 } from "node:buffer";
 import { dirname } from "node:path";
 import { describeFileError, type FileAccess } from "./file-access.ts";
 import { findSyntaxProblem } from "./file-lint.ts";
@@ -8,8 +9,13 @@ const BOM = "\ufeff";
 /** A text file as it is on disk. */
 export interface TextFile {
   readonly text: string;
+  /** False: bytes that are no UTF-8 stand as replacement characters in `text`; written back, they would be lost. */
+  readonly isUtf8: boolean;
   readonly version: string;
 }
+
+export const notUtf8 = (path: string) =>
+  `${path} is not UTF-8 text (Latin-1, UTF-16 or binary): a patch would damage it. Convert it first, for example with iconv in the terminal.`;
 
 /** The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file. */
 export async function readTextFile(files: FileAccess, path: string): Promise<TextFile | null> {
@@ -17,7 +23,8 @@ export async function readTextFile(files: FileAccess, path: string): Promise<Tex
   if (!facts) return null;
   if (facts.type === "directory") throw Object.assign(new Error(`${path} is a directory`), { code: "EISDIR" });
   if (facts.type === "other") throw Object.assign(new Error(`${path} is not a regular file`), { code: "ENXIO" });
-  return { text: (await files.read(path)).toString("utf8"), version: facts.version };
+  const data = await files.read(path);
+  return { text: data.toString("utf8"), isUtf8: isUtf8(data), version: facts.version };
 }
 
 /** New content in the dress of the old: its byte order mark, and CRLF where every line had it. */

@@ -245,3 +245,19 @@ test("when the disk refuses in the middle, what was done is taken back", async (
   assert.equal(await onDisk("mover.txt"), "m\n");
   for (const name of ["moved.txt", "blocker"]) await assert.rejects(onDisk(name));
 });
+
+for (const [name, bytes] of [
+  ["Latin-1", Buffer.from("caf\xe9\nname\n", "latin1")],
+  ["UTF-16", Buffer.from("\ufeffname\n", "utf16le")],
+] as const) {
+  test(`a file in ${name} is refused by both modes and keeps its bytes`, async () => {
+    await writeFile(rig.at("foreign.txt"), bytes);
+    const replaced = await replace("foreign.txt", "name", "title");
+    const patched = await apply("*** Begin Patch\n*** Update File: foreign.txt\n@@\n-name\n+title\n*** End Patch");
+    for (const result of [replaced, patched]) {
+      assert.equal(result.success, false);
+      assert.match(result.error, /foreign\.txt is not UTF-8 text/);
+    }
+    assert.deepEqual(await readFile(rig.at("foreign.txt")), bytes);
+  });
+}
