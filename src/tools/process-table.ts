@@ -7,6 +7,7 @@ import { startTimeOf } from "../sandbox/process-tree.ts";
 import type { StateKey, ToolContext } from "./context.ts";
 import { isRunning, orphans, type ProcessRecord, updateRecords } from "./process-record.ts";
 import { LineWatch, WatchBreaker } from "./process-watch.ts";
+import { safeCut } from "./safe-cut.ts";
 
 const BUFFER_CHARS = 200_000;
 const FINISHED_KEPT_MS = 1800_000;
@@ -138,10 +139,12 @@ export class ProcessTable {
   }
 
   #follow(tracked: TrackedProcess, patterns: readonly string[], ctx: ToolContext): void {
-    const watch = patterns.length > 0 && ctx.notify ? new LineWatch(patterns, ctx.clock) : null;
+    const clean = (text: string) => ctx.redact(stripAnsi(text));
+    const watch =
+      patterns.length > 0 && ctx.notify ? new LineWatch(patterns, ctx.clock, (text) => ctx.redact(text)) : null;
     const say = (text: string) => this.#breakerOf(ctx).send(text);
     tracked.child?.onOutput((text) => {
-      tracked.output = keepEnd(tracked.output + text);
+      tracked.output = keepEnd(tracked.output + text, clean);
       const event = tracked.exitCode === null ? watch?.push(stripAnsi(text)) : null;
       if (event?.type === "match") {
         const more = event.missed > 0 ? ` (${event.missed} more matching lines before this were not shown)` : "";
@@ -162,7 +165,7 @@ export class ProcessTable {
     tracked.finishedAt = ctx.clock.now();
     if (tracked.notify && !tracked.consumed && !this.#closed.signal.aborted) {
       const what = `Background process ${tracked.id} completed (exit code ${code}).`;
-      ctx.notify?.(notice(what, tracked.command, visible(tracked).slice(-NOTICE_CHARS), ctx));
+      ctx.notify?.(notice(what, tracked.command, ctx.redact(visible(tracked)).trim().slice(-NOTICE_CHARS), ctx));
     }
     void this.#record(ctx, (records) => records.filter((record) => record.session_id !== tracked.id));
   }
@@ -223,9 +226,10 @@ async function refresh(process: TrackedProcess, now: number): Promise<void> {
   if (!(await isRunning({ pid: process.pid, start_time: process.startTime }))) process.finishedAt = now;
 }
 
-function keepEnd(text: string): string {
+function keepEnd(text: string, clean: (text: string) => string): string {
   // Cut in big steps, so that a chatty process does not copy its whole buffer for every line.
-  return text.length > BUFFER_CHARS * 1.25 ? text.slice(-BUFFER_CHARS) : text;
+  if (text.length <= BUFFER_CHARS * 1.25) return text;
+  return text.slice(safeCut(text, text.length - BUFFER_CHARS, 1, clean));
 }
 
 function recordOf(tracked: TrackedProcess, cwd: string, ctx: ToolContext): ProcessRecord {
@@ -242,7 +246,8 @@ function recordOf(tracked: TrackedProcess, cwd: string, ctx: ToolContext): Proce
   };
 }
 
+/** `output` is redacted already: it was cut, and half a secret could no longer be told. */
 function notice(what: string, command: string, output: string, ctx: ToolContext): string {
-  const shown = ctx.redact(output).trim();
+  const shown = output.trim();
   return `[IMPORTANT: ${what}\nCommand: ${ctx.redact(command)}${shown ? `\nOutput:\n${shown}` : ""}]`;
 }

@@ -19,23 +19,36 @@ function handClock() {
   return { clock, advance };
 }
 
+const plain = (text: string) => text;
+
 test("lines are matched whole, however they arrive", () => {
-  const watch = new LineWatch(["READY", "boom"], handClock().clock);
+  const watch = new LineWatch(["READY", "boom"], handClock().clock, plain);
   assert.equal(watch.push("not yet\nREA"), null);
   assert.deepEqual(watch.push("DY now\nother\nboom\n"), { type: "match", text: "READY now\nboom", missed: 0 });
 });
 
 test("a match carries at most 20 lines and 2000 characters", () => {
   const { clock } = handClock();
-  const many = new LineWatch(["x"], clock).push("x\n".repeat(50));
+  const many = new LineWatch(["x"], clock, plain).push("x\n".repeat(50));
   assert.equal(many?.type === "match" && many.text.split("\n").length, 20);
-  const long = new LineWatch(["x"], clock).push(`${"x".repeat(5000)}\n`);
+  const long = new LineWatch(["x"], clock, plain).push(`${"x".repeat(5000)}\n`);
   assert.equal(long?.type === "match" && long.text.length, 2000);
+});
+
+test("a secret at the limit of a match leaves no half of it", () => {
+  const { clock } = handClock();
+  const redact = (text: string) => text.replaceAll("hunter2-secret", "***");
+  const cutBehind = new LineWatch(["x"], clock, redact).push(`x${" ".repeat(1992)}hunter2-secret\n`);
+  assert.equal(cutBehind?.type === "match" && cutBehind.text.trim(), "x***".replace("x", `x${" ".repeat(1992)}`));
+  const pieces = new LineWatch(["x"], clock, redact);
+  assert.equal(pieces.push(`hunter2-secret${"-".repeat(1995)}`), null);
+  const cutBefore = pieces.push("x\n");
+  assert.doesNotMatch(cutBefore?.type === "match" ? cutBefore.text : "none", /secret|none/);
 });
 
 test("one message in 15 s; the next tells how many lines were not shown", async () => {
   const { clock, advance } = handClock();
-  const watch = new LineWatch(["x"], clock);
+  const watch = new LineWatch(["x"], clock, plain);
   assert.equal(watch.push("x1\n")?.type, "match");
   await advance(14_999);
   assert.equal(watch.push("x2\nx3\n"), null);
@@ -45,7 +58,7 @@ test("one message in 15 s; the next tells how many lines were not shown", async 
 
 test("three windows in a row with too many matches end the watch; a quiet window forgives", async () => {
   const { clock, advance } = handClock();
-  const watch = new LineWatch(["x"], clock);
+  const watch = new LineWatch(["x"], clock, plain);
   const noisy = async () => {
     watch.push("x\n");
     const second = watch.push("x\n");

@@ -19,20 +19,24 @@ export type WatchEvent =
 export class LineWatch {
   readonly #patterns: readonly string[];
   readonly #now: () => number;
+  readonly #redact: (text: string) => string;
   #partial = "";
   #windowStart = Number.NEGATIVE_INFINITY;
   #missed = 0;
   #strikes = 0;
   #active = true;
 
-  constructor(patterns: readonly string[], clock: Clock) {
+  /** What matches is told redacted; it is redacted before it is cut, while secrets are still whole. */
+  constructor(patterns: readonly string[], clock: Clock, redact: (text: string) => string) {
     this.#patterns = patterns;
+    this.#redact = redact;
     this.#now = () => clock.now();
   }
 
   push(text: string): WatchEvent | null {
     const lines = (this.#partial + text).split("\n");
-    this.#partial = (lines.pop() ?? "").slice(-MAX_CHARS);
+    const rest = lines.pop() ?? "";
+    this.#partial = rest.length > MAX_CHARS ? this.#redact(rest).slice(-MAX_CHARS) : rest;
     const matches = lines.filter((line) => this.#patterns.some((pattern) => line.includes(pattern)));
     if (!this.#active || matches.length === 0) return null;
     const now = this.#now();
@@ -41,7 +45,8 @@ export class LineWatch {
     const missed = this.#missed;
     this.#missed = 0;
     this.#windowStart = now;
-    return { type: "match", text: matches.slice(0, MAX_LINES).join("\n").slice(0, MAX_CHARS), missed };
+    const told = this.#redact(matches.slice(0, MAX_LINES).join("\n")).slice(0, MAX_CHARS);
+    return { type: "match", text: told, missed };
   }
 
   #miss(count: number): WatchEvent | null {

@@ -62,6 +62,21 @@ test("a process is listed, polled, waited for and read", async (t) => {
   );
 });
 
+test("neither the buffer's end nor a message leaves half a secret", async (t) => {
+  const box = inbox();
+  const redact = (text: string) => text.replaceAll("hunter2-secret", "***");
+  const { start, act } = await open(t, { notify: box.notify, redact });
+  const id = await start("head -c 30000 /dev/zero | tr '\\0' a; for i in $(seq 25000); do printf hunter2-secret; done");
+  const { output } = await act("wait", id).then(() => act("log", id));
+  assert.match(output, /^[*]+$/);
+  const told = await start("sleep 0.2; for i in $(seq 500); do printf hunter2-secret; done", {
+    notify_on_complete: true,
+  });
+  const [message = ""] = await box.count(1);
+  assert.ok(message.includes(told));
+  assert.match(message, /Output:\n[*]+\]$/);
+});
+
 test("log pages by lines, from the end by default", async (t) => {
   const { start, act } = await open(t);
   const id = await start("seq 0 499");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { stripAnsi } from "../kit/ansi.ts";
 import type { ExecuteResult } from "../sandbox/environment.ts";
 import type { ToolContext } from "./context.ts";
+import { leaveBrokenLine, safeCut } from "./safe-cut.ts";
 
 const HEAD_SHARE = 0.4;
 const SAVED_CHARS = 5_000_000;
@@ -18,51 +19,70 @@ export interface PresentedOutput {
 }
 
 export async function presentOutput(result: Printed, ctx: ToolContext, tip = ""): Promise<PresentedOutput> {
-  const clean = (text: string) => ctx.redact(stripAnsi(text)).trim();
-  const cut = cutMiddle({ ...result, output: result.output + tip }, ctx.config.tool_output.max_bytes);
-  if (!cut) return { output: clean(result.output + tip), truncation: {} };
-  const saved = await saveWhole(result, ctx);
-  return { output: clean(cut.text), truncation: { output_total_chars: cut.total, ...saved } };
+  const clean = (text: string) => ctx.redact(stripAnsi(text));
+  const ends = endsOf({ ...result, output: result.output + tip });
+  const cut = cutMiddle(ends, ctx.config.tool_output.max_bytes, clean);
+  if (!cut) return { output: clean(ends.output).trim(), truncation: {} };
+  const saved = await saveWhole(ends, ctx, clean);
+  return {
+    output: `${clean(cut.head)}${gap(cut.omitted, ends.total)}${clean(cut.tail)}`.trim(),
+    truncation: { output_total_chars: ends.total, ...saved },
+  };
 }
 
-/** Head and tail with a line between them that says how much is missing; null when nothing has to go. */
-function cutMiddle(
-  { output, omittedChars, headChars }: Printed,
-  limit: number,
-): { text: string; total: number } | null {
+/** What there is of an output; `headEnd` and `tailStart` differ where the environment dropped the middle. */
+interface Ends {
+  readonly output: string;
+  readonly total: number;
+  readonly headEnd: number;
+  readonly tailStart: number;
+}
+
+function endsOf({ output, omittedChars, headChars }: Printed): Ends {
   const total = output.length + omittedChars;
+  if (omittedChars === 0) return { output, total, headEnd: output.length, tailStart: output.length };
+  return {
+    output,
+    total,
+    headEnd: leaveBrokenLine(output, headChars, -1),
+    tailStart: leaveBrokenLine(output, headChars, 1),
+  };
+}
+
+/** Head and tail; null when nothing has to go. */
+function cutMiddle({ output, total, headEnd, tailStart }: Ends, limit: number, clean: (text: string) => string) {
   if (total <= limit) return null;
   const headWished = Math.floor(limit * HEAD_SHARE);
+  const tailWished = output.length - (limit - headWished);
+  const hasGap = total > output.length;
   // Where the environment itself dropped the middle, the cut may only be wider.
-  const head = wholeEnd(output, omittedChars > 0 ? Math.min(headWished, headChars) : headWished);
-  const tailStart = wholeEnd(output, Math.max(output.length - (limit - headWished), omittedChars > 0 ? headChars : 0));
-  const omitted = total - head - (output.length - tailStart);
-  return { text: output.slice(0, head) + gap(omitted, total) + output.slice(tailStart), total };
+  const head = hasGap && headWished >= headEnd ? headEnd : safeCut(output, headWished, -1, clean);
+  const tail = hasGap && tailWished <= tailStart ? tailStart : safeCut(output, tailWished, 1, clean);
+  return { head: output.slice(0, head), tail: output.slice(tail), omitted: total - head - (output.length - tail) };
 }
 
 /** What stands where the middle of an output was. */
 export const gap = (omitted: number, total: number) =>
   `\n\n... [OUTPUT TRUNCATED - ${omitted} chars omitted out of ${total} total] ...\n\n`;
 
-/** The same place, or one before it when it lies inside a character of two code units. */
-function wholeEnd(text: string, at: number): number {
-  return at > 0 && at < text.length && /[\uD800-\uDBFF]/.test(text.charAt(at - 1)) ? at - 1 : at;
-}
-
-async function saveWhole({ output, omittedChars, headChars }: Printed, ctx: ToolContext) {
+async function saveWhole(
+  { output, total, headEnd, tailStart }: Ends,
+  ctx: ToolContext,
+  clean: (text: string) => string,
+) {
   const directory = join(ctx.home.cacheDir, "terminal-output");
   const now = ctx.clock.now();
   const stamp = new Date(now).toISOString().replace(/[^0-9]/g, "");
   const path = join(directory, `${stamp}-${Math.floor(ctx.clock.random() * 0xffffff).toString(16)}.txt`);
-  const lost = `\n\n... [${omittedChars} chars were not kept] ...\n\n`;
-  const parts = omittedChars > 0 ? [output.slice(0, headChars), lost, output.slice(headChars)] : [output];
+  const lost = `\n\n... [${total - headEnd - (output.length - tailStart)} chars were not kept] ...\n\n`;
+  const parts = total > output.length ? [output.slice(0, headEnd), lost, output.slice(tailStart)] : [output];
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await removeOld(directory, now);
     // Part by part: megabytes are not joined only to be taken apart again.
     let room = SAVED_CHARS;
     for (const part of parts) {
-      const text = ctx.redact(stripAnsi(part)).slice(0, room);
+      const text = clean(part).slice(0, room);
       room -= text.length;
       await appendFile(path, text, { mode: 0o600 });
     }
