@@ -3,12 +3,10 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { openAgent } from "../src/agent/open.ts";
-import { openHome } from "../src/home/open.ts";
-import { systemClock } from "../src/kit/clock.ts";
 import { isAlive } from "../src/sandbox/process-tree.ts";
-import { openSessionStore } from "../src/sessions/open.ts";
 import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { ModelServer } from "./support/model-server/server.ts";
+import { openWish } from "./support/open-wish.ts";
 import { runHermes } from "./support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
@@ -107,27 +105,7 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
   });
 
   async function openIn(temp: TempHome) {
-    const home = await openHome({
-      argv: [],
-      env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
-      osHome: temp.osHome,
-      cwd: temp.project,
-    });
-    const store = await openSessionStore({
-      path: home.paths.stateDb,
-      journalMode: "auto",
-      log: home.log,
-      clock: systemClock,
-    });
-    const wish = {
-      home,
-      clock: systemClock,
-      store: async () => store,
-      cwd: temp.project,
-      platform: "cli",
-      source: "cli",
-      interactive: false,
-    };
+    const { home, store, wish } = await openWish(temp);
     return { home, store, opened: await openAgent(wish) };
   }
 

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { openWish } from "../../test/support/open-wish.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
-import { systemClock } from "../kit/clock.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
-import { openSessionStore } from "../sessions/open.ts";
 import { inlineShell } from "./inline-shell.ts";
 import { openAgent } from "./open.ts";
 
@@ -81,27 +80,14 @@ test("a skill's folder is looked for inside: under its own path, then as a copy 
 });
 
 test("commands of a preloaded skill run when the user switched that on", async () => {
-  const { home, temp, environment } = await world({
+  const { temp, environment } = await world({
     "config.yaml": "skills:\n  inline_shell: true\n",
     ".no-bundled-skills": "",
     "skills/a/SKILL.md": "---\nname: a\ndescription: A\n---\nToday: !`echo it-$((1 + 1))`\n",
   });
   await environment.cleanup();
-  const store = await openSessionStore({
-    path: home.paths.stateDb,
-    journalMode: "auto",
-    log: home.log,
-    clock: systemClock,
-  });
-  const wish = {
-    home,
-    clock: systemClock,
-    store: async () => store,
-    cwd: temp.project,
-    platform: "cli",
-    source: "cli",
-  };
-  const open = await openAgent({ ...wish, interactive: false, skills: ["a"] });
+  const { store, wish } = await openWish(temp);
+  const open = await openAgent({ ...wish, skills: ["a"] });
   await open.agent.chat("hello");
   const [first] = await store.load(open.agent.sessionId);
   assert.match(JSON.stringify(first), /Today: it-2/);

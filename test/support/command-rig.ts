@@ -7,9 +7,8 @@ import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
 import { menuSkills } from "../../src/commands/skill-menu.ts";
-import { openHome } from "../../src/home/open.ts";
 import { systemClock } from "../../src/kit/clock.ts";
-import { openSessionStore } from "../../src/sessions/open.ts";
+import { openWish } from "./open-wish.ts";
 import { tempHome } from "./temp-home.ts";
 
 export interface CommandRig {
@@ -32,28 +31,8 @@ export async function commandRig(
   more: Pick<AgentWish, "ignoreRules"> = {},
 ): Promise<CommandRig> {
   const temp = await tempHome(files);
-  const home = await openHome({
-    argv: [],
-    env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
-    osHome: temp.osHome,
-    cwd: temp.project,
-  });
-  const store = await openSessionStore({
-    path: home.paths.stateDb,
-    journalMode: "auto",
-    log: home.log,
-    clock: systemClock,
-  });
-  const wish = {
-    home,
-    clock: systemClock,
-    store: async () => store,
-    cwd: temp.project,
-    platform: "cli",
-    source: "cli",
-    interactive: true,
-    ...more,
-  };
+  const { home, store, wish: plain } = await openWish(temp);
+  const wish = { ...plain, interactive: true, ...more };
   let conversation = await openAgent(wish);
   const heard: string[] = [];
   const answers: CommandRig["answers"] = [];

@@ -1,7 +1,7 @@
 // Which engine keeps a conversation short: the default one, or the one that `context.engine` names. Installing one chooses nothing.
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { Logger } from "../../home/log.ts";
+import { importDefault } from "../../kit/import-default.ts";
 import type { ContextEngine, EngineModel } from "./engine.ts";
 
 export type EngineFactory = (model: EngineModel) => ContextEngine | Promise<ContextEngine>;
@@ -18,7 +18,6 @@ export interface EngineSearch {
 }
 
 export const STANDARD_ENGINE = "compressor";
-const ENTRIES = ["index.mjs", "index.js", "index.ts"];
 
 const registered = new Map<string, EngineFactory>();
 
@@ -46,29 +45,8 @@ export async function openContextEngine(search: EngineSearch): Promise<ContextEn
 
 async function findFactory({ name, pluginFolders }: EngineSearch): Promise<EngineFactory | null> {
   if (!/^[\w-]+$/.test(name)) return null;
-  for (const folder of pluginFolders) {
-    for (const entry of ENTRIES) {
-      const loaded = await load(join(folder, "context_engine", name, entry));
-      if (loaded) return loaded;
-    }
-  }
-  return null;
-}
-
-async function load(path: string): Promise<EngineFactory | null> {
-  try {
-    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
-    if (typeof module.default !== "function") throw new Error(`${path} has no default export that makes an engine`);
-    return module.default as EngineFactory; // what it makes is checked when it is made
-  } catch (error) {
-    const isAbsent =
-      error instanceof Error &&
-      "code" in error &&
-      error.code === "ERR_MODULE_NOT_FOUND" &&
-      error.message.includes(path);
-    if (isAbsent) return null;
-    throw error;
-  }
+  const folders = pluginFolders.map((folder) => join(folder, "context_engine", name));
+  return (await importDefault(folders, "an engine")) as EngineFactory | null; // what it makes is checked when it is made
 }
 
 function checked(engine: ContextEngine, name: string): ContextEngine {

@@ -27,7 +27,7 @@ test("each width has its own banner", () => {
   assert.match(text(90), /set0/);
   assert.doesNotMatch(text(60), /set0/);
   assert.match(text(60), /131\.1K/);
-  assert.match(text(60), /work/);
+  assert.ok(text(60).includes("work"));
   assert.equal(text(20).split("\n").length, 1);
   assert.doesNotMatch(text(120, { ...facts, compact: true }), /set0/);
 });

@@ -1,13 +1,12 @@
 // Which external memories there are: ours, those of plugins, those in the home's plugin folder. A bundled name wins.
 import { readdir } from "node:fs/promises";
-import { pathToFileURL } from "node:url";
 import { isSafeMode } from "../../home/safe-mode.ts";
+import { importDefault } from "../../kit/import-default.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
 
 const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
   local: async () => (await import("./local/provider.ts")).localProvider,
 };
-const ENTRIES = ["index.mjs", "index.js", "index.ts"];
 const NAME = /^[\w-]+$/;
 
 const registered = new Map<string, ProviderFactory>();
@@ -41,28 +40,8 @@ async function bundled(name: string): Promise<ProviderFactory | null> {
 }
 
 async function fromHome(name: string, { paths }: ProviderPlace): Promise<ProviderFactory | null> {
-  for (const entry of ENTRIES) {
-    const path = paths.at("plugins", "memory", name, entry);
-    const loaded = await load(path);
-    if (loaded) return loaded;
-  }
-  return null;
-}
-
-async function load(path: string): Promise<ProviderFactory | null> {
-  try {
-    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
-    if (typeof module.default !== "function") throw new Error(`${path} has no default export that makes a provider`);
-    return module.default as ProviderFactory; // what it makes is checked when it is made
-  } catch (error) {
-    const isAbsent =
-      error instanceof Error &&
-      "code" in error &&
-      error.code === "ERR_MODULE_NOT_FOUND" &&
-      error.message.includes(path);
-    if (isAbsent) return null;
-    throw error;
-  }
+  const made = await importDefault([paths.at("plugins", "memory", name)], "a provider");
+  return made as ProviderFactory | null; // what it makes is checked when it is made
 }
 
 function checked(provider: MemoryProvider, name: string): MemoryProvider {

@@ -1,0 +1,28 @@
+import { stat } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+
+const ENTRIES = ["index.mjs", "index.js", "index.ts"];
+
+/**
+ * The function that the first of these folders exports by default from its index file; null when none has one. Rejects when it is there
+ * and broken, or exports something else; `what` names in the message what the function should make.
+ */
+export async function importDefault(
+  folders: readonly string[],
+  what: string,
+): Promise<((...args: never[]) => unknown) | null> {
+  for (const folder of folders) {
+    for (const entry of ENTRIES) {
+      const made = await defaultOf(`${folder}/${entry}`, what);
+      if (made) return made;
+    }
+  }
+  return null;
+}
+
+async function defaultOf(path: string, what: string): Promise<((...args: never[]) => unknown) | null> {
+  if (!(await stat(path).catch(() => null))?.isFile()) return null;
+  const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
+  if (typeof module.default !== "function") throw new Error(`${path} has no default export that makes ${what}`);
+  return module.default as (...args: never[]) => unknown; // what it makes is checked by whoever calls it
+}

@@ -1,0 +1,32 @@
+// A home, its store, and the wish to talk in it, as a door would say it.
+import type { AgentWish } from "../../src/agent/wish.ts";
+import { type OpenHome, openHome } from "../../src/home/open.ts";
+import { systemClock } from "../../src/kit/clock.ts";
+import { openSessionStore } from "../../src/sessions/open.ts";
+import type { SessionStore } from "../../src/sessions/store.ts";
+import type { TempHome } from "./temp-home.ts";
+
+export async function openWish(temp: TempHome): Promise<{ home: OpenHome; store: SessionStore; wish: AgentWish }> {
+  const home = await openHome({
+    argv: [],
+    env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
+    osHome: temp.osHome,
+    cwd: temp.project,
+  });
+  const store = await openSessionStore({
+    path: home.paths.stateDb,
+    journalMode: "auto",
+    log: home.log,
+    clock: systemClock,
+  });
+  const wish: AgentWish = {
+    home,
+    clock: systemClock,
+    store: async () => store,
+    cwd: temp.project,
+    platform: "cli",
+    source: "cli",
+    interactive: false,
+  };
+  return { home, store, wish };
+}
