@@ -1,23 +1,38 @@
 // Turns a tree from a file into the values the schema promises.
-import { type Field, type FieldKind, isSection, type Section } from "./field.ts";
+import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 
-/** Fills in defaults, converts what means the same, reports the rest. Never throws. */
-export function decode(section: Section, raw: unknown, path: string, problems: string[]): Record<string, unknown> {
+/**
+ * Fills in defaults, converts what means the same, reports the rest. Never throws. `unreadable` = the section above could not be
+ * read, so whoever wrote it may have meant to shut a gate in here.
+ */
+export function decode(
+  section: Section,
+  raw: unknown,
+  path: string,
+  problems: string[],
+  unreadable = false,
+): Record<string, unknown> {
   const given = isMapping(raw) ? raw : {};
-  if (raw !== undefined && raw !== null && !isMapping(raw)) {
-    problems.push(`${path}: expected a mapping, found ${show(raw)}; using the defaults`);
-  }
+  const lost = unreadable || (raw !== undefined && raw !== null && !isMapping(raw));
+  if (lost && !unreadable) problems.push(`${path}: expected a mapping, found ${show(raw)}; ${insteadOf(section)}`);
   const result: Record<string, unknown> = {};
   for (const key in section.fields) {
     const entry = section.fields[key];
     if (entry === undefined) continue;
     const value = isSection(entry)
-      ? decode(entry, given[key], path ? `${path}.${key}` : key, problems)
-      : decodeField(entry, given[key], path, key, problems);
+      ? decode(entry, given[key], path ? `${path}.${key}` : key, problems, lost)
+      : lost && entry.unclear !== undefined
+        ? entry.unclear
+        : decodeField(entry, given[key], path, key, problems);
     if (value !== undefined) result[key] = value;
   }
   for (const key in given) if (!Object.hasOwn(section.fields, key)) result[key] = given[key];
   return result;
+}
+
+function insteadOf(section: Section): string {
+  const shut = [...eachField(section.fields)].some(({ field }) => field.unclear !== undefined);
+  return shut ? "using the defaults, with every limit in it at its strictest" : "using the defaults";
 }
 
 function decodeField(field: Field, raw: unknown, path: string, key: string, problems: string[]): unknown {

@@ -117,6 +117,29 @@ for (const [path, raw, problem] of refused) {
   });
 }
 
+const shut: readonly [path: string, raw: unknown, problem: string][] = [
+  ["budget.day.usd", "ten", 'budget.day.usd: expected a number from 0 or null, found "ten"; using 0'],
+  ["budget.call.tokens", -1, "budget.call.tokens: expected a number from 0 or null, found -1; using 0"],
+  [
+    "budget.day",
+    5,
+    "budget.day: expected a mapping, found 5; using the defaults, with every limit in it at its strictest",
+  ],
+  [
+    "budget",
+    "$5",
+    'budget: expected a mapping, found "$5"; using the defaults, with every limit in it at its strictest',
+  ],
+];
+for (const [path, raw, problem] of shut) {
+  test(`${path}: ${JSON.stringify(raw)} cannot be read, so no money is spent`, () => {
+    const { config, problems } = decodeConfig(treeWith(path, raw));
+    assert.deepEqual(problems, [problem]);
+    const [, scope = "day", kind = "usd"] = path.split(".");
+    assert.equal(at(config, `budget.${scope}.${kind}`), 0);
+  });
+}
+
 test("keys the schema does not know are kept", () => {
   const { config, problems } = decodeConfig({ mine: { a: [1] }, agent: { theirs: "x" } });
   assert.deepEqual(config.mine, { a: [1] });

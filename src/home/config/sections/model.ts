@@ -1,10 +1,12 @@
 // Which models answer, and what they may cost.
 import { choice, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
 
+// A cap that cannot be read lets nothing through: whoever wrote it wanted a limit.
+const LIMIT = { min: 0, unclear: 0 };
 const cap = (meaning: string) =>
   section(meaning, {
-    usd: orNull(number(0, "most US dollars; null = no limit")),
-    tokens: orNull(number(0, "most tokens, in and out together; null = no limit")),
+    usd: orNull(number(0, "most US dollars; null = no limit", LIMIT)),
+    tokens: orNull(number(0, "most tokens, in and out together; null = no limit", LIMIT)),
   });
 
 const taskFields = (timeout: number) => ({
