@@ -12,6 +12,7 @@ import type { Agent } from "../agent.ts";
 import { pathsOfBatch } from "../batch-plan.ts";
 import type { OpenAgent } from "../opened.ts";
 import type { ModelChoice, ParentCall } from "../options.ts";
+import { leaseKey } from "../recovery/lease-key.ts";
 import type { StartWish } from "../start-wish.ts";
 import { childModel } from "./child-model.ts";
 import { childPrompt } from "./child-prompt.ts";
@@ -102,9 +103,12 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
   const table = tools.state.of(childTable);
   const began = clock.now();
   let release: (() => void) | null = null;
+  let releaseKey: (() => void) | null = null;
   try {
     release = await table.takePlace(Math.max(1, settings.max_concurrent_children), call.signal);
-    const { child, unknown } = await openChild(birth, id, call);
+    const { target, release: giveBack } = await leaseKey(parent.home, clock, model.target);
+    releaseKey = giveBack;
+    const { child, unknown } = await openChild({ ...birth, model: { ...model, target } }, id, call);
     const stop = new AbortController();
     const gone = Promise.withResolvers<void>();
     table.add({
@@ -134,9 +138,13 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
     void finished.over
       .then(() => child.close("cli_close"))
       .catch((error) => parent.home.log.warn(`sub-agent ${id} could not be put away`, error))
-      .finally(() => gone.resolve());
+      .finally(() => {
+        giveBack();
+        gone.resolve();
+      });
     return await shorten(withUnknown(finished.report, unknown), birth, call);
   } catch (error) {
+    releaseKey?.();
     const interrupted = call.signal.aborted;
     const report: ChildReport = {
       task_index: index,

@@ -64,6 +64,13 @@ const refused = (status: number, message: string, more: Partial<ModelError> = {}
   error: { status, message, ...more },
 });
 
+test("a plan whose limit is reached, as the body says, gives way to the next key at once", async (t) => {
+  const body = { error: { type: "usage_limit_reached", message: "The limit was hit" } };
+  const { agent, keys } = await talk(t, three, [refused(429, "The limit was hit", { body }), { text: "ok" }]);
+  assert.equal((await play(agent, "hi")).outcome.finalText, "ok");
+  assert.deepEqual(keys(), [FIRST, SECOND]);
+});
+
 test("a rate limit is waited out once, then the next key takes over and the spent one rests an hour", async (t) => {
   const limit = refused(429, "rate limit");
   const { agent, keys, read, clock, path, pools } = await talk(t, three, [limit, limit, { text: "ok" }]);

@@ -36,6 +36,23 @@ export async function pooledKeys(home: Home, clock: Clock): Promise<NonNullable<
   };
 }
 
+/** A key as long as a child works with it. */
+export interface KeyLease {
+  readonly target: Target;
+  release(): void;
+}
+
+/** Which keys the children of this process hold, by home and provider. */
+const leases = new WeakMap<object, Map<string, Map<string, number>>>();
+
+function leasedIn(home: Home, provider: string): Map<string, number> {
+  const ofHome = leases.get(home) ?? new Map<string, Map<string, number>>();
+  leases.set(home, ofHome);
+  const held = ofHome.get(provider) ?? new Map<string, number>();
+  ofHome.set(provider, held);
+  return held;
+}
+
 export class CredentialPools implements KeyPort {
   readonly #home: Home;
   readonly #clock: Clock;
@@ -78,6 +95,19 @@ export class CredentialPools implements KeyPort {
     }
   }
 
+  /** The target with a key that no other child holds, as long as there are enough. Null: its key is of no pool. */
+  async lease(target: Target): Promise<KeyLease | null> {
+    const file = await readAuth(this.#home);
+    const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
+    // A key that was given by hand is the one to use.
+    if (!pool?.entries.some((entry) => keyOf(entry, this.#home) === target.apiKey)) return null;
+    const lease = pool.lease();
+    const leased = lease && moved(target, lease.entry, this.#home);
+    if (leased) return { target: leased, release: lease.release };
+    lease?.release();
+    return null;
+  }
+
   async #write(file: AuthFile, provider: string, pool: CredentialPool): Promise<void> {
     const text = JSON.stringify(withEntries(file, provider, pool.entries), null, 2);
     await writeFileAtomic(this.#home.paths.at("auth.json"), `${text}\n`, { mode: 0o600 });
@@ -116,7 +146,11 @@ function poolOf(home: Home, clock: Clock, file: AuthFile, provider: string, targ
     .filter((entry) => keyOf(entry, home) !== null && (!target || moved(target, entry, home) !== null));
   const wanted = text(home.config().credential_pool_strategies[provider]);
   const strategy = STRATEGIES.find((one) => one === wanted) ?? "fill_first";
-  return new CredentialPool({ provider, entries, strategy, now: () => clock.now(), random: () => clock.random() });
+  return new CredentialPool({
+    ...{ provider, entries, strategy, leased: leasedIn(home, provider) },
+    now: () => clock.now(),
+    random: () => clock.random(),
+  });
 }
 
 function entriesIn(file: AuthFile, provider: string): readonly PoolEntry[] {

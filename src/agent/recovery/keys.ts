@@ -46,7 +46,8 @@ export class KeyRing {
     const { classified } = failure;
     if (!this.#port || !classified.shouldRotateCredential) return { type: "none" };
     const again = this.#refused === target.apiKey;
-    const action = poolAction(classified, { again, canRefresh: false });
+    const said = `${failure.error.message} ${JSON.stringify(failure.error.body ?? "")}`;
+    const action = poolAction({ ...classified, said }, { again, canRefresh: false });
     if (action === "leave") return { type: "none" };
     if (action === "retry_same") {
       // One key alone is no pool: whoever stands in is not kept waiting for it.

@@ -85,26 +85,27 @@ test("children get keys of their own as long as there are enough", () => {
     ["aaaaaa", "bbbbbb", "cccccc", "aaaaaa"],
   );
   first?.release();
-  assert.equal(pool.lease()?.entry.id, "aaaaaa");
+  first?.release();
+  assert.deepEqual([pool.lease()?.entry.id, pool.lease()?.entry.id], ["aaaaaa", "bbbbbb"]);
 });
 
 const actions: readonly [Parameters<typeof poolAction>[0], Parameters<typeof poolAction>[1], string][] = [
-  [{ reason: "rate_limit", statusCode: 429, message: "" }, { again: false, canRefresh: false }, "retry_same"],
-  [{ reason: "rate_limit", statusCode: 429, message: "" }, { again: true, canRefresh: false }, "rotate"],
+  [{ reason: "rate_limit", statusCode: 429, said: "" }, { again: false, canRefresh: false }, "retry_same"],
+  [{ reason: "rate_limit", statusCode: 429, said: "" }, { again: true, canRefresh: false }, "rotate"],
   [
-    { reason: "rate_limit", statusCode: 429, message: "usage_limit_reached" },
+    { reason: "rate_limit", statusCode: 429, said: "usage_limit_reached" },
     { again: false, canRefresh: false },
     "rotate",
   ],
-  [{ reason: "billing", statusCode: 402, message: "" }, { again: false, canRefresh: false }, "rotate"],
-  [{ reason: "auth", statusCode: 401, message: "" }, { again: false, canRefresh: true }, "refresh"],
-  [{ reason: "auth", statusCode: 401, message: "" }, { again: true, canRefresh: true }, "rotate"],
-  [{ reason: "auth", statusCode: 401, message: "" }, { again: false, canRefresh: false }, "rotate"],
-  [{ reason: "auth", statusCode: 403, message: "" }, { again: false, canRefresh: true }, "leave"],
-  [{ reason: "upstream_rate_limit", statusCode: 429, message: "" }, { again: true, canRefresh: false }, "leave"],
-  [{ reason: "overloaded", statusCode: 529, message: "" }, { again: true, canRefresh: false }, "leave"],
+  [{ reason: "billing", statusCode: 402, said: "" }, { again: false, canRefresh: false }, "rotate"],
+  [{ reason: "auth", statusCode: 401, said: "" }, { again: false, canRefresh: true }, "refresh"],
+  [{ reason: "auth", statusCode: 401, said: "" }, { again: true, canRefresh: true }, "rotate"],
+  [{ reason: "auth", statusCode: 401, said: "" }, { again: false, canRefresh: false }, "rotate"],
+  [{ reason: "auth", statusCode: 403, said: "" }, { again: false, canRefresh: true }, "leave"],
+  [{ reason: "upstream_rate_limit", statusCode: 429, said: "" }, { again: true, canRefresh: false }, "leave"],
+  [{ reason: "overloaded", statusCode: 529, said: "" }, { again: true, canRefresh: false }, "leave"],
 ];
 for (const [failure, facts, action] of actions) {
-  test(`${failure.reason} ${failure.statusCode} ${failure.message} ${JSON.stringify(facts)} -> ${action}`, () =>
+  test(`${failure.reason} ${failure.statusCode} ${failure.said} ${JSON.stringify(facts)} -> ${action}`, () =>
     assert.equal(poolAction(failure, facts), action));
 }

@@ -44,7 +44,7 @@ export class CredentialPool {
   readonly #strategy: PoolStrategy;
   readonly #now: () => number;
   readonly #random: () => number;
-  readonly #leased = new Set<string>();
+  readonly #leased: Map<string, number>;
   #entries: readonly PoolEntry[];
   #currentId: string | null = null;
 
@@ -55,12 +55,15 @@ export class CredentialPool {
     readonly strategy?: PoolStrategy;
     readonly now?: () => number;
     readonly random?: () => number;
+    /** How many children hold each entry, by id; handed in where pools come and go while leases last. */
+    readonly leased?: Map<string, number>;
   }) {
     this.provider = options.provider;
     this.#entries = options.entries.map((entry) => ({ ...entry }));
     this.#strategy = options.strategy ?? "fill_first";
     this.#now = options.now ?? Date.now;
     this.#random = options.random ?? Math.random;
+    this.#leased = options.leased ?? new Map();
   }
 
   /** The entries as they stand now, to be written back. */
@@ -120,13 +123,18 @@ export class CredentialPool {
     return this.select();
   }
 
-  /** A key for a child agent, one nobody else holds if there is one. */
+  /** A key for a child agent: one nobody else holds if there is one, else one that few hold. */
   lease(): { readonly entry: PoolEntry; release(): void } | null {
-    const usable = this.available();
-    const entry = usable.find(({ id }) => !this.#leased.has(id)) ?? usable[0];
+    const held = ({ id }: PoolEntry) => this.#leased.get(id) ?? 0;
+    const [entry] = this.available().toSorted((a, b) => held(a) - held(b));
     if (!entry) return null;
-    this.#leased.add(entry.id);
-    return { entry, release: () => void this.#leased.delete(entry.id) };
+    this.#leased.set(entry.id, held(entry) + 1);
+    let over = false;
+    const release = () => {
+      if (!over) this.#leased.set(entry.id, held(entry) - 1);
+      over = true;
+    };
+    return { entry, release };
   }
 
   #choose(usable: readonly PoolEntry[]): PoolEntry | undefined {
@@ -156,14 +164,14 @@ export type PoolAction = "retry_same" | "refresh" | "rotate" | "leave";
 
 /** What the pool does about a failure. `again` = this key failed the same way just before. */
 export function poolAction(
-  failure: Pick<ClassifiedError, "reason" | "statusCode" | "message">,
+  failure: Pick<ClassifiedError, "reason" | "statusCode"> & { /** All the server said. */ readonly said: string },
   facts: { readonly again: boolean; readonly canRefresh: boolean },
 ): PoolAction {
   switch (failure.reason) {
     case "billing":
       return "rotate";
     case "rate_limit":
-      return facts.again || /usage_limit_reached/i.test(failure.message) ? "rotate" : "retry_same";
+      return facts.again || /usage_limit_reached/i.test(failure.said) ? "rotate" : "retry_same";
     case "auth":
       // A 403 is about what the account may do; a fresh token may do no more.
       if (failure.statusCode === 403) return "leave";
