@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { UserError } from "../kit/user-error.ts";
 import { startOnTerminal } from "./background-child.ts";
 import { type Keeper, startKeeper } from "./bubblewrap-keeper.ts";
+import { mayStartAgain, startedAgain, startInside } from "./bubblewrap-start.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
 import { type Channel, type ChannelFailure, Errands, type Launch, type LaunchOptions } from "./channel.ts";
 import { childEnvironment, forcedNames } from "./child-env.ts";
@@ -36,6 +37,7 @@ const CACHES = { TMPDIR: "/tmp", XDG_CACHE_HOME: "/tmp/.cache", npm_config_cache
 
 // Those of the namespaces, and what whoever started us left open: a folder that is open is a way out.
 const CLOSE_ALL = `for f in /proc/self/fd/*; do f=\${f##*/}; [ "$f" -gt 2 ] && eval "exec $f<&-"; done; exec "$@"`;
+const CLOSE_OURS = 'exec "$@" 7<&- 8<&- 9<&-';
 
 export async function openBubblewrapEnvironment(options: BubblewrapOptions): Promise<Environment> {
   const bwrap = await findBubblewrap(options.environment);
@@ -80,9 +82,18 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     path: env.PATH ?? "",
     forced: forcedNames(environment),
     files: placeFiles(new Errands(sandbox)),
-    async start(run, { stdin, onBytes }) {
-      const launch = await sandbox.wrap([shell.path, ...shellArguments(run)], { ownSession: true });
-      return sandboxedShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
+    async start(run, io) {
+      const command = [shell.path, ...shellArguments(run)];
+      const started = startInside({
+        io,
+        launch: (mark) => sandbox.wrap(command, { ownSession: true, mark }),
+        pipe: () => pipes.take(),
+      });
+      const running = await started.catch((error: unknown) => {
+        io.signal.throwIfAborted();
+        throw cannotSandbox(error);
+      });
+      return sandboxedShell(running);
     },
     async startOnTerminal(run) {
       // Its terminal is one of ours, made for it: the session may keep it.
@@ -144,7 +155,11 @@ class Sandbox implements Channel {
   }
 
   /** Also the proof that it works: one command runs inside. */
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    return startedAgain(() => this.#tryOne());
+  }
+
+  async #tryOne(): Promise<void> {
     const launch = await this.wrap(["true"], { ownSession: true });
     let said = "";
     const decoder = new TextDecoder();
@@ -164,11 +179,16 @@ class Sandbox implements Channel {
     return this.wrap([shell, "-c", script], { ownSession: true });
   }
 
-  async recover({ errors }: ChannelFailure): Promise<never> {
+  async recover({ errors }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
+    if (await mayStartAgain(errors, attempt, signal)) return;
     throw cannotSandbox(new Error(errors.trim() || "bwrap said nothing"));
   }
 
-  async wrap(command: readonly string[], { ownSession }: { ownSession: boolean }): Promise<Launch> {
+  /** `mark`, if wished, is printed as a line of its own before the command begins. */
+  async wrap(
+    command: readonly string[],
+    { ownSession, mark }: { ownSession: boolean; mark?: string },
+  ): Promise<Launch> {
     const { bwrap, view, env, network, shell } = this.#parts;
     const { setup, inner, pid } = (await this.#livingKeeper()).paths;
     const args = [
@@ -179,7 +199,7 @@ class Sandbox implements Channel {
       ...(ownSession ? ["--new-session"] : []),
       ...view.args,
       "--",
-      ...[shell.path, "-c", shell.isBash ? CLOSE_ALL : 'exec "$@" 7<&- 8<&- 9<&-', "sh"],
+      ...[shell.path, "-c", `${mark ? `echo ${mark}; ` : ""}${shell.isBash ? CLOSE_ALL : CLOSE_OURS}`, "sh"],
       ...command,
     ];
     const wrapper = `exec "$@" 7<${setup} 8<${pid}${inner ? ` 9<${inner}` : ""}`;
@@ -198,7 +218,7 @@ class Sandbox implements Channel {
     if (present?.alive) return present;
     await present?.close();
     const { bwrap, view, env } = this.#parts;
-    this.#keeper = startKeeper({ bwrap, view: view.args, env });
+    this.#keeper = startedAgain(() => startKeeper({ bwrap, view: view.args, env }));
     return this.#keeper;
   }
 }
