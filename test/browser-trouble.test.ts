@@ -109,7 +109,7 @@ await withEngine("Chromium", missingChromium, () => {
       const homeDir = await mkdtemp(join(tmpdir(), "hermes-browser-"));
       const check: AddressCheck = async (url) =>
         new URL(url).hostname === "public.test"
-          ? { allowed: true, addresses: ["127.0.0.1"] }
+          ? { allowed: true, addresses: ["127.0.0.1"], isPrivate: true }
           : { allowed: false, reason: "a private address" };
       const refused: string[] = [];
       const { page, close } = await launchBrowser({

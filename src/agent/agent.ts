@@ -49,7 +49,7 @@ export class Agent {
   #naming: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
   readonly #children = new Set<string>();
   #closing: Promise<void> | null = null;
-  /** A compression asked for by hand, or the last look before the end. A turn waits for it. */
+  /** A compression asked for by hand, what a message points at, or the last look before the end. A turn waits for it. */
   #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
 
   constructor(options: AgentOptions) {
@@ -170,7 +170,7 @@ export class Agent {
   async compress(wish: CompressWish = {}): Promise<CompressReport> {
     if (this.busy)
       throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
-    return this.#aside(async (signal) => {
+    return this.beside(async (signal) => {
       await this.#conversation.open();
       const emit = (event: AgentEventBody) => {
         if (event.type === "status" && event.kind === "warn") this.publish(event);
@@ -188,7 +188,7 @@ export class Agent {
    */
   async saveMemories(): Promise<readonly string[]> {
     if (!this.wantsToSave) return [];
-    return this.#aside((signal) => this.flushMemories("closing", signal));
+    return this.beside((signal) => this.flushMemories("closing", signal));
   }
 
   /** `saveMemories` would ask the model. */
@@ -313,7 +313,9 @@ export class Agent {
     return running;
   }
 
-  async #aside<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Work between two turns: an interrupt reaches it, and a turn waits for it. */
+  async beside<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    while (this.#beside) await this.#beside.finished;
     const controller = new AbortController();
     const { promise: finished, resolve } = Promise.withResolvers<void>();
     this.#beside = { controller, finished };

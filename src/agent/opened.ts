@@ -56,7 +56,10 @@ export interface OpenAgent {
   knownModels(): Promise<
     readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
   >;
-  /** What a message points at with `@`, attached below it; null when it points at nothing or references are off here. */
+  /**
+   * What a message points at with `@`, attached below it; null when it points at nothing or references are off here. An interrupt of the
+   * agent rejects it with an `AbortError`.
+   */
   attachReferences(text: string): Promise<Expansion | null>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
@@ -174,10 +177,14 @@ export class Opened implements OpenAgent {
     const { home, platform, clock } = wish;
     const { attachReferences } = await import("./references.ts");
     const { contextLength } = this.target;
-    const readPage =
-      wish.readPage ??
-      (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength }));
-    return attachReferences(text, { home, cwd, platform, contextLength, readPage });
+    return this.agent.beside(async (signal) => {
+      const readPage =
+        wish.readPage ??
+        (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength, signal }));
+      const expansion = await attachReferences(text, { home, cwd, platform, contextLength, readPage });
+      signal.throwIfAborted();
+      return expansion;
+    });
   }
 
   get ignoresRules(): boolean {

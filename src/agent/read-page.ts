@@ -2,29 +2,28 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { sizeLimits } from "../tools/result-size.ts";
-import { openWebAccess } from "../tools/web/access.ts";
+import { readWebPage } from "../tools/web/extract.ts";
 import { cutMiddle } from "../tools/web/long-page.ts";
-import { readPage } from "../tools/web/page.ts";
 import { wrapUntrusted } from "./untrusted.ts";
 
 export interface PageReader {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly contextLength: number;
+  readonly signal: AbortSignal;
 }
 
 /** Rejects with a sentence for the user. */
-export async function readPageFor(url: string, { home, clock, contextLength }: PageReader): Promise<string> {
-  const access = openWebAccess({
+export async function readPageFor(url: string, { home, clock, contextLength, signal }: PageReader): Promise<string> {
+  const { title, content } = await readWebPage(url, {
     config: home.config(),
     home: home.paths,
     clock,
     log: home.log.child("web"),
-    signal: new AbortController().signal,
+    signal,
     redact: home.redact,
     env: (name) => home.env(name),
   });
-  const { title, content } = await readPage(url, access);
   const text = cutMiddle(
     home.redact(content),
     sizeLimits(contextLength).perResult,

@@ -6,7 +6,7 @@ import { wrapUntrusted } from "./untrusted.ts";
 
 const LONG = "a page with more than thirty-two characters on it";
 
-for (const name of ["web_extract", "web_search", "browser_snapshot", "mcp_github_issue"]) {
+for (const name of ["web_extract", "web_search", "vision_analyze", "browser_snapshot", "mcp_github_issue"]) {
   test(`${name} is fenced`, () => {
     const fenced = wrapUntrusted(name, LONG);
     assert.ok(fenced.startsWith(`<untrusted_tool_result source="${name}">\n`));

@@ -19,8 +19,15 @@ export async function withReferences(
 ): Promise<UserInput | null> {
   // Notes of the program and texts of skills are not the user's words.
   if (input.from === "synthetic" || input.persistText !== undefined || !LOOKS_LIKE_ONE.test(input.text)) return input;
-  const expansion = await conversation.attachReferences(input.text);
+  const expansion = await conversation.attachReferences(input.text).catch((error: unknown) => {
+    if (error instanceof Error && error.name === "AbortError") return "interrupted" as const;
+    throw error;
+  });
   if (expansion === null) return input;
+  if (expansion === "interrupted") {
+    tell.warn("Interrupted while reading what the message points at. Nothing was sent.");
+    return null;
+  }
   for (const warning of expansion.warnings) tell.warn(warning);
   if (expansion.blocked) {
     tell.warn("Nothing was sent. Point at less, or at line ranges such as @file:PATH:10-80.");

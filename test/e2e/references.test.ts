@@ -1,8 +1,10 @@
 // `@` in what a user types, through the doors.
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
 import { withReferences } from "../../src/doors/typed-input.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
@@ -39,6 +41,32 @@ test("a page is read by whoever can", async (t) => {
   const chat = await talk(t, { wish: { readPage: async (url) => `text of ${url}` } });
   const expansion = await chat.conversation.attachReferences("@url:https://x.test/a");
   assert.match(expansion?.message ?? "", /🌐 @url:https:\/\/x\.test\/a \(\d+ tokens\)\ntext of https:\/\/x\.test\/a$/);
+});
+
+/** A page that never comes; `asked` holds the paths that were asked for. */
+async function silentSite(t: TestContext) {
+  const asked: string[] = [];
+  const server = createServer((request) => void asked.push(request.url ?? ""));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }; // it listens on a port
+}
+
+test("a page that does not come is given up with the turn", async (t) => {
+  const site = await silentSite(t);
+  const chat = await talk(t, { config: "security:\n  allow_private_urls: true\n" });
+  const told: string[] = [];
+  const tell = { note: () => undefined, warn: (text: string) => void told.push(text) };
+  const waiting = withReferences({ text: `read @url:${site.url}/never` }, chat.conversation, tell);
+  while (site.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(chat.conversation.agent.busy, true);
+  chat.conversation.agent.interrupt("stopped by the user");
+  assert.equal(await waiting, null);
+  assert.match(told.join(), /Interrupted.*Nothing was sent/);
+  assert.equal(chat.conversation.agent.busy, false);
 });
 
 test("chats do not expand unless they were allowed to, and then not in somebody's home", async (t) => {
@@ -78,6 +106,15 @@ describe("through the program", () => {
 
     const asked = await runHermes(["chat", "-q", "read @file:run.sh"], { home });
     assert.match(asked.stderr, /\[@ context: 1 ref\(s\), \d+ tokens\]/);
+
+    const site = await silentSite(t);
+    const key = `sk-proj-${"aB3dE5".repeat(8)}`;
+    const secret = await runHermes(["-z", `read @url:${site.url}/?q=${key}`], {
+      home,
+      env: { HERMES_ALLOW_PRIVATE_URLS: "1" },
+    });
+    assert.match(secret.stderr, /The address holds a key or password/);
+    assert.deepEqual(site.asked, []);
 
     const sent = server.requests.length;
     const refused = await runHermes(["-z", "read @file:big.txt"], { home });

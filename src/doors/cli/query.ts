@@ -39,7 +39,7 @@ export async function runQuery(
       note: (text) => silent || ctx.io.err(`${text}\n`),
       warn: (text) => ctx.io.err(`⚠ ${text}\n`),
     });
-    if (input === null) return 1;
+    if (input === null) return signals.code ?? 1;
     let outcome: TurnOutcome | null = null;
     for await (const event of conversation.agent.run(input)) {
       if (event.type === "done") outcome = event.outcome;

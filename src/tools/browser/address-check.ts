@@ -1,34 +1,22 @@
 // May this address be opened? One question, asked before a navigation and again for every connection the browser makes.
-import { lookup } from "node:dns/promises";
-import { checkUrl, UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebsitePolicy } from "../../safety/url-guard-policy.ts";
-import type { ToolContext } from "../context.ts";
+import { UrlRefusedError } from "../../safety/url-guard.ts";
+import { openWebAccess, type WebRun } from "../web/access.ts";
 
 export type AddressVerdict =
-  | { readonly allowed: true; readonly addresses: readonly string[] }
+  /** No addresses: a proxy of the network knows the way there. */
+  | { readonly allowed: true; readonly addresses: readonly string[]; readonly isPrivate: boolean }
   | { readonly allowed: false; readonly reason: string };
 
 /** Never rejects for what an address is: a name that nobody knows is a reason like any other. */
 export type AddressCheck = (url: string) => Promise<AddressVerdict>;
 
-export function addressCheck(ctx: Pick<ToolContext, "config" | "home" | "clock" | "log" | "env">): AddressCheck {
-  const { config, home, clock, log } = ctx;
-  const policy = new WebsitePolicy({
-    settings: () => config.security.website_blocklist,
-    homeDir: home.dir,
-    userHome: ctx.env?.("HOME") ?? home.dir,
-    clock,
-    log,
-  });
-  const options = {
-    allowPrivate: config.security.allow_private_urls || config.browser.allow_private_urls,
-    resolve: async (host: string) => (await lookup(host, { all: true })).map(({ address }) => address),
-  };
+export function addressCheck(run: WebRun): AddressCheck {
+  const { security, browser } = run.config;
+  const access = openWebAccess(run, { allowPrivate: security.allow_private_urls || browser.allow_private_urls });
   return async (url) => {
     try {
-      const { addresses } = await checkUrl(url, options);
-      const block = await policy.check(url);
-      return block ? { allowed: false, reason: block.message } : { allowed: true, addresses };
+      const { addresses, isPrivate } = await access.check(url);
+      return { allowed: true, addresses, isPrivate };
     } catch (error) {
       if (error instanceof UrlRefusedError) return { allowed: false, reason: error.message };
       throw error;

@@ -1,13 +1,12 @@
 // Fetches or reads an image and shows it to a model.
-import { checkUrl, UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebError, webFetch } from "../../safety/url-guard-fetch.ts";
-import { proxySettings } from "../../safety/url-guard-proxy.ts";
+import { UrlRefusedError } from "../../safety/url-guard.ts";
+import { WebError } from "../../safety/url-guard-fetch.ts";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
-import { addressCheck } from "../browser/address-check.ts";
 import type { ToolContext } from "../context.ts";
 import { describeFileError } from "../file-access.ts";
 import { openWorkspace } from "../file-workspace.ts";
 import type { ToolOutput } from "../registry.ts";
+import { openWebAccess } from "../web/access.ts";
 import { imageType, SHOWABLE } from "./image-type.ts";
 import { showPicture } from "./show-picture.ts";
 
@@ -43,18 +42,8 @@ export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: 
 
 export async function downloadImage(address: string, ctx: ToolContext): Promise<Uint8Array> {
   if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
-  const check = addressCheck(ctx);
-  const answer = await webFetch(address, {
-    signal: ctx.signal,
-    timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout,
-    maxBytes: MOST_BYTES,
-    proxy: proxySettings((name) => ctx.env?.(name)),
-    async check(url) {
-      const verdict = await check(url);
-      if (!verdict.allowed) throw new ImageError(verdict.reason);
-      return checkUrl(url, { allowPrivate: true, resolve: async () => verdict.addresses });
-    },
-  });
+  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MOST_BYTES };
+  const answer = await openWebAccess(ctx).fetch(address, limits);
   if (answer.status >= 400) throw new ImageError(`${address} answered ${answer.status} ${answer.statusText}.`);
   return answer.body;
 }

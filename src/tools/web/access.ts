@@ -26,8 +26,14 @@ export interface WebAccess {
 // Settings are one object until they change, and a list is remembered for a while.
 const policies = new WeakMap<Config, WebsitePolicy>();
 
-export function openWebAccess(run: WebRun): WebAccess {
+export interface AccessOptions {
+  /** Whether the local network is open; default: as `security.allow_private_urls` says. */
+  readonly allowPrivate?: boolean;
+}
+
+export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAccess {
   const { config, signal } = run;
+  const { allowPrivate = config.security.allow_private_urls } = options;
   const env = (name: string) => run.env?.(name);
   const proxy = proxySettings(env);
   const policy = policyOf(run, env("HOME") ?? "");
@@ -40,7 +46,7 @@ export function openWebAccess(run: WebRun): WebAccess {
   const check = async (url: string) => {
     const block = await policy.check(url);
     if (block) throw new UrlRefusedError("policy", block.message);
-    return guard(url, config.security.allow_private_urls);
+    return guard(url, allowPrivate);
   };
   return {
     check,

@@ -6,7 +6,7 @@ import type { ToolContext } from "../context.ts";
 import { toolError } from "../dispatch.ts";
 import { sizeLimits } from "../result-size.ts";
 import type { WebExtractArguments } from "../web-extract.ts";
-import { openWebAccess, type WebAccess } from "./access.ts";
+import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
 import { fitPage } from "./long-page.ts";
 import { type Page, readPage } from "./page.ts";
 import type { ServicePage } from "./service.ts";
@@ -25,34 +25,47 @@ interface Extracted {
 
 /** What the model reads: one entry per address, in their order. What happens to one does not touch the others. */
 export async function extractPages({ urls, char_limit }: WebExtractArguments, ctx: ToolContext): Promise<string> {
-  const access = openWebAccess(ctx);
-  let choice: ServiceChoice;
+  const limit = pageLimit(char_limit, urls.length, ctx.contextLength);
   try {
-    choice = chooseServices("extract", ctx, access);
+    const fit = async (page: Extracted, index: number): Promise<Extracted> =>
+      page.error === null ? { ...page, content: await fitPage({ ...page, number: index + 1 }, limit, ctx) } : page;
+    const results = await Promise.all(
+      (await startReading(urls, ctx)).map(async (page, index) => fit(await page, index)),
+    );
+    return JSON.stringify({ results });
   } catch (error) {
     if (error instanceof UserError) return toolError(error.message);
     throw error;
   }
-  const allowed = await Promise.all(urls.map((url) => examine(url, access, ctx)));
+}
+
+/** One page of the web in full. Rejects with a sentence for whoever asked. */
+export async function readWebPage(url: string, run: WebRun): Promise<Page> {
+  const [reading] = await startReading([url], run);
+  const page = await reading;
+  if (!page || page.error !== null) throw new WebError(page?.error ?? `${url} was not read.`);
+  return page;
+}
+
+/** The pages on their way, in the order of the addresses. Rejects with `UserError` when the settings name a service that cannot be used. */
+async function startReading(urls: readonly string[], run: WebRun): Promise<readonly Promise<Extracted>[]> {
+  const access = openWebAccess(run);
+  const choice = chooseServices("extract", run, access);
+  const allowed = await Promise.all(urls.map((url) => examine(url, access, run)));
   const fromService = askServices(
     allowed.flatMap((at) => (at.type === "anyone" ? [at.url] : [])),
     choice,
-    ctx,
+    run,
   );
-  const limit = pageLimit(char_limit, urls.length, ctx.contextLength);
-  const results = await Promise.all(
-    allowed.map(async (at, index): Promise<Extracted> => {
-      try {
-        const page = await pageAt(at, { access, choice, fromService });
-        const content = await fitPage({ ...page, url: at.url, number: index + 1 }, limit, ctx);
-        return { url: at.url, title: page.title, content, error: null };
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-        return { url: at.url, title: "", content: "", error: error.message };
-      }
-    }),
-  );
-  return JSON.stringify({ results });
+  return allowed.map(async (at): Promise<Extracted> => {
+    try {
+      const { title, content } = await pageAt(at, { access, choice, fromService });
+      return { url: at.url, title, content, error: null };
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      return { url: at.url, title: "", content: "", error: error.message };
+    }
+  });
 }
 
 /** An address that was looked at: who may be asked for it. */
@@ -63,7 +76,7 @@ type Examined = { readonly url: string } & (
   | { readonly type: "nobody"; readonly error: Error }
 );
 
-async function examine(url: string, access: WebAccess, { redact }: Pick<ToolContext, "redact">): Promise<Examined> {
+async function examine(url: string, access: WebAccess, { redact }: Pick<WebRun, "redact">): Promise<Examined> {
   if (holdsSecret(url, redact))
     return {
       url: redact(url),
@@ -101,7 +114,7 @@ async function pageAt(at: Examined, { access, choice, fromService }: Sources): P
 async function askServices(
   urls: readonly string[],
   { services, named }: ServiceChoice,
-  { log }: Pick<ToolContext, "log">,
+  { log }: Pick<WebRun, "log">,
 ): Promise<ReadonlyMap<string, ServicePage>> {
   if (urls.length === 0) return new Map();
   for (const { service, line } of services) {
