@@ -1,4 +1,5 @@
 // What the loop tells hooks about requests and answers. Without a listener it costs nothing.
+import { textOf } from "../llm/messages.ts";
 import type { ModelRequest } from "../llm/wire.ts";
 import type { Asking } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
@@ -49,10 +50,10 @@ export async function tellAnswer(conversation: Conversation, text: string): Prom
   const { events } = ports;
   if (!events) return text;
   const { messages, sessionId } = conversation.transcript;
-  const said = messages.findLast(({ role }) => role === "user")?.content;
+  const said = messages.findLast(({ role }) => role === "user")?.content ?? "";
   const facts = {
     session_id: sessionId,
-    user_message: typeof said === "string" ? said : "",
+    user_message: textOf(said),
     model: conversation.model.target.model,
     platform: session.platform,
   };

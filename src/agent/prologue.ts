@@ -1,5 +1,6 @@
-import type { UserMessage } from "../llm/messages.ts";
+import { textOf, type UserMessage } from "../llm/messages.ts";
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
+import { withRecall } from "../prompt/overlay/recall.ts";
 import { StoreError } from "../sessions/store.ts";
 import type { RunContext } from "../tools/context.ts";
 import type { Conversation } from "./conversation.ts";
@@ -17,10 +18,7 @@ export async function storeUserMessage(conversation: Conversation, input: UserIn
 
 function withOpening(message: UserMessage, opening: string | null): UserMessage {
   if (opening === null) return message;
-  const { content, api_content } = message;
-  // A list of parts has nothing beside it that is only sent.
-  if (typeof content !== "string") return { ...message, content: [{ type: "text", text: opening }, ...content] };
-  return { ...message, api_content: `${opening}\n\n${api_content ?? content}` };
+  return { ...message, api_content: withRecall(opening, [sentText(message)]) };
 }
 
 /** Blocks that only the model sees ride on the user message as it is sent; the stored text stays what the user wrote. */
@@ -30,13 +28,12 @@ export async function recallFor(
   input: UserInput,
   run: RunContext,
 ): Promise<UserEntry> {
-  const { content, api_content } = entry.message;
-  // A list has no place for a block behind the text.
-  if (!options.prompt.recall || typeof content !== "string") return entry;
+  if (!options.prompt.recall) return entry;
   try {
     const blocks = await options.prompt.recall(input.persistText ?? input.text, run, input);
     if (blocks.length === 0) return entry;
-    return await transcript.amendUser(entry, [api_content ?? content, ...blocks].join("\n\n"));
+    const sent = sentText(entry.message);
+    return await transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
   } catch (error) {
     if (error instanceof StoreError) throw error;
     options.ports.log.warn("recall failed; the message is sent as it is", error);
@@ -46,11 +43,17 @@ export async function recallFor(
 
 function userMessage(input: UserInput): UserMessage {
   const text = sanitizeSurrogates(input.text);
-  if (input.parts && input.parts.length > 0) {
-    const spoken = text.trim() === "" ? [] : [{ type: "text", text } as const];
-    return { role: "user", content: [...spoken, ...input.parts] };
-  }
-  const content = sanitizeSurrogates(input.persistText ?? text);
-  const sent = text.trim() === "" ? NO_TEXT : text;
-  return sent === content ? { role: "user", content } : { role: "user", content, api_content: sent };
+  const kept = sanitizeSurrogates(input.persistText ?? text);
+  const parts = input.parts ?? [];
+  if (parts.length === 0) return withSent({ role: "user", content: kept }, text.trim() === "" ? NO_TEXT : text);
+  const spoken = kept.trim() === "" ? [] : [{ type: "text", text: kept } as const];
+  return withSent({ role: "user", content: [...spoken, ...parts] }, text === kept ? undefined : text);
+}
+
+function withSent(message: UserMessage, sent: string | undefined): UserMessage {
+  return sent === undefined || sent === message.content ? message : { ...message, api_content: sent };
+}
+
+function sentText({ content, api_content }: UserMessage): string {
+  return api_content ?? textOf(content);
 }

@@ -1,5 +1,12 @@
 // The API copy: what one request carries. It is made anew for every request and never touches the stored history.
-import type { AssistantMessage, ContentPart, HistoryMessage, Message, ToolCall } from "../llm/messages.ts";
+import {
+  type AssistantMessage,
+  type ContentPart,
+  type HistoryMessage,
+  type Message,
+  type ToolCall,
+  userContentToSend,
+} from "../llm/messages.ts";
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import type { Target } from "../llm/wire.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
@@ -79,7 +86,7 @@ function renderMessage(message: Message, target: Target): Message {
     case "system":
       return message;
     case "user":
-      return { role: "user", content: renderContent(message.api_content ?? message.content) };
+      return { role: "user", content: renderContent(userContentToSend(message)) };
     case "tool": {
       const name = message.name ?? message.tool_name;
       return {

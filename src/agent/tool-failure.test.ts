@@ -14,6 +14,9 @@ const cases: readonly [name: string, result: string, failed: boolean][] = [
   ["write_file", '{"success":true,"error":"lint: 3 problems"}', false],
   ["patch", '{"success":false,"error":"no match"}', true],
   ["any", '{"failed":true}', true],
+  ["any", '{\n  "error": null,\n  "content": "x"\n}', false],
+  ["any", '{"failed" : 0, "errors": []}', false],
+  ["any", '{ "error" : "gone" }', true],
   ["any", "fine", false],
 ];
 

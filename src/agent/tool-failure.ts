@@ -9,7 +9,7 @@ export function isFailedResult(name: string, result: string): boolean {
   if (name === "memory" && fields?.success === false) return true;
   if (WRITERS.has(name) && hasLanded(fields)) return false;
   if (/^\s*error/i.test(result)) return true;
-  return /"(?:error|failed)"\s*:\s*(?!null|false|""|\[\]|0\b)/.test(result.slice(0, LOOK_AT));
+  return /"(?:error|failed)"\s*:(?!\s*(?:null|false|""|\[\s*\]|0\b))/.test(result.slice(0, LOOK_AT));
 }
 
 /** The file was written, whatever else the result complains about (a linter, a warning). */

@@ -107,7 +107,9 @@ export class Transcript {
   async amendUser(entry: UserEntry, apiContent: string): Promise<UserEntry> {
     const message = { ...entry.message, api_content: apiContent };
     this.#messages = joinUser(entry.before, message);
-    if (this.#store && entry.rowId !== null) await this.#store.setApiContent(entry.rowId, apiContent);
+    const row = withoutImageBytes(message);
+    const sent = row.role === "user" ? row.api_content : apiContent;
+    if (this.#store && entry.rowId !== null) await this.#store.setApiContent(entry.rowId, sent ?? apiContent);
     return { ...entry, message };
   }
 

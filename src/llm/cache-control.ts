@@ -1,5 +1,13 @@
 // Cache markers for hosts that want them spelled out. Laid over the outgoing copy last, so that they hide nothing from earlier steps.
-import type { AssistantMessage, ContentPart, Message, SystemMessage, ToolMessage, UserMessage } from "./messages.ts";
+import {
+  type AssistantMessage,
+  type ContentPart,
+  type Message,
+  type SystemMessage,
+  type ToolMessage,
+  type UserMessage,
+  userContentToSend,
+} from "./messages.ts";
 import type { ToolDefinition } from "./wire.ts";
 
 /** "The prompt up to here may be cached." */
@@ -102,7 +110,8 @@ function partsToSend(message: OutgoingMessage): readonly OutgoingPart[] {
 
 /** What is sent of a message: `api_content`, where there is one, stands in for the content. */
 export function contentToSend(message: OutgoingMessage): OutgoingMessage["content"] {
-  if (message.role === "user" || message.role === "tool") return message.api_content ?? message.content;
+  if (message.role === "user") return userContentToSend(message);
+  if (message.role === "tool") return message.api_content ?? message.content;
   return message.content;
 }
 

@@ -32,7 +32,7 @@ export interface SystemMessage {
 export interface UserMessage {
   readonly role: "user";
   readonly content: string | readonly ContentPart[];
-  /** The exact text that was sent when it differs from `content`; replayed verbatim. */
+  /** The exact text that was sent when it differs from `content`; replayed verbatim. Pictures of a list are sent beside it. */
   readonly api_content?: string;
 }
 
@@ -76,4 +76,21 @@ export function textOf(content: string | readonly ContentPart[] | null): string 
   if (content === null) return "";
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+/**
+ * What a request carries of a user's message. Beside pictures, what `api_content` only adds to the text is a part of its own at the end;
+ * anything else takes the place of the text.
+ */
+export function userContentToSend<P extends ContentPart>(message: {
+  readonly content: string | readonly P[];
+  readonly api_content?: string | undefined;
+}): string | readonly (P | TextPart)[] {
+  const { content, api_content: sent } = message;
+  if (sent === undefined || typeof content === "string") return sent ?? content;
+  const said = textOf(content);
+  if (said === "") return [...content, { type: "text", text: sent }];
+  if (sent === said) return content;
+  if (sent.startsWith(`${said}\n\n`)) return [...content, { type: "text", text: sent.slice(said.length + 2) }];
+  return [{ type: "text", text: sent }, ...content.filter((part) => part.type !== "text")];
 }

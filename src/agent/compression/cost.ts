@@ -1,6 +1,6 @@
 // What a message costs in a request, roughly. Messages never change once they exist, so each is counted once.
 import { estimateTokens } from "../../llm/catalogue/estimate.ts";
-import type { AssistantMessage, ContentPart, Message } from "../../llm/messages.ts";
+import { type AssistantMessage, type ContentPart, type Message, userContentToSend } from "../../llm/messages.ts";
 
 const PER_MESSAGE = 10;
 const IMAGE_TOKENS = 1600;
@@ -21,6 +21,7 @@ export function messagesCost(messages: readonly Message[]): number {
 
 /** What a request carries of the message: the text it was sent with, where that differs from what is stored. */
 export function sentContent(message: Message): string | readonly ContentPart[] | null {
+  if (message.role === "user") return userContentToSend(message);
   return ("api_content" in message ? message.api_content : undefined) ?? message.content;
 }
 

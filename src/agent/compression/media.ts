@@ -1,4 +1,5 @@
 import type { ContentPart, Message } from "../../llm/messages.ts";
+import { picturesToWords } from "../hygiene/images.ts";
 
 const STRIPPED = "[Attached image — stripped after compression]";
 
@@ -17,7 +18,6 @@ function hasImage({ content }: Message): boolean {
 }
 
 function withoutImages<M extends Message>(message: M): M {
-  const parts = message.content as readonly ContentPart[]; // only lists hold images
-  const content = parts.map((part) => (part.type === "image_url" ? { type: "text" as const, text: STRIPPED } : part));
-  return { ...message, content };
+  if (message.role !== "user" && message.role !== "tool") return message;
+  return picturesToWords(message, (part) => part.type === "image_url", STRIPPED) as M; // the role stays
 }

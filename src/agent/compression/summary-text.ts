@@ -88,12 +88,8 @@ export function withTodos<M extends Message>(messages: readonly M[], snapshot: s
   const at = messages.findLastIndex((message) => message.role === "user");
   const message = messages[at];
   if (message?.role !== "user") return messages;
-  const extended = (
-    typeof message.content === "string"
-      ? { ...message, api_content: `${message.api_content ?? message.content}\n\n${snapshot}` }
-      : { ...message, content: [...message.content, { type: "text", text: snapshot }] }
-  ) as M; // a user message stays one
-  return messages.with(at, extended);
+  const sent = message.api_content ?? textOf(message.content);
+  return messages.with(at, { ...message, api_content: sent === "" ? snapshot : `${sent}\n\n${snapshot}` });
 }
 
 /** Task lists of earlier compressions are out of date. */
@@ -102,7 +98,7 @@ export function withoutTodos<M extends Message>(message: M): M {
   if (message.api_content?.includes(TODO_MARKER)) {
     const sent = message.api_content.slice(0, message.api_content.indexOf(TODO_MARKER)).trimEnd();
     const { api_content: _, ...rest } = message;
-    return (sent === message.content ? rest : { ...message, api_content: sent }) as M; // still a user message
+    return (sent === textOf(message.content) ? rest : { ...message, api_content: sent }) as M; // still a user message
   }
   if (typeof message.content === "string") return message;
   const parts = message.content.filter((part) => part.type !== "text" || !part.text.startsWith(TODO_MARKER));
@@ -111,13 +107,17 @@ export function withoutTodos<M extends Message>(message: M): M {
 
 function withoutSummary<M extends Message>(message: M): M | null {
   const { content } = message;
+  const sent =
+    message.role === "user" && message.api_content !== undefined ? splitSummary(message.api_content)?.rest : undefined;
   if (Array.isArray(content)) {
     const parts = (content as readonly ContentPart[]).flatMap((part): readonly ContentPart[] => {
       const rest = part.type === "text" ? splitSummary(part.text)?.rest : undefined;
       if (rest === undefined) return [part];
       return rest === "" ? [] : [{ type: "text", text: rest }];
     });
-    return parts.length > 0 ? { ...message, content: parts } : null;
+    return parts.length > 0
+      ? { ...message, content: parts, ...(sent === undefined ? {} : { api_content: sent }) }
+      : null;
   }
   const rest = splitSummary(textOf(content))?.rest ?? "";
   if (message.role === "assistant") {
@@ -125,8 +125,6 @@ function withoutSummary<M extends Message>(message: M): M | null {
     return { ...message, content: rest === "" ? null : rest };
   }
   if (rest === "") return null;
-  const sent =
-    message.role === "user" && message.api_content !== undefined ? splitSummary(message.api_content)?.rest : undefined;
   return { ...message, content: rest, ...(sent === undefined ? {} : { api_content: sent }) };
 }
 

@@ -1,5 +1,12 @@
 // Images cost: some servers refuse them, and their bytes never enter the database.
-import { type ContentPart, type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
+import {
+  type ContentPart,
+  type HistoryMessage,
+  type Message,
+  type ToolMessage,
+  textOf,
+  type UserMessage,
+} from "../../llm/messages.ts";
 
 const LOST = "[screenshot]";
 const REMOVED = "[image content removed — server does not support images]";
@@ -24,7 +31,8 @@ export function stripImagesFromMessages(
     const kept = message.content.filter((part) => part.type === "text" || !takes(part.image_url.url));
     if (kept.length === message.content.length) return [message];
     if (kept.length > 0) return [{ ...message, content: kept }];
-    return message.role === "tool" ? [{ ...message, content: REMOVED }] : [];
+    if (message.role === "tool") return [{ ...message, content: REMOVED }];
+    return message.role === "user" && message.api_content?.trim() ? [{ ...message, content: "" }] : [];
   });
   const changed = stripped.length !== messages.length || stripped.some((message, index) => message !== messages[index]);
   return { messages: changed ? stripped : messages, changed };
@@ -34,9 +42,26 @@ export function stripImagesFromMessages(
 export function withoutImageBytes(message: HistoryMessage): HistoryMessage {
   if (message.role === "assistant" || typeof message.content === "string") return message;
   if (!message.content.some(hasBytes)) return message;
-  const parts = message.content.map((part): ContentPart => (hasBytes(part) ? { type: "text", text: LOST } : part));
-  if (parts.some((part) => part.type !== "text")) return { ...message, content: parts };
-  return { ...message, content: parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n") };
+  const said = picturesToWords(message, hasBytes, LOST);
+  if (typeof said.content === "string" || said.content.some((part) => part.type !== "text")) return said;
+  return { ...said, content: textOf(said.content) };
+}
+
+/** Some pictures of a message become a word, in what it says and in what is sent of it. */
+export function picturesToWords<M extends UserMessage | ToolMessage>(
+  message: M,
+  takes: (part: ContentPart) => boolean,
+  word: string,
+): M {
+  if (typeof message.content === "string") return message;
+  const content = message.content.map((part): ContentPart => (takes(part) ? { type: "text", text: word } : part));
+  const { api_content: sent } = message;
+  if (message.role === "tool" || sent === undefined) return { ...message, content };
+  const said = textOf(message.content);
+  const now = textOf(content);
+  if (said === "") return { ...message, content, api_content: `${now}\n\n${sent}` };
+  const rest = sent.startsWith(said) ? sent.slice(said.length) : null;
+  return { ...message, content, api_content: rest === null ? `${sent}\n${word}` : now + rest };
 }
 
 /** A picture was said here once, and only the word for it was kept. */

@@ -1,25 +1,30 @@
 // How two neighbours of one role become one message.
-import type { AssistantMessage, ContentPart, UserMessage } from "../../llm/messages.ts";
+import { type AssistantMessage, type ContentPart, textOf, type UserMessage } from "../../llm/messages.ts";
 
 /** Strings are joined by a blank line, a blank side is dropped; if either side is a list, both become parts. */
 export function mergeUsers(first: UserMessage, second: UserMessage): UserMessage {
   const merged = { role: "user", content: joinContents(first.content, second.content) } as const;
   if (first.api_content === undefined && second.api_content === undefined) return merged;
-  const sent = joinContents(first.api_content ?? first.content, second.api_content ?? second.content);
-  // A list cannot stand in `api_content`; then what is stored is what is sent.
-  return typeof sent === "string" && sent !== merged.content ? { ...merged, api_content: sent } : merged;
+  const sent = joinTexts(sentText(first), sentText(second));
+  return sent === merged.content ? merged : { ...merged, api_content: sent };
 }
 
 function joinContents(
   first: string | readonly ContentPart[],
   second: string | readonly ContentPart[],
 ): string | readonly ContentPart[] {
-  if (typeof first === "string" && typeof second === "string") {
-    if (first.trim() === "") return second;
-    if (second.trim() === "") return first;
-    return `${first}\n\n${second}`;
-  }
+  if (typeof first === "string" && typeof second === "string") return joinTexts(first, second);
   return [...partsOf(first), ...partsOf(second)];
+}
+
+function joinTexts(first: string, second: string): string {
+  if (first.trim() === "") return second;
+  if (second.trim() === "") return first;
+  return `${first}\n\n${second}`;
+}
+
+function sentText({ content, api_content }: UserMessage): string {
+  return api_content ?? textOf(content);
 }
 
 function partsOf(content: string | readonly ContentPart[]): readonly ContentPart[] {

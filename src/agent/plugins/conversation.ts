@@ -5,6 +5,7 @@ import { isRecord } from "../../kit/shape.ts";
 import type { ModelGate } from "../../llm/gate.ts";
 import type { ConversationPort, PluginLlm } from "../../plugins/contract.ts";
 import type { PluginHost } from "../../plugins/host.ts";
+import { hookText } from "../../prompt/overlay/recall.ts";
 import type { Ask } from "../../safety/questions.ts";
 import type { EndReason } from "../../sessions/store.ts";
 import { loadTools } from "../../tools/discover.ts";
@@ -19,8 +20,6 @@ import { toolHooks } from "./tool-events.ts";
 
 type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
 
-const CONTEXT_CHARS = 10_000;
-const PREVIEW_CHARS = 500;
 const DEEPEST_DISPATCH = 3;
 /** How long the end of a conversation waits for what listeners are still told. */
 const DRAIN_MS = 5000;
@@ -260,23 +259,19 @@ export class ConversationPlugins implements LoopEvents {
   }
 
   /** A text too long to ride on a message moves to a file, with its two ends left here. */
-  async #spill(text: string): Promise<string> {
-    if (text.length <= CONTEXT_CHARS) return text;
+  #spill(text: string): Promise<string> {
     const { home, clock } = this.#wish;
-    const folder = home.paths.at("cache", "hook-context");
-    const path = home.paths.at(
-      "cache",
-      "hook-context",
-      `${clock.now()}-${Math.floor(clock.random() * 0xffffff).toString(16)}.txt`,
-    );
-    const ends = (note: string) => `${text.slice(0, PREVIEW_CHARS)}\n\n${note}\n\n${text.slice(-PREVIEW_CHARS)}`;
-    try {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await writeFile(path, text, { mode: 0o600 });
-      return ends(`[... ${text.length - 2 * PREVIEW_CHARS} characters left out; the whole text is in ${path} ...]`);
-    } catch (error) {
-      home.log.warn(`a hook's text could not be saved to ${path}`, error);
-      return ends(`[... ${text.length - 2 * PREVIEW_CHARS} characters left out ...]`);
-    }
+    return hookText(text, async () => {
+      const name = `${clock.now()}-${Math.floor(clock.random() * 0xffffff).toString(16)}.txt`;
+      const path = home.paths.at("cache", "hook-context", name);
+      try {
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await writeFile(path, text, { mode: 0o600 });
+        return path;
+      } catch (error) {
+        home.log.warn(`a hook's text could not be saved to ${path}`, error);
+        return null;
+      }
+    });
   }
 }

@@ -1,5 +1,5 @@
 // Rough token counts, for deciding before a request. Real numbers from the provider win as soon as they are known.
-import type { Message } from "../messages.ts";
+import { type Message, userContentToSend } from "../messages.ts";
 import type { ToolDefinition } from "../wire.ts";
 
 // Code points of these blocks are about one token each; everything else about four to a token.
@@ -19,7 +19,10 @@ export function estimateRequest(messages: readonly Message[], tools: readonly To
 
 function estimateMessage(message: Message): number {
   let tokens = 0;
-  const content = ("api_content" in message && message.api_content) || message.content;
+  const content =
+    message.role === "user"
+      ? userContentToSend(message)
+      : ("api_content" in message && message.api_content) || message.content;
   if (typeof content === "string") tokens += estimateTokens(content);
   else for (const part of content ?? []) tokens += part.type === "text" ? estimateTokens(part.text) : IMAGE_TOKENS;
   if (message.role !== "assistant") return tokens;

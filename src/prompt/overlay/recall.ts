@@ -20,14 +20,15 @@ export function withRecall(content: string, blocks: readonly string[]): string {
   return [content, ...blocks.filter((block) => block.trim() !== "")].join("\n\n");
 }
 
-/** A hook's text; a long one goes to a file, and the model is shown its ends and where to read it. */
-export async function hookText(text: string, save: (text: string) => Promise<string>): Promise<string> {
+/** A hook's text; a long one goes to a file, and the model is shown its ends and where to read it. `save` gives null when it could not. */
+export async function hookText(text: string, save: (text: string) => Promise<string | null>): Promise<string> {
   const total = countCodePoints(text);
   if (total <= MOST_HOOK_CHARS) return text;
   const path = await save(text);
   const head = sliceCodePoints(text, 0, PREVIEW_CHARS);
   const tail = sliceCodePoints(text, -PREVIEW_CHARS);
-  return `${head}\n\n[... ${total - 2 * PREVIEW_CHARS} of ${total} chars left out; the whole text is in ${path}]\n\n${tail}`;
+  const where = path === null ? "" : `; the whole text is in ${path}`;
+  return `${head}\n\n[... ${total - 2 * PREVIEW_CHARS} of ${total} chars left out${where}]\n\n${tail}`;
 }
 
 /** Told once, with the first message of a new day; the prompt itself keeps the day it was built on. */
