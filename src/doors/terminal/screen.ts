@@ -7,7 +7,6 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
-import type { MenuSkill } from "../../commands/skill-menu.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeWish } from "../chat-request.ts";
 import { withReferences } from "../typed-input.ts";
@@ -15,17 +14,15 @@ import { Activity } from "./activity.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { Completion } from "./completion.ts";
-import { CtrlC } from "./ctrl-c.ts";
+import { type Completing, completionSources, skillCommands } from "./completion-sources.ts";
 import { farewell } from "./farewell.ts";
 import { Header } from "./header.ts";
 import { firstTimeHint, type HintName } from "./hints.ts";
-import { searchHistory } from "./history-search.ts";
 import { InputLine } from "./input-line.ts";
-import { type KeyAction, ScreenKeys } from "./keys.ts";
+import { KeyActions } from "./key-actions.ts";
 import { lastLook } from "./last-look.ts";
 import { showRecap } from "./opening.ts";
 import { HANGUP, watchProcess } from "./process-watch.ts";
-import { ProjectFiles } from "./project-files.ts";
 import { Questions } from "./questions.ts";
 import { ScreenTerminal } from "./screen-terminal.ts";
 import { forgetScrolledLines } from "./scrollback.ts";
@@ -54,8 +51,7 @@ class Screen {
   readonly #activity: Activity;
   readonly #status: Status;
   readonly #header: Header;
-  readonly #ctrlC = new CtrlC();
-  readonly #keys = new ScreenKeys();
+  readonly #keys: KeyActions;
   readonly #commands = builtinCommands();
   readonly #background: BackgroundTasks;
   readonly #surface: DispatchSurface & SurfaceParts;
@@ -128,11 +124,29 @@ class Screen {
     });
     this.#header = new Header(request, this.#theme);
     this.#surface = this.#makeSurface();
+    this.#keys = new KeyActions({
+      input: this.#input,
+      questions: this.#questions,
+      turns: this.#turns,
+      now,
+      busy: () => this.#busy,
+      interrupt: () => this.#conversation?.agent.interrupt("stopped by the user"),
+      leave: (code) => this.#leave(code),
+      redraw: () => this.#tui.requestRender(true),
+      suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
+      compose: () => void this.#compose(),
+      submit: (text) => void this.#submit(text),
+      say: (text) => this.#transcript.dim(text),
+    });
   }
 
   async run(): Promise<number> {
     this.#layOut();
-    this.#tui.addInputListener((data) => this.#onKey(data));
+    this.#tui.addInputListener((data) => {
+      const used = this.#keys.press(data);
+      if (used) this.#refresh();
+      return used;
+    });
     this.#tui.start();
     this.#tui.setFocus(this.#input.editor);
     const second = setInterval(() => this.#refresh(), 1000);
@@ -175,7 +189,7 @@ class Screen {
     for (const warning of home.warnings) this.#transcript.warn(warning);
     const conversation = await this.#open(this.#request.resume);
     if (!conversation.resumed) this.#transcript.dim(`Tip: ${pickTip(() => clock.random())}`);
-    this.#offerCompletions();
+    this.#input.editor.setAutocompleteProvider(new Completion(completionSources(this.#completing)));
     for (const text of this.#typedEarly.splice(0)) await this.#submit(text, { early: true });
     this.#refresh();
   }
@@ -205,38 +219,6 @@ class Screen {
       this.#transcript.show(event);
       this.#refresh();
     }
-  }
-
-  #offerCompletions(): void {
-    const { cwd, clock } = this.#request;
-    const files = new ProjectFiles(cwd, () => clock.now());
-    const provider = new Completion({
-      commands: () => commandsOf(this.#commands, this.#request, this.#surface).all(),
-      values: (command) => this.#valuesFor(command),
-      skills: () => this.#skillCommands(),
-      files: () => files.list(),
-      cwd,
-    });
-    this.#input.editor.setAutocompleteProvider(provider);
-  }
-
-  async #skillCommands(): Promise<readonly MenuSkill[]> {
-    const conversation = this.#conversation;
-    if (!conversation) return [];
-    const { menuSkills } = await import("../../commands/skill-menu.ts");
-    const known = commandsOf(this.#commands, this.#request, this.#surface);
-    return menuSkills({ conversation, platform: this.#request.platform }, known);
-  }
-
-  #valuesFor(command: string): Promise<readonly string[]> | null {
-    const conversation = this.#conversation;
-    if (!conversation) return null;
-    if (command === "model") return conversation.knownModels().then((rows) => rows.map((row) => row.model));
-    if (command === "personality")
-      return Promise.resolve([...Object.keys(this.#request.home.config().agent.personalities).sort(), "none"]);
-    if (command !== "resume") return null;
-    const listed = conversation.store.list({ limit: 50, orderByLastActive: true, minMessageCount: 1 });
-    return listed.then((sessions) => sessions.flatMap(({ title }) => (title ? [title] : [])));
   }
 
   async #submit(text: string, { early = false } = {}): Promise<void> {
@@ -298,77 +280,6 @@ class Screen {
     if (hint) this.#transcript.dim(`Tip: ${hint}`);
   }
 
-  #onKey(data: string): { consume: true } | undefined {
-    const { editor } = this.#input;
-    const state = {
-      questionOpen: this.#questions.open,
-      menuOpen: editor.isShowingAutocomplete(),
-      draft: this.#input.draft,
-      queued: this.#turns.waiting.length,
-      busy: this.#busy,
-    };
-    const action = this.#keys.read(data, state, this.#request.clock.now());
-    if (action !== null) {
-      if (action !== "nothing") this.#act(action);
-      this.#refresh();
-      return { consume: true };
-    }
-    const used = this.#questions.open ? undefined : this.#input.intercept(data);
-    if (used) this.#refresh();
-    return used;
-  }
-
-  #act(action: KeyAction): void {
-    switch (action) {
-      case "ctrl_c":
-        return this.#onCtrlC();
-      case "leave":
-        return this.#leave(0);
-      case "redraw":
-        return this.#tui.requestRender(true);
-      case "suspend":
-        return void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() });
-      case "stash":
-        return this.#input.stash();
-      case "edit_externally":
-        return void this.#compose();
-      case "search_history":
-        return void searchHistory(this.#input, this.#questions);
-      case "edit_previous":
-        return void this.#submit("/undo");
-      case "take_back_queued":
-        this.#input.draft = this.#turns.takeBack() ?? "";
-    }
-  }
-
-  #onCtrlC(): void {
-    const { editor } = this.#input;
-    const state = {
-      questionOpen: this.#questions.open,
-      busy: this.#busy,
-      menuOpen: editor.isShowingAutocomplete(),
-      draft: this.#input.draft,
-    };
-    const action = this.#ctrlC.press(state, this.#request.clock.now());
-    switch (action) {
-      case "cancel_question":
-        return this.#questions.cancel();
-      case "interrupt":
-        return this.#conversation?.agent.interrupt("stopped by the user");
-      case "close_menu":
-        return editor.handleInput("\u001b");
-      case "clear_draft":
-        this.#input.draft = "";
-        return;
-      case "arm_exit":
-        return this.#transcript.dim("press Ctrl+C again to leave");
-      case "force_exit":
-        return this.#leave(130);
-      case "exit":
-        return this.#leave(0);
-    }
-  }
-
   /** A turn runs, or the conversation is being compressed: both can be stopped. */
   get #busy(): boolean {
     return this.#turns.busy || this.#conversation?.agent.busy === true;
@@ -413,8 +324,8 @@ class Screen {
       },
       warn: (text) => this.#warn(text),
       switchTo: (resume, title) => this.#switchTo(resume, title),
-      skillCommands: () => this.#skillCommands(),
-      help: () => helpText(commandsOf(this.#commands, this.#request, this.#surface).all()),
+      skillCommands: () => skillCommands(this.#completing),
+      help: () => helpText(this.#completing.commands().all()),
       quit: (options) => this.#quit(options.deleteSession),
       redraw: () => this.#tui.requestRender(true),
       compose: () => this.#compose(),
@@ -424,6 +335,14 @@ class Screen {
           write: (data) => this.#tui.terminal.write(data),
         }),
       toggleStatusLine: () => this.#status.toggle(),
+    };
+  }
+
+  get #completing(): Completing {
+    return {
+      request: this.#request,
+      conversation: () => this.#conversation,
+      commands: () => commandsOf(this.#commands, this.#request, this.#surface),
     };
   }
 
