@@ -55,6 +55,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
   const attempts = Math.max(1, conversation.options.limits.apiMaxRetries);
   const began = clock.now();
   const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
+  const tell = (message: string) => emit({ type: "status", kind: "lifecycle", message, recovery: true });
   const reconnects = conversation.options.limits.streamRetries ?? STREAM_RETRIES;
   let reconnected = 0;
   let renewed = renewConnections === undefined;
@@ -85,7 +86,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     if (reconnected < reconnects && brokeOff(failure)) {
       reconnected++;
       attempt--;
-      emit({ type: "status", kind: "lifecycle", message: `${line} — connecting again` });
+      tell(`${line} — connecting again`);
       continue;
     }
     reconnected = 0;
@@ -111,7 +112,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     const delay = used ? Math.min(3 + attempt, 8) * 1000 : retryDelayMs(failure, attempt, clock);
     const seconds = Math.round(delay / 100) / 10;
     const next = used ? "with a new connection" : `attempt ${attempt + 1} of ${attempts}`;
-    emit({ type: "status", kind: "lifecycle", message: `${line} — trying again in ${seconds} s (${next})` });
+    tell(`${line} — trying again in ${seconds} s (${next})`);
     if (!(await pause(asking, delay))) return interrupted();
     if (key.type === "same") attempt--;
     if (!used) continue;

@@ -91,7 +91,13 @@ type EventBody =
     }
   | SubagentEvent
   | { readonly type: "ask"; readonly request: AskRequest }
-  | { readonly type: "status"; readonly kind: "lifecycle" | "warn" | "waiting" | "heartbeat"; readonly message: string }
+  | {
+      readonly type: "status";
+      readonly kind: "lifecycle" | "warn" | "waiting" | "heartbeat";
+      readonly message: string;
+      /** Something failed and is being got over: worth a line that stays, not only one that passes. */
+      readonly recovery?: true;
+    }
   | {
       readonly type: "usage";
       readonly usage: Usage;

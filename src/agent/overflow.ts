@@ -1,4 +1,5 @@
 // A request was refused as too long: less room for the answer, a smaller window, or a shorter conversation.
+import { failureLine } from "../llm/errors/explain.ts";
 import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "../llm/errors/overflow.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Failure } from "./failure.ts";
@@ -23,6 +24,8 @@ export interface RescueMeans {
   readonly attempt: number;
   /** False when the turn was interrupted meanwhile. */
   pause(ms: number): Promise<boolean>;
+  /** One line for the user about what is done. */
+  tell(message: string): void;
   /** False when nothing could be made shorter. */
   shorten(): Promise<boolean>;
 }
@@ -33,8 +36,12 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
   const { conversation } = means;
   const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
   const text = `${error.message} ${body}`;
+  const line = failureLine(classified, conversation.model.target.apiKey);
   const room = parseAvailableOutputTokensFromError(text);
-  if (room !== null && room > SPARE_TOKENS) return { type: "again", outputRoom: room - SPARE_TOKENS };
+  if (room !== null && room > SPARE_TOKENS) {
+    means.tell(`${line} — asking again for an answer of at most ${room - SPARE_TOKENS} tokens`);
+    return { type: "again", outputRoom: room - SPARE_TOKENS };
+  }
 
   const { target } = conversation.model;
   const tier = classified.reason === "long_context_tier" ? STANDARD_WINDOW : null;
@@ -44,7 +51,9 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
     if (tier === null) await learn(conversation, limit);
   }
   if (means.attempt > 1 && !(await means.pause(PAUSE_MS))) return { type: "interrupted" };
-  return (await means.shorten()) ? { type: "again" } : { type: "exhausted" };
+  if (!(await means.shorten())) return { type: "exhausted" };
+  means.tell(`${line} — the conversation was shortened; asking again`);
+  return { type: "again" };
 }
 
 async function learn({ model, options }: Conversation, tokens: number): Promise<void> {

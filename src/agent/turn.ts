@@ -160,7 +160,7 @@ class Turn {
       case "end":
         return this.#endOrMove(verdict.ending);
       case "again":
-        if (verdict.why) emit({ type: "status", kind: "lifecycle", message: `${verdict.why}; asking again` });
+        if (verdict.why) this.#tellRecovery(`${verdict.why}; asking again`);
         if (verdict.pause !== undefined) await pause(this.#asking, this.#emptyPause(verdict.pause));
         return null;
       case "rejected":
@@ -217,6 +217,7 @@ class Turn {
       conversation: this.#conversation,
       attempt: this.#overflows + 1,
       pause: (ms) => pause(this.#asking, ms),
+      tell: (message) => this.#tellRecovery(message),
       shorten: async () => {
         let shorter = false;
         await this.#keepWithin(async () => {
@@ -385,6 +386,10 @@ class Turn {
     if (!message.content) return;
     const streamed = asked.type === "answer" && asked.streamed.trim() !== "";
     this.#options.emit({ type: "text_end", text: message.content, kind, streamed });
+  }
+
+  #tellRecovery(message: string): void {
+    this.#options.emit({ type: "status", kind: "lifecycle", message, recovery: true });
   }
 
   #emptyPause(times: number): number {

@@ -58,7 +58,8 @@ export class FallbackChain {
     }
     this.#own = null;
     const { target } = own;
-    emit({ type: "status", kind: "lifecycle", message: `Back to ${target.model} (${target.provider}).` });
+    const message = `Back to ${target.model} (${target.provider}).`;
+    emit({ type: "status", kind: "lifecycle", message, recovery: true });
   }
 
   /** Somebody could answer in place of the model that is asked now. */

@@ -6,6 +6,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { Question } from "../../safety/questions.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
+import { recoveryLine } from "../recovery-feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
@@ -73,6 +74,8 @@ function show(event: AgentEvent, ctx: CliContext): void {
   if (child !== null) ctx.io.err(`${child}\n`);
   if (event.type === "text_end" && event.kind === "interim" && event.text.trim()) ctx.io.err(`${event.text.trim()}\n`);
   if (event.type === "status" && event.kind === "warn") ctx.io.err(`⚠ ${event.message}\n`);
+  const recovery = recoveryLine(event);
+  if (recovery !== null) ctx.io.err(`${recovery}\n`);
 }
 
 function present(outcome: TurnOutcome, request: ChatRequest, ctx: CliContext, quiet: boolean): void {

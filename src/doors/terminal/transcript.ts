@@ -1,6 +1,7 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
+import { recoveryLine } from "../recovery-feed.ts";
 import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
@@ -99,10 +100,8 @@ export class Transcript {
       case "subagent":
         return this.#child(event);
       case "status":
-        if (event.kind === "warn") this.warn(event.message);
-        return;
       case "compressed":
-        return this.dim(`🗜️ context compressed: ${event.before} → ${event.after} tokens`);
+        return this.#status(event);
       case "notice":
         return this.dim(event.kind === "review" ? `  ${event.text}` : event.text);
       case "done":
@@ -113,6 +112,12 @@ export class Transcript {
         else if (event.outcome.failed && event.outcome.finalText) this.warn(event.outcome.finalText);
         return;
     }
+  }
+
+  #status(event: AgentEvent & { type: "status" | "compressed" }): void {
+    if (event.type === "status" && event.kind === "warn") return this.warn(event.message);
+    const recovery = recoveryLine(event);
+    if (recovery !== null) this.dim(recovery);
   }
 
   #openAnswer(): AnswerBlock {
