@@ -1,6 +1,7 @@
 // One conversation, as every door sees it.
 import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
+import type { Usage } from "../llm/usage.ts";
 import { IterationBudget } from "./budget.ts";
 import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressWish } from "./compression/report.ts";
@@ -81,6 +82,11 @@ export class Agent {
   /** Tokens and money of the session so far. */
   get totals(): SessionTotals {
     return this.#conversation.meter.totals;
+  }
+
+  /** Somebody beside the loop asked a model on this conversation's account. */
+  countSideCall(usage: Usage): void {
+    this.#conversation.countSideCall(usage);
   }
 
   /** What the provider last said is left of its allowance; null when it never did. */

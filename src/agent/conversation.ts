@@ -249,6 +249,10 @@ export class Conversation {
     return this.#model.target.profile.images && this.lessons.takesImages;
   }
 
+  countSideCall(usage: Usage): void {
+    this.meter.addSide(usage, usage.cost ?? { usd: null, status: "unknown" });
+  }
+
   async #askPrompt(target: Target): Promise<SystemPrompt> {
     const { sessionId, messages } = this.transcript;
     // The user message of this turn is already there when the prompt is asked for.
@@ -275,7 +279,7 @@ export class Conversation {
         ? { resolve: (place) => ports.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
         : {}),
       onUsage: (usage, task) => {
-        this.meter.addSide(usage, usage.cost ?? { usd: null, status: "unknown" });
+        this.countSideCall(usage);
         this.onSideCall?.(usage, task);
       },
     });

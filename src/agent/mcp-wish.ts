@@ -2,6 +2,7 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate } from "../llm/gate.ts";
+import type { Usage } from "../llm/usage.ts";
 import type { Target } from "../llm/wire.ts";
 import { chooseServers } from "../tools/toolsets.ts";
 import type { AuxPlace } from "./auxiliary/contract.ts";
@@ -22,6 +23,8 @@ export interface McpPayer {
   /** The conversation's model, as it is now. */
   main(): Target;
   resolve(place: AuxPlace): Promise<Target>;
+  /** What an answer took. */
+  used(usage: Usage): void;
 }
 
 /** Names of the servers this conversation may use. */

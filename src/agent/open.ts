@@ -211,6 +211,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     gate,
     main: () => agent.model.target,
     resolve: resolvePlace,
+    used: (usage) => agent.countSideCall(usage),
   });
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];

@@ -1,8 +1,10 @@
 // What tools, hooks and guards are told about the run they belong to. Made by the loop; no tool argument can change it.
 import { randomUUID } from "node:crypto";
+import type { PaidCost, PaidUsage } from "../llm/gate.ts";
 import type { Ask } from "../safety/questions.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
 import type { AuxiliaryClient } from "./auxiliary/contract.ts";
+import type { SessionTotals } from "./events.ts";
 import type { AgentOptions, ParentCall } from "./options.ts";
 
 export interface RunFacts {
@@ -72,6 +74,14 @@ export function toolContexts(
       const { sessionId, turn } = run;
       return (await shared.auxiliary.callAux({ ...question, signal: call.signal, sessionId, turn })).text;
     },
+    async pay(task, paid, send) {
+      const { sessionId, turn } = run;
+      const { jobId } = session;
+      const purpose = { task, sessionId, turn, ...(jobId === undefined ? {} : { jobId }) };
+      const { value, usage, cost } = await ports.gate.pay(paid, purpose, send, call.signal);
+      used(oneCall(usage, cost));
+      return value;
+    },
     toolNames: tools.names,
     redact: (text) => ports.redact(text),
     notify: shared.notify,
@@ -81,4 +91,17 @@ export function toolContexts(
       ? { spawnChildren: (tasks) => delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used }) }
       : {}),
   });
+}
+
+function oneCall(usage: PaidUsage | null, { usd, status }: PaidCost): SessionTotals {
+  return {
+    inputTokens: usage?.inputTokens ?? 0,
+    outputTokens: usage?.outputTokens ?? 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    apiCalls: 1,
+    costUsd: usd,
+    costStatus: status,
+  };
 }

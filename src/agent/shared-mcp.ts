@@ -190,6 +190,7 @@ async function sample(call: SamplingCall, users: Shared["users"], { home, clock 
     config: () => home.config(),
     main: () => payer.main(),
     resolve: (place) => payer.resolve(place),
+    onUsage: (usage) => payer.used(usage),
   });
   const { text, message, finishReason, target } = await auxiliary.callAux({
     task: "mcp",

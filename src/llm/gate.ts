@@ -1,5 +1,6 @@
 // Every model call of the program passes here: caps are checked, the call is metered, one ledger row is written.
-import type { ModelEvent, ModelRequest } from "./wire.ts";
+import type { Usage } from "./usage.ts";
+import type { ModelEvent, ModelRequest, Target } from "./wire.ts";
 
 export type Task =
   | "main"
@@ -14,7 +15,9 @@ export type Task =
   | "mcp"
   | "curator"
   | "skills_hub"
-  | "plugin";
+  | "plugin"
+  | "image_generation"
+  | "text_to_speech";
 
 /** Who pays for a call, and for what. */
 export interface CallPurpose {
@@ -79,6 +82,33 @@ export interface Ledger {
   spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
 }
 
+/** What is paid for without being a question to a chat model: a picture, speech. */
+export interface PaidCall extends Pick<Target, "model" | "provider" | "baseUrl" | "apiKey" | "keyHosts"> {
+  /** The kind of endpoint, as the ledger names it. */
+  readonly apiMode: string;
+  /** What it is made from; caps in tokens go by its length. */
+  readonly input: string;
+}
+
+/** What came back; `usage` null when the server did not count. */
+export interface PaidAnswer<T> {
+  readonly value: T;
+  readonly usage: PaidUsage | null;
+}
+
+export type PaidUsage = Pick<Usage, "inputTokens" | "outputTokens">;
+
+/** What a paid call took; `usd` null = unknown. */
+export interface PaidCost {
+  readonly usd: number | null;
+  readonly status: CostStatus;
+}
+
+/** A cap or a key of another host keeps a paid call from leaving. The message is for the user. */
+export class CallRefusedError extends Error {
+  override name = "CallRefusedError";
+}
+
 /**
  * The one gate.
  *
@@ -90,6 +120,13 @@ export interface Ledger {
  */
 export interface ModelGate {
   stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent>;
+  /** The same caps and the same ledger for a paid call. Rejects with `CallRefusedError` before anything left, else with what `send` threw. */
+  pay<T>(
+    call: PaidCall,
+    purpose: CallPurpose,
+    send: () => Promise<PaidAnswer<T>>,
+    signal: AbortSignal,
+  ): Promise<PaidAnswer<T> & { readonly cost: PaidCost }>;
   /** Announces that requests of this session may begin differently from here on, and why. */
   expectNewPrefix(sessionId: string, cause: PrefixCause): void;
 }

@@ -4,6 +4,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { PaidAnswer, PaidCall } from "../llm/gate.ts";
 import type { Message, TextOrigin } from "../llm/messages.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask } from "../safety/questions.ts";
@@ -69,6 +70,11 @@ export interface ToolContext extends RunContext {
   notify?(text: string): void;
   /** Asks the model that serves a side task and gives its words. Rejects with a message to show. Absent: nobody can be asked. */
   askAside?(question: AsideQuestion): Promise<string>;
+  /**
+   * Sends what is paid for and is no question to a chat model, under the caps and with a row in the ledger. Rejects with `CallRefusedError`
+   * when it may not leave, else with what `send` threw. Absent: nobody keeps the books, so nothing is sent.
+   */
+  pay?<T>(task: "image_generation" | "text_to_speech", call: PaidCall, send: () => Promise<PaidAnswer<T>>): Promise<T>;
   /**
    * Calls another tool of the session on behalf of this call: hooks, guards and redaction as for any call. The result is the tool's own
    * text, whole. Never rejects for what the tool did; absent where no tool may be called.

@@ -4,7 +4,7 @@ import type { AssistantMessage, FinishReason, Message } from "../../llm/messages
 import type { ModelRequest, Target, ToolDefinition } from "../../llm/wire.ts";
 
 /** Tasks with settings of their own. */
-export type AuxTask = Exclude<Task, "main" | "subagent" | "plugin">;
+export type AuxTask = Exclude<Task, "main" | "subagent" | "plugin" | "image_generation" | "text_to_speech">;
 
 /** Where a call goes, as far as somebody said so. */
 export interface AuxPlace {

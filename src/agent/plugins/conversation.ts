@@ -255,7 +255,7 @@ export class ConversationPlugins implements LoopEvents {
 
   #complete(request: Parameters<PluginLlm["complete"]>[0]): Promise<string> {
     if (!this.#agent || !this.#gate) throw new Error("llm needs a running conversation");
-    return askModel(request, { gate: this.#gate, agent: this.#agent });
+    return askModel(request, { gate: this.#gate, agent: this.#agent, jobId: this.#wish.start?.jobId });
   }
 
   /** A text too long to ride on a message moves to a file, with its two ends left here. */

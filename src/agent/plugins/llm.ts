@@ -12,7 +12,7 @@ const LIMIT_MS = 120_000;
 
 export async function askModel(
   request: Parameters<PluginLlm["complete"]>[0],
-  { gate, agent }: { readonly gate: ModelGate; readonly agent: Agent },
+  { gate, agent, jobId }: { readonly gate: ModelGate; readonly agent: Agent; readonly jobId?: string | undefined },
 ): Promise<string> {
   const { target } = agent.model;
   const messages: readonly Message[] = [
@@ -23,10 +23,13 @@ export async function askModel(
   const { maxTokens } = request;
   const stream = gate.stream(
     { target, messages, tools: [], limits: { totalMs: LIMIT_MS }, ...(maxTokens === undefined ? {} : { maxTokens }) },
-    { task: "plugin", sessionId: agent.sessionId },
+    { task: "plugin", sessionId: agent.sessionId, ...(jobId === undefined ? {} : { jobId }) },
     signal,
   );
-  const reply = await listenToModel(stream, signal, { emit: () => undefined, usage: () => undefined });
+  const reply = await listenToModel(stream, signal, {
+    emit: () => undefined,
+    usage: (usage) => agent.countSideCall(usage),
+  });
   if (reply.type === "answer") return reply.message.content ?? "";
   if (reply.type === "interrupted") throw new Error("the question was interrupted");
   const { provider, model, contextLength } = target;

@@ -202,6 +202,7 @@ test("what falls due while one runs is one review afterwards, for all of it", as
   const held = Promise.withResolvers<void>();
   const gate: ModelGate = {
     expectNewPrefix: () => undefined,
+    pay: inner.pay,
     async *stream(request, purpose, signal) {
       const reviews = inner.purposes.filter(({ task }) => task === "background_review").length;
       if (purpose.task === "background_review" && reviews === 0) {

@@ -3,7 +3,18 @@ import type { Clock } from "../../kit/clock.ts";
 import { type Cost, costOf } from "../catalogue/cost.ts";
 import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
 import type { Price } from "../catalogue/prices.ts";
-import type { CallPurpose, CallRecord, Caps, Ledger, ModelGate, PrefixCause, PrefixReport } from "../gate.ts";
+import {
+  type CallPurpose,
+  type CallRecord,
+  CallRefusedError,
+  type Caps,
+  type Ledger,
+  type ModelGate,
+  type PaidCall,
+  type PaidUsage,
+  type PrefixCause,
+  type PrefixReport,
+} from "../gate.ts";
 import type { PrefixMemory } from "../prefix/state.ts";
 import { type PrefixCheck, PrefixWatch } from "../prefix/watch.ts";
 import { assertKeyBelongs } from "../providers/keys.ts";
@@ -11,13 +22,13 @@ import { ProviderError } from "../providers/provider-error.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelError, ModelEvent, ModelRequest, SentBody, Target, Wire } from "../wire.ts";
 import { CacheShare } from "./cache-share.ts";
-import { anyCap, anyMoneyCap, CapKeeper } from "./caps.ts";
+import { anyCap, anyMoneyCap, CapKeeper, type Estimate } from "./caps.ts";
 
 export interface GateOptions {
   readonly ledger: Ledger;
   /** Read anew for every call. */
   readonly caps: () => Caps;
-  readonly priceOf: (target: Target) => Price | Promise<Price>;
+  readonly priceOf: (place: Pick<Target, "model" | "provider" | "baseUrl">) => Price | Promise<Price>;
   readonly wireFor: (target: Target) => Wire;
   /** For calls that say nothing about cache markers themselves: off must be off for side calls too. */
   readonly cacheTtl?: () => NonNullable<ModelRequest["cacheTtl"]>;
@@ -55,13 +66,16 @@ export function createGate(options: GateOptions): ModelGate {
     let release: (() => void) | null = null;
     const prefix: { check: PrefixCheck | null; kept: Promise<void> | null } = { check: null, kept: null };
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
-      booked ??= record({ request, purpose, meter, outcome, cost, prefix: prefix.check?.report ?? {} });
+      const { startedAt, usage } = meter;
+      const report = prefix.check?.report ?? {};
+      if (!booked && outcome === "ok" && usage) noteCacheShare(purpose, usage, report);
+      booked ??= record({ target, purpose, startedAt, usage, outcome, cost, prefix: report });
       return booked;
     };
     let price: Price = { type: "unknown" };
     try {
       price = await options.priceOf(target);
-      const stop = await check(request, purpose, price);
+      const stop = await check(target, purpose, estimateOf(request, price), price);
       if ("error" in stop) {
         book("refused", NOTHING_LEFT);
         yield { type: "failed", error: stop.error };
@@ -100,22 +114,46 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
+  const pay: ModelGate["pay"] = async (call, purpose, send, signal) => {
+    const startedAt = clock.now();
+    const book = (outcome: CallRecord["outcome"], cost: Cost, usage: PaidUsage | null) =>
+      record({ target: call, purpose, startedAt, usage, outcome, cost, prefix: {} });
+    const price = await options.priceOf(call);
+    const stop = await check(call, purpose, { usd: null, tokens: estimateTokens(call.input) }, price);
+    if ("error" in stop) {
+      await book("refused", NOTHING_LEFT, null);
+      throw new CallRefusedError(stop.error.message);
+    }
+    try {
+      const { value, usage } = await send();
+      const cost = costOf(usage && { ...usage, cacheReadTokens: null, cacheWriteTokens: null }, price);
+      await book("ok", cost, usage);
+      return { value, usage, cost };
+    } catch (error) {
+      await book(signal.aborted ? "aborted" : "error", costOf(null, price), null);
+      throw error;
+    } finally {
+      stop.release?.();
+    }
+  };
+
   async function check(
-    request: ModelRequest,
+    target: PaidCall | Target,
     purpose: CallPurpose,
+    estimate: Estimate,
     price: Price,
   ): Promise<{ error: ModelError } | { release: (() => void) | null }> {
     try {
-      assertKeyBelongs(request.target);
+      assertKeyBelongs(target);
     } catch (error) {
       if (error instanceof ProviderError) return { error: { message: error.message, code: error.code } };
       throw error;
     }
     const caps = options.caps();
     if (!anyCap(caps)) return { release: null };
-    if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(request.target, purpose);
+    if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(target, purpose);
     try {
-      const decision = await keeper.admit(purpose, estimateOf(request, price), caps, new Date(clock.now()));
+      const decision = await keeper.admit(purpose, estimate, caps, new Date(clock.now()));
       if ("release" in decision) return decision;
       return { error: { message: decision.refusal, code: "budget_exceeded" } };
     } catch (error) {
@@ -126,7 +164,7 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  function tellOnce(target: Target, purpose: CallPurpose): void {
+  function tellOnce(target: PaidCall | Target, purpose: CallPurpose): void {
     const key = purpose.sessionId ?? "";
     if (told.has(key)) return;
     told.add(key);
@@ -151,13 +189,15 @@ export function createGate(options: GateOptions): ModelGate {
     await check?.answered().catch((error) => onDefect(NOT_REMEMBERED, error));
   }
 
-  async function record({ request, purpose, meter, outcome, cost, prefix }: Booking): Promise<void> {
-    const { target } = request;
-    const usage = outcome === "refused" ? NO_TOKENS : meter.usage;
-    if (outcome === "ok" && meter.usage && purpose.task === "main" && purpose.sessionId !== null) {
-      const cold = shares.note(purpose.sessionId, meter.usage, prefix);
-      if (cold !== null) options.onColdCache?.(cold);
-    }
+  function noteCacheShare({ task, sessionId }: CallPurpose, usage: Usage, prefix: PrefixReport): void {
+    if (task !== "main" || sessionId === null) return;
+    const cold = shares.note(sessionId, usage, prefix);
+    if (cold !== null) options.onColdCache?.(cold);
+  }
+
+  async function record(booking: Booking): Promise<void> {
+    const { target, purpose, startedAt, outcome, cost, prefix } = booking;
+    const usage = outcome === "refused" ? NO_TOKENS : booking.usage;
     try {
       await options.ledger.recordCall({
         ...purpose,
@@ -165,8 +205,8 @@ export function createGate(options: GateOptions): ModelGate {
         provider: target.provider,
         baseUrl: target.baseUrl,
         apiMode: target.apiMode,
-        startedAt: meter.startedAt / 1000,
-        ms: clock.now() - meter.startedAt,
+        startedAt: startedAt / 1000,
+        ms: clock.now() - startedAt,
         outcome,
         inputTokens: usage?.inputTokens ?? null,
         outputTokens: usage?.outputTokens ?? null,
@@ -187,13 +227,15 @@ export function createGate(options: GateOptions): ModelGate {
     prefixes.expect(sessionId, cause).catch((error) => onDefect(NOT_REMEMBERED, error));
   }
 
-  return { stream, expectNewPrefix };
+  return { stream, pay, expectNewPrefix };
 }
 
 interface Booking {
-  readonly request: ModelRequest;
+  readonly target: Pick<PaidCall, "model" | "provider" | "baseUrl" | "apiMode">;
   readonly purpose: CallPurpose;
-  readonly meter: Meter;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly usage: Partial<Usage> | null;
   readonly outcome: CallRecord["outcome"];
   readonly cost: Cost;
   readonly prefix: PrefixReport;
@@ -241,7 +283,7 @@ class Meter {
 }
 
 /** Input estimate plus the output cap the caller chose, at the known price. A provider's default cap is no forecast: it would stop everything. */
-function estimateOf({ messages, tools, maxTokens }: ModelRequest, price: Price) {
+function estimateOf({ messages, tools, maxTokens }: ModelRequest, price: Price): Estimate {
   const inputTokens = estimateRequest(messages, tools);
   const outputTokens = maxTokens ?? 0;
   const tokens = { inputTokens, outputTokens, cacheReadTokens: null, cacheWriteTokens: null };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Price } from "../catalogue/prices.ts";
-import type { CallPurpose, CallRecord, CapScope, Caps, Ledger } from "../gate.ts";
+import { type CallPurpose, type CallRecord, CallRefusedError, type CapScope, type Caps, type Ledger } from "../gate.ts";
 import { profileFor } from "../providers/profiles.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
@@ -357,4 +357,76 @@ test("a call that was refused has no prefix", async () => {
   const { gate, rows } = gateWith([done], { caps: cap("call", { tokens: 0 }) });
   await drain(gate.stream(request, purpose, never));
   assert.equal(rows[0]?.bytes, undefined);
+});
+
+const picture = { ...target, model: "painter", apiMode: "images", input: "x".repeat(400) };
+const painting: CallPurpose = { ...purpose, task: "image_generation" };
+
+test("a paid call has the caps and the row of every other; a price nobody knows stays unknown", async () => {
+  const caps = cap("session", { usd: 1, tokens: 1000 });
+  const { gate, rows, notices } = gateWith([], { price: { type: "unknown" }, caps });
+  const counted = { inputTokens: 100, outputTokens: 850 };
+  const answer = await gate.pay(picture, painting, async () => ({ value: "a heron", usage: counted }), never);
+  assert.deepEqual([answer.value, answer.cost.usd, answer.cost.status], ["a heron", null, "unknown"]);
+  const left = gate.pay(picture, painting, async () => assert.fail("it left"), never);
+  await assert.rejects(
+    left,
+    (error) => error instanceof CallRefusedError && /budget\.session\.tokens/.test(error.message),
+  );
+  assert.match(notices.join(), /The price of painter.*is unknown/);
+  assert.deepEqual(
+    rows.map(({ task, apiMode, model, outcome, inputTokens, outputTokens, costUsd, costStatus, jobId }) => ({
+      ...{ task, apiMode, model, outcome, inputTokens, outputTokens, costUsd, costStatus, jobId },
+    })),
+    [
+      {
+        ...{ task: "image_generation", apiMode: "images", model: "painter", jobId: "j1" },
+        outcome: "ok",
+        ...counted,
+        costUsd: null,
+        costStatus: "unknown",
+      },
+      {
+        ...{ task: "image_generation", apiMode: "images", model: "painter", jobId: "j1" },
+        outcome: "refused",
+        inputTokens: 0,
+        outputTokens: 0,
+        costUsd: 0,
+        costStatus: "actual",
+      },
+    ],
+  );
+});
+
+test("a paid call that fails is in the books as a failure, and its error is the caller's; a key of another host never leaves", async () => {
+  const { gate, rows } = gateWith([]);
+  await assert.rejects(
+    gate.pay(picture, painting, () => Promise.reject(new Error("no paint")), never),
+    /no paint/,
+  );
+  const aborted = AbortSignal.abort();
+  await assert.rejects(
+    gate.pay(picture, painting, () => Promise.reject(new Error("gone")), aborted),
+    /gone/,
+  );
+  const elsewhere = { ...picture, baseUrl: "https://other.example/v1" };
+  await assert.rejects(
+    gate.pay(elsewhere, painting, async () => assert.fail("it left"), never),
+    CallRefusedError,
+  );
+  assert.deepEqual(
+    rows.map(({ outcome, costUsd }) => [outcome, costUsd]),
+    [
+      ["error", null],
+      ["aborted", null],
+      ["refused", 0],
+    ],
+  );
+  const priced = await gate.pay(
+    picture,
+    painting,
+    async () => ({ value: 1, usage: { inputTokens: 1e6, outputTokens: 0 } }),
+    never,
+  );
+  assert.deepEqual([priced.cost.usd, priced.cost.status], [1, "estimated"]);
 });

@@ -1,4 +1,5 @@
 // Where pictures and speech are made: an endpoint that speaks OpenAI's protocol, with its key.
+import { CallRefusedError, type PaidUsage } from "../../llm/gate.ts";
 import { isUsableKey, keyForHost, needsNoKey } from "../../llm/providers/keys.ts";
 import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { resolveRuntimeProvider } from "../../llm/providers/resolve.ts";
@@ -14,6 +15,7 @@ export class MediaError extends Error {
 }
 
 export interface Endpoint {
+  readonly provider: string;
   readonly baseUrl: string;
   readonly apiKey: string;
 }
@@ -30,7 +32,7 @@ export function mediaEndpoint(
   if (baseUrl !== undefined) {
     const apiKey = own ?? keyForHost(baseUrl, env)?.key ?? (needsNoKey(baseUrl) ? "none" : undefined);
     if (apiKey === undefined) throw new MediaError(`No key for ${baseUrl}: set ${section}.api_key in config.yaml.`);
-    return { baseUrl, apiKey };
+    return { provider: textOf(settings.provider) ?? "custom", baseUrl, apiKey };
   }
   const provider = textOf(settings.provider) ?? "openai";
   const requested = provider === "openai" ? "openai-api" : provider;
@@ -39,7 +41,7 @@ export function mediaEndpoint(
     if (!isUsableKey(runtime.apiKey)) throw new ProviderError("missing_key", `${provider} has no key.`);
     if (runtime.apiMode !== "chat_completions" && requested !== "openai-api")
       throw new MediaError(`${provider} does not speak OpenAI's protocol; set ${section}.base_url in config.yaml.`);
-    return { baseUrl: runtime.baseUrl.replace(/\/+$/, ""), apiKey: runtime.apiKey };
+    return { provider: runtime.provider, baseUrl: runtime.baseUrl.replace(/\/+$/, ""), apiKey: runtime.apiKey };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     throw new MediaError(
@@ -48,8 +50,32 @@ export function mediaEndpoint(
   }
 }
 
-/** The body of the answer; rejects with `MediaError`. */
-export async function postJson(endpoint: Endpoint, path: string, body: object, ctx: ToolContext): Promise<Buffer> {
+/** One thing to be made: what for, by which model, from which words. */
+export interface Order {
+  readonly task: "image_generation" | "text_to_speech";
+  readonly path: "/images/generations" | "/audio/speech";
+  readonly model: string;
+  readonly input: string;
+  readonly body: object;
+}
+
+/** The body of the answer, paid for by the conversation; rejects with `MediaError`. */
+export async function order(endpoint: Endpoint, wanted: Order, ctx: ToolContext): Promise<Buffer> {
+  const { task, path, model, input, body } = wanted;
+  if (!ctx.pay) throw new MediaError("Nobody keeps account of costs in this run, so nothing was sent.");
+  const apiMode = task === "image_generation" ? "images" : "speech";
+  try {
+    return await ctx.pay(task, { ...endpoint, apiMode, model, input }, async () => {
+      const value = await postJson(endpoint, path, { model, ...body }, ctx);
+      return { value, usage: usageIn(value) };
+    });
+  } catch (error) {
+    if (error instanceof CallRefusedError) throw new MediaError(error.message);
+    throw error;
+  }
+}
+
+async function postJson(endpoint: Endpoint, path: string, body: object, ctx: ToolContext): Promise<Buffer> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const response = await createModelFetch()(`${endpoint.baseUrl}${path}`, {
@@ -86,6 +112,20 @@ export function textOf(value: unknown): string | undefined {
 
 export function mappingOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}; // a plain object
+}
+
+/** Null: it did not say, or it is no JSON at all. */
+function usageIn(answer: Buffer): PaidUsage | null {
+  if (answer[0] !== 0x7b) return null;
+  try {
+    const usage = mappingOf(mappingOf(JSON.parse(answer.toString("utf8"))).usage);
+    const { input_tokens: input, output_tokens: output } = usage;
+    return typeof input === "number" && typeof output === "number"
+      ? { inputTokens: input, outputTokens: output }
+      : null;
+  } catch {
+    return null; // whoever uses the answer says what is wrong with it
+  }
 }
 
 async function readAll(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ToolContext } from "../context.ts";
 import { downloadImage } from "./analyze-image.ts";
 import { cacheFolder } from "./cache-folder.ts";
-import { asResult, MediaError, mappingOf, mediaEndpoint, postJson, textOf } from "./endpoint.ts";
+import { asResult, MediaError, mappingOf, mediaEndpoint, order, textOf } from "./endpoint.ts";
 import { imageType } from "./image-type.ts";
 
 const SIZES = { landscape: "1536x1024", square: "1024x1024", portrait: "1024x1536" } as const;
@@ -20,12 +20,9 @@ export function generateImage({ prompt, aspect_ratio = "landscape" }: ImageWish,
     const settings = mappingOf(ctx.config.image_gen);
     const endpoint = mediaEndpoint("image_gen", settings, ctx);
     const model = textOf(settings.model) ?? "gpt-image-1";
-    const answer = await postJson(
-      endpoint,
-      "/images/generations",
-      { model, prompt, size: SIZES[aspect_ratio], n: 1 },
-      ctx,
-    );
+    const body = { prompt, size: SIZES[aspect_ratio], n: 1 };
+    const wanted = { task: "image_generation", path: "/images/generations", model, input: prompt, body } as const;
+    const answer = await order(endpoint, wanted, ctx);
     const bytes = await imageIn(answer, ctx);
     const type = imageType(bytes);
     if (type === null) throw new MediaError("What came back is no image.");

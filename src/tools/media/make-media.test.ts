@@ -7,6 +7,8 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
+import { CallRefusedError, type PaidCall } from "../../llm/gate.ts";
+import type { ToolContext } from "../context.ts";
 import { generateImage } from "./generate-image.ts";
 import { speak, splitText } from "./speak.ts";
 
@@ -35,10 +37,36 @@ after(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const context = (platform = "cli") => {
-  const settings = { base_url: base, api_key: "media-key-123" };
-  return toolContext({ homeDir: dir, platform, config: { ...defaultConfig(), tts: settings, image_gen: settings } });
+const paid: PaidCall[] = [];
+const pay: ToolContext["pay"] = async (_task, call, send) => {
+  paid.push(call);
+  return (await send()).value;
 };
+
+const context = (platform = "cli", more: Partial<ToolContext> = { pay }) => {
+  const settings = { base_url: base, api_key: "media-key-123" };
+  const config = { ...defaultConfig(), tts: settings, image_gen: settings };
+  return toolContext({ homeDir: dir, platform, config, ...more });
+};
+
+test("what is made is paid for: each request goes through whoever keeps the books, and without one nothing is sent", async () => {
+  const before = asked.length;
+  const refuse = () => Promise.reject(new CallRefusedError("the cap for today is 0 (budget.day.usd)"));
+  for (const [more, why] of [
+    [{}, /Nobody keeps account/],
+    [{ pay: refuse }, /budget\.day\.usd/],
+  ] as const) {
+    assert.match(JSON.parse(await generateImage({ prompt: "a cat" }, context("cli", more))).error, why);
+    assert.match(JSON.parse(await speak({ text: "a cat" }, context("cli", more))).error, why);
+  }
+  assert.equal(asked.length, before);
+  await speak({ text: "Two parts. ".repeat(500) }, context());
+  assert.deepEqual(
+    paid.map(({ apiMode, model, provider, baseUrl }) => [apiMode, model, provider, baseUrl]),
+    Array(2).fill(["speech", "gpt-4o-mini-tts", "custom", base]),
+  );
+  assert.equal(paid.map(({ input }) => input).join(""), "Two parts. ".repeat(500));
+});
 
 test("an image is made, kept in the home and named in the result", async () => {
   const { success, image } = JSON.parse(await generateImage({ prompt: "a cat", aspect_ratio: "portrait" }, context()));

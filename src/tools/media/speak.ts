@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ToolContext } from "../context.ts";
 import { openWorkspace } from "../file-workspace.ts";
 import { cacheFolder } from "./cache-folder.ts";
-import { asResult, MediaError, mappingOf, mediaEndpoint, postJson, textOf } from "./endpoint.ts";
+import { asResult, MediaError, mappingOf, mediaEndpoint, order, textOf } from "./endpoint.ts";
 
 /** What the speech endpoint takes in one request. */
 const MOST_CHARS = 4096;
@@ -37,14 +37,10 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
     const all = splitText(text, MOST_CHARS);
     const parts = all.slice(0, format === "mp3" ? MOST_PARTS : 1);
     const sounds: Buffer[] = [];
+    const model = textOf(settings.model) ?? "gpt-4o-mini-tts";
     for (const input of parts) {
-      const request = {
-        model: textOf(settings.model) ?? "gpt-4o-mini-tts",
-        voice: textOf(settings.voice) ?? "alloy",
-        input,
-        response_format: format,
-      };
-      sounds.push(await postJson(endpoint, "/audio/speech", request, ctx));
+      const body = { voice: textOf(settings.voice) ?? "alloy", input, response_format: format };
+      sounds.push(await order(endpoint, { task: "text_to_speech", path: "/audio/speech", model, input, body }, ctx));
     }
     const sound = Buffer.concat(sounds);
     if (sound.length === 0) throw new MediaError("What came back holds no sound.");

@@ -25,6 +25,8 @@ class InstantModel implements ModelGate {
     // nobody watches prefixes here
   }
 
+  pay = (): Promise<never> => Promise.reject(new Error("nothing is bought here"));
+
   async *stream(request: ModelRequest, { task }: CallPurpose): AsyncIterable<ModelEvent> {
     const begin = performance.now();
     const serial = ++this.calls;

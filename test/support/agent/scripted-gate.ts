@@ -52,6 +52,11 @@ export class ScriptedGate implements ModelGate {
     this.expected.push(cause);
   }
 
+  pay: ModelGate["pay"] = async (_call, purpose, send) => {
+    this.purposes.push(purpose);
+    return { ...(await send()), cost: { usd: null, status: "unknown" } };
+  };
+
   async *stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent> {
     const index = this.requests.push(request) - 1;
     this.purposes.push(purpose);
