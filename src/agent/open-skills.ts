@@ -11,7 +11,7 @@ export async function openAgentSkills(
   home: OpenHome,
   clock: Clock,
   environment?: Environment,
-  plugins?: ReadonlyMap<string, string>,
+  plugins?: ReadonlyMap<string, readonly string[]>,
 ): Promise<AgentSkills> {
   const skills = openSkills({
     home,

@@ -138,6 +138,8 @@ export class ToolRunner {
     const { cwd } = this.#options.ports.environment;
     const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
+    // A hook that was not waited for may have had something against it.
+    if (!blocked && (run.signal.aborted || within?.aborted)) return notStarted(call, "parallel");
     emit({ type: "tool_start", call: view });
     if (!blocked) await this.#checkpoint(hooked);
     const began = performance.now();

@@ -1,4 +1,5 @@
 // Which of the plugins that are there may run: those the user named, without those the user switched off.
+import { isRecord } from "../kit/shape.ts";
 import { type FoundPlugin, namesOf, SINGLE_CATEGORIES } from "./find.ts";
 
 export interface PluginSettings {
@@ -30,4 +31,16 @@ export function settingOf({ category, manifest }: FoundPlugin): string | null {
   if (category !== null && Object.hasOwn(SINGLE_CATEGORIES, category)) return SINGLE_CATEGORIES[category] ?? null;
   if (manifest.kind !== "exclusive") return null;
   return manifest.providesEngines.length > 0 ? "context.engine" : "memory.provider";
+}
+
+/** What `plugins.entries` says of it, by any of its names. */
+export function entryOf(
+  entries: Readonly<Record<string, unknown>>,
+  plugin: FoundPlugin,
+): Readonly<Record<string, unknown>> {
+  return (
+    namesOf(plugin)
+      .map((name) => entries[name])
+      .find(isRecord) ?? {}
+  );
 }

@@ -34,7 +34,8 @@ export type HookCallback = (payload: Payload) => unknown;
 export interface Listener {
   /** As messages name it, e.g. `plugin "notes"`. */
   readonly owner: string;
-  readonly call: HookCallback;
+  /** `signal` aborts when nobody waits for the answer any more. */
+  call(payload: Payload, signal?: AbortSignal): unknown;
   /** Its own time limit; without one the common limit holds. */
   readonly limitMs?: number;
 }
@@ -51,6 +52,7 @@ export interface HookBusOptions {
  * - `tell` calls the listeners of an event one after the other, in the order in which they were added, and resolves to what those gave
  *   that gave something. It never rejects.
  * - A listener that hangs is left alone after its time limit, and not called again until it has come back.
+ * - Once `signal` aborts, the one that is being asked gets half a second more; those behind it are not asked.
  * - Each listener gets a copy: nobody changes what another one, or the agent, works with.
  */
 export class HookBus {
@@ -78,31 +80,35 @@ export class HookBus {
     return this.#listeners.has(event);
   }
 
-  async tell(event: string, payload: Payload): Promise<readonly unknown[]> {
+  async tell(event: string, payload: Payload, signal?: AbortSignal): Promise<readonly unknown[]> {
     const answers: unknown[] = [];
     for (const listener of this.#listeners.get(event) ?? []) {
       if (this.#stuck.has(listener)) continue;
-      const answer = await this.#ask(event, listener, payload);
+      const answer = await this.#ask(event, listener, payload, signal);
+      if (answer === INTERRUPTED) break;
       if (answer !== undefined && answer !== null) answers.push(answer);
     }
     return answers;
   }
 
-  async #ask(event: string, listener: Listener, payload: Payload): Promise<unknown> {
+  async #ask(event: string, listener: Listener, payload: Payload, signal?: AbortSignal): Promise<unknown> {
     const { clock, limitMs } = this.#options;
     const limit = listener.limitMs ?? limitMs;
     const settled = new AbortController();
-    const work = Promise.resolve().then(() => listener.call(structuredClone(payload)));
-    const late = clock.sleep(limit, settled.signal).then(
-      () => LATE,
-      () => LATE, // the listener was quicker
-    );
+    const work = Promise.resolve().then(() => listener.call(structuredClone(payload), signal));
+    const after = (ms: number, then: symbol) =>
+      clock.sleep(ms, settled.signal).then(
+        () => then,
+        () => then, // the listener was quicker
+      );
+    const interrupted = signal ? [abortOf(signal, settled.signal).then(() => after(GRACE_MS, INTERRUPTED))] : [];
     try {
-      const answer = await Promise.race([work, late]);
-      if (answer !== LATE) return answer;
+      const answer = await Promise.race([work, after(limit, LATE), ...interrupted]);
+      if (answer !== LATE && answer !== INTERRUPTED) return answer;
       this.#stuck.add(listener);
       const back = () => void this.#stuck.delete(listener);
       work.then(back, back);
+      if (answer === INTERRUPTED) return answer;
       this.#trouble(event, listener, `did not answer within ${limit / 1000} s; it is left out until it does`);
     } catch (error) {
       this.#trouble(event, listener, `failed and is ignored: ${error instanceof Error ? error.message : error}`, error);
@@ -124,3 +130,13 @@ export class HookBus {
 }
 
 const LATE = Symbol("late");
+const INTERRUPTED = Symbol("interrupted");
+const GRACE_MS = 500;
+
+/** Resolves when the signal aborts; never, once `over` did. */
+function abortOf(signal: AbortSignal, over: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true, signal: over });
+  });
+}

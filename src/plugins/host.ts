@@ -2,12 +2,13 @@
 import { pathToFileURL } from "node:url";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
-import { type PluginSettings, type Standing, standingOf } from "./choice.ts";
+import { entryOf, type PluginSettings, type Standing, standingOf } from "./choice.ts";
 import type { Factory, PluginCall, PluginCliCommand, PluginCommand, PluginTool, ProviderKind } from "./contract.ts";
 import { type FoundPlugin, findPlugins, namesOf, type PluginPlaces } from "./find.ts";
 import { HookBus, type Payload } from "./hooks.ts";
 import { type Outline, OutlineStore, outlineOf, stampOf, type ToolOutline } from "./outlines.ts";
 import { collectRegistrations, type RegisterPorts, type Registrations } from "./registrations.ts";
+import { runAs } from "./stray-errors.ts";
 
 /** A tool as it is offered: its code is loaded by the first call. */
 export interface OfferedTool extends ToolOutline {
@@ -69,6 +70,8 @@ export class PluginHost {
   readonly #outlines: OutlineStore;
   readonly #active = new Map<string, Active>();
   readonly #failed = new Map<string, { readonly stamp: string; readonly problem: string }>();
+  /** Plugins whose background failures were told. */
+  readonly #strayed = new Set<string>();
   #found: readonly FoundPlugin[] = [];
   #lines: string[] = [];
   #refreshing: Promise<void> = Promise.resolve();
@@ -125,7 +128,7 @@ export class PluginHost {
         run: async (args: string, surface) => {
           const command = (await this.#code(active)).commands.find((one) => one.name === name);
           if (!command) throw new Error(`plugin "${active.plugin.key}" no longer has /${name}`);
-          return command.run(args, surface);
+          return this.#as(active.plugin, () => command.run(args, surface));
         },
       })),
     );
@@ -139,7 +142,7 @@ export class PluginHost {
         run: async (args, io) => {
           const command = (await this.#code(active)).cliCommands.find((one) => one.name === name);
           if (!command) throw new Error(`plugin "${active.plugin.key}" no longer has hermes ${name}`);
-          return command.run(args, io);
+          return this.#as(active.plugin, () => command.run(args, io));
         },
       })),
     );
@@ -169,7 +172,7 @@ export class PluginHost {
       const { disabled } = this.#options.settings();
       if (namesOf(plugin).some((one) => disabled.includes(one))) return;
     }
-    await this.#start(plugin, await stampOf(plugin));
+    await this.#start(plugin, await this.#stamp(plugin));
   }
 
   /** Takes everything back. */
@@ -187,7 +190,7 @@ export class PluginHost {
     }
     const settings = this.#options.settings();
     const wanted = this.#found.filter((plugin) => standingOf(plugin, settings).type === "on");
-    const stamps = await Promise.all(wanted.map(stampOf));
+    const stamps = await Promise.all(wanted.map((plugin) => this.#stamp(plugin)));
     for (const [key, active] of this.#active) {
       const at = wanted.findIndex((plugin) => plugin.key === key);
       if (at < 0 || stamps[at] !== active.stamp || wanted[at]?.folder !== active.plugin.folder) this.#stop(key);
@@ -216,6 +219,11 @@ export class PluginHost {
     }
   }
 
+  #stamp(plugin: FoundPlugin): Promise<string> {
+    const { settings, env } = this.#options;
+    return stampOf(plugin, { entries: settings().entries, env });
+  }
+
   #stop(key: string): void {
     const active = this.#active.get(key);
     this.#active.delete(key);
@@ -232,7 +240,7 @@ export class PluginHost {
     const { plugin, stamp } = active;
     const { log } = this.#options;
     try {
-      const taken = await this.#within(this.#run(plugin, stamp));
+      const taken = await this.#within(this.#as(plugin, () => this.#run(plugin, stamp)));
       active.loaded = true;
       active.outline = outlineOf(taken, stamp);
       await this.#writeDown(plugin, active.outline);
@@ -264,11 +272,22 @@ export class PluginHost {
     if (typeof module.default !== "function") throw new Error("its code has no default export register(ctx)");
     const register = module.default as (ctx: unknown) => unknown; // whatever it takes, it gets the context
     const entry = entryOf(settings().entries, plugin);
-    return collectRegistrations(register, plugin, {
-      ...ports,
-      settings: entry,
-      log: log.child(plugin.manifest.name.replaceAll(/[^\w-]/g, "_")),
-    });
+    const own = { ...ports, settings: entry, log: log.child(plugin.manifest.name.replaceAll(/[^\w-]/g, "_")) };
+    return collectRegistrations(register, plugin, own);
+  }
+
+  /** Its code, and what that leaves running behind its back. */
+  #as<T>({ key }: FoundPlugin, code: () => T): T {
+    const stray = (error: unknown) => {
+      const why = error instanceof Error ? error.message : error;
+      this.#options.log.warn(`plugin "${key}" failed beside everything else and is ignored: ${why}`, error);
+      if (this.#strayed.has(key)) return;
+      this.#strayed.add(key);
+      this.#lines.push(
+        `Plugin "${key}" failed in the background: ${why}. Nothing was stopped; details are in the log.`,
+      );
+    };
+    return runAs({ stray }, code);
   }
 
   async #within<T>(work: Promise<T>): Promise<T> {
@@ -299,7 +318,8 @@ export class PluginHost {
       this.#take(active, `tool ${tool.name}`, () => sinks.tool(this.#offered(active, tool), by));
     for (const event of outline.hooks) {
       const owner = `plugin "${plugin.key}"`;
-      active.undo.push(this.hooks.add(event, { owner, call: (payload) => this.#callHooks(active, event, payload) }));
+      const call = (payload: Payload) => this.#as(plugin, () => this.#callHooks(active, event, payload));
+      active.undo.push(this.hooks.add(event, { owner, call }));
     }
     for (const list of ["memories", "engines"] as const) {
       const what = list === "memories" ? "memory provider" : "context engine";
@@ -307,7 +327,7 @@ export class PluginHost {
         const create: Factory = async (place) => {
           const made = (await this.#code(active))[list].find((one) => one.name === name);
           if (!made) throw new Error(`plugin "${plugin.key}" no longer has the ${what} ${name}`);
-          return made.create(place);
+          return this.#as(plugin, () => made.create(place));
         };
         this.#take(active, `${what} ${name}`, () =>
           list === "memories" ? sinks.memoryProvider(name, create) : sinks.contextEngine(name, create),
@@ -345,9 +365,13 @@ export class PluginHost {
     return {
       ...outline,
       toolset: outline.toolset ?? active.plugin.manifest.name,
-      ...(outline.asks ? { available: async () => (await real()).available?.() ?? true } : {}),
-      handler: async (args, call) =>
-        (await real()).handler(args, { ...call, env: (name) => (given.has(name) ? call.env(name) : undefined) }),
+      ...(outline.asks
+        ? { available: () => this.#as(active.plugin, async () => (await real()).available?.() ?? true) }
+        : {}),
+      handler: (args, call) =>
+        this.#as(active.plugin, async () =>
+          (await real()).handler(args, { ...call, env: (name) => (given.has(name) ? call.env(name) : undefined) }),
+        ),
     };
   }
 
@@ -368,15 +392,6 @@ export class PluginHost {
     if (failure) this.#options.log.warn(`plugin "${active.plugin.key}": a listener of ${event} failed`, failure.error);
     return answer;
   }
-}
-
-/** `plugins.entries` by any of its names. */
-function entryOf(entries: Readonly<Record<string, unknown>>, plugin: FoundPlugin): Readonly<Record<string, unknown>> {
-  for (const name of namesOf(plugin)) {
-    const entry = entries[name];
-    if (typeof entry === "object" && entry !== null && !Array.isArray(entry)) return { ...entry };
-  }
-  return {};
 }
 
 const EMPTY: Outline = {

@@ -5,6 +5,7 @@ import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { isRecord, listOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
+import { entryOf } from "./choice.ts";
 import type { FoundPlugin } from "./find.ts";
 import type { Registrations } from "./registrations.ts";
 
@@ -68,9 +69,17 @@ export function outlineOf(taken: Registrations, stamp: string): Outline {
   };
 }
 
-/** Changes with every file of the plugin that could change what it registers. */
-export async function stampOf({ folder }: FoundPlugin): Promise<string> {
-  const hash = createHash("sha256");
+export interface StampFacts {
+  /** Of all plugins. */
+  readonly entries: Readonly<Record<string, unknown>>;
+  env(name: string): string | undefined;
+}
+
+/** Changes with everything that could change what it registers: its files, its settings, and which of its variables are there. */
+export async function stampOf(plugin: FoundPlugin, { entries, env }: StampFacts): Promise<string> {
+  const { folder, manifest } = plugin;
+  const there = manifest.requiresEnv.filter((name) => env(name) !== undefined);
+  const hash = createHash("sha256").update(JSON.stringify([entryOf(entries, plugin), there]));
   let left = MOST_FILES;
   const walk = async (at: string, lead: string): Promise<void> => {
     const entries = await readdir(at, { withFileTypes: true }).catch(() => []); // gone meanwhile

@@ -218,6 +218,8 @@ const world = {
   "ext/misc/twin/SKILL.md": "Shadowed",
   "ext/misc/only/SKILL.md": "External",
   "plug/one/SKILL.md": "Of a plugin",
+  "plug/neighbour/SKILL.md": "Not registered",
+  "plug-more/set/two/SKILL.md": "Of the same plugin, in another folder of several",
 };
 const names: readonly (readonly [string, string])[] = [
   ["branching", "dev/git-flow"],
@@ -236,6 +238,8 @@ const names: readonly (readonly [string, string])[] = [
   ["only", "misc/only"],
   ["misc/twin", "misc/twin"],
   ["my-plugin:one", "one"],
+  ["my-plugin:two", "set/two"],
+  ["my-plugin:neighbour", "not_found"],
   ["other-plugin:one", "not_found"],
   ["one", "not_found"],
   ["", "bad_name"],
@@ -254,7 +258,7 @@ for (const [name, expected] of names) {
   test(`the name ${JSON.stringify(name)} means ${expected}`, async () => {
     const home = await skillsHome(world);
     home.settings = { external_dirs: ["ext"] };
-    const place = { ...home, plugins: new Map([["my-plugin", home.at("plug")]]) };
+    const place = { ...home, plugins: new Map([["my-plugin", [home.at("plug/one"), home.at("plug-more/set")]]]) };
     const found = await resolveSkill(name, await loadCatalogue(place), place);
     assert.equal(found.type === "found" ? found.skill.path : found.type, expected);
   });

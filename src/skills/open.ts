@@ -15,7 +15,7 @@ export interface SkillsOptions {
   /** Told which variables loaded skills declare and the user has set. */
   readonly passThrough?: (names: readonly string[]) => void;
   /** Plugin namespace -> its folder of skills. */
-  readonly plugins?: ReadonlyMap<string, string>;
+  readonly plugins?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface AgentSkills {

@@ -1,7 +1,7 @@
 // One name, one skill: the only way from what somebody typed to a directory.
 import { type Catalogue, loadRootSkills, type RootSkills, type Skill } from "./catalogue.ts";
 import { categoryLabel } from "./entry.ts";
-import { pluginRoot, type SkillsPlace } from "./roots.ts";
+import { isRegistered, pluginRoots, type SkillsPlace } from "./roots.ts";
 
 export type Resolution =
   | { readonly type: "found"; readonly skill: Skill; readonly shadows: readonly string[] }
@@ -55,9 +55,10 @@ function matchesIn({ skills }: RootSkills, wanted: string): readonly Skill[] {
 async function findInPlugin(wanted: string, place: SkillsPlace): Promise<Resolution | null> {
   const [, namespace, rest] = /^([A-Za-z0-9_-]+):(.+)$/.exec(wanted) ?? [];
   if (namespace === undefined || rest === undefined) return null;
-  const root = pluginRoot(place, namespace);
-  if (!root) return null;
-  const matches = matchesIn(await loadRootSkills(root, place), rest);
+  const roots = await Promise.all(pluginRoots(place, namespace).map((root) => loadRootSkills(root, place)));
+  const matches = roots
+    .flatMap((root) => matchesIn(root, rest))
+    .filter(({ dir }) => isRegistered(place, namespace, dir));
   const [skill] = matches;
   if (!skill) return null;
   return matches.length > 1 ? { type: "ambiguous", matches } : { type: "found", skill, shadows: [] };

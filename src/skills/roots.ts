@@ -1,7 +1,7 @@
 // Where skills live: the home's own folder first, then what the settings add.
 import { realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
@@ -14,8 +14,8 @@ export interface SkillsPlace {
   env(name: string): string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Skills that plugins bring, by namespace. */
-  readonly plugins?: ReadonlyMap<string, string>;
+  /** Folders of skills that plugins bring, by namespace. */
+  readonly plugins?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface SkillRoot {
@@ -40,9 +40,15 @@ export async function skillRoots(place: SkillsPlace): Promise<readonly SkillRoot
   return roots;
 }
 
-export function pluginRoot(place: SkillsPlace, namespace: string): SkillRoot | null {
-  const dir = place.plugins?.get(namespace);
-  return dir === undefined ? null : { dir, kind: "plugin", namespace };
+/** Around the folders a plugin registered: a skill is told by its place below a root. */
+export function pluginRoots(place: SkillsPlace, namespace: string): readonly SkillRoot[] {
+  const around = new Set((place.plugins?.get(namespace) ?? []).map((folder) => dirname(folder)));
+  return [...around].map((dir) => ({ dir, kind: "plugin", namespace }));
+}
+
+/** A neighbour of what the plugin registered is not part of it. */
+export function isRegistered({ plugins }: SkillsPlace, namespace: string, dir: string): boolean {
+  return (plugins?.get(namespace) ?? []).some((folder) => dir === folder || dir.startsWith(folder + sep));
 }
 
 /** `~` and `${VAR}` filled in; relative paths are relative to the home. */

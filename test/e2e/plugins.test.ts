@@ -97,6 +97,20 @@ describe("plugins", () => {
     assert.ok((await loads(home)) >= 4, "without safe mode each of them runs");
   });
 
+  test("a promise and a timer that a plugin let go of and that fail end nothing", async () => {
+    const stray = `Promise.reject(new Error("let go")); Promise.reject("plain"); setTimeout(() => { throw new Error("late"); });`;
+    await using home = await homeWith(
+      enabled("t_stray"),
+      plugin("t_stray", `${stray} ctx.registerHook("pre_tool_call", () => { ${stray} });`),
+    );
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command: "sleep 0.2" } }] }, { text: "done" });
+    const run = await ask(home);
+    assert.equal(run.stdout, "done\n");
+    const log = await readFile(home.at("logs", "agent.log"), "utf8");
+    assert.match(log, /plugin "t_stray" failed beside everything else and is ignored: let go/);
+    assert.match(log, /is ignored: late/);
+  });
+
   test("a command of a plugin: its words, its exit code, and its failure in one line", async () => {
     const register = `ctx.registerCliCommand({ name: "t-say", description: "says", run(args, io) {
       if (args[0] === "fail") throw new Error("no voice");

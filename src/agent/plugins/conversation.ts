@@ -71,9 +71,8 @@ export class ConversationPlugins implements LoopEvents {
   }
 
   /** Folders of skills by namespace. */
-  get skills(): ReadonlyMap<string, string> {
-    // One folder holds all skills of a plugin: its skills are asked for by their names in it.
-    return new Map([...this.#host.skills()].map(([name, folders]) => [name, dirname(folders[0] ?? "")]));
+  get skills(): ReadonlyMap<string, readonly string[]> {
+    return this.#host.skills();
   }
 
   attach(agent: Agent, gate: ModelGate): void {
@@ -86,9 +85,14 @@ export class ConversationPlugins implements LoopEvents {
     return this.#host.hooks.hears(event);
   }
 
+  /** Within a turn: whoever interrupts it does not wait for listeners. */
   tell(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> {
+    return this.#tell(event, facts, this.#turn?.run.signal);
+  }
+
+  #tell(event: string, facts: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<readonly unknown[]> {
     if (!this.hears(event)) return Promise.resolve([]);
-    return current.run(this.#port, () => this.#host.hooks.tell(event, { ...facts, cwd: this.#cwd() }));
+    return current.run(this.#port, () => this.#host.hooks.tell(event, { ...facts, cwd: this.#cwd() }, signal));
   }
 
   async turnStarts(turn: TurnPorts): Promise<void> {
@@ -163,7 +167,8 @@ export class ConversationPlugins implements LoopEvents {
                 delegation.spawn(tasks, {
                   ...call,
                   emit: (event) => {
-                    if (event.type === "subagent") this.#followChild(event, call.sessionId);
+                    if (event.type === "subagent")
+                      this.#followChild(event, call.sessionId, tasks[event.taskIndex]?.role ?? "leaf");
                     call.emit(event);
                   },
                 }),
@@ -194,13 +199,13 @@ export class ConversationPlugins implements LoopEvents {
   }
 
   #later(event: string, facts: Readonly<Record<string, unknown>>): void {
-    this.#telling = this.#telling.then(() => this.tell(event, facts));
+    this.#telling = this.#telling.then(() => this.#tell(event, facts));
   }
 
-  #followChild(event: SubagentEvent, parent: string): void {
+  #followChild(event: SubagentEvent, parent: string, role: string): void {
     // Children of children are told by their own parents.
     if (event.depth !== (this.#wish.start?.depth ?? 0) + 1) return;
-    const facts = { parent_session_id: parent, child_id: event.id, child_role: "subagent", child_goal: event.goal };
+    const facts = { parent_session_id: parent, child_id: event.id, child_role: role, child_goal: event.goal };
     if (event.phase === "start") this.#later("subagent_start", facts);
     if (event.phase === "complete") {
       const { text = "", status = "completed", ms = 0 } = event;

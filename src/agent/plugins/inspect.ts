@@ -31,7 +31,7 @@ export async function inspectPlugins(wish: PluginHome): Promise<readonly PluginR
   return Promise.all(
     found.map(async (plugin): Promise<PluginRow> => {
       const standing = standingOf(plugin, config.plugins);
-      const stamp = await stampOf(plugin);
+      const stamp = await stampOf(plugin, { entries: config.plugins.entries, env: (name) => home.env(name) });
       const failure = standing.type === "on" ? await outlines.failureOf(plugin.folder, stamp) : null;
       return {
         plugin,

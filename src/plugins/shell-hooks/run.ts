@@ -11,6 +11,8 @@ export interface HookRun {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly stdin: string;
+  /** Nobody waits for it any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type HookRunResult =
@@ -25,8 +27,8 @@ export type HookRunResult =
 
 const MOST_CHARS = 1_000_000;
 
-/** Never rejects. The whole family of processes ends with the time limit. */
-export function runHook({ argv, cwd, env, timeoutMs, stdin }: HookRun): Promise<HookRunResult> {
+/** Never rejects. The whole family of processes ends with the time limit or the signal. */
+export function runHook({ argv, cwd, env, timeoutMs, stdin, signal }: HookRun): Promise<HookRunResult> {
   const began = performance.now();
   const ms = () => Math.round(performance.now() - began);
   const [program = "", ...args] = argv;
@@ -46,13 +48,17 @@ export function runHook({ argv, cwd, env, timeoutMs, stdin }: HookRun): Promise<
       }
     };
     let late = false;
-    const timer = setTimeout(() => {
+    const giveUp = (why: string) => {
       late = true;
       stop();
-      finish({ type: "failed", reason: `it took longer than ${timeoutMs / 1000} s and was stopped`, ms: ms() });
-    }, timeoutMs);
+      finish({ type: "failed", reason: `it ${why} and was stopped`, ms: ms() });
+    };
+    const timer = setTimeout(() => giveUp(`took longer than ${timeoutMs / 1000} s`), timeoutMs);
+    const interrupt = () => giveUp("was interrupted");
+    signal?.addEventListener("abort", interrupt, { once: true });
     const finish = (result: HookRunResult) => {
       clearTimeout(timer);
+      signal?.removeEventListener("abort", interrupt);
       resolve(result);
     };
     let stdout = "";

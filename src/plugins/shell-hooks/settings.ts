@@ -41,6 +41,7 @@ function readEntry(event: string, entry: unknown): ShellHook | string {
   const command = entry.command.trim();
   const argv = splitWords(command);
   if (argv === null) return "a quote in its command is not closed";
+  if ((argv[0] ?? "") === "") return "its command names no program";
   const matcher = readMatcher(event, entry.matcher);
   if (typeof matcher === "string") return matcher;
   return { event, command, argv, matcher, timeoutSeconds: secondsOf(entry.timeout) };

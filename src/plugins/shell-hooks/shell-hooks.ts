@@ -68,7 +68,7 @@ export class ShellHooks {
         owner: `shell hook ${hook.command}`,
         // The program is stopped by its own limit; the bus only catches what that cannot.
         limitMs: (hook.timeoutSeconds + 5) * 1000,
-        call: (payload) => this.#call(hook, payload),
+        call: (payload, signal) => this.#call(hook, payload, signal),
       }),
     );
     return () => {
@@ -118,7 +118,7 @@ export class ShellHooks {
     }
   }
 
-  async #call(hook: ShellHook, payload: Payload): Promise<unknown> {
+  async #call(hook: ShellHook, payload: Payload, signal?: AbortSignal): Promise<unknown> {
     const { tool_name, cwd } = payload;
     if (hook.matcher !== null && !(typeof tool_name === "string" && hook.matcher.test(tool_name))) return undefined;
     const folder = typeof cwd === "string" && cwd !== "" ? cwd : this.#ports.osHome;
@@ -127,11 +127,11 @@ export class ShellHooks {
       if (this.#answers.get(keyOf(hook, standing.facts)) !== false) this.#tellOnce(skipLine(hook, standing));
       return undefined;
     }
-    return this.#fire(hook, { ...payload, cwd: folder });
+    return this.#fire(hook, { ...payload, cwd: folder }, signal);
   }
 
   /** Runs a hook now, whatever its consent; for those who asked for exactly that. */
-  async tryOut(hook: ShellHook, payload: Payload & { readonly cwd: string }): Promise<HookTrial> {
+  async tryOut(hook: ShellHook, payload: Payload & { readonly cwd: string }, signal?: AbortSignal): Promise<HookTrial> {
     const { osHome, environment } = this.#ports;
     const session: Record<string, string> =
       typeof payload.session_id === "string" ? { HERMES_SESSION_ID: payload.session_id } : {};
@@ -141,17 +141,19 @@ export class ShellHooks {
       env: { ...environment(), ...session },
       timeoutMs: hook.timeoutSeconds * 1000,
       stdin: hookInput(hook.event, payload),
+      signal,
     });
     const ended = result.type === "ended" && result.code === 0;
     return { result, answer: ended ? readAnswer(hook, result.stdout) : null };
   }
 
-  async #fire(hook: ShellHook, payload: Payload & { readonly cwd: string }): Promise<unknown> {
+  async #fire(hook: ShellHook, payload: Payload & { readonly cwd: string }, signal?: AbortSignal): Promise<unknown> {
     const { log } = this.#ports;
     const name = `Shell hook ${hook.command} (${hook.event})`;
-    const { result, answer } = await this.tryOut(hook, payload);
+    const { result, answer } = await this.tryOut(hook, payload, signal);
     if (result.type === "failed") {
-      this.#tellOnce(`${name} is ignored: ${result.reason}.`);
+      if (signal?.aborted) log.debug(`${name}: ${result.reason}`);
+      else this.#tellOnce(`${name} is ignored: ${result.reason}.`);
       return undefined;
     }
     if (answer === null) {
