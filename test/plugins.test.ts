@@ -175,8 +175,18 @@ test("a hook blocks a call, another text takes a result's place, context rides o
   assert.match(body, /QUIET/);
   const done = events.at(-1);
   assert.equal(done?.type === "done" && done.outcome.finalText, "so be it!");
+  assert.equal(done?.type === "done" && done.outcome.responseTransformed, true);
   const messages = await conversation.store.load(conversation.conversation.agent.sessionId);
   assert.equal(messages.find(({ role }) => role === "user")?.content, "go", "the stored text is what was typed");
+
+  server.script({ text: "a picture" });
+  const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } } as const;
+  for await (const _ of conversation.conversation.agent.run({ text: "look", parts: [image] }));
+  assert.deepEqual(server.last.body.messages.at(-1).content, [
+    { type: "text", text: "look" },
+    image,
+    { type: "text", text: "It is raining." },
+  ]);
 });
 
 test("a hook that throws and one that is rejected are said once; the others run, the turn goes on", async (t) => {

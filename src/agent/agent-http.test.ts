@@ -21,7 +21,7 @@ async function overHttp(t: TestContext, mode: ApiMode, rig: Partial<RigOptions> 
   const gate = createGate({
     ledger: store,
     caps: () => ({ call: UNCAPPED, session: UNCAPPED, job: UNCAPPED, day: UNCAPPED }),
-    priceOf: () => ({ type: "unknown" }),
+    priceOf: () => ({ type: "included", source: "local" }),
     wireFor: (target) => createWire(target.apiMode, { fetch, clock: systemClock }),
     clock: systemClock,
     onDefect: (what, error) => defects.push(`${what}: ${error}`),
@@ -49,6 +49,9 @@ for (const mode of MODES) {
     );
     const { outcome, events } = await play(agent, "go");
     assert.equal(outcome.finalText, "All done.");
+    assert.equal(outcome.responsePreviewed, true);
+    const { costUsd, costStatus, costSource } = outcome.totals;
+    assert.deepEqual([costUsd, costStatus, costSource], [0, "included", "local"]);
     assert.equal((await play(agent, "more")).outcome.finalText, "Again.");
     const shown = events.flatMap((event) => (event.type === "text" ? [event.delta] : [])).join("");
     assert.equal(shown, "Looking.All done.");

@@ -2,6 +2,7 @@
 import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { Usage } from "../llm/usage.ts";
+import { type Activity, ActivityWatch } from "./activity.ts";
 import { IterationBudget } from "./budget.ts";
 import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressWish } from "./compression/report.ts";
@@ -44,11 +45,9 @@ export class Agent {
   #running: RunningTurn | null = null;
   #heldNotices: AgentEventBody[] = [];
   #lastOutcome: TurnOutcome | null = null;
-  #lastEvent: { readonly event: AgentEvent; readonly at: number } | null = null;
-  #currentTool: string | null = null;
+  readonly #activity = new ActivityWatch();
   #seq = 0;
   #naming: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
-  readonly #children = new Set<string>();
   #closing: Promise<void> | null = null;
   /** A compression asked for by hand, what a message points at, or the last look before the end. A turn waits for it. */
   #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
@@ -76,7 +75,7 @@ export class Agent {
 
   /** Sub-agents at work for the running turn, those of sub-agents included. */
   get activeChildren(): number {
-    return this.#children.size;
+    return this.#activity.children;
   }
 
   /** Tokens and money of the session so far. */
@@ -243,17 +242,8 @@ export class Agent {
 
   /** For watchdogs: when the agent last showed life, and what it was doing. Derived from the newest event. */
   activity(): Activity {
-    const now = this.#conversation.options.ports.clock.now();
-    const at = this.#lastEvent?.at ?? now;
-    const budget = this.#running?.budget;
-    return {
-      lastActivityTs: at,
-      lastActivityDesc: this.#lastEvent?.event.type ?? "idle",
-      secondsSinceActivity: (now - at) / 1000,
-      currentTool: this.#currentTool,
-      apiCallCount: budget?.used ?? 0,
-      maxIterations: budget?.max ?? this.#conversation.options.limits.maxIterations,
-    };
+    const { ports, limits } = this.#conversation.options;
+    return this.#activity.describe(ports.clock.now(), this.#running?.budget ?? null, limits.maxIterations);
   }
 
   /**
@@ -359,24 +349,9 @@ export class Agent {
 
   #seal(event: AgentEventBody): AgentEvent {
     const sealed = { ...event, sessionId: this.sessionId, turn: this.#conversation.turns, seq: ++this.#seq };
-    this.#lastEvent = { event: sealed, at: this.#conversation.options.ports.clock.now() };
-    if (event.type === "tool_start") this.#currentTool = event.call.name;
-    if (event.type === "tool_end" || event.type === "done") this.#currentTool = null;
-    if (event.type === "subagent" && event.phase === "start") this.#children.add(event.id);
-    if (event.type === "subagent" && event.phase === "complete") this.#children.delete(event.id);
-    if (event.type === "done") this.#children.clear();
+    this.#activity.note(event, this.#conversation.options.ports.clock.now());
     return sealed;
   }
-}
-
-export interface Activity {
-  /** Milliseconds since the epoch. */
-  readonly lastActivityTs: number;
-  readonly lastActivityDesc: string;
-  readonly secondsSinceActivity: number;
-  readonly currentTool: string | null;
-  readonly apiCallCount: number;
-  readonly maxIterations: number;
 }
 
 export class AgentBusyError extends Error {

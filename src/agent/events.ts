@@ -42,6 +42,8 @@ export interface SessionTotals {
   /** Known costs only; `costStatus` is `unknown` as soon as one call's cost is. */
   readonly costUsd: number | null;
   readonly costStatus: CostStatus;
+  /** Where the price of the newest priced call came from. */
+  readonly costSource?: string;
 }
 
 /** A child agent at work. Children of children are told here too, by their own ids. */
@@ -153,6 +155,10 @@ export interface TurnOutcome {
   readonly sessionId: string;
   readonly totals: SessionTotals;
   readonly lastPromptTokens: number | null;
+  /** The whole final text was already shown while it came. */
+  readonly responsePreviewed?: true;
+  /** A hook gave another final text than the model. */
+  readonly responseTransformed?: true;
   readonly error?: string;
   /** Steering text that found no tool result to ride on; the door sends it as the next message. */
   readonly pendingSteer?: string;

@@ -13,6 +13,8 @@ export interface Ending {
   readonly message?: AssistantMessage;
   /** The final text was shown while it came. */
   readonly streamed?: boolean;
+  /** A hook gave another text than the model. */
+  readonly transformed?: true;
   /** For logs and machines. */
   readonly error?: string;
   readonly compressionExhausted?: true;
@@ -74,6 +76,8 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     sessionId: transcript.sessionId,
     totals: meter.totals,
     lastPromptTokens: meter.lastPromptTokens,
+    ...(ending.streamed ? { responsePreviewed: true } : {}),
+    ...(ending.transformed ? { responseTransformed: true } : {}),
     ...(error === undefined ? {} : { error }),
     ...(compressionExhausted ? { compressionExhausted } : {}),
     ...(guardrail ? { guardrail } : {}),

@@ -98,6 +98,8 @@ function renderMessage(message: Message, target: Target): Message {
     }
     case "assistant":
       return renderAssistant(message, target);
+    default:
+      return message; // a role of an older database
   }
 }
 

@@ -144,6 +144,16 @@ test("a batch of nothing but execute_code gives its call back", async () => {
   assert.equal(outcome.apiCalls, 4);
 });
 
+test("a turn of nothing but scripts comes to an end", async () => {
+  const code = { calls: [{ name: "execute_code", args: { code: "1" } }] };
+  const { outcome } = await turn([code, code, code, code, code, { text: "That is all." }], {
+    limits: { maxIterations: 2 },
+    tools: { execute_code: () => "ok" },
+  });
+  assert.equal(outcome.exitReason, "max_iterations_reached(4/2)");
+  assert.equal(outcome.finalText, "That is all.");
+});
+
 test("a door may grant one more call, once per turn", async () => {
   const gate = new ScriptedGate({ calls: [echo("1")] }, { text: "made it" });
   const agent = rigAgent({ gate, tools, limits: { maxIterations: 1 } });

@@ -67,6 +67,7 @@ class Turn {
   #sessionId: string;
   #apiCalls = 0;
   #defects = 0;
+  #freeScripts = 0;
   /** A model refused on grounds of policy in this turn. */
   #refused = false;
   #previousTools: readonly string[] = [];
@@ -174,13 +175,21 @@ class Turn {
         await this.#append([{ message: verdict.message }]);
         this.#previousTools = verdict.calls.map((call) => call.function.name);
         await this.#appendResults(await this.#kit.tools.runBatch(verdict.calls));
-        if (this.#previousTools.every((name) => name === "execute_code")) this.#options.budget.refund();
+        this.#giveBackScripts();
         const { halt } = this.#kit.guard;
         if (halt) return haltedEnding(halt);
         await this.#keepWithin(() => this.#conversation.context.afterTools(this.#options));
         return null;
       }
     }
+  }
+
+  /** A script does the work of many calls, so it is free; not for ever, or a turn of nothing but scripts would have no end. */
+  #giveBackScripts(): void {
+    const { budget } = this.#options;
+    if (this.#freeScripts >= budget.max || !this.#previousTools.every((name) => name === "execute_code")) return;
+    this.#freeScripts++;
+    budget.refund();
   }
 
   async #appendResults(entries: readonly Entry[]): Promise<void> {
@@ -338,24 +347,26 @@ class Turn {
 
   async #outcome(ending: Ending): Promise<TurnOutcome> {
     const { budget, interruptMessage } = this.#options;
-    const finalText = await this.#endFinalText(ending);
+    const shown = await this.#endFinalText(ending);
     return makeOutcome(
       this.#conversation,
-      { ...ending, finalText },
+      { ...ending, ...shown },
       { apiCalls: this.#apiCalls, withinBudget: budget.used < budget.max, interruptMessage: interruptMessage() },
     );
   }
 
   /** What failed to be written is said below the answer; the history keeps the answer alone. */
-  async #endFinalText({ kind, finalText, streamed = false }: Ending): Promise<string | null> {
+  async #endFinalText({ kind, finalText, streamed: begun = false }: Ending): Promise<Partial<Ending>> {
     const { emit } = this.#options;
-    if (finalText === null || (kind !== "answered" && kind !== "partial")) return finalText;
+    if (finalText === null || (kind !== "answered" && kind !== "partial")) return { streamed: false };
     const footer = this.#kit.run.config.display.file_mutation_verifier ? this.#kit.mutations.footer() : null;
     const written = footer === null ? finalText : `${finalText}\n\n${footer}`;
     const text = await tellAnswer(this.#conversation, written);
-    if (footer !== null && streamed && text === written) emit({ type: "text", delta: `\n\n${footer}` });
-    emit({ type: "text_end", text, kind: "final", streamed: streamed && text === written });
-    return text;
+    const transformed = text !== written;
+    const streamed = begun && !transformed;
+    if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });
+    emit({ type: "text_end", text, kind: "final", streamed });
+    return { finalText: text, streamed, ...(transformed ? { transformed } : {}) };
   }
 
   // --- shared

@@ -10,7 +10,7 @@ export interface KnownLimits {
   readonly at: number;
 }
 
-type Price = { readonly usd: number | null; readonly status: CostStatus };
+type Price = { readonly usd: number | null; readonly status: CostStatus; readonly source?: string | null };
 
 /** Tokens and money of a session, over all its turns. Unknown is never counted as 0: one unknown cost makes the sum's status unknown. */
 export class UsageMeter {
@@ -57,6 +57,7 @@ export class UsageMeter {
       apiCalls: session.apiCallCount,
       costUsd: session.actualCostUsd ?? session.estimatedCostUsd,
       costStatus: statusOf(session.costStatus),
+      ...(session.costSource === null ? {} : { costSource: session.costSource }),
     };
   }
 
@@ -82,6 +83,7 @@ export class UsageMeter {
       apiCalls: before.apiCalls + 1,
       costUsd: price.usd === null ? before.costUsd : (before.costUsd ?? 0) + price.usd,
       costStatus: before.apiCalls === 0 ? price.status : worse(before.costStatus, price.status),
+      ...sourceOf(price.source ?? before.costSource),
     };
   }
 
@@ -98,6 +100,7 @@ export class UsageMeter {
       apiCalls: before.apiCalls + more.apiCalls,
       costUsd: more.costUsd === null ? before.costUsd : (before.costUsd ?? 0) + more.costUsd,
       costStatus: before.apiCalls === 0 ? more.costStatus : worse(before.costStatus, more.costStatus),
+      ...sourceOf(more.costSource ?? before.costSource),
     };
   }
 }
@@ -111,4 +114,8 @@ function worse(a: CostStatus, b: CostStatus): CostStatus {
 
 function statusOf(text: string | null): CostStatus {
   return STATUSES.find((status) => status === text) ?? "unknown";
+}
+
+function sourceOf(costSource: string | undefined): Pick<SessionTotals, "costSource"> {
+  return costSource === undefined ? {} : { costSource };
 }

@@ -18,7 +18,7 @@ export interface Usage {
   /** Present when the provider itself reported what the call cost. */
   readonly reportedCostUsd?: number;
   /** What the call cost, as the gate booked it. */
-  readonly cost?: { readonly usd: number | null; readonly status: CostStatus };
+  readonly cost?: { readonly usd: number | null; readonly status: CostStatus; readonly source?: string | null };
 }
 
 /** The usage object of any of the three wires, in our buckets. */

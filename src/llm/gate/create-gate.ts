@@ -47,8 +47,7 @@ const NOT_REMEMBERED = "what a session's last request began with could not be ke
 const NOTHING_LEFT: Cost = { usd: 0, status: "actual", source: "not_sent" };
 
 function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): ModelEvent {
-  const { usd, status } = costOf(event.usage, price);
-  return { type: "usage", usage: { ...event.usage, cost: { usd, status } } };
+  return { type: "usage", usage: { ...event.usage, cost: costOf(event.usage, price) } };
 }
 
 export function createGate(options: GateOptions): ModelGate {

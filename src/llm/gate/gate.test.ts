@@ -129,7 +129,7 @@ test("a call that says nothing about cache markers gets what the settings say, o
 test("events pass, usage gains its cost, and the row holds tokens, cost and purpose", async () => {
   const script: readonly ModelEvent[] = [{ type: "text", delta: "hi" }, { type: "usage", usage }, done];
   const { gate, rows } = gateWith(script);
-  const cost = { usd: 0.002001, status: "estimated" };
+  const cost = { usd: 0.002001, status: "estimated", source: "catalogue" };
   assert.deepEqual(await drain(gate.stream(request, { ...purpose, turn: 3 }, never)), [
     script[0],
     { type: "usage", usage: { ...usage, cost } },
