@@ -1,5 +1,5 @@
 // npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
-import { rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -72,7 +72,7 @@ const lazyInside = {
         if (isHot(target)) return `Promise.resolve().then(() => require("${file}"))`;
         return `import("cold-code").then(({ load }) => load[${JSON.stringify(relative(source, target))}]())`;
       });
-      return { contents: namesOfPackages(builtinsOnDemand(contents)), loader: "ts" };
+      return { contents: namesOfPackages(builtinsOnDemand(besideTheRest(contents))), loader: "ts" };
     });
     bundler.onResolve({ filter: /^cold-code$/ }, ({ path }) => ({ path, namespace: "cold" }));
     bundler.onLoad({ filter: /.*/, namespace: "cold" }, () => ({
@@ -106,6 +106,14 @@ function namesOfPackages(source) {
   return source.replace(/(?<!typeof )\bimport\("(?!\.|node:)[^"]+"\)/g, (call) => `${call}.then(${named})`);
 }
 
+/** Threads run a file of their own, which lies beside the program's. */
+function besideTheRest(source) {
+  return source.replace(
+    /new URL\("\.\/([\w-]+-worker)\.ts", import\.meta\.url\)/g,
+    'new URL("./$1.js", import.meta.url)',
+  );
+}
+
 /** zod brings the words of forty languages along; its messages reach models, in English. */
 const englishOnly = {
   name: "english-only",
@@ -117,6 +125,10 @@ const englishOnly = {
   },
 };
 
+/** Some packages are CommonJS inside and ask for `require`. */
+const banner = {
+  js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
+};
 const result = await build({
   absWorkingDir: root,
   entryPoints: ["src/main.ts"],
@@ -129,16 +141,31 @@ const result = await build({
   minify: true,
   legalComments: "none",
   external: ["@lydell/node-pty", "@vscode/ripgrep", "playwright-core"],
-  // Some packages are CommonJS inside and ask for `require`.
-  banner: {
-    js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
-  },
+  banner,
   plugins: [toolIndex, lazyInside, englishOnly],
   metafile: true,
   logLevel: "warning",
 });
 
-const outputs = Object.entries(result.metafile.outputs);
+const threads = await build({
+  absWorkingDir: root,
+  entryPoints: readdirSync(source, { recursive: true })
+    .filter((file) => file.endsWith("-worker.ts"))
+    .map((file) => join(source, file)),
+  outdir: dist,
+  entryNames: "[name]",
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node24",
+  minify: true,
+  legalComments: "none",
+  banner,
+  metafile: true,
+  logLevel: "warning",
+});
+
+const outputs = [result, threads].flatMap(({ metafile }) => Object.entries(metafile.outputs));
 const total = outputs.reduce((sum, [, output]) => sum + output.bytes, 0);
 process.stdout.write(
   `built ${outputs.length} files, ${(total / 1024).toFixed(0)} KB, into ${relative(process.cwd(), dist)}/\n`,

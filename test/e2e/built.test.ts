@@ -61,6 +61,7 @@ describe("the built program", () => {
   test("finds a tool that is not in its list and calls it, packages and all", async () => {
     const site = await startSite({
       "/page": `<title>Harbour</title><article><h1>News</h1><p>The Heron leaves at noon. ${"Tides and ropes. ".repeat(30)}</p></article>`,
+      "/large": `<title>Ships</title>${"<p>The <b>Egret</b> lies <a href='/pier'>here</a>.</p>".repeat(800)}`,
     });
     try {
       await using home = await tempHome({
@@ -72,7 +73,7 @@ describe("the built program", () => {
       const browser = (await missingChromium()) === null;
       server.script(
         { toolCalls: [{ name: "tool_search", arguments: { query: "read a web page" } }] },
-        call("web_extract", { urls: [`${site.url}/page`] }),
+        call("web_extract", { urls: [`${site.url}/page`, `${site.url}/large`] }),
         ...(browser ? [call("browser_navigate", { url: `${site.url}/page` })] : []),
         { text: "done" },
       );
@@ -83,6 +84,7 @@ describe("the built program", () => {
         .map(({ content }: { content: string }) => content);
       assert.match(found, /"name":"web_extract"/);
       assert.match(page, /The Heron leaves at noon/);
+      assert.match(page, /The \*\*Egret\*\* lies \[here\]\(http/, "a large page is converted on a thread of its own");
       if (browser) assert.match(opened, /"success":true.*Harbour/s);
       else process.stderr.write("\n!!! SKIPPED: the built program's browser. No Chromium is installed.\n\n");
     } finally {

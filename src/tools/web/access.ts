@@ -13,6 +13,8 @@ export type WebRun = Pick<ToolContext, "config" | "home" | "clock" | "log" | "si
 export type RequestWishes = Omit<WebRequest, "check" | "proxy" | "signal">;
 
 export interface WebAccess {
+  /** Of the run: whatever is made of an answer ends with it, too. */
+  readonly signal: AbortSignal;
   /** Rejects with `UrlRefusedError` for an address that the guard or the user's own list closes. */
   check(url: string): Promise<CheckedUrl>;
   /** The user's own list closes this site; nothing is looked up. */
@@ -49,6 +51,7 @@ export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAcce
     return guard(url, allowPrivate);
   };
   return {
+    signal,
     check,
     isClosed: async (url) => (await policy.check(url)) !== null,
     fetch: (url, wishes = {}) => webFetch(url, { ...wishes, check, signal, proxy }),

@@ -3,6 +3,10 @@
 export interface PageElement {
   readonly textContent: string | null;
   readonly innerHTML: string;
+  /** Absent on what is no element. */
+  readonly outerHTML?: string;
+  readonly tagName?: string;
+  readonly childNodes: Iterable<PageElement>;
   getAttribute(name: string): string | null;
   setAttribute(name: string, value: string): void;
   removeAttribute(name: string): void;

@@ -1,6 +1,6 @@
 // A page as Markdown: the article if there is one, else all of the page that a reader would see.
 import { type PageDocument, type PageElement, parsePage } from "./dom.ts";
-import { isOutsized, plainText } from "./plain-text.ts";
+import { translateInPieces } from "./markdown-pieces.ts";
 
 export interface MarkdownPage {
   readonly title: string;
@@ -14,10 +14,9 @@ const AROUND = "nav, header, footer, aside, form, dialog";
 /** An article smaller than this part of the page is a guess that went wrong: an index, a table, a forum. */
 const ARTICLE_SHARE = 0.25;
 // The search for an article compares elements with each other: beyond this it takes seconds.
-const MOST_ELEMENTS = 2_000;
+const MOST_ELEMENTS = 20_000;
 
 export async function htmlToMarkdown(html: string, base: URL): Promise<MarkdownPage> {
-  if (isOutsized(html)) return { title: "", markdown: plainText(html) };
   const document = await parsePage(html);
   const title = titleOf(document);
   for (const element of document.querySelectorAll(UNSEEN)) element.remove();
@@ -26,7 +25,8 @@ export async function htmlToMarkdown(html: string, base: URL): Promise<MarkdownP
   const article = await readArticle(document);
   const content = article && article.length >= ARTICLE_SHARE * whole.length ? article.html : whole.html;
   const { NodeHtmlMarkdown } = await import("node-html-markdown");
-  const markdown = NodeHtmlMarkdown.translate(content, { maxConsecutiveNewlines: 2 });
+  const translator = new NodeHtmlMarkdown({ maxConsecutiveNewlines: 2 });
+  const markdown = await translateInPieces(content, (html) => translator.translate(html));
   return { title, markdown: markdown.replace(/[ \t]+$/gm, "").trim() };
 }
 

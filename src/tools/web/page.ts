@@ -19,7 +19,7 @@ export async function readPage(url: string, access: WebAccess): Promise<Page> {
     headers: { accept: ACCEPT, "accept-language": "en;q=0.9,*;q=0.5" },
     accept: refuseUnreadable,
   });
-  const page = await textOf(answer);
+  const page = await textOf(answer, access.signal);
   if (page.content.trim() === "")
     throw new WebError(
       `${answer.url.host} sent a page without text; it may be made by scripts that only a browser runs.`,
@@ -34,15 +34,15 @@ function refuseUnreadable({ status, statusText, contentType, url }: WebHead): vo
     throw new WebError(`${url.href} is ${type}, not a page of text.`);
 }
 
-async function textOf({ body, contentType, url }: WebAnswer): Promise<Page> {
+async function textOf({ body, contentType, url }: WebAnswer, signal: AbortSignal): Promise<Page> {
   const text = decodeText(body, contentType);
   // Whatever a server calls it: no text has zero bytes in it.
   if (text.includes("\u0000")) throw new WebError(`${url.href} is a binary file, not a page of text.`);
   const type = typeOf(contentType);
   if (!HTML.test(type) && !(type === "" && /^\s*(?:<!--[\s\S]{0,2000}?-->\s*)?<(?:!doctype html|html)\b/i.test(text)))
     return { title: "", content: text };
-  const { htmlToMarkdown } = await import("./markdown.ts");
-  const { title, markdown } = await htmlToMarkdown(text, url);
+  const { convertPage } = await import("./convert-page.ts");
+  const { title, markdown } = await convertPage(text, url, { signal });
   return { title, content: markdown };
 }
 

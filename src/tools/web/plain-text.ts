@@ -1,4 +1,5 @@
 // The text of a page without building its tree: one pass, whatever the page is made of.
+import type { MarkdownPage } from "./markdown.ts";
 
 const VOID = new Set("area base br col embed hr img input link meta source track wbr".split(" "));
 // Their end tags may be missing, so that counting them says nothing about depth.
@@ -7,45 +8,66 @@ const SELF_CLOSING = new Set(
 );
 const RAW = new Set(["script", "style", "noscript", "template", "svg", "textarea", "title"]);
 const BLOCKS = new Set(
-  "address article aside blockquote br dd div dl dt footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section table td th tr ul".split(
+  "address article aside blockquote br dd div dl dt footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul".split(
     " ",
   ),
 );
 
-const MOST_DEPTH = 120;
-const MOST_TAGS = 8_000;
-const MOST_CHARS = 1_000_000;
-const MOST_CHILDREN = 2_000;
+const LARGE = { depth: 120, tags: 2_000, chars: 200_000 };
+const HOPELESS_DEPTH = 1_000;
 
-/** Building the tree and walking it would take more time than any page is worth: the time grows with the square of the elements. */
-export function isOutsized(html: string): boolean {
-  if (html.length > MOST_CHARS) return true;
-  if (html.split("<", MOST_TAGS + 2).length > MOST_TAGS + 1) return true;
-  const children = [0];
+/** `large`: building the tree and walking it keeps a thread busy for a while. `hopeless`: nobody comes back from that depth. */
+export function sizeOf(html: string): "small" | "large" | "hopeless" {
+  let [tags, depth, deepest] = [0, 0, 0];
   for (const { name, closes } of tagsOf(html)) {
-    const here = children.length - 1;
-    const nests = !VOID.has(name) && !SELF_CLOSING.has(name) && !RAW.has(name);
-    if (!closes) children[here] = (children[here] ?? 0) + 1;
-    if ((children[here] ?? 0) > MOST_CHILDREN) return true;
-    if (nests && closes && here > 0) children.pop();
-    if (nests && !closes) children.push(0);
-    if (children.length > MOST_DEPTH) return true;
+    tags++;
+    if (VOID.has(name) || SELF_CLOSING.has(name) || RAW.has(name)) continue;
+    depth = Math.max(0, depth + (closes ? -1 : 1));
+    deepest = Math.max(deepest, depth);
+    if (deepest > HOPELESS_DEPTH) return "hopeless";
   }
-  return false;
+  return html.length > LARGE.chars || tags > LARGE.tags || deepest > LARGE.depth ? "large" : "small";
 }
 
-export function plainText(html: string): string {
+/** Headings, list items and links are kept; everything else is text. */
+export function plainMarkdown(html: string, base: URL): MarkdownPage {
   let text = "";
   let from = 0;
-  for (const { name, start, end } of tagsOf(html)) {
+  let target: string | null = null;
+  for (const { name, closes, start, end } of tagsOf(html)) {
     text += html.slice(from, start);
     if (BLOCKS.has(name)) text += "\n";
+    if (name === "a") {
+      if (target !== null) text += `](${target})`;
+      target = closes ? null : targetOf(html.slice(start, end), base);
+      if (target !== null) text += "[";
+    }
+    if (!closes && name === "li") text += "- ";
+    if (!closes && (name === "td" || name === "th")) text += " | ";
+    if (!closes && /^h[1-6]$/.test(name)) text += `${"#".repeat(Number(name[1]))} `;
     from = end;
   }
-  return decodeEntities(text + html.slice(from))
+  const tail = target === null ? "" : `](${target})`;
+  const markdown = decodeEntities(text + html.slice(from) + tail)
     .replace(/[^\S\n]+/g, " ")
     .replace(/ ?\n[ \n]*/g, "\n")
+    .replace(/\[\s*\]\([^)\s]*\)/g, "")
     .trim();
+  return { title: titleOf(html), markdown };
+}
+
+function titleOf(html: string): string {
+  const [, title = ""] = /<title(?:\s[^>]{0,200})?>([^<]{0,500})/i.exec(html) ?? [];
+  return decodeEntities(title).replace(/\s+/g, " ").trim();
+}
+
+/** Null for what leads nowhere from outside the page. */
+function targetOf(tag: string, base: URL): string | null {
+  const [, double, single, bare] = /\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))/i.exec(tag.slice(0, 4000)) ?? [];
+  const href = decodeEntities(double ?? single ?? bare ?? "").trim();
+  if (href === "" || href.startsWith("#") || !URL.canParse(href, base.href)) return null;
+  const url = new URL(href, base.href);
+  return /^https?:$/.test(url.protocol) ? url.href.replaceAll("(", "%28").replaceAll(")", "%29") : null;
 }
 
 interface Tag {
