@@ -27,7 +27,8 @@ const steer: CommandDefinition = {
   async run(args, ctx) {
     if (args === "") return ctx.warn("/steer needs a text: /steer <prompt>");
     if (!ctx.busy) return ctx.submit(args);
-    ctx.conversation.agent.steer(args);
+    // Busy without a turn, as while the conversation is compressed: then it waits for its own.
+    if (!ctx.conversation.agent.steer(args)) return ctx.queue(args);
     ctx.say(`↪ with the next tool result: ${args}`);
   },
 };
@@ -41,7 +42,9 @@ const stop: CommandDefinition = {
     if (ctx.busy) ctx.conversation.agent.interrupt("stopped by the user");
     const ended = await ctx.conversation.processes.stopAll();
     if (ended > 0) return ctx.say(`${ended} background process${ended === 1 ? "" : "es"} stopped.`);
-    if (!ctx.busy) ctx.say("Nothing is running.");
+    if (ctx.busy) return;
+    const prompts = ctx.background?.running.length ?? 0;
+    ctx.say(prompts === 0 ? "Nothing is running." : "Only prompts in the background run; /agents stop <id> ends one.");
   },
 };
 
