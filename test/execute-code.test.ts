@@ -1,6 +1,6 @@
 // Scripts through the program itself: their calls take the path of every call.
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { access, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "./support/model-server/server.ts";
@@ -41,18 +41,22 @@ describe("a conversation that runs scripts", () => {
     assert.deepEqual([status, output, tool_calls_made], ["success", "False 2 hi", 3]);
   });
 
-  test("has the commands of a script judged by the guard, and the script itself as well", async () => {
+  test("has the calls of a script judged by the guard, and what it does by itself as well", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     server.script(
       script("from hermes_tools import terminal", "print(terminal('rm -r build')['status'])"),
-      script("import os", "os.system('rm -r build')"),
+      script("import os, shutil", "os.makedirs('kept')", "os.system('rm -r ' + 'kept')"),
+      script("import shutil", "shutil.rmtree('kept')"),
       { text: "done" },
     );
     await runHermes(["-z", "clean"], { home });
-    assert.equal(JSON.parse(server.requests[1]?.body.messages.at(-1).content).output, "blocked");
-    const { status, error } = lastResult();
-    assert.equal(status, "error");
-    assert.match(error, /^BLOCKED: .*unattended/);
+    const results = server.requests.slice(1).map(({ body }) => JSON.parse(body.messages.at(-1).content));
+    assert.equal(results[0].output, "blocked");
+    for (const { status, output } of results.slice(1)) {
+      assert.equal(status, "error");
+      assert.match(output, /PermissionError: BLOCKED: recursive delete: .*unattended/);
+    }
+    await access(join(home.project, "kept"));
   });
 
   test("is offered no script tools it does not have", async () => {

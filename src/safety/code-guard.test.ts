@@ -1,4 +1,4 @@
-// Decisions about scripts: the shell lines in them by the table for commands, the script itself by who is there.
+// Decisions about whole scripts, by who is there. What they do while they run is judged deed by deed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { recordedLog } from "../../test/support/session-store.ts";
@@ -6,7 +6,7 @@ import { type Config, defaultConfig } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
 import { createApprovalStore } from "./approval-store.ts";
 import { createSessionApprovals } from "./approvals.ts";
-import { CODE_RUNNER, shellLinesIn } from "./code-runner.ts";
+import { CODE_RUNNER } from "./code-runner.ts";
 import { clearedText } from "./decision.ts";
 import { createGuard, type GuardOptions } from "./guard.ts";
 import type { ApprovalQuestion, Ask } from "./questions.ts";
@@ -69,21 +69,6 @@ const cases: readonly [
   ["of a scheduled run in a container", { ...cron, isolated: () => true }, () => undefined, "print(1)", true],
   ["from a chat where nobody answers", { remote: true, interactive: false }, () => undefined, "print(1)", false],
   ["from a chat with yolo", { remote: true, yolo: true }, () => undefined, "print(1)", true],
-  ["with a harmless shell line, unattended", { interactive: false }, () => undefined, 'os.system("ls -la")', true],
-  [
-    "with a dangerous shell line, unattended",
-    { interactive: false },
-    () => undefined,
-    'os.system("rm -r build")',
-    false,
-  ],
-  [
-    "with a hardline shell line under yolo",
-    { yolo: true },
-    () => undefined,
-    "subprocess.run('mkfs x', shell=True)",
-    false,
-  ],
 ];
 for (const [what, over, settings, code, approved] of cases) {
   test(`a script ${what} is ${approved ? "run" : "refused"}`, async () => {
@@ -113,16 +98,4 @@ test("from a chat each script is shown first; a yes for the session holds", asyn
   await session.decide("print(2)");
   assert.equal(session.asked.length, 1);
   assert.equal((await rig({ remote: true }, () => undefined).decide("print(1)")).approved, false);
-});
-
-test("shell lines are found where a script hands them to a shell, and nowhere else", () => {
-  const code = `
-os.system("one")
-subprocess.run('''two
-lines''', shell=True)
-subprocess.check_output(f'three {x}', shell=True)
-require("child").execSync(\`four\`)
-print("five")
-run(["six"])`;
-  assert.deepEqual(shellLinesIn(code), ["one", "two\nlines", "three {x}", "four"]);
 });

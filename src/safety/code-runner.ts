@@ -15,11 +15,3 @@ export const CODE_RUNNER = [
   `if command -v node >/dev/null 2>&1; then exec node -e '${NODE}'; fi`,
   "echo 'neither python3 nor node was found' >&2; exit 127",
 ].join("\n");
-
-const CALLS =
-  /\b(?:system|popen|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec|execSync|spawn)\s*\(\s*[rbfuRBFU]{0,2}("""|'''|["'`])([\s\S]*?)(?<!\\)\1/g;
-
-/** Command lines that a script plainly hands to a shell: they are judged like any other. */
-export function shellLinesIn(code: string): readonly string[] {
-  return [...code.matchAll(CALLS)].map((call) => call[2]?.trim() ?? "").filter((line) => line !== "");
-}

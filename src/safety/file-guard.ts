@@ -27,6 +27,8 @@ export interface FileGuardOptions {
 export interface FileGuard {
   canRead(path: string): Promise<FileVerdict>;
   canWrite(path: string, options?: { readonly crossProfile?: boolean }): Promise<FileVerdict>;
+  /** Files and folders outside of which `canWrite` has nothing against a path, safe roots apart. */
+  readonly watchedForWrites: readonly string[];
   /** For listings: a path whose directory is real already. */
   isUnreadable(path: string): boolean;
 }
@@ -66,8 +68,18 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
   const isUnreadable = (path: string) =>
     ENV_FILE.test(basename(path)) || placesOf(path).some(({ read }) => read === "deny");
 
+  const guarded = (homes: readonly string[], places: readonly ProtectedPlace[]) =>
+    places.filter(({ write }) => write !== "allow").flatMap(({ path }) => homes.map((home) => join(home, path)));
+
   return {
     isUnreadable,
+    watchedForWrites: unique([
+      ...guarded(hermesHomes, HERMES_PLACES),
+      ...guarded(userHomes, USER_PLACES),
+      ...guarded(["/"], SYSTEM_PLACES),
+      // Rules of other profiles, and what is theirs.
+      ...rootHomes.flatMap((home) => ["profiles", ...PROFILE_AREAS].map((area) => join(home, area))),
+    ]),
     async canRead(path) {
       const blocked = (await follow(path)).find(isUnreadable);
       if (blocked === undefined) return allow;

@@ -4,7 +4,7 @@ import type { Logger } from "../home/log.ts";
 import { isAllowlisted } from "./allowlist.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { SessionApprovals } from "./approvals.ts";
-import { CODE_RUNNER, shellLinesIn } from "./code-runner.ts";
+import { CODE_RUNNER } from "./code-runner.ts";
 import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
 import {
   type ApprovalOutcome,
@@ -82,10 +82,6 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
 
   async function decideCode(code: string, signal: AbortSignal): Promise<ApprovalOutcome> {
     if (options.isolated()) return allowed(CODE_RUNNER, null);
-    for (const line of shellLinesIn(code)) {
-      const outcome = await decide(line, signal);
-      if (!outcome.approved) return outcome;
-    }
     const settings = options.settings();
     const scheduled = options.origin === "cron";
     const settled =

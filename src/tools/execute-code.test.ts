@@ -186,7 +186,7 @@ test("of a long output the beginning and the end are kept", async (t) => {
   assert.equal(status, "success");
   assert.match(
     output,
-    /^Ax{19999}\n\n\.\.\. \[OUTPUT TRUNCATED - 2950003 chars omitted out of 3000003 total\] \.\.\.\n\nx+Z\n--- stderr ---\nBy+/,
+    /^Ax{19999}\n\n\.\.\. \[OUTPUT TRUNCATED - 2950003 chars omitted out of 3000003 total\] \.\.\.\n\nx+Z\n--- stderr ---\nBy{3999}\n/,
   );
   assert.ok(output.length < 61_000, String(output.length));
 });
@@ -194,6 +194,20 @@ test("of a long output the beginning and the end are kept", async (t) => {
 test("secrets in the output are masked and control sequences are gone", async (t) => {
   const { run } = await scripts(t, { redact: (text) => text.replaceAll("hunter2", "***") });
   assert.equal((await run("print('\\033[31mpassword hunter2\\033[0m')")).output, "password ***");
+});
+
+test("no half of a secret stands where an output was cut", async (t) => {
+  const secret = `sk-${"s3cr3t".repeat(10)}`;
+  const { run } = await scripts(t, { redact: (text) => text.replaceAll(secret, "***") });
+  // One lies across the end of what is shown first, one across the beginning of the rest; and once across what was not even kept.
+  const crossing = await run(`print('a' * 19980 + '${secret}' + 'b' * 100000 + '${secret}' + 'c' * 29980)`);
+  const lost = await run(`print('a' * 29980 + '${secret}' + 'b' * 100000 + '${secret}' + 'c' * 44980)`);
+  const ended = await run(`import time\nprint('a' * 29980 + '${secret}', flush=True)\ntime.sleep(300)`, 2500);
+  for (const { output } of [crossing, lost, ended]) {
+    assert.ok(output.startsWith("aaa"), output.slice(0, 80));
+    assert.doesNotMatch(output, /s3cr3t/);
+  }
+  assert.match(crossing.output, /OUTPUT TRUNCATED/);
 });
 
 test("a script that takes too long is stopped with everything it started, and what it printed is kept", async (t) => {
@@ -271,6 +285,12 @@ test("without Python a script is JavaScript", async (t) => {
   const python = await run("def f():\n    pass");
   assert.equal(python.status, "error");
   assert.match(python.error ?? "", /There is no Python in the local environment: write JavaScript/);
+  const free = await run(
+    'import fs from "node:fs";\nimport { spawn } from "node:child_process";\n' +
+      'fs.writeFileSync("mine.txt", "x");\nfor (const work of [() => spawn("ls"), () => fs.writeFileSync("../.bashrc", "x")])\n' +
+      "try { work(); console.log('done'); } catch (error) { console.log(error.code); }",
+  );
+  assert.equal(free.output, "ERR_ACCESS_DENIED\nERR_ACCESS_DENIED", JSON.stringify(free));
   const long = await run("console.log('x'.repeat(100_000))");
   assert.match(long.output, /OUTPUT TRUNCATED - 50001 chars/);
   assert.equal((await run("await new Promise((r) => setTimeout(r, 300_000))", 2000)).status, "timeout");

@@ -61,8 +61,15 @@ function cutMiddle({ output, total, headEnd, tailStart }: Ends, limit: number, c
   return { head: output.slice(0, head), tail: output.slice(tail), omitted: total - head - (output.length - tail) };
 }
 
+/** An output of at most `limit` characters, without secrets, half ones at the cut included. */
+export function withoutMiddle(result: Printed, limit: number, clean: (text: string) => string): string {
+  const ends = endsOf(result);
+  const cut = cutMiddle(ends, limit, clean);
+  return cut ? `${clean(cut.head)}${gap(cut.omitted, ends.total)}${clean(cut.tail)}` : clean(ends.output);
+}
+
 /** What stands where the middle of an output was. */
-export const gap = (omitted: number, total: number) =>
+const gap = (omitted: number, total: number) =>
   `\n\n... [OUTPUT TRUNCATED - ${omitted} chars omitted out of ${total} total] ...\n\n`;
 
 async function saveWhole(

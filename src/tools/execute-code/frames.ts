@@ -14,6 +14,12 @@ const frame = z.discriminatedUnion("t", [
     tool: text.catch(""),
     args: z.record(z.string(), z.unknown()).catch({}),
   }),
+  z.object({
+    t: z.literal("judge"),
+    id: z.number(),
+    line: text.optional().catch(undefined),
+    write: text.optional().catch(undefined),
+  }),
   z.object({ t: z.literal("end"), code: z.number() }),
 ]);
 export type Frame = z.infer<typeof frame>;

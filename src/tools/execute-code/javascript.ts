@@ -22,6 +22,21 @@ const lines = (stream, take, first) => {
   stream.setEncoding("utf8").on("data", feed);
 };
 
+// Node cannot ask before a program is started or a file written. So it starts none, and writes only where nothing is guarded.
+const rights = (watch, cwd, folder) => {
+  if (!watch) return [];
+  const knows = (flag) => process.allowedNodeEnvironmentFlags.has(flag);
+  const isFree = (place) => !watch.places.some((guarded) => guarded === place || guarded.startsWith(place + "/"));
+  const writable = [folder, ...(watch.roots.length > 0 ? watch.roots : [cwd, p.temp])].filter(isFree);
+  return [
+    knows("--permission") ? "--permission" : "--experimental-permission",
+    ...["--allow-net"].filter(knows),
+    knows("--disable-warning") ? "--disable-warning=ExperimentalWarning" : "--no-warnings",
+    "--allow-fs-read=*",
+    ...writable.map((place) => "--allow-fs-write=" + place),
+  ];
+};
+
 (async () => {
   let folder = await fs.mkdtemp(path.join(p.temp, "hermes-code-"));
   if (folder.length > 90) {
@@ -61,7 +76,7 @@ const lines = (stream, take, first) => {
     cwd = path.join(folder, "work");
     await fs.mkdir(cwd);
   }
-  const child = spawn(process.execPath, [path.join(folder, "script.mjs")], {
+  const child = spawn(process.execPath, [...rights(p.watch, cwd, folder), path.join(folder, "script.mjs")], {
     cwd,
     env,
     stdio: ["ignore", "pipe", "pipe"],

@@ -22,6 +22,11 @@ def put(name, text):
         file.write(text)
 put("hermes_tools.py", p["pythonTools"])
 put("script.py", p["code"])
+put("hermes_start.py", p["pythonStart"])
+put("start.py", "from hermes_start import begin; begin(globals())")
+put("watch.json", json.dumps(p["watch"]))
+if p["watch"] and not hasattr(sys, "addaudithook"):
+    put("start.py", "raise SystemExit('Scripts need Python 3.8 or newer here; this is %d.%d.')" % sys.version_info[:2])
 
 address = os.path.join(folder, "rpc")
 server = socket.socket(socket.AF_UNIX)
@@ -37,12 +42,15 @@ def serve(connection):
     with connection, connection.makefile("rwb") as file:
         for line in file:
             request = json.loads(line)
+            about = {"t": "judge", "line": request.get("line"), "write": request.get("write")}
+            if "tool" in request:
+                about = {"t": "call", "tool": request["tool"], "args": request.get("args")}
             slot = [threading.Event(), None]
             with lock:
                 calls += 1
                 number = calls
                 waiting[number] = slot
-            send({"t": "call", "id": number, "tool": request.get("tool"), "args": request.get("args")})
+            send(dict(about, id=number))
             slot[0].wait()
             file.write((json.dumps({"result": slot[1]}) + "\n").encode())
             file.flush()
@@ -67,7 +75,7 @@ if p["strict"]:
     work = os.path.join(folder, "work")
     os.mkdir(work)
 child = subprocess.Popen(
-    [sys.executable, "-X", "utf8", "-u", os.path.join(folder, "script.py")],
+    [sys.executable, "-X", "utf8", "-u", os.path.join(folder, "start.py")],
     cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
 )
 def stop(*_):

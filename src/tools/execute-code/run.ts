@@ -4,10 +4,12 @@ import { stripAnsi } from "../../kit/ansi.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
 import type { ToolContext } from "../context.ts";
 import { toolError, toolResult } from "../dispatch.ts";
-import { gap } from "../terminal-output.ts";
 import { type Frame, FrameReader } from "./frames.ts";
 import { JAVASCRIPT_KEEPER, javascriptTools } from "./javascript.ts";
+import { openJudge, type ScriptDeed, type ScriptJudge } from "./judge.ts";
+import { Printed } from "./printed.ts";
 import { PYTHON_KEEPER, pythonTools } from "./python.ts";
+import { PYTHON_START } from "./python-start.ts";
 
 const MAX_CALLS = 50;
 const OUT_CHARS = 50_000;
@@ -38,24 +40,27 @@ export async function runCode(code: string, ctx: ToolContext, limits: CodeLimits
     const { description, patternKey } = approval;
     return refusal(approval.message, { approval_pending: true, description, pattern_key: patternKey });
   }
-  return new Script(await ctx.environment.spawn(approval.cleared, {}), ctx, limits).run(code);
+  const judge = await openJudge(ctx);
+  return new Script(await ctx.environment.spawn(approval.cleared, {}), ctx, limits, judge).run(code);
 }
 
 class Script {
   readonly #child: BackgroundChild;
   readonly #ctx: ToolContext;
   readonly #limits: CodeLimits;
+  readonly #judge: ScriptJudge;
   readonly #allowed: ReadonlySet<string>;
   readonly #mark = `${randomBytes(9).toString("hex")} `;
   readonly #stop = new AbortController();
-  readonly #texts = { out: new Text(), err: new Text() };
+  readonly #texts = { out: new Printed(OUT_CHARS), err: new Printed(ERR_CHARS) };
   readonly #began: number;
   #calls = 0;
   #queue: Promise<void> = Promise.resolve();
   #language: string | null = null;
   #exitCode: number | null = null;
 
-  constructor(child: BackgroundChild, ctx: ToolContext, limits: CodeLimits) {
+  constructor(child: BackgroundChild, ctx: ToolContext, limits: CodeLimits, judge: ScriptJudge) {
+    this.#judge = judge;
     this.#child = child;
     this.#ctx = ctx;
     this.#limits = limits;
@@ -104,10 +109,12 @@ class Script {
       strict: this.#ctx.config.code_execution.mode === "strict",
       names: KEPT_NAMES,
       prefixes: KEPT_PREFIXES,
-      outChars: OUT_CHARS,
-      errChars: ERR_CHARS,
+      outChars: this.#texts.out.keptChars,
+      errChars: this.#texts.err.keptChars,
       code,
+      watch: this.#judge.watch,
       python: PYTHON_KEEPER,
+      pythonStart: PYTHON_START,
       pythonTools: pythonTools(tools),
       javascript: JAVASCRIPT_KEEPER,
       javascriptTools: javascriptTools(tools),
@@ -132,14 +139,26 @@ class Script {
         return;
       case "call":
         // One after the other: a script with threads keeps the order of its side effects.
-        this.#queue = this.#queue.then(() => this.#answer(frame));
+        this.#queue = this.#queue.then(() => this.#answer(frame.id, () => this.#call(frame.tool, frame.args)));
+        return;
+      case "judge":
+        void this.#answer(frame.id, () => this.#refuse(frame));
     }
   }
 
-  async #answer({ id, tool, args }: Extract<Frame, { t: "call" }>): Promise<void> {
+  async #answer(id: number, work: () => Promise<string | null>): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    const result = await this.#call(tool, args);
+    const result = await work();
     await this.#write(JSON.stringify({ id, result }));
+  }
+
+  async #refuse(deed: ScriptDeed): Promise<string | null> {
+    try {
+      return await this.#judge.refuse(deed, this.#stop.signal);
+    } catch (error) {
+      this.#ctx.log.warn("what a script was about to do could not be judged", error);
+      return `This could not be judged, so it is not done: ${error instanceof Error ? error.message : error}`;
+    }
   }
 
   async #call(tool: string, args: Readonly<Record<string, unknown>>): Promise<string> {
@@ -167,12 +186,13 @@ class Script {
 
   #result(status: Status, reader: FrameReader): string {
     const { clock, redact } = this.#ctx;
-    const clean = (text: string) => redact(stripAnsi(text)).trimEnd();
-    const [out, err] = [clean(this.#texts.out.whole), clean(this.#texts.err.whole)];
-    const error = this.#error(status, clean(reader.rest));
+    const clean = (text: string) => redact(stripAnsi(text));
+    const whole = this.#exitCode !== null;
+    const [out, err] = (["out", "err"] as const).map((name) => this.#texts[name].show(clean, { whole }).trimEnd());
+    const error = this.#error(status, clean(reader.rest).trimEnd());
     return toolResult({
       status,
-      output: err === "" ? out : `${out}\n--- stderr ---\n${err}`,
+      output: err ? `${out}\n--- stderr ---\n${err}` : out,
       tool_calls_made: this.#calls,
       duration_seconds: Math.round((clock.now() - this.#began) / 10) / 100,
       ...(this.#child.note ? { note: this.#child.note } : {}),
@@ -190,18 +210,6 @@ class Script {
       this.#language === "python" ? "" : ` There is no Python in the ${place}: write JavaScript (ES module).`;
     if (this.#exitCode === null) return `The script's process ended before it was done.${other}`;
     return `The script ended with exit code ${this.#exitCode}.${other}`;
-  }
-}
-
-/** What was printed: the beginning, and the end when there was more. */
-class Text {
-  head = "";
-  tail = "";
-  cut = 0;
-
-  get whole(): string {
-    const { head, tail, cut } = this;
-    return cut === 0 ? head + tail : head + gap(cut, head.length + tail.length + cut) + tail;
   }
 }
 
