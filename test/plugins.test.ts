@@ -154,6 +154,61 @@ test("every event of a turn is told in its order, with its facts", async (t) => 
   assert.equal(facts("on_session_reset").session_id, "next-id");
 });
 
+test("the start and the stop of a sub-agent are told once, with its parent, role and report", async (t) => {
+  const conversation = await begin(t, {
+    config: `${enabled("t_kids")}delegation: { max_spawn_depth: 2 }\n`,
+    home: plugin("t_kids", listener(["subagent_start", "subagent_stop"])),
+  });
+  const { server } = conversation;
+  const delegate = (args: object) => ({ toolCalls: [{ name: "delegate_task", arguments: { ...args } }] });
+  server.script(delegate({ tasks: [{ goal: "look up herons", role: "orchestrator" }, { goal: "fail at once" }] }));
+  server.otherwise((request) => {
+    const said = JSON.stringify(request.body.messages);
+    if (said.includes("fail at once") && !said.includes("look up herons"))
+      return { fault: "status", status: 400, body: { error: { message: "no such luck" } } };
+    if (said.includes("count feathers") && !said.includes("look up herons")) return { text: "twelve" };
+    if (
+      said.includes("look up herons") &&
+      request.body.messages.at(-1).role === "user" &&
+      said.includes("focused worker")
+    )
+      return delegate({ goal: "count feathers" });
+    return { text: "done" };
+  });
+  await conversation.say("go");
+  const { sessionId } = conversation.conversation.agent;
+  await conversation.conversation.close("cli_close");
+  const told = (await heard(conversation)).map(({ event, facts }) => ({
+    ...{ event, goal: facts.child_goal, role: facts.child_role, status: facts.child_status },
+    own: facts.parent_session_id === sessionId,
+    ms: typeof facts.duration_ms,
+    summary: facts.child_summary,
+  }));
+  const of = (goal: string) => told.filter((one) => one.goal === goal);
+  const start = { event: "subagent_start", status: undefined, ms: "undefined", summary: undefined };
+  const stop = { event: "subagent_stop", status: "completed", ms: "number" };
+  const heron = { goal: "look up herons", role: "orchestrator", own: true };
+  const feathers = { goal: "count feathers", role: "leaf", own: false };
+  assert.deepEqual(of("look up herons"), [
+    { ...start, ...heron },
+    { ...stop, ...heron, summary: "done" },
+  ]);
+  assert.deepEqual(of("count feathers"), [
+    { ...start, ...feathers },
+    { ...stop, ...feathers, summary: "twelve" },
+  ]);
+  const failed = of("fail at once");
+  assert.deepEqual(
+    failed.map(({ event, status }) => [event, status]),
+    [
+      ["subagent_start", undefined],
+      ["subagent_stop", "failed"],
+    ],
+  );
+  assert.match(String(failed[1]?.summary), /no such luck/);
+  assert.equal(told.length, 6, "each once");
+});
+
 test("a hook blocks a call, another text takes a result's place, context rides on the message, an answer is changed", async (t) => {
   const code = `export default (ctx) => {
     ctx.registerHook("pre_tool_call", ({ tool_name }) => tool_name === "todo" ? { action: "block", message: "not today" } : undefined);

@@ -4,6 +4,7 @@ import { EventChannel } from "../kit/event-channel.ts";
 import type { Usage } from "../llm/usage.ts";
 import { type Activity, ActivityWatch } from "./activity.ts";
 import { IterationBudget } from "./budget.ts";
+import type { ContextKeeper } from "./compression/keeper.ts";
 import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressWish } from "./compression/report.ts";
 import { Conversation } from "./conversation.ts";
@@ -229,6 +230,16 @@ export class Agent {
     return { changed, warnings: this.#conversation.options.prompt.takeWarnings?.() ?? [] };
   }
 
+  /** Opens the context engine that the settings name; resolves to what is wrong with it, if anything is. */
+  prepareEngine(): Promise<string | null> {
+    return this.#conversation.context.prepare();
+  }
+
+  /** What the context engine says about itself; null as long as it was not needed. */
+  get engineStatus(): ContextKeeper["status"] {
+    return this.#conversation.context.status;
+  }
+
   /** Lines that every compression keeps word for word. */
   get pins(): Pins {
     return this.#conversation.pins;
@@ -248,22 +259,22 @@ export class Agent {
 
   /**
    * Ends the turn, tool state and environment. A review that runs is stopped too, unless it may finish: then a second `close` stops it.
-   * Idempotent.
+   * `afresh`: a new conversation takes its place. Idempotent.
    */
-  async close({ finishReview = false }: { readonly finishReview?: boolean } = {}): Promise<void> {
-    this.#closing ??= this.#shutDown();
+  async close({ finishReview = false, afresh = false }: CloseOptions = {}): Promise<void> {
+    this.#closing ??= this.#shutDown(afresh);
     if (!finishReview) await this.#review.stop();
     await this.#closing;
   }
 
-  async #shutDown(): Promise<void> {
+  async #shutDown(afresh: boolean): Promise<void> {
     const { tools, ports } = this.#conversation.options;
     this.interrupt();
     await this.#beside?.finished;
     await this.#running?.finished;
     this.#naming?.controller.abort();
     await this.#naming?.finished;
-    await this.#conversation.context.close();
+    await this.#conversation.context.close({ afresh });
     void this.#review.idle().then(() => this.#notices.close());
     await tools.state.dispose();
     await ports.environment.cleanup();
@@ -352,6 +363,11 @@ export class Agent {
     this.#activity.note(event, this.#conversation.options.ports.clock.now());
     return sealed;
   }
+}
+
+export interface CloseOptions {
+  readonly finishReview?: boolean;
+  readonly afresh?: boolean;
 }
 
 export class AgentBusyError extends Error {

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { installRoot } from "../home/product.ts";
 import { isSafeMode } from "../home/safe-mode.ts";
-import { STANDARD_ENGINE } from "./compression/engines.ts";
+import { isStandard } from "./compression/engine-name.ts";
 import type { AgentPorts } from "./options.ts";
 import type { ConversationPlugins } from "./plugins/conversation.ts";
 import type { AgentWish } from "./wish.ts";
@@ -32,7 +32,6 @@ async function isAnythingWanted({ home }: PluginWish): Promise<boolean> {
   const { plugins, hooks, memory, context } = home.config();
   if ((plugins.enabled ?? []).length > 0 || Object.keys(hooks).length > 0) return true;
   const provider = memory.provider.trim();
-  if ((provider !== "" && provider !== "local") || (context.engine !== STANDARD_ENGINE && context.engine !== ""))
-    return true;
+  if ((provider !== "" && provider !== "local") || !isStandard(context.engine)) return true;
   return (await stat(join(installRoot(), "plugins")).catch(() => null)) !== null; // none came with the program
 }

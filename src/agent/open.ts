@@ -213,6 +213,8 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     resolve: resolvePlace,
     used: (usage) => agent.countSideCall(usage),
   });
+  const complaint = await agent.prepareEngine();
+  if (complaint !== null) warnings.push(complaint);
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);

@@ -225,7 +225,8 @@ export class Opened implements OpenAgent {
 
   async #close(reason: EndReason, next: string | undefined): Promise<void> {
     const { sessionId } = this.agent;
-    await this.agent.close({ finishReview: reason === "new_session" || reason === "resumed_other" });
+    const afresh = reason === "new_session";
+    await this.agent.close({ finishReview: afresh || reason === "resumed_other", afresh });
     const messages = this.agent.lastOutcome?.messages ?? this.history;
     await this.#parts.provider?.close({ reason, messages, next });
     await this.#parts.plugins?.close({ reason, next });

@@ -274,7 +274,7 @@ export interface CompressionPorts {
     readonly newSessionId: string;
     readonly messages: readonly HistoryMessage[];
   }): Promise<void>;
-  /** The package's own folder of plugins. */
+  /** The package's own folder of plugins; default: the one of the installed program. */
   readonly packagePlugins?: string;
 }
 

@@ -61,6 +61,7 @@ const usage: CommandDefinition = {
         ...(known ? [...rateLimitLines(known.limits, age), ""] : []),
         ...totalLines([...rows.values()].reduce(addUsage), session, ctx),
         `Compressions:   ${compressions}`,
+        ...engineLines(agent.engineStatus),
         "",
         "purpose             calls   cache read  cache write     input    output  reasoning  cost",
         ...[...rows].map(([purpose, totals]) => usageRow(purpose, totals)),
@@ -93,6 +94,18 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
     ...(session ? [`Messages:       ${session.messageCount}`] : []),
   ];
 }
+
+/** What watches over the window, as soon as it had to do something. */
+function engineLines(status: CommandContext["conversation"]["agent"]["engineStatus"]): string[] {
+  if (!status) return [];
+  const facts = Object.entries(status.facts).filter(([key, value]) => key !== "engine" && isPlain(value));
+  const told = facts.map(
+    ([key, value]) => `${key} ${typeof value === "number" ? value.toLocaleString("en-US") : value}`,
+  );
+  return [`Engine:         ${[status.name, ...told].join(", ")}`];
+}
+
+const isPlain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
 
 function usageRow(purpose: string, totals: UsageTotals): string {
   const column = (value: number, width: number) => tokenCount(value).padStart(width);

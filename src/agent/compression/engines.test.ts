@@ -133,7 +133,7 @@ test("an engine nobody knows is named in the log, and the default one serves", a
   });
   await play(agent, "hi");
   assert.deepEqual(tasks(gate), ["compression", "main"]);
-  assert.ok(log.lines.some((line) => line.includes('no engine "nowhere"')));
+  assert.ok(log.lines.some((line) => line.includes('no context engine "nowhere"')));
 });
 
 test("an engine is found in the plugins of the home; one that is broken is named, and the default one serves", async (t) => {
@@ -154,9 +154,73 @@ test("an engine is found in the plugins of the home; one that is broken is named
   const model = { model: "m", contextLength: 1000, baseUrl: "", provider: "p", apiMode: "chat_completions" };
   const open = (name: string) =>
     openContextEngine({ name, model, pluginFolders: ["/nowhere", folder], standard: () => standard, log });
-  assert.equal((await open("good")).name, "good for m");
-  for (const name of ["half", "broken", "empty", "absent", "../good"]) assert.equal(await open(name), standard);
+  assert.equal((await open("good")).engine.name, "good for m");
+  const complaints: string[] = [];
+  for (const name of ["half", "broken", "empty", "absent", "../good"]) {
+    const { engine, complaint } = await open(name);
+    assert.equal(engine, standard);
+    complaints.push(complaint ?? "");
+  }
   assert.equal(log.lines.length, 5);
-  assert.equal(await open("compressor"), standard);
+  assert.match(
+    complaints[0] ?? "",
+    /"half" could not be loaded \(the engine "half" lacks compress.*default one.*context\.engine/,
+  );
+  assert.match(complaints[1] ?? "", /"broken" could not be loaded \(no luck\)/);
+  assert.match(complaints[3] ?? "", /^There is no context engine "absent"; the default one is used/);
+  assert.deepEqual(await open("compressor"), { engine: standard, complaint: null });
   assert.equal(log.lines.length, 5);
+});
+
+test("an engine that throws whenever it is asked costs a line in the log and no turn", async (t) => {
+  const { registerContextEngine } = await import("./engines.ts");
+  class Moody {
+    readonly name = "moody";
+    readonly thresholdTokens = 10;
+    readonly #why = new Error("not today");
+    updateFromResponse = () => this.#throw();
+    shouldCompressPreflight = () => this.#throw();
+    hasContentToCompress = () => this.#throw();
+    getToolSchemas = () => this.#throw();
+    getStatus = () => this.#throw();
+    shouldCompress(): never {
+      return this.#throw();
+    }
+    compress = () => Promise.reject(this.#why);
+    #throw(): never {
+      throw this.#why;
+    }
+  }
+  t.after(registerContextEngine("moody", () => new Moody() as never)); // less than the contract, as plugins may be
+  const defaults = defaultConfig();
+  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "moody" } });
+  const { agent, log } = await longTalkRig(t, talkOf(2000), { steps: [{ text: "ok" }], ports: { config: named } });
+  const { outcome } = await play(agent, "hi");
+  assert.equal(outcome.finalText, "ok");
+  assert.deepEqual(agent.engineStatus, { name: "moody", facts: {} });
+  assert.deepEqual((await agent.compress()).type, "failed");
+  for (const member of ["updateFromResponse", "shouldCompress", "getToolSchemas"])
+    assert.ok(
+      log.lines.some((line) => line.includes(`"moody": ${member} failed`)),
+      member,
+    );
+});
+
+test("a compression stands though the engine fails at the bound; an engine of the package is found", async (t) => {
+  const folder = await temporaryFolder(t);
+  const place = join(folder, "context_engine", "ours");
+  await mkdir(place, { recursive: true });
+  await writeFile(
+    join(place, "index.mjs"),
+    `export default () => ({ name: "ours", thresholdTokens: 10, updateFromResponse() {}, shouldCompress: () => true, compress: async (m) => m.slice(-1),
+      onSessionStart(id, meta) { if (meta.boundaryReason) throw new Error("lost"); } });`,
+  );
+  const defaults = defaultConfig();
+  const named = () => ({ ...defaults, context: { ...defaults.context, engine: "ours" } });
+  const { agent, log } = await longTalkRig(t, talkOf(3000), {
+    ports: { config: named, compression: { packagePlugins: folder } },
+  });
+  assert.equal((await agent.compress()).type, "compressed");
+  assert.notEqual(agent.sessionId, "session-1");
+  assert.ok(log.lines.some((line) => line.includes("failed at a boundary")));
 });

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import type { Logger } from "../../home/log.ts";
 import { importDefault } from "../../kit/import-default.ts";
 import type { ContextEngine, EngineModel } from "./engine.ts";
+import { isStandard } from "./engine-name.ts";
+import { guardEngine } from "./guarded-engine.ts";
 
 export type EngineFactory = (model: EngineModel) => ContextEngine | Promise<ContextEngine>;
 
@@ -17,8 +19,6 @@ export interface EngineSearch {
   readonly log: Pick<Logger, "warn">;
 }
 
-export const STANDARD_ENGINE = "compressor";
-
 const registered = new Map<string, EngineFactory>();
 
 /** For plugins. It is used when `context.engine` names it. Returns how to take it back. */
@@ -29,18 +29,28 @@ export function registerContextEngine(name: string, factory: EngineFactory): () 
   };
 }
 
-/** Never fails: an engine that is unknown or broken is named in the log, and the default one serves. */
-export async function openContextEngine(search: EngineSearch): Promise<ContextEngine> {
+export interface OpenedEngine {
+  readonly engine: ContextEngine;
+  /** Why it is not the one that was named, for the user; null when it is. */
+  readonly complaint: string | null;
+}
+
+/** Never fails: where the named engine is unknown or broken, the default one serves. */
+export async function openContextEngine(search: EngineSearch): Promise<OpenedEngine> {
   const { name, log, model } = search;
-  if (name === STANDARD_ENGINE || name === "") return search.standard();
+  if (isStandard(name)) return { engine: await search.standard(), complaint: null };
+  let complaint = `There is no context engine "${name}"`;
+  let cause: unknown;
   try {
     const factory = registered.get(name) ?? (await findFactory(search));
-    if (factory) return checked(await factory(model), name);
-    log.warn(`context.engine: there is no engine "${name}"; the default one is used`);
+    if (factory) return { engine: guardEngine(checked(await factory(model), name), log), complaint: null };
   } catch (error) {
-    log.warn(`context.engine: the engine "${name}" could not be loaded; the default one is used`, error);
+    cause = error;
+    complaint = `The context engine "${name}" could not be loaded (${error instanceof Error ? error.message : error})`;
   }
-  return search.standard();
+  complaint += "; the default one is used. context.engine in config.yaml names it.";
+  log.warn(complaint, ...(cause === undefined ? [] : [cause]));
+  return { engine: await search.standard(), complaint };
 }
 
 async function findFactory({ name, pluginFolders }: EngineSearch): Promise<EngineFactory | null> {

@@ -5,6 +5,7 @@ import type { Conversation } from "../conversation.ts";
 import type { CompressPreview } from "./compressor.ts";
 import { messagesCost } from "./cost.ts";
 import type { CompressOptions, ContextEngine } from "./engine.ts";
+import { isStandard } from "./engine-name.ts";
 import { WindowMeter } from "./measure.ts";
 import { contextNumbers } from "./numbers.ts";
 import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
@@ -23,6 +24,7 @@ export class ContextKeeper {
   readonly #window = new WindowMeter();
   readonly #shortener: Shortener;
   #engine: ContextEngine | null = null;
+  #complaint: string | null = null;
   #lastUsage: Usage | null = null;
   #unread = false;
   #toldBlocked: string | null = null;
@@ -58,18 +60,30 @@ export class ContextKeeper {
     this.#shortener.warn(message);
   }
 
-  /** Tools of the engine, if it brings any. Only an engine that was chosen by name is asked. */
-  async engineTools(): Promise<ContextEngine | null> {
+  /** Opens an engine that was chosen by name; the default one waits until it is needed. Resolves to what is wrong with it, if anything is. */
+  async prepare(): Promise<string | null> {
     const { limits } = this.#conversation.options;
-    if (this.#config.context.engine === "compressor" || limits.compression === false) return null;
-    const engine = await this.#openEngine();
-    return (engine.getToolSchemas?.() ?? []).length > 0 ? engine : null;
+    if (isStandard(this.#config.context.engine) || limits.compression === false) return null;
+    await this.#openEngine();
+    return this.#complaint;
   }
 
-  /** The conversation is left. */
-  async close(): Promise<void> {
+  /** Tools of the engine, if it brings any. */
+  async engineTools(): Promise<ContextEngine | null> {
+    await this.prepare();
+    return (this.#engine?.getToolSchemas?.() ?? []).length > 0 ? this.#engine : null;
+  }
+
+  /** What the engine says about itself; null as long as it was not needed. */
+  get status(): { readonly name: string; readonly facts: Readonly<Record<string, unknown>> } | null {
+    return this.#engine && { name: this.#engine.name, facts: this.#engine.getStatus?.() ?? {} };
+  }
+
+  /** The conversation is left; with `afresh` a new one takes its place, and what the engine gathered is out of date. */
+  async close({ afresh = false } = {}): Promise<void> {
     const { sessionId, messages } = this.#conversation.transcript;
     await this.#tell(async () => this.#engine?.onSessionEnd?.(sessionId, messages));
+    if (afresh) await this.#tell(async () => this.#engine?.onSessionReset?.());
   }
 
   /** Turns were taken back. */
@@ -141,8 +155,7 @@ export class ContextKeeper {
 
   /** The engine, once there is something for it to do: most conversations never need it. */
   async #engineAt(tokens: number): Promise<ContextEngine | null> {
-    const standard = this.#config.context.engine === "compressor";
-    if (!this.#engine && standard && tokens < this.#threshold) return null;
+    if (!this.#engine && isStandard(this.#config.context.engine) && tokens < this.#threshold) return null;
     return this.#openEngine();
   }
 
@@ -260,8 +273,9 @@ export class ContextKeeper {
   async #openEngine(): Promise<ContextEngine> {
     if (this.#engine) return this.#engine;
     const { openEngineFor } = await import("./open-engine.ts");
-    const engine = await openEngineFor(this.#conversation);
+    const { engine, complaint } = await openEngineFor(this.#conversation);
     if (this.#engine) return this.#engine;
+    this.#complaint = complaint;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
     await this.#tell(async () => engine.onSessionStart?.(this.#conversation.transcript.sessionId, {}));

@@ -1,21 +1,20 @@
 // The context engine of one conversation, made when it is first needed.
+import { join } from "node:path";
+import { installRoot } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
 import type { Conversation } from "../conversation.ts";
 import { ContextCompressor } from "./compressor.ts";
-import type { ContextEngine } from "./engine.ts";
-import { openContextEngine, STANDARD_ENGINE } from "./engines.ts";
+import { STANDARD_ENGINE } from "./engine-name.ts";
+import { type OpenedEngine, openContextEngine } from "./engines.ts";
 import { createSummarizer } from "./summarizer.ts";
 
-export async function openEngineFor(conversation: Conversation): Promise<ContextEngine> {
+export async function openEngineFor(conversation: Conversation): Promise<OpenedEngine> {
   const { ports, session } = conversation.options;
   const { model, contextLength, baseUrl, provider, apiMode } = conversation.model.target;
   return openContextEngine({
     name: isSafeMode({ env: (name) => ports.toolPorts?.env?.(name) }) ? STANDARD_ENGINE : ports.config().context.engine,
     model: { model, contextLength, baseUrl, provider, apiMode },
-    pluginFolders: [
-      ...(ports.compression?.packagePlugins ? [ports.compression.packagePlugins] : []),
-      ports.home.at("plugins"),
-    ],
+    pluginFolders: [ports.compression?.packagePlugins ?? join(installRoot(), "plugins"), ports.home.at("plugins")],
     log: ports.log,
     standard: () => {
       const { threshold, target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } =

@@ -107,7 +107,7 @@ export class Shortener {
     const after = before.tokens - (messagesCost(history) - messagesCost(this.#messages));
     this.#conversation.meter.assumePrompt(after);
     await this.settle(oldSessionId);
-    await engine.onSessionStart?.(transcript.sessionId, { boundaryReason: "compression", oldSessionId });
+    await this.#tellEngine(engine, oldSessionId);
     const { missing, fallbackUsed, dropped, again } = resultOf(engine);
     return {
       type: "compressed",
@@ -121,6 +121,16 @@ export class Shortener {
       oldSessionId,
       sessionId: transcript.sessionId,
     };
+  }
+
+  /** The conversation goes on in the child by now, whatever an engine makes of that. */
+  async #tellEngine(engine: ContextEngine, oldSessionId: string): Promise<void> {
+    const { transcript, options } = this.#conversation;
+    try {
+      await engine.onSessionStart?.(transcript.sessionId, { boundaryReason: "compression", oldSessionId });
+    } catch (error) {
+      options.ports.log.warn("the context engine failed at a boundary of the conversation", error);
+    }
   }
 
   /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */

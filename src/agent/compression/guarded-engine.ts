@@ -1,0 +1,37 @@
+import type { Logger } from "../../home/log.ts";
+import type { ContextEngine } from "./engine.ts";
+
+/** What the loop takes for granted when an engine has no answer. */
+const OTHERWISE: Partial<{ readonly [Member in keyof ContextEngine]: unknown }> = {
+  updateFromResponse: undefined,
+  shouldCompress: false,
+  shouldCompressPreflight: false,
+  shouldCompressInfo: { compress: false },
+  hasContentToCompress: true,
+  getToolSchemas: [],
+  getStatus: {},
+  updateModel: undefined,
+};
+
+/**
+ * An engine that somebody else wrote. What it throws when it is asked in passing is logged, and the conversation goes on as if it had said
+ * nothing; failures of `compress` and at the bounds of a conversation are the loop's to tell.
+ */
+export function guardEngine(engine: ContextEngine, log: Pick<Logger, "warn">): ContextEngine {
+  return new Proxy(engine, {
+    get(target, member) {
+      // The engine itself is the receiver: private fields are not reached through a proxy.
+      const value: unknown = Reflect.get(target, member, target);
+      if (typeof value !== "function") return value;
+      if (!Object.hasOwn(OTHERWISE, member)) return value.bind(target);
+      return (...args: readonly unknown[]) => {
+        try {
+          return Reflect.apply(value, target, args);
+        } catch (error) {
+          log.warn(`context engine "${target.name}": ${String(member)} failed`, error);
+          return OTHERWISE[member as keyof ContextEngine]; // one of its own keys
+        }
+      };
+    },
+  });
+}
