@@ -199,6 +199,7 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     limits: requestLimits(model.target, conversation.meter.lastPromptTokens ?? 0, model.liveness, {
       stream: conversation.lessons.streams,
     }),
+    ...(model.serviceTier ? { serviceTier: model.serviceTier } : {}),
     ...(model.cacheTtl ? { cacheTtl: model.cacheTtl } : {}),
     ...(model.overrides ? { overrides: model.overrides } : {}),
   };

@@ -56,7 +56,7 @@ const cases: readonly [name: string, error: ModelError, check: (next: ModelReque
   [
     "a long context the account does not have is not asked for",
     { status: 400, message: "The long context beta is not yet available for this subscription." },
-    (next) => assert.ok(!/context-1m/.test(next.target.headers?.["anthropic-beta"] ?? "context-1m")),
+    (next) => assert.equal(next.longContext, false),
   ],
   [
     "a server that cannot stream is not asked to",
@@ -107,4 +107,48 @@ test("a picture that is too large is left out alone first; when that does not he
   assert.equal(lessons.takesImages, false);
   const none = aRequest(aTarget("chat_completions"));
   assert.equal(lessons.learn(error, classifyApiError(error), none), null, "nothing is left to leave out");
+});
+
+const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } } as const;
+
+test("pictures in tool results that a model does not take go alone; the user's own stay", () => {
+  const error = { status: 400, message: "tool message content must be a string" };
+  const messages = [
+    { role: "user", content: [{ type: "text", text: "see" }, PICTURE] },
+    { role: "tool", tool_call_id: "c", content: [{ type: "text", text: "shot" }, PICTURE] },
+  ] as const;
+  const asked = aRequest(aTarget("chat_completions"), { messages });
+  const lessons = new Lessons();
+  assert.match(lessons.learn(error, classifyApiError(error), asked) ?? "", /tool results/);
+  const [user, tool] = lessons.apply(asked).messages;
+  assert.deepEqual(user, messages[0]);
+  assert.deepEqual(tool?.content, [{ type: "text", text: "shot" }]);
+  assert.equal(lessons.takesImages, true);
+  assert.match(lessons.learn(error, classifyApiError(error), asked) ?? "", /takes no pictures;/);
+  assert.equal(lessons.takesImages, false);
+});
+
+test("pictures that are too many for the Messages API are cut to the newest three results, once", () => {
+  const error = { status: 400, message: "messages: Too many images and documents: 101 > 100" };
+  const asked = aRequest(aTarget("anthropic_messages"));
+  const lessons = new Lessons();
+  assert.match(lessons.learn(error, classifyApiError(error), asked) ?? "", /newest 3/);
+  assert.deepEqual(lessons.apply(asked).replay, { keepImages: 3 });
+  assert.equal(lessons.learn(error, classifyApiError(error), asked), null);
+});
+
+test("an account without summaries of thinking still gets the thinking itself back", () => {
+  const message = "Your organization must be verified to generate reasoning summaries.";
+  const asked = aRequest(aTarget("codex_responses"), { reasoning: { enabled: true, effort: "high" } });
+  const lessons = new Lessons();
+  const error = { status: 400, message };
+  assert.match(lessons.learn(error, classifyApiError(error), asked) ?? "", /no summaries/);
+  assert.deepEqual(lessons.apply(asked).reasoning, { enabled: true, effort: "high", summary: false });
+  assert.equal(lessons.learn(error, classifyApiError(error), asked), null);
+});
+
+test("a model that does not think is asked neither to think nor for its thoughts", () => {
+  const error = { status: 400, message: "Encrypted content is not supported with this model." };
+  const { next } = taught(error);
+  assert.deepEqual(next.overrides, { reasoning: undefined, include: undefined, seed: 1 });
 });

@@ -2,15 +2,22 @@
 import type { ClassifiedError } from "../llm/errors/classify.ts";
 import { unsupportedParameter } from "../llm/errors/unsupported-parameter.ts";
 import type { Message } from "../llm/messages.ts";
-import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { ModelError, ModelRequest, ToolDefinition } from "../llm/wire.ts";
+import { refusesStreaming } from "../llm/wires/refuses-streaming.ts";
 import { isLargeImage } from "./hygiene/image-size.ts";
 import { refusesImages, stripImagesFromMessages } from "./hygiene/images.ts";
 
 const CAPS = ["max_tokens", "max_completion_tokens"] as const;
+const KEPT_IMAGES = 3;
+const TOO_MANY_IMAGES = /too many images|(?:maximum|limit|more than)[^.]{0,30}\b\d+ images/i;
+const NO_SUMMARIES = /reasoning[ .]summar/i;
 
 export class Lessons {
   readonly #dropped = new Set<string>();
   #images = true;
+  #toolImages = true;
+  #manyImages = true;
+  #summaries = true;
   #largeImages = true;
   #longContext = true;
   #thinking = true;
@@ -35,7 +42,17 @@ export class Lessons {
   learn(error: ModelError, { reason, statusCode }: ClassifiedError, request: ModelRequest): string | null {
     const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
     const text = `${error.message} ${body}`;
-    const unfit = reason === "multimodal_tool_content_unsupported" || refusesImages(statusCode, text);
+    const unfitResult = reason === "multimodal_tool_content_unsupported";
+    if (this.#toolImages && unfitResult && request.messages.some((message) => imagesToText(message) !== message)) {
+      this.#toolImages = false;
+      return "This model takes no pictures in tool results; they are left out from now on.";
+    }
+    const many = statusCode === 400 && request.target.apiMode === "anthropic_messages" && TOO_MANY_IMAGES.test(text);
+    if (this.#manyImages && many) {
+      this.#manyImages = false;
+      return `The server finds the pictures too many; those of the newest ${KEPT_IMAGES} tool results are sent from now on.`;
+    }
+    const unfit = unfitResult || refusesImages(statusCode, text);
     if (this.#images && unfit && stripImagesFromMessages(request.messages).changed) {
       this.#images = false;
       return "This model takes no pictures; they are left out from now on.";
@@ -58,14 +75,13 @@ export class Lessons {
       return "The local server cannot read patterns in tool schemas; they are left out from now on.";
     }
     if (statusCode === undefined || statusCode < 400 || statusCode >= 500) return null;
-    if (
-      this.#streaming &&
-      /\bstream/i.test(text) &&
-      /not supported|unsupported/i.test(text) &&
-      !/stream_options/.test(text)
-    ) {
+    if (this.#streaming && refusesStreaming(error)) {
       this.#streaming = false;
       return "This server cannot stream; answers arrive whole from now on.";
+    }
+    if (this.#summaries && request.target.apiMode === "codex_responses" && NO_SUMMARIES.test(text)) {
+      this.#summaries = false;
+      return "This account gets no summaries of the model's thinking; they are not asked for any more.";
     }
     const parameter = unsupportedParameter(text);
     if (parameter === null || this.#dropped.has(parameter)) return null;
@@ -94,11 +110,25 @@ export class Lessons {
   #withoutRefused(request: ModelRequest): ModelRequest {
     return {
       ...request,
-      ...(this.#thinking ? {} : { messages: request.messages.map(withoutThinking) }),
+      messages: this.#messages(request.messages),
       ...(this.#patterns ? {} : { tools: request.tools.map(withoutPatterns) }),
-      ...(this.#longContext ? {} : { target: { ...request.target, headers: withPlainBetas(request.target.headers) } }),
+      ...(this.#longContext ? {} : { longContext: false }),
+      ...(this.#summaries ? {} : { reasoning: { enabled: true, ...request.reasoning, summary: false } }),
       ...(this.#streaming ? {} : { stream: false }),
-      ...(this.#codexItems ? {} : { replay: { ...request.replay, codexItems: false } }),
+      ...(this.#codexItems && this.#manyImages ? {} : { replay: { ...request.replay, ...this.#replay() } }),
+    };
+  }
+
+  #messages(messages: readonly Message[]): readonly Message[] {
+    if (this.#thinking && this.#toolImages) return messages;
+    const thought = this.#thinking ? messages : messages.map(withoutThinking);
+    return this.#toolImages ? thought : thought.map(imagesToText);
+  }
+
+  #replay(): ModelRequest["replay"] {
+    return {
+      ...(this.#codexItems ? {} : { codexItems: false }),
+      ...(this.#manyImages ? {} : { keepImages: KEPT_IMAGES }),
     };
   }
 
@@ -106,6 +136,8 @@ export class Lessons {
   #parameters({ maxTokens }: ModelRequest): Record<string, unknown> {
     const changes: Record<string, unknown> = {};
     for (const name of this.#dropped) changes[name] = undefined;
+    // Thoughts that are not asked for cannot be sent back either.
+    if (this.#dropped.has("reasoning")) changes.include = undefined;
     const refused = CAPS.filter((name) => this.#dropped.has(name));
     const other = CAPS.find((name) => !this.#dropped.has(name));
     if (refused.length === 1 && other && maxTokens !== undefined) changes[other] = maxTokens;
@@ -113,8 +145,9 @@ export class Lessons {
   }
 }
 
-function withPlainBetas(headers: Target["headers"]): NonNullable<Target["headers"]> {
-  return { ...headers, "anthropic-beta": "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14" };
+/** The message itself when it is no tool result with a picture. */
+function imagesToText(message: Message): Message {
+  return message.role === "tool" ? (stripImagesFromMessages([message]).messages[0] ?? message) : message;
 }
 
 function withoutThinking(message: Message): Message {

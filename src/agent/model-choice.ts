@@ -8,6 +8,7 @@ export function modelChoice({ home, reasoning }: AgentWish, target: Target): Mod
   return {
     target,
     cacheTtl: config.prompt_caching.cache_ttl,
+    ...(config.agent.service_tier ? { serviceTier: config.agent.service_tier } : {}),
     ...(config.model.max_tokens ? { maxTokens: config.model.max_tokens } : {}),
     liveness: {
       totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),

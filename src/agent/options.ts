@@ -76,6 +76,7 @@ export interface ModelChoice {
   /** How long a request may be silent or last, where the user said so. */
   readonly liveness?: LivenessSettings;
   readonly cacheTtl?: ModelRequest["cacheTtl"];
+  readonly serviceTier?: ModelRequest["serviceTier"];
   /** Merged last into the request body. */
   readonly overrides?: ModelRequest["overrides"];
 }

@@ -56,7 +56,16 @@ export interface ModelRequest {
   readonly toolChoice?: "auto" | "none" | "required";
   readonly maxTokens?: number;
   readonly temperature?: number;
-  readonly reasoning?: { readonly enabled: boolean; readonly effort?: ReasoningEffort };
+  readonly reasoning?: {
+    readonly enabled: boolean;
+    readonly effort?: ReasoningEffort;
+    /** Responses wire: `false` after the server refused to sum up what was thought. */
+    readonly summary?: false;
+  };
+  /** Anthropic wire: `false` after the account was refused the long window. */
+  readonly longContext?: false;
+  /** How quickly the answer is wanted, where the host sells that. */
+  readonly serviceTier?: string;
   /** Default true; false only for servers that cannot stream. */
   readonly stream?: boolean;
   readonly sessionId?: string;

@@ -20,6 +20,8 @@ const REFUSALS =
 
 /** The parameter a refusal names, if it is one that a request can do without; else null. */
 export function unsupportedParameter(text: string): DroppableParameter | null {
+  // OpenAI's words for a model that does not think but was asked for its thoughts.
+  if (/encrypted content is not supported/i.test(text)) return "reasoning";
   for (const match of text.matchAll(REFUSALS)) {
     const named = match
       .slice(1)

@@ -1,6 +1,6 @@
 // anthropic_messages: what goes out.
 import type { OutgoingMessage, OutgoingTool } from "../../cache-control.ts";
-import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
+import type { ModelRequest, RenderedRequest } from "../../wire.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
 import type { Json } from "../json.ts";
@@ -99,7 +99,7 @@ export function renderAnthropicRequest(request: ModelRequest): RenderedRequest {
     ...target.extraBody,
     ...request.overrides,
   };
-  return { url: messagesUrl(target.baseUrl), headers: anthropicHeaders(target, stream), body };
+  return { url: messagesUrl(target.baseUrl), headers: anthropicHeaders(request, stream), body };
 }
 
 function pick({ reasoning, toolChoice, temperature }: ModelRequest) {
@@ -122,15 +122,16 @@ export function isAnthropicOAuthToken(key: string): boolean {
   return key.startsWith("sk-ant-") || key.startsWith("eyJ") || key.startsWith("cc-");
 }
 
-function anthropicHeaders(target: Target, stream: boolean): Record<string, string> {
+function anthropicHeaders({ target, longContext }: ModelRequest, stream: boolean): Record<string, string> {
   const { apiKey, baseUrl } = target;
   const minimax = target.provider.startsWith("minimax") || isHost(baseUrl, "minimax.io", "minimaxi.com");
   const azure = isHost(baseUrl, "azure.com");
+  const long = azure || isHost(baseUrl, "amazonaws.com");
   const oauth = isAnthropicOAuthToken(apiKey);
   const betas = [
     "interleaved-thinking-2025-05-14",
     ...(minimax ? [] : ["fine-grained-tool-streaming-2025-05-14"]),
-    ...(azure || isHost(baseUrl, "amazonaws.com") ? ["context-1m-2025-08-07"] : []),
+    ...(long && longContext !== false ? ["context-1m-2025-08-07"] : []),
     ...(oauth ? ["oauth-2025-04-20"] : []),
   ];
   const known = apiKey !== "" && apiKey !== "no-key-required";

@@ -27,7 +27,7 @@ export function reasoningFields({ target, reasoning }: ModelRequest): Json {
 
 /** OpenAI's models from before the reasoning series answer 400 to every field about it. */
 export function canReason(model: string): boolean {
-  return !/(^|\/)(gpt-[34]|chatgpt)/i.test(model);
+  return !/(^|\/)(gpt-[34]|chatgpt|gpt-[\d.]+-chat)/i.test(model);
 }
 
 function kimiEffort(effort: string): string {

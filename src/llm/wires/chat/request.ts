@@ -9,6 +9,7 @@ import { isHost, joinUrl } from "../hosts.ts";
 import { asText, isRecord, type Json } from "../json.ts";
 import { partsOf, prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
+import { tierFields } from "../service-tier.ts";
 import { reasoningFields } from "./reasoning.ts";
 
 export function renderChatRequest(request: ModelRequest): RenderedRequest {
@@ -26,6 +27,7 @@ export function renderChatRequest(request: ModelRequest): RenderedRequest {
       ...reasoningFields(request),
       // OpenRouter keeps a conversation with the provider that has its cache.
       ...(request.sessionId && isHost(target.baseUrl, "openrouter.ai") && { session_id: request.sessionId }),
+      ...tierFields(request),
       stream,
       ...(stream && profile.streamUsage && { stream_options: { include_usage: true } }),
       ...target.extraBody,

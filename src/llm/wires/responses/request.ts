@@ -8,6 +8,7 @@ import { isHost, joinUrl } from "../hosts.ts";
 import { asText, type Json } from "../json.ts";
 import { prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
+import { tierFields } from "../service-tier.ts";
 import { toResponsesInput } from "./input.ts";
 
 const DEFAULT_INSTRUCTIONS = "You are Hermes, a helpful assistant.";
@@ -40,6 +41,7 @@ export function renderResponsesRequest(request: ModelRequest): RenderedRequest {
       }),
       ...reasoningFields(request),
       ...(maxTokens !== undefined && !isHost(target.baseUrl, "chatgpt.com") && { max_output_tokens: maxTokens }),
+      ...tierFields(request),
       store: false,
       stream,
       ...target.extraBody,
@@ -55,10 +57,15 @@ export function issuerOf({ baseUrl, provider }: Pick<Target, "baseUrl" | "provid
   return hostOf(baseUrl) || provider;
 }
 
+/** Without a wish the model thinks as it does by default: what it thought comes back encrypted all the same, or the next request lacks it. */
 function reasoningFields({ target, reasoning }: ModelRequest): Json {
-  if (!reasoning?.enabled || reasoning.effort === "none" || !canReason(target.model)) return {};
-  const effort = reasoning.effort === "minimal" ? "low" : (reasoning.effort ?? "medium");
-  return { reasoning: { effort, summary: "auto" }, include: ["reasoning.encrypted_content"] };
+  if (reasoning?.enabled === false || reasoning?.effort === "none" || !canReason(target.model)) return {};
+  const effort = reasoning?.effort === "minimal" ? "low" : reasoning?.effort;
+  const fields = { ...(effort && { effort }), ...(reasoning?.summary !== false && { summary: "auto" }) };
+  return {
+    ...(Object.keys(fields).length > 0 && { reasoning: fields }),
+    include: ["reasoning.encrypted_content"],
+  };
 }
 
 function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Json {

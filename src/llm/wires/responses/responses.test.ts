@@ -198,6 +198,36 @@ test("a full request is what OpenAI's own types describe", () => {
   } satisfies OpenAI.Responses.ResponseCreateParamsStreaming);
 });
 
+const thinking: readonly [what: string, rest: Partial<ModelRequest>, model: string, fields: Json][] = [
+  ["no wish: what was thought comes back all the same", {}, "gpt-5", { reasoning: { summary: "auto" }, include: true }],
+  [
+    "an effort",
+    { reasoning: { enabled: true, effort: "high" } },
+    "gpt-5",
+    { reasoning: { effort: "high", summary: "auto" }, include: true },
+  ],
+  ["no summaries", { reasoning: { enabled: true, summary: false } }, "gpt-5", { include: true }],
+  ["switched off", { reasoning: { enabled: false } }, "gpt-5", {}],
+  ["effort none", { reasoning: { enabled: true, effort: "none" } }, "gpt-5", {}],
+  ["a model that does not think", {}, "gpt-4o", {}],
+  ["a chat edition", { reasoning: { enabled: true } }, "gpt-5.1-chat-latest", {}],
+];
+for (const [what, rest, model, fields] of thinking) {
+  test(`thinking: ${what}`, () => {
+    const { reasoning, include } = render({ model }, rest).body;
+    const encrypted = JSON.stringify(include) === '["reasoning.encrypted_content"]';
+    assert.deepEqual({ ...(reasoning ? { reasoning } : {}), ...(encrypted ? { include: true } : {}) }, fields);
+  });
+}
+
+test("a quicker answer is asked for where it is sold", () => {
+  const tier = (baseUrl: string) => render({ baseUrl }, { serviceTier: "fast" }).body.service_tier;
+  assert.equal(tier("https://api.openai.com/v1"), "priority");
+  assert.equal(tier("https://chatgpt.com/backend-api/codex"), "priority");
+  assert.equal(tier("https://api.x.ai/v1"), undefined);
+  assert.equal(render({}, { serviceTier: "flex" }).body.service_tier, "flex");
+});
+
 test("hosts differ: no output cap on ChatGPT, no cache key on GitHub, a conversation id on xAI", () => {
   assert.equal(
     render({ baseUrl: "https://chatgpt.com/backend-api/codex" }, { maxTokens: 5 }).body.max_output_tokens,

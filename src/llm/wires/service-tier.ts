@@ -1,0 +1,9 @@
+import type { ModelRequest } from "../wire.ts";
+import { isHost } from "./hosts.ts";
+import type { Json } from "./json.ts";
+
+/** OpenAI sells a quicker answer, which its apps call fast; other hosts know other words for it, or none. */
+export function tierFields({ target, serviceTier = "" }: ModelRequest): Json {
+  if (serviceTier === "" || !isHost(target.baseUrl, "api.openai.com", "chatgpt.com")) return {};
+  return { service_tier: serviceTier === "fast" ? "priority" : serviceTier };
+}
