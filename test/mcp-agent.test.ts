@@ -129,6 +129,35 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
     await home.close();
   });
 
+  test("a tool that comes later is found and called through the search, one that went answers with an error", async () => {
+    await using temp = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
+    const { opened, store, home } = await openIn(temp);
+    server.script({ toolCalls: [{ name: "mcp_tiny_grow", arguments: {} }] }, { text: "grown" });
+    await opened.agent.chat("grow");
+    const before = JSON.stringify(server.last.body.tools);
+    const results = async () => {
+      server.script(
+        { toolCalls: [{ name: "tool_search", arguments: { query: "extra" } }] },
+        { toolCalls: [{ name: "tool_call", arguments: { name: "mcp_tiny_extra", arguments: {} } }] },
+        { toolCalls: [{ name: "mcp_tiny_echo", arguments: { text: "x" } }] },
+        { text: "ok" },
+      );
+      await opened.agent.chat("what is there?");
+      const { messages } = server.last.body as { messages: { role: string; content: string }[] };
+      return messages.filter(({ role }) => role === "tool").slice(-3);
+    };
+    // The server tells of its change behind the answer; the turn after it was read takes it over.
+    let [found, called, gone] = await results();
+    for (let n = 0; n < 20 && !found?.content.includes("mcp_tiny_extra"); n++) [found, called, gone] = await results();
+    assert.match(found?.content ?? "", /mcp_tiny_extra/);
+    assert.match(called?.content ?? "", /"result":"new"/);
+    assert.match(gone?.content ?? "", /does not offer mcp_tiny_echo any more/);
+    assert.equal(JSON.stringify(server.last.body.tools), before);
+    await opened.close("cli_close");
+    await store.close();
+    await home.close();
+  });
+
   test("a reload brings new tools in with a named cause, and the list is kept for a resume", async () => {
     await using temp = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
     const { opened, store, home } = await openIn(temp);

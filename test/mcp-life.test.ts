@@ -1,13 +1,18 @@
 // What happens to servers over time: they change, hang, crash, come back and end.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../src/kit/clock.ts";
 import { pauseBefore } from "../src/mcp/server.ts";
+import { parseServers } from "../src/mcp/settings.ts";
 import { descendantsOf, isAlive } from "../src/sandbox/process-tree.ts";
+import { bodyOf, json, smallServer } from "./support/mcp/http-server.ts";
 import { hubRig, shellServer, tinyServer } from "./support/mcp/hub-rig.ts";
+import { jumpingClock } from "./support/memory-provider.ts";
 
 async function until(what: () => boolean | Promise<boolean>, message: string): Promise<void> {
   for (let n = 0; n < 500; n++) {
@@ -78,9 +83,9 @@ test("a crash in the middle of a call is an error that names the server, and the
   assert.notEqual(rig.server("tiny").pid, before);
 });
 
-test("an error of the server carries no secrets", async () => {
-  await using rig = await hubRig({ tiny: tinyServer() }, { redact: (text) => text.replace(/abc\.def\.ghi/g, "***") });
-  assert.equal(await rig.call("tiny", "fail"), '{"error":"refused with Bearer ***"}');
+test("an error of the server carries no secrets, neither known ones nor what looks like one", async () => {
+  await using rig = await hubRig({ tiny: tinyServer() }, { redact: (text) => text.replace("refused", "***") });
+  assert.equal(await rig.call("tiny", "fail"), '{"error":"*** with Bearer [REDACTED]"}');
 });
 
 test("three failures in a row, and the server is not asked for a minute", async () => {
@@ -165,4 +170,108 @@ test("pauses double from one second to a minute, a fifth more or less", () => {
     [1000, 2000, 4000, 60_000, 60_000],
   );
   assert.deepEqual([pauseBefore(1, 0), pauseBefore(1, 1)], [800, 1200]);
+});
+
+test("a server that stays away is tried three times at the start, then every five minutes, and is there when it comes", async () => {
+  await using place = await hubRig({});
+  const program = join(place.dir, "late-server");
+  const clock = jumpingClock();
+  const pauses: number[] = [];
+  const told = {
+    ...clock,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      pauses.push(ms);
+      return clock.sleep(ms, signal);
+    },
+  };
+  await writeFile(program, "#!/bin/sh\necho not today >&2\nexit 3\n", { mode: 0o755 });
+  await using rig = await hubRig({ late: { command: program } }, { clock: told }, 0);
+  const pass = async (ms: number, pausesBefore: number) => {
+    await until(() => pauses.length > pausesBefore, `no pause number ${pausesBefore + 1}: ${pauses}`);
+    await clock.pass(ms);
+  };
+  await pass(1000, 0);
+  await pass(2000, 1);
+  await until(() => rig.server("late").status.state === "parked", "it was never parked");
+  assert.match(rig.server("late").status.reason ?? "", /its process ended with code 3: not today/);
+  await pass(299_999, 2);
+  assert.equal(pauses.length, 3);
+  const { command, args } = tinyServer();
+  await writeFile(program, `#!/bin/sh\nexec ${command} ${args.join(" ")}\n`, { mode: 0o755 });
+  await clock.pass(1);
+  await until(() => rig.server("late").status.state === "connected", "it was not tried again");
+  assert.deepEqual(pauses, [1000, 2000, 300_000]);
+  assert.equal(await rig.call("late", "echo", { text: "hi" }), '{"result":"echo hi"}');
+});
+
+test("a server that was lost is tried five times, then parked; meanwhile its tools say when it is tried again", async () => {
+  await using place = await hubRig({});
+  const program = join(place.dir, "falling-server");
+  const { command, args } = tinyServer();
+  await writeFile(program, `#!/bin/sh\nexec ${command} ${args.join(" ")}\n`, { mode: 0o755 });
+  const pauses: number[] = [];
+  const clock = {
+    ...systemClock,
+    random: () => 0.5,
+    sleep: (ms: number, signal?: AbortSignal) => {
+      pauses.push(ms);
+      return systemClock.sleep(ms === 300_000 ? ms : 1, signal);
+    },
+  };
+  await using rig = await hubRig({ falls: { command: program } }, { clock });
+  await writeFile(program, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+  process.kill(rig.server("falls").pid ?? 0, "SIGKILL");
+  await until(() => rig.server("falls").status.state === "parked", "it was never parked");
+  assert.deepEqual(pauses, [1000, 2000, 4000, 8000, 16_000, 300_000]);
+  assert.match(await rig.call("falls", "echo"), /its process ended with code 1.* It is tried again in (?:299|300) s\./);
+});
+
+test("a quiet connection is asked for a sign of life, and one that gives none is replaced", async () => {
+  const server = await smallServer();
+  const asked: string[] = [];
+  let deaf = false;
+  server.intercept = async (request, response) => {
+    if (deaf) {
+      response.destroy();
+      return true;
+    }
+    asked.push(request.method ?? "");
+    return false;
+  };
+  {
+    const { servers } = parseServers({ small: { url: server.url } });
+    await using rig = await hubRig({});
+    rig.hub.start(servers.map((one) => ({ ...one, keepaliveMs: 30 })));
+    await rig.hub.settled(5000);
+    const before = asked.length;
+    await until(() => asked.length > before + 2, "nobody asked");
+    assert.equal(rig.server("small").status.state, "connected");
+    deaf = true;
+    await until(() => rig.server("small").status.state === "reconnecting", "the loss was not noticed");
+    deaf = false;
+    await until(() => rig.server("small").status.state === "connected", "it did not come back");
+  }
+  await server.close();
+});
+
+test("a package with a malware notice is never started", async () => {
+  const queries: unknown[] = [];
+  const osv = createServer(async (request, response) => {
+    queries.push(JSON.parse(await bodyOf(request)));
+    json(response, 200, { vulns: [{ id: "GHSA-1" }, { id: "MAL-2026-1" }, { id: "MAL-2026-2" }] });
+  });
+  await new Promise<void>((done) => osv.listen(0, "127.0.0.1", done));
+  const osvUrl = `http://127.0.0.1:${(osv.address() as AddressInfo).port}/v1/query`;
+  {
+    await using rig = await hubRig({ bad: { command: "uvx", args: ["--from", "evil[x]==1.2", "run-it"] } }, { osvUrl });
+    const { state, reason } = rig.server("bad").status;
+    assert.equal(state, "blocked");
+    assert.equal(
+      reason,
+      "MCP server \"bad\": BLOCKED: Package 'evil' (PyPI) has known malware advisories: MAL-2026-1, MAL-2026-2. Remove it: hermes mcp remove bad",
+    );
+    assert.deepEqual(queries, [{ package: { name: "evil", ecosystem: "PyPI" }, version: "1.2" }]);
+  }
+  osv.closeAllConnections();
+  await new Promise((done) => osv.close(done));
 });

@@ -31,6 +31,8 @@ describe("a server that wants a sign-in", () => {
   const browser = (url: string) => void fetch(url);
   const loginPorts = (tokensDir: string) => ({
     tokensDir,
+    cwd: tokensDir,
+    osHome: tokensDir,
     log: { debug: () => undefined },
     redact: (text: string) => text,
     show: browser,

@@ -1,5 +1,4 @@
 // The servers of a home, shared by its conversations: each is started once, and ends with the last conversation that uses it.
-import { homedir } from "node:os";
 import { openLogFile } from "../home/log-file.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { McpTool, SamplingAnswer, SamplingCall, ServerStatus } from "../mcp/contract.ts";
@@ -86,6 +85,7 @@ export function hubPorts(wish: McpWish, sample?: HubPorts["sample"]): HubPorts {
     clock,
     log,
     cwd,
+    osHome: home.osHome,
     environment: () => home.environment(),
     tokensDir: home.paths.at("mcp-tokens"),
     mediaDir: home.paths.cacheDir,
@@ -97,7 +97,7 @@ export function hubPorts(wish: McpWish, sample?: HubPorts["sample"]): HubPorts {
       launchRefusal(server, line, {
         config: home.config(),
         home: home.paths.dir,
-        osHome: home.environment().HOME ?? homedir(),
+        osHome: home.osHome,
         sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
         yolo: wish.yolo === true,
       }),

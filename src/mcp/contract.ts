@@ -55,6 +55,8 @@ export interface McpPorts {
   /** The environment servers' processes start from; only a few harmless names of it reach them. */
   readonly environment: () => Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** What `~` stands for. */
+  readonly osHome: string;
   /** HERMES_HOME/mcp-tokens. */
   readonly tokensDir: string;
   readonly mediaDir: string;

@@ -10,6 +10,7 @@ export interface FailureFacts {
   readonly ending: string | null;
 }
 
+const UNTRUSTED = /^(?:CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(?:VERIFY|GET_ISSUER))/;
 const LOGS = "What it wrote is in logs/mcp-stderr.log.";
 
 export function explainFailure(error: unknown, { settings, redact, ending }: FailureFacts): McpError {
@@ -40,6 +41,11 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
   }
   if (status === 403)
     return failure("needs_reauth", `it forbids the access (403). Check what your credentials may do.`);
+  if (code !== null && UNTRUSTED.test(code))
+    return failure(
+      "unreachable",
+      `its certificate is not accepted (${clean(messageOf(deepest(error)))}). Put the file of the authority that signed it into mcp_servers.${name}.ssl_verify.`,
+    );
   if (isExpired(error, status)) return failure("expired", "it does not know our session any more.");
   if (code === "REQUEST_TIMEOUT")
     return failure(
@@ -83,6 +89,10 @@ function statusOf(error: unknown): number | null {
 function codeOf(error: unknown): string | null {
   for (const one of causesOf(error)) if ("code" in one && typeof one.code === "string") return one.code;
   return null;
+}
+
+function deepest(error: unknown): unknown {
+  return causesOf(error).at(-1) ?? error;
 }
 
 function nameOf(error: unknown): string {

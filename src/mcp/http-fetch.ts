@@ -1,15 +1,25 @@
 // The fetch of HTTP servers: what a redirect may take along, and certificates of one's own.
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
+import { expandPath } from "../safety/paths.ts";
+import { McpError, messageOf } from "./errors.ts";
 import type { HttpPlace } from "./settings.ts";
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 const MOST_REDIRECTS = 5;
 
-export async function serverFetch(place: HttpPlace): Promise<Fetch> {
+/** Whose address it is, and where the paths of its settings begin. */
+export interface FetchOwner {
+  readonly server: string;
+  readonly cwd: string;
+  readonly osHome: string;
+}
+
+/** Rejects with `McpError` when a file of the settings cannot be read. */
+export async function serverFetch(place: HttpPlace, owner: FetchOwner): Promise<Fetch> {
   const own = place.verify !== true || place.clientCert !== null;
-  const base: Fetch = own ? await tlsFetch(place) : (url, init) => fetch(url, init);
+  const base: Fetch = own ? await tlsFetch(place, owner) : (url, init) => fetch(url, init);
   return followingRedirects(base, Object.keys(place.headers));
 }
 
@@ -45,14 +55,15 @@ function withoutCredentials(headers: RequestInit["headers"], configured: readonl
 }
 
 /** On Node's own HTTPS client: the built-in fetch cannot be told about certificates. */
-async function tlsFetch({ verify, clientCert, clientKey }: HttpPlace): Promise<Fetch> {
+async function tlsFetch({ verify, clientCert, clientKey }: HttpPlace, owner: FetchOwner): Promise<Fetch> {
   const { request } = await import("node:https");
+  const read = (key: string, path: string) => readNamed(key, path, owner);
   const tls = {
     rejectUnauthorized: verify !== false,
-    ...(typeof verify === "string" ? { ca: await readFile(verify) } : {}),
-    ...(clientCert === null ? {} : { cert: await readFile(clientCert) }),
+    ...(typeof verify === "string" ? { ca: await read("ssl_verify", verify) } : {}),
+    ...(clientCert === null ? {} : { cert: await read("client_cert", clientCert) }),
     // One file may hold both.
-    ...(clientCert === null ? {} : { key: await readFile(clientKey ?? clientCert) }),
+    ...(clientCert === null ? {} : { key: await read("client_key", clientKey ?? clientCert) }),
   };
   return (url, init = {}) => {
     if (new URL(url).protocol !== "https:") return fetch(url, init);
@@ -87,4 +98,15 @@ async function tlsFetch({ verify, clientCert, clientKey }: HttpPlace): Promise<F
       );
     });
   };
+}
+
+async function readNamed(key: string, path: string, { server, cwd, osHome }: FetchOwner): Promise<Buffer> {
+  try {
+    return await readFile(expandPath(path, cwd, osHome));
+  } catch (error) {
+    throw new McpError(
+      "missing",
+      `MCP server "${server}": the file of mcp_servers.${server}.${key} cannot be read (${messageOf(error)}). Correct it in config.yaml.`,
+    );
+  }
 }

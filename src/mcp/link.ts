@@ -1,6 +1,7 @@
 // One live connection: started, greeted, ready to be asked. What it needs of the SDK is loaded with the first one.
 import type { Client, ClientCapabilities, Transport } from "@modelcontextprotocol/client";
 import { VERSION } from "../home/product.ts";
+import { expandPath } from "../safety/paths.ts";
 import { serverEnvironment } from "./child-environment.ts";
 import type { McpCaller, McpPorts } from "./contract.ts";
 import { within } from "./deadline.ts";
@@ -84,7 +85,7 @@ async function checkLaunch(place: StdioPlace, { settings, ports, signal }: LinkO
 
 function stdio(sdk: Sdk, { command, args, env }: StdioPlace, { settings, ports }: LinkOptions): StdioTransport {
   return new StdioTransport(sdk, {
-    command,
+    command: command.startsWith("~/") ? expandPath(command, ports.cwd, ports.osHome) : command,
     args,
     env: serverEnvironment(ports.environment(), env),
     cwd: ports.cwd,
@@ -103,7 +104,7 @@ async function http(sdk: Sdk, place: HttpPlace, { settings, ports }: LinkOptions
       })
     : null;
   const shared = {
-    fetch: await serverFetch(place),
+    fetch: await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
     // Ours: it follows redirects, and leaves credentials behind when they lead elsewhere.
     redirectPolicy: "follow" as const,
     requestInit: { headers: { ...place.headers } },

@@ -12,6 +12,8 @@ import type { HttpPlace, ServerSettings } from "./settings.ts";
 
 export interface LoginPorts {
   readonly tokensDir: string;
+  readonly cwd: string;
+  readonly osHome: string;
   readonly log: Pick<Logger, "debug">;
   redact(text: string): string;
   /** Shows the address the user has to open. */
@@ -38,7 +40,7 @@ export async function login(settings: ServerSettings, ports: LoginPorts): Promis
       state,
       show: (url) => ports.show(String(url)),
     });
-    const fetchFn = await serverFetch(place);
+    const fetchFn = await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome });
     const question = { serverUrl: place.url, fetchFn, ...(place.oauth.scope ? { scope: place.oauth.scope } : {}) };
     const begun = await sdk.auth(provider, { ...question, forceReauthorization: true });
     if (begun !== "AUTHORIZED") {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, GetPromptResult, ReadResourceResult } from "@modelcontextprotocol/client";
+import { withoutSecrets } from "./errors.ts";
 
 export interface ResultPorts {
   /** Cache folder of the home; images, audio and documents have their own below it. */
@@ -31,7 +32,9 @@ type Block = CallToolResult["content"][number];
 export async function toolResult(result: CallToolResult, ports: ResultPorts): Promise<string> {
   const text = await joined(result.content ?? [], ports);
   if (result.isError)
-    return JSON.stringify({ error: ports.redact(text || "the tool reported an error without a text") });
+    return JSON.stringify({
+      error: withoutSecrets(text || "the tool reported an error without a text", (rest) => ports.redact(rest)),
+    });
   const { structuredContent } = result;
   return JSON.stringify({ result: text, ...(structuredContent === undefined ? {} : { structuredContent }) });
 }

@@ -148,6 +148,8 @@ function placeOf(
     return null;
   }
   const oauth = reader.section("oauth");
+  if (reader.has("client_key") && !reader.has("client_cert"))
+    say(`mcp_servers.${name}.client_key is of no use without client_cert.`);
   return {
     type: reader.text("transport")?.toLowerCase() === "sse" ? "sse" : "http",
     url,

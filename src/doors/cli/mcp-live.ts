@@ -113,6 +113,8 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
   try {
     const { tokensFile } = await login(settings, {
       tokensDir: home.paths.at("mcp-tokens"),
+      cwd: ctx.cwd,
+      osHome: home.osHome,
       log: home.log.child("mcp"),
       redact: (text) => home.redact(text),
       show: (url) => io.out(`Open this address in your browser and sign in:\n\n  ${url}\n\n`),

@@ -47,6 +47,7 @@ export async function hubRig(servers: object, ports: Partial<HubPorts> = {}, wai
       clock: systemClock,
       log,
       cwd: dir,
+      osHome: dir,
       environment: () => ({ PATH: process.env.PATH ?? "", HOME: dir, LANG: "C.UTF-8", SECRET_KEY: "do-not-pass" }),
       tokensDir: join(dir, "mcp-tokens"),
       mediaDir: join(dir, "cache"),
