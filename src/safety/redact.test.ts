@@ -89,6 +89,16 @@ const changed: [string, string, string][] = [
     "[REDACTED PRIVATE KEY]",
   ],
   [
+    "a private key whose beginning is missing",
+    `${"b3Blb".repeat(12)}\r\n${"AAAAB".repeat(6)}\r\nQ==\r\n-----END OPENSSH PRIVATE KEY-----\nafter`,
+    "[REDACTED PRIVATE KEY]\nafter",
+  ],
+  [
+    "ends of private keys behind each other",
+    `text\n${"b3Blb".repeat(12)}\n-----END PRIVATE KEY-----\n${"AAAAB".repeat(6)}\\n-----END PRIVATE KEY-----`,
+    "text\n[REDACTED PRIVATE KEY]\n[REDACTED PRIVATE KEY]",
+  ],
+  [
     "two private keys",
     "-----BEGIN PRIVATE KEY-----\na\n-----END PRIVATE KEY-----x-----BEGIN PRIVATE KEY-----\nb\n-----END PRIVATE KEY-----",
     "[REDACTED PRIVATE KEY]x[REDACTED PRIVATE KEY]",
@@ -112,6 +122,7 @@ for (const [name, input, expected] of changed) {
 }
 
 const untouched: [string, string][] = [
+  ["the end of a key without a key", "word\nsee -----END PRIVATE KEY----- there"],
   ["a number of tokens", "MAX_TOKENS=4096"],
   ["numbers and switches", "TOKEN_LIMIT=1.5 USE_AUTH=true SECRET_ON=no API_KEY_COUNT=3"],
   ["a lower-case name", "token_count=5"],
@@ -157,6 +168,15 @@ test("a longer known value is masked before one that it contains", () => {
   assert.equal(known("abcdefghijklmnopqrstu abcdefgh"), "abcdef...rstu ***");
 });
 
+test("a known value of several lines is masked line by line too, where the line is nothing but key", () => {
+  const lines = ["c29tZSBrZXkgbWF0ZXJpYWwgb25l", "c29tZSBrZXkgbWF0ZXJpYWwgdHdv", "short"];
+  const known = createRedactor({ enabled: true, knownSecrets: () => [`{ "type": "account" }\n${lines.join("\n")}`] });
+  assert.equal(
+    known(`tail: ${lines[1]}\nshort { "type": "account" }`),
+    'tail: c29tZS...dHdv\nshort { "type": "account" }',
+  );
+});
+
 test("switched off it changes nothing", () => {
   const off = createRedactor({ enabled: false, knownSecrets: () => ["known-secret"] });
   assert.equal(off(`known-secret sk-${tail}`), `known-secret sk-${tail}`);
@@ -190,7 +210,9 @@ const piece = fc.oneof(
     ...changed.map(([, input]) => input),
     ...untouched.map(([, input]) => input),
     ...tokens.slice(0, 6),
-    ..."\n|\\n| |\"|'|=|&|:|@|sk-|TOKEN|KEY=|bot|+1|...|***|eyJ|://|Bearer |-----BEGIN PRIVATE KEY-----|😀".split("|"),
+    ..."\n|\\n| |\"|'|=|&|:|@|sk-|TOKEN|KEY=|bot|+1|...|***|eyJ|://|Bearer |-----BEGIN PRIVATE KEY-----|-----END PRIVATE KEY-----|😀".split(
+      "|",
+    ),
   ),
   fc.string({ maxLength: 12 }),
 );
@@ -225,6 +247,8 @@ test("no shape of input takes quadratic time", { timeout: 60_000 }, () => {
     ),
     "-----BEGIN PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAA\n",
+    "-----END PRIVATE KEY-----",
+    "AAAAAAAAAAAAAAAAAAAAAA\n-----END PRIVATE KEY-----\n",
     '\\"token\\":\\"',
     "bot12345678:",
   ];

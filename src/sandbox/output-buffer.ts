@@ -35,20 +35,19 @@ export class OutputBuffer {
     const [head, tail] = [this.#head, this.#tail];
     const excess = Math.max(0, tail.length - this.#tailLimit);
     if (excess === 0 && this.#droppedChars === 0) {
-      const text = decode([...head.pieces(0, head.length), ...tail.pieces(0, tail.length)]).join("");
+      const text = decode([...head.pieces(0, head.length), ...tail.pieces(0, tail.length)]);
       return { text, omitted: 0, headChars: text.length };
     }
     // Both cuts move away from the middle of a character, into what is dropped.
     const headEnd = head.length - cutCharacter(head.bytes(head.length - 4, head.length));
     const tailStart = excess + restOfCharacter(tail.bytes(excess, excess + 3));
-    const before = decode(head.pieces(0, headEnd));
-    const after = decode(tail.pieces(tailStart, tail.length));
+    const before = head.pieces(0, headEnd);
     const cut = [...head.pieces(headEnd, head.length), ...tail.pieces(0, tailStart)];
     return {
-      // One join: with megabytes in hand, every copy more is felt.
-      text: [...before, ...after].join(""),
+      text: decode([...before, ...tail.pieces(tailStart, tail.length)]),
       omitted: cut.reduce((sum, bytes) => sum + countChars(bytes), this.#droppedChars),
-      headChars: before.reduce((sum, piece) => sum + piece.length, 0),
+      // Not counted: broken bytes become as many characters as the decoder sees fit.
+      headChars: decode(before).length,
     };
   }
 }
@@ -99,9 +98,9 @@ class Blocks {
   }
 }
 
-function decode(pieces: readonly Uint8Array[]): string[] {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  return [...pieces.map((piece) => decoder.decode(piece, { stream: true })), decoder.decode()];
+/** Bytes are joined, not texts: with megabytes in hand, every copy is felt, and text may take twice the room. */
+function decode(pieces: readonly Uint8Array[]): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(pieces));
 }
 
 /** UTF-16 code units of UTF-8 text, so that counts agree with string lengths. */

@@ -20,7 +20,7 @@ const INIT_MS = 30_000;
 const ERRAND_MS = 30_000;
 const TERMINATE_MS = 1000;
 /** Kept of one output. Every later step copies it once or twice, and all of it together must stay below 32 MB. */
-const MAX_OUTPUT_BYTES = 2_500_000;
+const MAX_OUTPUT_BYTES = 4_000_000;
 /** Linux refuses a single argument of 128 KiB and more, and on its way a script is quoted again or encoded. */
 const MAX_ARGUMENT_BYTES = 60_000;
 

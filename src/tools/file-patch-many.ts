@@ -43,7 +43,7 @@ async function applyLocked(
   const plan = await planPatch(operations, {
     identify,
     async read(key) {
-      const file = await readTextFile(files, key).catch((error: unknown) => {
+      const file = await readTextFile(files, key, { forPatch: true }).catch((error: unknown) => {
         throw new Error(describeFileError(error, key));
       });
       if (file && !file.isUtf8) throw new Error(notUtf8(key));

@@ -6,7 +6,7 @@ import { toolError, toolResult } from "./dispatch.ts";
 import { looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { findSimilar } from "./file-similar.ts";
 import type { Workspace } from "./file-workspace.ts";
-import { compareSyntax, notUtf8, readTextFile, writeTextFile } from "./file-write.ts";
+import { compareSyntax, notUtf8, readTextFile, tooLarge, writeTextFile } from "./file-write.ts";
 
 export interface ReplaceRequest {
   /** As the model spelled it. */
@@ -18,16 +18,14 @@ export interface ReplaceRequest {
   readonly replaceAll: boolean;
 }
 
-const MAX_BYTES = 32 * 1024 * 1024;
-
 /** The caller holds the file's lock and has asked the guards. */
 export async function replaceInFile(request: ReplaceRequest, workspace: Workspace): Promise<string> {
   const { files, activity } = workspace;
   const { asked, path } = request;
   const facts = await files.facts(path);
   if (!facts) return failed(`File not found: ${asked}`, { similar_files: await findSimilar(files, path, asked) });
-  if (facts.size > MAX_BYTES)
-    return failed(`${asked} has ${facts.size} bytes, too many to patch (limit ${MAX_BYTES}).`);
+  const refusal = tooLarge(asked, facts.size);
+  if (refusal !== null) return failed(refusal);
   const file = await readTextFile(files, path);
   if (!file) return failed(`File not found: ${asked}`);
   if (!file.isUtf8) return failed(notUtf8(asked));

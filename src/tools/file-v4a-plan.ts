@@ -27,7 +27,7 @@ export interface Plan {
 export interface PlanSources {
   /** One key per file, whatever way it is spelled. */
   identify(path: string): string;
-  /** Content on disk, or null. */
+  /** Content on disk, or null; rejects with why it cannot be had. */
   read(key: string): Promise<string | null>;
 }
 
@@ -50,9 +50,19 @@ export async function planPatch(operations: readonly PatchOperation[], sources: 
     return overlay.get(key) ?? null;
   };
   for (const operation of operations) {
+    const fail = (reason: string) => void failures.push(`${operation.path}: ${reason}`);
+    try {
+      await plan(operation, fail);
+    } catch (error) {
+      fail(error instanceof Error ? error.message : String(error));
+    }
+  }
+  const files = new Map([...overlay].map(([key, after]) => [key, { before: before.get(key) ?? null, after }]));
+  return { steps, files, failures, warnings };
+
+  async function plan(operation: PatchOperation, fail: (reason: string) => void): Promise<void> {
     const text = await current(operation.path);
     const key = sources.identify(operation.path);
-    const fail = (reason: string) => void failures.push(`${operation.path}: ${reason}`);
     switch (operation.type) {
       case "add":
         if (text !== null) fail("file already exists — use Update File");
@@ -84,8 +94,6 @@ export async function planPatch(operations: readonly PatchOperation[], sources: 
           );
     }
   }
-  const files = new Map([...overlay].map(([key, after]) => [key, { before: before.get(key) ?? null, after }]));
-  return { steps, files, failures, warnings };
 }
 
 /** Hunks in order; one that does not fit is reported and left out, so that all failures are named at once. */

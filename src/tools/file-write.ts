@@ -14,17 +14,40 @@ export interface TextFile {
   readonly version: string;
 }
 
+/** A larger file is not held in memory to be changed in a few places. */
+const MAX_PATCHED_BYTES = 32 * 1024 * 1024;
+
+/** Null, or why a file of this size is not patched. */
+export function tooLarge(path: string, size: number): string | null {
+  if (size <= MAX_PATCHED_BYTES) return null;
+  return `${path} has ${size} bytes, too many to patch (limit ${MAX_PATCHED_BYTES}). Change it with a command such as sed in the terminal.`;
+}
+
 export const notUtf8 = (path: string) =>
   `${path} is not UTF-8 text (Latin-1, UTF-16 or binary): a patch would damage it. Convert it first, for example with iconv in the terminal.`;
 
-/** The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file. */
-export async function readTextFile(files: FileAccess, path: string): Promise<TextFile | null> {
+/**
+ * The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file, and for one that is too
+ * large to be patched if that is what it is for; else a large one is read at its beginning only.
+ */
+export async function readTextFile(
+  files: FileAccess,
+  path: string,
+  options: { readonly forPatch?: true } = {},
+): Promise<TextFile | null> {
   const facts = await files.facts(path);
   if (!facts) return null;
   if (facts.type === "directory") throw Object.assign(new Error(`${path} is a directory`), { code: "EISDIR" });
   if (facts.type === "other") throw Object.assign(new Error(`${path} is not a regular file`), { code: "ENXIO" });
-  const data = await files.read(path);
+  const refusal = options.forPatch === true ? tooLarge(path, facts.size) : null;
+  if (refusal !== null) throw new Error(refusal);
+  const data = facts.size > MAX_PATCHED_BYTES ? await beginning(files, path) : await files.read(path);
   return { text: data.toString("utf8"), isUtf8: isUtf8(data), version: facts.version };
+}
+
+async function beginning(files: FileAccess, path: string): Promise<Buffer> {
+  for await (const chunk of files.chunks(path)) return chunk;
+  return Buffer.alloc(0);
 }
 
 /** New content in the dress of the old: its byte order mark, and CRLF where every line had it. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { patch as patchTool } from "./patch.ts";
@@ -218,10 +218,15 @@ const broken: [string, string, RegExp][] = [
   ["a move without a target", "*** Move File: a.txt", /expected "old path -> new path"/],
   ["several places and no hint", "*** Update File: twice.txt\n@@\n-1\n+2", /hunk 1 \(no hint\) is ambiguous/],
   ["a protected file", "*** Add File: ~/.ssh/config\n+x", /Write denied/],
+  ["a directory", "*** Delete File: folder", /no files were modified\):\n {2}• folder: It is a directory/],
+  ["too many bytes", "*** Update File: big.txt\n@@\n-a\n+b", /• big\.txt: .* has 33554433 bytes, too many to patch/],
 ];
 for (const [name, body, message] of broken) {
   test(`patch of many files refuses: ${name}`, async () => {
     await put("twice.txt", "1\n1\n");
+    await mkdir(rig.at("folder"), { recursive: true });
+    await put("big.txt", "a\n");
+    await truncate(rig.at("big.txt"), 32 * 1024 * 1024 + 1);
     const result = await apply(body);
     assert.equal(result.success, false);
     assert.match(result.error, message);

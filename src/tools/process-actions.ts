@@ -42,7 +42,7 @@ export async function runProcess(args: ProcessArguments, ctx: ToolContext): Prom
 function listLine(process: TrackedProcess, ctx: ToolContext) {
   return {
     session_id: process.id,
-    command: process.command,
+    command: ctx.redact(process.command),
     status: status(process),
     pid: process.pid,
     uptime_seconds: uptime(process, ctx),
@@ -54,7 +54,7 @@ function listLine(process: TrackedProcess, ctx: ToolContext) {
 function poll(process: TrackedProcess, ctx: ToolContext) {
   return {
     session_id: process.id,
-    command: process.command,
+    command: ctx.redact(process.command),
     status: status(process),
     pid: process.pid,
     uptime_seconds: uptime(process, ctx),

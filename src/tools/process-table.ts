@@ -55,7 +55,7 @@ export class ProcessTable {
   #writing: Promise<void> = Promise.resolve();
 
   async add(child: BackgroundChild, start: NewProcess, ctx: ToolContext): Promise<TrackedProcess | { error: string }> {
-    this.#makeRoom(ctx.clock.now());
+    this.#forget(ctx.clock.now(), { most: MAX_TRACKED - 1 });
     if (this.#processes.size >= MAX_TRACKED) {
       await child.kill();
       return { error: `${MAX_TRACKED} background processes run already; end one with the process tool first` };
@@ -83,7 +83,7 @@ export class ProcessTable {
   /** All of this session, oldest first. */
   async list(ctx: ToolContext): Promise<readonly TrackedProcess[]> {
     await this.#adopt(ctx);
-    this.#makeRoom(ctx.clock.now());
+    this.#forget(ctx.clock.now(), { most: MAX_TRACKED });
     for (const process of this.#processes.values()) await refresh(process, ctx.clock.now());
     return [...this.#processes.values()];
   }
@@ -192,12 +192,13 @@ export class ProcessTable {
     }
   }
 
-  #makeRoom(now: number): void {
+  /** Processes that ended long ago, and of the others that ended, the oldest beyond a number. */
+  #forget(now: number, { most }: { readonly most: number }): void {
     const finished = [...this.#processes.values()].filter((process) => process.finishedAt !== null);
     finished.sort((a, b) => (a.finishedAt ?? 0) - (b.finishedAt ?? 0));
     for (const process of finished) {
       const old = now - (process.finishedAt ?? now) > FINISHED_KEPT_MS;
-      if (old || this.#processes.size >= MAX_TRACKED) this.#processes.delete(process.id);
+      if (old || this.#processes.size > most) this.#processes.delete(process.id);
     }
   }
 

@@ -5,10 +5,12 @@ import { type TestContext, test } from "node:test";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
+import type { BackgroundChild } from "../sandbox/environment.ts";
 import { isAlive, startTimeOf } from "../sandbox/process-tree.ts";
 import type { ToolContext } from "./context.ts";
 import { dispatch } from "./dispatch.ts";
 import "./process.ts";
+import { processTable } from "./process-table.ts";
 import { registry } from "./registry.ts";
 import { createToolState } from "./state.ts";
 import "./terminal.ts";
@@ -75,6 +77,70 @@ test("neither the buffer's end nor a message leaves half a secret", async (t) =>
   const [message = ""] = await box.count(1);
   assert.ok(message.includes(told));
   assert.match(message, /Output:\n[*]+\]$/);
+});
+
+test("the command of a process is shown without its secrets", async (t) => {
+  const { start, act } = await open(t, { redact: (text) => text.replaceAll("hunter2", "***") });
+  const id = await start(": hunter2; sleep 60");
+  assert.equal((await act("poll", id)).command, ": ***; sleep 60");
+  assert.equal((await act("list")).processes[0].command, ": ***; sleep 60");
+});
+
+test("at most 64 are tracked: an ended one makes room, a running one does not", async (t) => {
+  let time = 0;
+  const { ctx, act, start } = await open(t, { clock: { ...systemClock, now: () => time } });
+  const table = ctx.state.of(processTable);
+  const started: BackgroundChild[] = [];
+  for (let n = 0; n < 64; n++) {
+    const child = idleChild(process.pid);
+    started.push(child);
+    await table.add(child, { command: `job ${n}`, cwd: "/", notify: false, watch: [] }, ctx);
+  }
+  const refused = await open(t, { state: ctx.state }).then(({ call }) =>
+    call("terminal", { command: "sleep 60", background: true }),
+  );
+  assert.match(refused.error, /^64 background processes run already; end one/);
+  assert.deepEqual([refused.exit_code, refused.status], [-1, "error"]);
+  const commands = async () => (await act("list")).processes.map((line: { command: string }) => line.command);
+  for (const at of [5, 3]) {
+    time += 1000;
+    await started[at]?.kill();
+    await act("poll", (await act("list")).processes[at].session_id);
+  }
+  assert.equal((await commands()).length, 64, "looking takes nothing away");
+  const id = await start("sleep 60");
+  assert.match(id, /^proc_/);
+  const left = await commands();
+  assert.deepEqual([left.length, left.includes("job 5"), left.includes("job 3")], [64, false, true]);
+});
+
+/** A process that does nothing until it is killed. */
+function idleChild(pid: number): BackgroundChild {
+  const end = Promise.withResolvers<number>();
+  return {
+    pid,
+    exited: end.promise,
+    onOutput: () => undefined,
+    write: async () => 0,
+    closeInput: () => undefined,
+    kill: async () => end.resolve(-15),
+  };
+}
+
+test("a pid that belongs to another process by now is not killed", async (t) => {
+  const { ctx, act } = await open(t);
+  const other = spawn("sleep", ["60"], { stdio: "ignore" });
+  t.after(() => other.kill("SIGKILL"));
+  const child = idleChild(other.pid ?? 0);
+  const start = { command: "job", cwd: "/", notify: false, watch: [] };
+  const tracked = await ctx.state.of(processTable).add(child, start, ctx);
+  assert.ok("id" in tracked);
+  Object.assign(tracked, { startTime: "of an earlier process" });
+  const answer = await act("kill", tracked.id);
+  assert.match(answer.error, /^pid \d+ belongs to another process by now; nothing was killed$/);
+  assert.equal(answer.session_id, tracked.id);
+  assert.equal(isAlive(other.pid ?? 0), true);
+  assert.equal((await act("poll", tracked.id)).status, "running");
 });
 
 test("log pages by lines, from the end by default", async (t) => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createRedactor } from "../safety/redact.ts";
-import { leaveBrokenLine, safeCut } from "./safe-cut.ts";
+import { leaveBrokenLine, safeCut, safePieces } from "./safe-cut.ts";
 
 const SECRET = "correct horse battery staple";
 const redact = createRedactor({ enabled: true, knownSecrets: () => [SECRET] });
@@ -16,6 +16,19 @@ test("wherever a text is cut, no part of a known secret is left at the cut", () 
       const [before, after] = [text.slice(0, place), text.slice(place)];
       assert.equal(redact(before) + redact(after), redact(text));
       assert.ok(before.isWellFormed() && after.isWellFormed());
+    }),
+  );
+});
+
+test("a text cut into pieces of any size is redacted as the whole is", () => {
+  const parts = fc.array(fc.constantFrom(SECRET, "plain words ", "\n", "😀", "=", "12345"), { maxLength: 60 });
+  fc.assert(
+    fc.property(parts, fc.integer({ min: 1, max: 200 }), (texts, size) => {
+      const text = texts.join("");
+      const pieces = [...safePieces(text, size, redact)];
+      assert.equal(pieces.join(""), text);
+      assert.equal(pieces.map(redact).join(""), redact(text));
+      assert.ok(pieces.every((piece) => piece.isWellFormed()));
     }),
   );
 });

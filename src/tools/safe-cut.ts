@@ -21,6 +21,24 @@ export function safeCut(text: string, at: number, direction: -1 | 1, redact: (te
   return wholeCharacter(text, clamp(at + direction * REACH, text.length));
 }
 
+/** A text in pieces of about this many characters that may be redacted one by one. */
+export function* safePieces(text: string, size: number, redact: (text: string) => string): Generator<string> {
+  let from = 0;
+  while (text.length - from > size) {
+    let to = wholeCharacter(text, from + Math.max(size, 2));
+    while (to < text.length && !isSafe(text, to, redact)) to = wholeCharacter(text, clamp(to + CLOSE_BY, text.length));
+    yield text.slice(from, to);
+    from = to;
+  }
+  yield text.slice(from);
+}
+
+function isSafe(text: string, at: number, redact: (text: string) => string): boolean {
+  const from = Math.max(0, at - 2 * REACH);
+  const to = Math.min(text.length, at + 2 * REACH);
+  return redact(text.slice(from, at)) + redact(text.slice(at, to)) === redact(text.slice(from, to));
+}
+
 /**
  * The same beside a gap whose text is gone, so that nobody can tell what was cut: the broken line beside it is given up.
  * `at` is where the text ends (-1) or begins (1).

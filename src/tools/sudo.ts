@@ -20,14 +20,14 @@ export interface SudoCommand {
   /** One password line for each sudo. */
   readonly stdin?: string;
   /** A sudo that had a valid ticket reads no password and leaves it to the command, which may print it. */
-  mask(output: string): string;
+  mask?(output: string): string;
   /** One line for the model when sudo could not work. */
   tip(result: ExecuteResult): string;
 }
 
 export async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<SudoCommand> {
   const { command: rewritten, count } = readSudoPasswords(command);
-  if (count === 0) return { command, mask: (output) => output, tip: () => "" };
+  if (count === 0) return { command, tip: () => "" };
   const known = ctx.state.of(remembered);
   const password = (await worksWithoutPassword(ctx)) ? null : await findPassword(known, ctx);
   const tip = (result: ExecuteResult) => {
@@ -35,11 +35,11 @@ export async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Pr
     if (!NEEDS_PASSWORD.test(result.output)) return "";
     return "\nTip: sudo needs a password here. Ask the user to run `hermes config set SUDO_PASSWORD ...`, or do without sudo.";
   };
-  if (password === null) return { command, mask: (output) => output, tip };
+  if (password === null) return { command, tip };
   return {
     command: rewritten,
     stdin: `${password}\n`.repeat(count),
-    mask: (output) => (password === "" ? output : output.replaceAll(password, "***")),
+    ...(password !== "" && { mask: (output: string) => output.replaceAll(password, "***") }),
     tip,
   };
 }

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { stripAnsi } from "../kit/ansi.ts";
 import type { ExecuteResult } from "../sandbox/environment.ts";
 import type { ToolContext } from "./context.ts";
-import { leaveBrokenLine, safeCut } from "./safe-cut.ts";
+import { leaveBrokenLine, safeCut, safePieces } from "./safe-cut.ts";
 
 const HEAD_SHARE = 0.4;
 const SAVED_CHARS = 5_000_000;
+const PIECE_CHARS = 64 * 1024;
 const KEPT_MS = 7 * 24 * 3600 * 1000;
 
 type Printed = Pick<ExecuteResult, "output" | "omittedChars" | "headChars">;
@@ -86,10 +87,10 @@ async function saveWhole(
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     await removeOld(directory, now);
-    // Part by part: megabytes are not joined only to be taken apart again.
+    // Piece by piece: what cleaning megabytes leaves behind is more than the megabytes.
     let room = SAVED_CHARS;
-    for (const part of parts) {
-      const text = clean(part).slice(0, room);
+    for (const piece of parts.flatMap((part) => [...safePieces(part, PIECE_CHARS, clean)])) {
+      const text = clean(piece).slice(0, room);
       room -= text.length;
       await appendFile(path, text, { mode: 0o600 });
     }

@@ -7,7 +7,7 @@ import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { exitCodeMeaning, failureHint } from "./exit-codes.ts";
 import { processTable } from "./process-table.ts";
-import { prepareSudo } from "./sudo.ts";
+import { prepareSudo, type SudoCommand } from "./sudo.ts";
 import type { TerminalArguments } from "./terminal.ts";
 import { presentOutput } from "./terminal-output.ts";
 
@@ -71,12 +71,7 @@ async function runInForeground(
     : result.interrupted
       ? "\n[Command interrupted]"
       : "";
-  const printed = await transformed(
-    { ...result, output: sudo.mask(result.output) },
-    args.command,
-    ctx,
-    sudo.tip(result),
-  );
+  const printed = await transformed(masked(result, sudo.mask), args.command, ctx, sudo.tip(result));
   const shown = await presentOutput(printed, ctx);
   const output = `${shown.output}${ending}`.trim();
   const meaning = exitCodeMeaning(args.command, result.exitCode);
@@ -96,6 +91,13 @@ async function runInForeground(
 }
 
 type Printed = Awaited<ReturnType<ToolContext["environment"]["execute"]>>;
+
+/** Masked on both sides of a gap, which moves with what stands before it. */
+function masked(result: Printed, mask: SudoCommand["mask"]): Printed {
+  if (!mask) return result;
+  const head = mask(result.output.slice(0, result.headChars));
+  return { ...result, output: head + mask(result.output.slice(result.headChars)), headChars: head.length };
+}
 
 /** What hooks make of the output, the tip included; what they give is the whole of it. */
 async function transformed(result: Printed, command: string, ctx: ToolContext, tip: string): Promise<Printed> {

@@ -6,6 +6,7 @@ import { allowingGuard } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import type { ApprovedCommand, RefusedCommand } from "../safety/decision.ts";
+import { createRedactor } from "../safety/redact.ts";
 import type { ToolContext } from "./context.ts";
 import { dispatch } from "./dispatch.ts";
 import { registry } from "./registry.ts";
@@ -168,6 +169,36 @@ test("long output keeps its ends, and the whole of it in a file", async (t) => {
   await assert.rejects(readFile(old), "files of last week are gone");
 });
 
+test("a key that the missing middle took a part of is hidden on both sides", async (t) => {
+  const redact = createRedactor({ enabled: true, knownSecrets: () => [] });
+  const { terminal, project } = await open(t, { redact });
+  const key = `-----BEGIN PRIVATE KEY-----\n${"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2\n".repeat(60)}-----END PRIVATE KEY-----\n`;
+  // Of an output its first 1.6 and its last 2.4 million bytes are kept: both cuts lie in a key.
+  const text = `${"x".repeat(1_600_000 - 2000)}\n${key}${"y".repeat(4_000_000)}\n${key}${"z".repeat(2_400_000 - 2000)}`;
+  await writeFile(join(project, "big.txt"), text);
+  const { full_output_path } = await terminal("cat big.txt");
+  const whole = await readFile(full_output_path, "utf8");
+  assert.match(whole, /chars were not kept/);
+  assert.equal(whole.split("[REDACTED PRIVATE KEY]").length, 3);
+  assert.doesNotMatch(whole, /QUJD/);
+});
+
+test("100 MB of output raise the memory by less than 32 MB, and the file holds as much as it may", async (t) => {
+  const { terminal } = await open(t);
+  await terminal("yes warm | head -c 100000");
+  const before = process.memoryUsage.rss();
+  let peak = before;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss());
+  }, 5);
+  const result = await terminal("yes 'a line like any other' | head -c 100000000");
+  clearInterval(timer);
+  assert.ok(peak - before < 32 * 1024 * 1024, `rose by ${Math.round((peak - before) / 1024 / 1024)} MB`);
+  assert.equal(result.output_total_chars, 100_000_000);
+  const whole = await readFile(result.full_output_path, "utf8");
+  assert.ok(whole.length > 3_990_000 && whole.length <= 4_000_000, String(whole.length));
+});
+
 /** Stands in for sudo: wants a password, reads one line when told to, and runs the rest. */
 const fakeSudo = (password: string) => `#!/bin/bash
 [ "$1" = -n ] && exit 1
@@ -182,6 +213,29 @@ test("a password for sudo travels through standard input alone, once per sudo", 
   await writeFile(join(bin, "sudo"), fakeSudo("pa'ss word"), { mode: 0o755 });
   const result = await terminal("sudo echo one && sudo echo two");
   assert.equal(result.output, "*** is in:\none\n*** is in:\ntwo");
+});
+
+test("a masked password does not move the place where the middle of an output is missing", async (t) => {
+  const env = (name: string) => (name === "SUDO_PASSWORD" ? "swordfish" : undefined);
+  const { terminal, bin } = await open(t, { env });
+  await writeFile(join(bin, "sudo"), fakeSudo("swordfish"), { mode: 0o755 });
+  const { output, full_output_path } = await terminal(
+    "sudo true; for i in $(seq 1000); do echo swordfish; done; seq 0 999999",
+  );
+  assert.match(output, /^\*\*\* is in:\n\*\*\*\n/);
+  const whole: string = await readFile(full_output_path, "utf8");
+  const [before = "", after = ""] = whole.split(/\n\n\.\.\. \[\d+ chars were not kept\] \.\.\.\n\n/);
+  assert.doesNotMatch(whole, /swordfish/);
+  const numbers = (text: string) => text.split("\n").filter((line) => /^\d+$/.test(line));
+  assert.deepEqual(
+    numbers(before),
+    Array.from({ length: numbers(before).length }, (_, index) => String(index)),
+  );
+  const last = numbers(after);
+  assert.deepEqual(
+    last,
+    Array.from({ length: last.length }, (_, index) => String(1_000_000 - last.length + index)),
+  );
 });
 
 test("a user is asked for the sudo password once, and again only after a wrong one", async (t) => {

@@ -50,16 +50,18 @@ test("a data file that is valid is not made invalid", async () => {
     ["a.json", '{"a": 1}', '{"a": }'],
     ["a.yaml", "a: 1\n", "a: [1\n"],
     ["a.yml", "- x\n", "a: b: c\n"],
+    ["a.toml", '[table]\nname = "x"\nbig = 9223372036854775807\n', "[table\nname = 1\n"],
   ] as const) {
     await writeFile(rig.at(name), good);
     const result = await write(name, bad);
-    assert.match(result.error, /was not written: it is valid now and would become invalid (JSON|YAML)/, name);
+    assert.match(result.error, /was not written: it is valid now and would become invalid (JSON|YAML|TOML)/, name);
     assert.equal(await onDisk(name), good);
   }
 });
 
 test("lint tells only of what this write brought", async () => {
   assert.match((await write("fresh.json", "{")).lint, /^invalid JSON/);
+  assert.match((await write("fresh.toml", "a = 1\nb =\n")).lint, /^invalid TOML: .+ \(line 2, column \d+\)$/);
   assert.equal((await write("fresh.json", "{{")).lint, undefined);
   assert.equal((await write("fresh.json", "{}")).lint, undefined);
   assert.equal((await write("code.ts", "{")).lint, undefined);

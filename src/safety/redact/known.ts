@@ -3,6 +3,8 @@ import { isHarmless, type Marks } from "./marks.ts";
 
 const MIN_LENGTH = 8;
 const MIN_ENCODED = 10;
+/** A line of a secret of several lines that is nothing but key: it is told by itself too, where the text was cut. */
+const KEY_LINE = /^[A-Za-z0-9+/=_-]{24,}$/;
 
 /** Longest first, so that a secret inside another does not spoil the longer one; with the spellings JSON and URLs give them. */
 export function prepareKnown(secrets: readonly string[]): readonly string[] {
@@ -15,6 +17,7 @@ export function prepareKnown(secrets: readonly string[]): readonly string[] {
     )
       continue;
     spellings.add(secret);
+    for (const line of secret.split(/\r?\n/)) if (KEY_LINE.test(line)) spellings.add(line);
     spellings.add(JSON.stringify(secret).slice(1, -1));
     spellings.add(encodeURIComponent(secret.toWellFormed()));
     for (const encoded of encodings(secret)) spellings.add(encoded);
