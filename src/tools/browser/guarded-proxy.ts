@@ -1,9 +1,11 @@
 // All traffic of a browser passes here. Names are looked up and judged on this side, and the connection goes to exactly the addresses
 // that were judged: redirects, frames, scripts and sockets cannot reach what a navigation may not.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { ProxySettings } from "../../safety/url-guard-proxy.ts";
 import type { AddressCheck } from "./address-check.ts";
+import { networkProxyFor, openTunnel, requestOf, throughProxy } from "./network-proxy.ts";
 
 const CONNECT_MS = 15_000;
 
@@ -17,41 +19,25 @@ export interface GuardedProxy {
   close(): Promise<void>;
 }
 
-export async function startGuardedProxy(
-  check: AddressCheck,
-  onRefused: (refusal: Refusal) => void,
-): Promise<GuardedProxy> {
+export interface GuardOptions {
+  readonly check: AddressCheck;
+  onRefused(refusal: Refusal): void;
+  /** The network's own proxy, where it has one. */
+  readonly network?: ProxySettings | undefined;
+}
+
+export async function startGuardedProxy(options: GuardOptions): Promise<GuardedProxy> {
   const { createServer } = process.getBuiltinModule("node:http");
   const sockets = new Set<Duplex>();
   const keep = (socket: Duplex) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket)).on("error", () => socket.destroy());
   };
-
-  /** A pinned connection, or why there is none. */
-  const reach = async (url: URL): Promise<Socket | { readonly status: number; readonly reason: string }> => {
-    const verdict = await check(url.href);
-    if (!verdict.allowed) {
-      onRefused({ host: url.host, reason: verdict.reason });
-      return { status: 403, reason: verdict.reason };
-    }
-    const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-    let problem = "no address";
-    for (const address of verdict.addresses) {
-      try {
-        return await open(address, port);
-      } catch (error) {
-        problem = error instanceof Error ? error.message : String(error);
-      }
-    }
-    return { status: 502, reason: problem };
-  };
-
-  const server = createServer((request, response) => void forward(request, response, reach, keep));
+  const server = createServer((request, response) => void forward(request, response, options, keep));
   server.on("connection", keep);
   server.on("connect", async (request: IncomingMessage, client: Duplex, head: Buffer) => {
     const url = parse(`https://${request.url}`);
-    const reached = url ? await reach(url) : { status: 400, reason: "no host" };
+    const reached = url ? await connectTo(url, options) : { status: 400, reason: "no host" };
     if ("reason" in reached) {
       client.end(`HTTP/1.1 ${reached.status} ${reached.status === 403 ? "Refused" : "Unreachable"}\r\n\r\n`);
       return;
@@ -78,43 +64,88 @@ export async function startGuardedProxy(
   };
 }
 
-type Reach = (url: URL) => Promise<Socket | { readonly status: number; readonly reason: string }>;
+interface NoWay {
+  readonly status: number;
+  readonly reason: string;
+}
+
+type Way = { readonly proxy: URL } | { readonly addresses: readonly string[] };
+
+/** The way to an address that may be opened: through the network's proxy, or to the very addresses that were judged. */
+async function wayTo(url: URL, { check, onRefused, network }: GuardOptions): Promise<Way | NoWay> {
+  const verdict = await check(url.href);
+  if (!verdict.allowed) {
+    onRefused({ host: url.host, reason: verdict.reason });
+    return { status: 403, reason: verdict.reason };
+  }
+  const proxy = networkProxyFor(url, network);
+  return proxy ? { proxy } : { addresses: verdict.addresses };
+}
+
+async function connectTo(url: URL, options: GuardOptions): Promise<Duplex | NoWay> {
+  const way = await wayTo(url, options);
+  if ("reason" in way) return way;
+  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  if ("addresses" in way) return openOneOf(way.addresses, port);
+  return openTunnel(way.proxy, `${url.hostname}:${port}`).catch(
+    (error: unknown): NoWay => ({ status: 502, reason: messageOf(error) }),
+  );
+}
+
+async function openOneOf(addresses: readonly string[], port: number): Promise<Socket | NoWay> {
+  let reason = "no address";
+  for (const address of addresses) {
+    try {
+      return await open(address, port);
+    } catch (error) {
+      reason = messageOf(error);
+    }
+  }
+  return { status: 502, reason };
+}
 
 async function forward(
   incoming: IncomingMessage,
   response: ServerResponse,
-  reach: Reach,
+  options: GuardOptions,
   keep: (socket: Duplex) => void,
 ): Promise<void> {
   const url = parse(incoming.url ?? "");
-  const reached = url ? await reach(url) : { status: 400, reason: "not a proxy request" };
-  if (!url || "reason" in reached) {
-    const { status, reason } = "reason" in reached ? reached : { status: 400, reason: "not a proxy request" };
+  const sent = url ? await requestTo(url, incoming, options) : { status: 400, reason: "not a proxy request" };
+  const fail = ({ status, reason }: NoWay) =>
     response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(reason);
+  if ("reason" in sent) {
+    fail(sent);
     return;
   }
-  keep(reached);
-  const { request } = process.getBuiltinModule("node:http");
-  const { "proxy-connection": _hop, ...headers } = incoming.headers;
-  const outgoing = request({
-    createConnection: () => reached,
-    method: incoming.method,
-    path: url.pathname + url.search,
-    headers: { ...headers, host: url.host, connection: "close" },
-    setHost: false,
-  });
-  outgoing.once("response", (answer) => {
+  sent.once("socket", keep);
+  sent.once("response", (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
     answer.pipe(response);
     answer.once("error", () => response.destroy());
   });
-  outgoing.once("error", (error) => {
+  sent.once("error", (error) => {
     if (response.headersSent) response.destroy();
-    else response.writeHead(502, { "content-type": "text/plain; charset=utf-8" }).end(error.message);
+    else fail({ status: 502, reason: error.message });
   });
-  response.once("close", () => outgoing.destroy());
-  incoming.pipe(outgoing);
+  response.once("close", () => sent.destroy());
+  incoming.pipe(sent);
 }
+
+async function requestTo(url: URL, incoming: IncomingMessage, options: GuardOptions): Promise<ClientRequest | NoWay> {
+  const way = await wayTo(url, options);
+  if ("reason" in way) return way;
+  const { "proxy-connection": _hop, "proxy-authorization": _other, ...given } = incoming.headers;
+  const headers = { ...given, host: url.host, connection: "close" };
+  const shared = { method: incoming.method, setHost: false };
+  if ("proxy" in way) return requestOf(way.proxy)({ ...throughProxy(way.proxy, url.href, headers), ...shared });
+  const socket = await openOneOf(way.addresses, Number(url.port) || 80);
+  if ("reason" in socket) return socket;
+  const { request } = process.getBuiltinModule("node:http");
+  return request({ ...shared, createConnection: () => socket, path: url.pathname + url.search, headers });
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 function open(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
+import { proxySettings } from "../../safety/url-guard-proxy.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
 import type { AddressCheck } from "./address-check.ts";
 import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
@@ -52,7 +53,7 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
   const program = await findChromium({ engine: config.browser.engine, path: env("PATH") ?? "" });
   if (program === null) throw new NoBrowserError(missingChromium(config.browser.engine));
   const profile = await makeProfile(home);
-  const proxy = await startGuardedProxy(check, onRefused);
+  const proxy = await startGuardedProxy({ check, onRefused, network: proxySettings(env) });
   const release = async () => {
     await proxy.close();
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
