@@ -65,23 +65,20 @@ await withEngine("Chromium", missingChromium, () => {
       assert.match(full.snapshot, /-> \/second/);
 
       const asked: unknown[] = [];
-      const blind = await surfer({}, { askAside: async (question) => `seen ${asked.push(question)}` });
-      await blind.call("browser_navigate", { url: site.url });
+      const blind = user.as({}, { askAside: async (question) => `seen ${asked.push(question)}` });
       const seen = await blind.call("browser_vision", { question: "What is this?", annotate: true });
-      await blind.close();
       assert.deepEqual([seen.success, seen.analysis], [true, "seen 1"]);
       assert.ok(seen.annotated.length > 3);
       assert.match(JSON.stringify(asked), /data:image\/png;base64,/);
     });
 
     test("a model that sees gets the screenshot itself, and the file stays", async () => {
-      const seeing = await surfer({}, { seesImages: true });
+      const seeing = user.as({}, { seesImages: true });
       await seeing.call("browser_navigate", { url: site.url });
       const output = await seeing.raw("browser_vision", { question: "q" });
       assert.ok(typeof output !== "string" && output.content[1]?.type === "image_url");
       const { screenshot_path } = JSON.parse(output.text_summary ?? "");
       assert.equal((await readFile(screenshot_path)).subarray(1, 4).toString(), "PNG");
-      await seeing.close();
     });
 
     test("elements inside a frame are reached, and what is typed into a password field is not shown", async () => {
@@ -193,16 +190,17 @@ await withEngine("Chromium", missingChromium, () => {
     });
 
     test("keys of the user are neither typed nor sent in an address", async () => {
-      const careful = await surfer({}, { redact: (text) => text.replaceAll("sk-very-secret", "***") });
+      const careful = user.as({}, { redact: (text) => text.replaceAll("sk-very-secret", "***") });
       const opened = await careful.call("browser_navigate", { url: site.url });
       const ref = refOf(opened.snapshot, 'textbox "Name"');
       assert.match((await careful.call("browser_type", { ref, text: "my sk-very-secret" })).error, /one of your keys/);
       const sent = await careful.call("browser_navigate", { url: `${site.url}/?k=sk-very%2Dsecret` });
       assert.match(sent.error, /one of your keys/);
+      const run = await careful.call("browser_console", { expression: "fetch('/?k=sk-very-secret')" });
+      assert.match(run.error, /one of your keys/);
       // What looks like a variable stays what it is.
       await careful.call("browser_type", { ref, text: "$HOME %PATH%" });
       assert.match((await careful.call("browser_snapshot")).snapshot, /\$HOME %PATH%/);
-      await careful.close();
     });
   });
 });

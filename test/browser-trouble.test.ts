@@ -9,12 +9,15 @@ import { homePaths } from "../src/home/paths.ts";
 import { descendantsOf, isAlive } from "../src/sandbox/process-tree.ts";
 import type { AddressCheck } from "../src/tools/browser/address-check.ts";
 import { launchBrowser } from "../src/tools/browser/launch.ts";
+import { browserHolder } from "../src/tools/browser/session.ts";
+import { registerProvider } from "../src/tools/extra-providers.ts";
 import {
   missingChromium,
   type Pages,
   refOf,
   type Site,
   type Surfer,
+  startRunningBrowser,
   startSite,
   surfer,
 } from "./support/engines/chromium.ts";
@@ -42,6 +45,10 @@ const PAGES: Pages = {
 };
 let port = "";
 
+async function gone(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 /** The main process of the browser that this process started. */
 async function chromiumOf(folder: string): Promise<number> {
   for (const pid of await descendantsOf(process.pid)) {
@@ -52,25 +59,31 @@ async function chromiumOf(folder: string): Promise<number> {
 }
 
 await withEngine("Chromium", missingChromium, () => {
+  // Starting a browser is what takes time here: the tests go on with the one that the test before them left.
   describe("trouble around a browser", () => {
     let site: Site;
-    const users: Surfer[] = [];
+    let user: Surfer;
+    const others: Surfer[] = [];
     const newSurfer = async (...given: Parameters<typeof surfer>) => {
-      const user = await surfer(...given);
-      users.push(user);
-      return user;
+      const one = await surfer(...given);
+      others.push(one);
+      return one;
+    };
+    const askedFor = async (path: string) => {
+      while (site.asked.at(-1) !== path) await new Promise((resolve) => setTimeout(resolve, 10));
     };
     before(async () => {
       site = await startSite(PAGES);
       port = new URL(site.url).port;
+      user = await newSurfer();
     });
     after(async () => {
-      await Promise.all(users.map((user) => user.close()));
+      await Promise.all(others.map((one) => one.close()));
       await site.close();
     });
 
     test("addresses of this machine, of a cloud's metadata and of other schemes are not opened", async () => {
-      const user = await newSurfer({ allow_private_urls: false });
+      const strict = user.as({ allow_private_urls: false });
       const asked = site.asked.length;
       for (const [url, why] of [
         [site.url, /private|local/],
@@ -83,15 +96,15 @@ await withEngine("Chromium", missingChromium, () => {
         ["http://no-such-host.invalid/", /not known|not found/],
         ["http://", /not a web address/i],
       ] as const) {
-        const { success, error } = await user.call("browser_navigate", { url });
+        const { success, error } = await strict.call("browser_navigate", { url });
         assert.equal(success, false, url);
         assert.match(error, why, url);
       }
       assert.equal(site.asked.length, asked);
+      assert.match((await strict.call("browser_snapshot")).error, /No page is open/, "no browser was started for them");
     });
 
     test("a redirect, a link and an image that lead to a metadata service end at the door", async () => {
-      const user = await newSurfer();
       const redirected = await user.call("browser_navigate", { url: `${site.url}/to-metadata` });
       assert.equal(redirected.success, false);
       assert.match(redirected.error, /169\.254\.169\.254.*(?:metadata|credentials)/);
@@ -105,6 +118,79 @@ await withEngine("Chromium", missingChromium, () => {
       assert.match(String(embedding.blocked), /metadata|credentials/);
     });
 
+    test("a page that never comes is given up in time, and the browser goes on", async () => {
+      const hasty = user.as({ command_timeout: 1 });
+      await user.call("browser_navigate", { url: site.url });
+      const waited = await hasty.call("browser_navigate", { url: `${site.url}/never` });
+      assert.equal(waited.success, false);
+      assert.match(waited.error, /No result within 1 s/);
+      assert.equal((await user.call("browser_navigate", { url: site.url })).title, "Start");
+    });
+
+    test("an interrupted call ends at once", async () => {
+      const stop = new AbortController();
+      const calling = user.as({}, { signal: stop.signal }).raw("browser_navigate", { url: `${site.url}/never` });
+      await askedFor("/never");
+      stop.abort();
+      assert.match(String(await calling), /abort/i);
+    });
+
+    test("two conversations side by side share nothing", async () => {
+      const other = await newSurfer({ record_sessions: true });
+      await Promise.all([
+        user.call("browser_navigate", { url: `${site.url}/cookie` }),
+        other.call("browser_navigate", { url: `${site.url}/` }),
+      ]);
+      const [mine, theirs] = await Promise.all(
+        [user, other].map((one) => one.call("browser_navigate", { url: `${site.url}/echo` })),
+      );
+      assert.match(mine.snapshot, /who=me/);
+      assert.match(theirs.snapshot, /cookie: none/);
+    });
+
+    test("the browser of a conversation that ends is gone with its profile; a recording stays where it was asked for", async () => {
+      const ended = others.at(-1) ?? user;
+      const pid = await chromiumOf(ended.homeDir);
+      const family = [pid, ...(await descendantsOf(pid))];
+      const profiles = join(ended.homeDir, "cache", "browser");
+      assert.equal((await readdir(profiles)).length, 1);
+      await ended.ctx.state.of(browserHolder).dispose();
+      assert.deepEqual(await readdir(profiles), []);
+      await gone(family);
+      const [name] = await readdir(join(ended.homeDir, "cache", "recordings"));
+      await access(join(ended.homeDir, "cache", "recordings", name ?? ""));
+    });
+
+    test("a page in an endless loop costs its browser, not the conversation", async () => {
+      const hasty = user.as({ command_timeout: 1 });
+      const opened = await user.call("browser_navigate", { url: `${site.url}/loop` });
+      const clicked = await hasty.call("browser_click", { ref: refOf(opened.snapshot, "Spin") });
+      const looked = clicked.success ? await hasty.call("browser_snapshot") : clicked;
+      assert.match(looked.error, /did not answer within 1 s.*closed/);
+      const again = await user.call("browser_navigate", { url: site.url });
+      assert.equal(again.title, "Start", again.error);
+    });
+
+    test("a browser that is killed in mid-call is a result in words, and the next page opens another one", async () => {
+      const pid = await chromiumOf(user.homeDir);
+      const calling = user.call("browser_navigate", { url: `${site.url}/never` });
+      await askedFor("/never");
+      process.kill(pid, "SIGKILL");
+      const { success, error } = await calling;
+      assert.equal(success, false);
+      assert.match(error, /ended unexpectedly.*browser_navigate/);
+      assert.match((await user.call("browser_snapshot")).error, /No page is open/);
+      assert.equal((await user.call("browser_navigate", { url: site.url })).title, "Start");
+    });
+
+    test("an idle browser is closed, and nothing is left of it", async () => {
+      await user.as({ inactivity_timeout: 0.2 }).call("browser_navigate", { url: site.url });
+      const pid = await chromiumOf(user.homeDir).catch(() => 0);
+      if (pid !== 0) await gone([pid]);
+      while ((await readdir(join(user.homeDir, "cache", "browser"))).length > 0)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+    });
+
     test("names are looked up on our side, and a public page cannot redirect into the private network", async () => {
       const homeDir = await mkdtemp(join(tmpdir(), "hermes-browser-"));
       const check: AddressCheck = async (url) =>
@@ -113,6 +199,7 @@ await withEngine("Chromium", missingChromium, () => {
           : { allowed: false, reason: "a private address" };
       const refused: string[] = [];
       const { page, close } = await launchBrowser({
+        place: "as_set",
         home: homePaths(homeDir, homeDir, "default"),
         config: defaultConfig(),
         env: (name) => (name === "PATH" ? process.env.PATH : undefined),
@@ -132,75 +219,23 @@ await withEngine("Chromium", missingChromium, () => {
       await rm(homeDir, { recursive: true, force: true });
     });
 
-    test("a page that never comes is given up in time, and the browser goes on", async () => {
-      const user = await newSurfer({ command_timeout: 2 });
-      await user.call("browser_navigate", { url: site.url });
-      const waited = await user.call("browser_navigate", { url: `${site.url}/never` });
-      assert.equal(waited.success, false);
-      assert.match(waited.error, /No result within 2 s/);
-      assert.equal((await user.call("browser_navigate", { url: site.url })).title, "Start");
-    });
-
-    test("a page in an endless loop costs its browser, not the conversation", async () => {
-      const user = await newSurfer({ command_timeout: 3 });
-      const opened = await user.call("browser_navigate", { url: `${site.url}/loop` });
-      const clicked = await user.call("browser_click", { ref: refOf(opened.snapshot, "Spin") });
-      const looked = clicked.success ? await user.call("browser_snapshot") : clicked;
-      assert.match(looked.error, /did not answer within 3 s.*closed/);
-      const again = await user.call("browser_navigate", { url: site.url });
-      assert.equal(again.title, "Start", again.error);
-    });
-
-    test("two conversations side by side share nothing", async () => {
-      const [one, two] = [await newSurfer(), await newSurfer()];
-      await Promise.all([
-        one.call("browser_navigate", { url: `${site.url}/cookie` }),
-        two.call("browser_navigate", { url: `${site.url}/` }),
-      ]);
-      const [mine, theirs] = await Promise.all(
-        [one, two].map((user) => user.call("browser_navigate", { url: `${site.url}/echo` })),
-      );
-      assert.match(mine.snapshot, /who=me/);
-      assert.match(theirs.snapshot, /cookie: none/);
-    });
-
-    test("a browser that is killed in mid-call is a result in words, and the next page opens another one", async () => {
-      const user = await newSurfer();
-      await user.call("browser_navigate", { url: site.url });
-      const pid = await chromiumOf(user.homeDir);
-      const calling = user.call("browser_navigate", { url: `${site.url}/never` });
-      while (site.asked.at(-1) !== "/never") await new Promise((resolve) => setTimeout(resolve, 10));
-      process.kill(pid, "SIGKILL");
-      const { success, error } = await calling;
-      assert.equal(success, false);
-      assert.match(error, /ended unexpectedly.*browser_navigate/);
-      assert.match((await user.call("browser_snapshot")).error, /No page is open/);
-      assert.equal((await user.call("browser_navigate", { url: site.url })).title, "Start");
-    });
-
-    test("an interrupted call ends at once", async () => {
-      const stop = new AbortController();
-      const user = await newSurfer({}, { signal: stop.signal });
-      const calling = user.raw("browser_navigate", { url: `${site.url}/never` });
-      while (site.asked.at(-1) !== "/never") await new Promise((resolve) => setTimeout(resolve, 10));
-      stop.abort();
-      assert.match(String(await calling), /abort/i);
-    });
-
-    test("an idle browser is closed, and so is one whose conversation ends; nothing is left of them", async () => {
-      const idle = await newSurfer({ inactivity_timeout: 0.2 });
-      await idle.call("browser_navigate", { url: site.url });
-      const [first] = [await chromiumOf(idle.homeDir).catch(() => 0)];
-      while (first !== 0 && isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 20));
-      const ended = await newSurfer();
-      await ended.call("browser_navigate", { url: site.url });
-      const pid = await chromiumOf(ended.homeDir);
-      const family = [pid, ...(await descendantsOf(pid))];
-      const profiles = join(ended.homeDir, "cache", "browser");
-      assert.equal((await readdir(profiles)).length, 1);
-      await ended.ctx.state.of((await import("../src/tools/browser/session.ts")).browserHolder).dispose();
-      assert.deepEqual(await readdir(profiles), []);
-      for (const member of family) while (isAlive(member)) await new Promise((resolve) => setTimeout(resolve, 20));
+    test("a browser that a plugin brings is joined and left running; addresses near this machine are opened here", async (t) => {
+      const running = await startRunningBrowser();
+      t.after(() => running.close());
+      let [opened, closed] = [0, 0];
+      const withdraw = registerProvider("browser", "rented", async () => ({
+        open: async () => ({ cdpUrl: running.cdpUrl, n: opened++, close: () => void closed++ }),
+      }));
+      t.after(withdraw);
+      const renting = await newSurfer({ engine: "rented", auto_local_for_private_urls: false });
+      const page = await renting.call("browser_navigate", { url: site.url });
+      assert.deepEqual([page.title, opened], ["Start", 1], page.error);
+      const led = await renting.call("browser_navigate", { url: `${site.url}/embeds-metadata` });
+      assert.match(String(led.blocked), /metadata/);
+      const near = await renting.as({ auto_local_for_private_urls: true }).call("browser_navigate", { url: site.url });
+      assert.deepEqual([near.title, opened, closed], ["Start", 1, 1], near.error);
+      assert.ok(await chromiumOf(renting.homeDir), "one of its own");
+      assert.ok(isAlive(running.pid));
     });
 
     test("without a browser the result says what to install", async () => {
@@ -213,6 +248,13 @@ await withEngine("Chromium", missingChromium, () => {
         (await misnamed.call("browser_navigate", { url: site.url })).error,
         /browser\.engine.*\/nowhere\/chrome/,
       );
+      const misbrought = await newSurfer({ engine: "empty", auto_local_for_private_urls: false });
+      const withdraw = registerProvider("browser", "empty", async () => ({ open: async () => ({}) }));
+      assert.match(
+        (await misbrought.call("browser_navigate", { url: site.url })).error,
+        /"empty" cannot be had.*no cdpUrl/,
+      );
+      withdraw();
       const unreachable = await newSurfer({ cdp_url: "http://127.0.0.1:9" });
       assert.match(
         (await unreachable.call("browser_navigate", { url: site.url })).error,
@@ -221,15 +263,6 @@ await withEngine("Chromium", missingChromium, () => {
       const broken = await newSurfer({ engine: "false" });
       assert.match((await broken.call("browser_navigate", { url: site.url })).error, /could not be started/);
       assert.match((await broken.call("browser_click", { ref: "@e1" })).error, /No page is open/);
-    });
-
-    test("a recording is kept where it was asked for", async () => {
-      const user = await newSurfer({ record_sessions: true });
-      await user.call("browser_navigate", { url: site.url });
-      const { browserHolder } = await import("../src/tools/browser/session.ts");
-      await user.ctx.state.of(browserHolder).dispose();
-      const [name] = await readdir(join(user.homeDir, "cache", "recordings"));
-      await access(join(user.homeDir, "cache", "recordings", name ?? ""));
     });
   });
 });

@@ -4,7 +4,8 @@ import { holdsSecret } from "../../safety/url-guard-secrets.ts";
 import type { ToolContext } from "../context.ts";
 import { environmentResultStore } from "../result-store.ts";
 import { addressCheck } from "./address-check.ts";
-import { type Answer, CommandError, command, type Scene } from "./command.ts";
+import { type Answer, CommandError, type CommandOptions, command, type Scene } from "./command.ts";
+import { isElsewhere } from "./launch.ts";
 import { outlinePage, type TreeNode } from "./outline.ts";
 import { IMAGES_SCRIPT, PASSWORDS_SCRIPT, type PageImage, scrollScript } from "./page-scripts.ts";
 
@@ -13,12 +14,19 @@ const MOST_IMAGES = 50;
 const SETTLE_MS = 1000;
 
 export function navigate({ url }: { readonly url: string }, ctx: ToolContext): Promise<string> {
-  return command(ctx, { opens: true }, async ({ browser, page, timeout }) => {
-    const address = withScheme(url);
+  const address = withScheme(url);
+  // No browser is started for what is not opened.
+  const examine = async (): Promise<CommandOptions> => {
     if (holdsSecret(address, ctx.redact))
       throw new CommandError("The address holds one of your keys; it is not sent to a web site.");
     const verdict = await addressCheck(ctx)(address);
     if (!verdict.allowed) throw new CommandError(verdict.reason);
+    const { browser } = ctx.config;
+    return {
+      opens: verdict.isPrivate && browser.auto_local_for_private_urls && isElsewhere(browser) ? "here" : "as_set",
+    };
+  };
+  return command(ctx, examine, async ({ browser, page, timeout }) => {
     const told = browser.refusals.length;
     const failed = await page.goto(address, { waitUntil: "domcontentloaded", timeout }).then(
       () => null,
@@ -113,6 +121,8 @@ export function readConsole(
   ctx: ToolContext,
 ): Promise<string> {
   return command(ctx, {}, async ({ browser, page }) => {
+    if (expression !== undefined && holdsSecret(expression, ctx.redact))
+      throw new CommandError("The expression holds one of your keys; it is not run in a web page.");
     if (expression !== undefined) return { result: shorten(await valueIn(page.evaluate(expression))) };
     const messages = browser.messages.map(({ type, text }) => ({ type, text }));
     const errors = [...browser.errors];

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { stripAnsi } from "../../kit/ansi.ts";
 import type { ToolContext } from "../context.ts";
-import { NoBrowserError } from "./launch.ts";
+import { type BrowserPlace, NoBrowserError } from "./launch.ts";
 import { browserHolder, type OpenBrowser } from "./session.ts";
 
 export type Answer = Readonly<Record<string, unknown>>;
@@ -13,8 +13,8 @@ export class CommandError extends Error {
 }
 
 export interface CommandOptions {
-  /** Opens a browser when there is none; without it the model is told to open a page first. */
-  readonly opens?: boolean;
+  /** Where a browser is opened when there is none; without it the model is told to open a page first. */
+  readonly opens?: BrowserPlace;
   /** Answers the dialog that keeps all other commands waiting. */
   readonly answersDialog?: boolean;
   /** In place of `browser.command_timeout`. */
@@ -33,11 +33,12 @@ const ALIVE_MS = 2000;
 /** Runs `work` and makes the tool's result of what it gives. Never rejects for what a page or a browser did. */
 export async function command(
   ctx: ToolContext,
-  options: CommandOptions,
+  options: CommandOptions | (() => Promise<CommandOptions>),
   work: (scene: Scene) => Promise<Answer>,
 ): Promise<string> {
   try {
-    return JSON.stringify({ success: true, ...(await run(ctx, options, work)) });
+    const how = typeof options === "function" ? await options() : options;
+    return JSON.stringify({ success: true, ...(await run(ctx, how, work)) });
   } catch (error) {
     ctx.signal.throwIfAborted();
     return JSON.stringify({ success: false, error: explain(error) });
@@ -47,13 +48,13 @@ export async function command(
 /** The same for callers that make a result of their own; rejects with an error to be explained. */
 export async function run(
   ctx: ToolContext,
-  { opens = false, answersDialog = false, seconds }: CommandOptions,
+  { opens, answersDialog = false, seconds }: CommandOptions,
   work: (scene: Scene) => Promise<Answer>,
 ): Promise<Answer> {
   const holder = ctx.state.of(browserHolder);
-  if (!opens && !(await holder.isOpen()))
+  if (opens === undefined && !(await holder.isOpen()))
     throw new CommandError("No page is open. Open one with browser_navigate first.");
-  const browser = await holder.hold(ctx);
+  const browser = await holder.hold(ctx, opens);
   try {
     const waiting = browser.dialogs.open;
     if (waiting && !answersDialog) {

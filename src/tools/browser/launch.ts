@@ -6,11 +6,17 @@ import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import { proxySettings } from "../../safety/url-guard-proxy.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
+import { providerNames } from "../extra-providers.ts";
 import type { AddressCheck } from "./address-check.ts";
+import { type BroughtBrowser, type BrowserProvider, findBrowserProvider } from "./brought.ts";
 import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
 import { findChromium, missingChromium } from "./program.ts";
 
+/** As the settings say, or on this machine whatever they say. */
+export type BrowserPlace = "as_set" | "here";
+
 export interface LaunchOptions {
+  readonly place: BrowserPlace;
   readonly home: HomePaths;
   readonly config: Config;
   env(name: string): string | undefined;
@@ -45,13 +51,30 @@ const NETWORK = [
   "--disable-component-update",
 ];
 
-export function launchBrowser(options: LaunchOptions): Promise<Launched> {
-  return options.config.browser.cdp_url.trim() === "" ? startOwn(options) : joinRunning(options);
+export async function launchBrowser(options: LaunchOptions): Promise<Launched> {
+  const { cdp_url, engine } = options.config.browser;
+  if (options.place === "here") return startOwn(options);
+  if (cdp_url.trim() !== "") {
+    const hint = "Start it with --remote-debugging-port, or empty the setting.";
+    return joinRunning(options, { address: cdp_url.trim(), from: "browser.cdp_url in config.yaml", hint });
+  }
+  const brought = await findBrowserProvider(engine.trim());
+  return brought ? joinBrought(options, brought) : startOwn(options);
 }
 
+/** Whether pages are opened by a browser on another machine: what is near there is not what is near here. */
+export function isElsewhere(settings: Config["browser"]): boolean {
+  const { cdp_url } = settings;
+  if (cdp_url.trim() === "") return isBrought(settings);
+  return URL.canParse(cdp_url.trim()) && !/^(?:localhost|127\..*|\[::1\])$/.test(new URL(cdp_url.trim()).hostname);
+}
+
+const isBrought = ({ engine }: Config["browser"]) => providerNames("browser").includes(engine.trim());
+
 async function startOwn({ home, config, env, check, onRefused }: LaunchOptions): Promise<Launched> {
-  const program = await findChromium({ engine: config.browser.engine, path: env("PATH") ?? "" });
-  if (program === null) throw new NoBrowserError(missingChromium(config.browser.engine));
+  const engine = isBrought(config.browser) ? "auto" : config.browser.engine;
+  const program = await findChromium({ engine, path: env("PATH") ?? "" });
+  if (program === null) throw new NoBrowserError(missingChromium(engine));
   const profile = await makeProfile(home);
   const proxy = await startGuardedProxy({ check, onRefused, network: proxySettings(env) });
   const release = async () => {
@@ -106,16 +129,16 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
 }
 
 /** The user's own browser, with what they are logged in to. Its traffic does not pass our proxy: requests are judged one by one. */
-async function joinRunning({ config, check, onRefused }: LaunchOptions): Promise<Launched> {
-  const address = config.browser.cdp_url.trim();
+async function joinRunning(
+  { check, onRefused }: LaunchOptions,
+  { address, from, hint }: { readonly address: string; readonly from: string; readonly hint: string },
+): Promise<Launched> {
   const { chromium } = await import("playwright-core");
   let browser: Browser;
   try {
     browser = await chromium.connectOverCDP(address, { timeout: START_MS });
   } catch (error) {
-    throw new NoBrowserError(
-      `No browser answers at ${address} (browser.cdp_url in config.yaml): ${firstLine(error)}. Start it with --remote-debugging-port, or empty the setting.`,
-    );
+    throw new NoBrowserError(`No browser answers at ${address} (${from}): ${firstLine(error)}. ${hint}`);
   }
   const context = browser.contexts()[0] ?? (await browser.newContext());
   await context.route("**/*", async (route) => {
@@ -135,6 +158,26 @@ async function joinRunning({ config, check, onRefused }: LaunchOptions): Promise
       await browser.close().catch(() => undefined); // only our connection to it
     },
   };
+}
+
+async function joinBrought(options: LaunchOptions, provider: BrowserProvider): Promise<Launched> {
+  const from = `the browser of the plugin that brings "${options.config.browser.engine.trim()}"`;
+  let given: BroughtBrowser;
+  try {
+    given = await provider.open();
+  } catch (error) {
+    throw new NoBrowserError(`${from} cannot be had: ${firstLine(error)}`);
+  }
+  const end = async () => {
+    await given.close?.();
+  };
+  try {
+    const joined = await joinRunning(options, { address: given.cdpUrl, from, hint: "Set browser.engine to auto." });
+    return { ...joined, close: () => joined.close().finally(end) };
+  } catch (error) {
+    await end();
+    throw error;
+  }
 }
 
 /** A fresh one for each conversation: what one logs in to is nothing to another. Named by our process, so that leftovers can be told. */

@@ -7,7 +7,7 @@ import { cacheFolder } from "../media/cache-folder.ts";
 import { addressCheck } from "./address-check.ts";
 import { Dialogs } from "./dialogs.ts";
 import type { Refusal } from "./guarded-proxy.ts";
-import { type Launched, launchBrowser } from "./launch.ts";
+import { type BrowserPlace, type Launched, launchBrowser } from "./launch.ts";
 
 const MOST_MESSAGES = 200;
 const MOST_PAGES = 8;
@@ -42,8 +42,11 @@ export class OpenBrowser {
   #gone: string | null = null;
   #death = Promise.withResolvers<string>();
 
-  constructor(launched: Launched, ctx: ToolContext, refusals: Refusal[]) {
+  readonly place: BrowserPlace;
+
+  constructor(launched: Launched, place: BrowserPlace, ctx: ToolContext, refusals: Refusal[]) {
     this.#launched = launched;
+    this.place = place;
     this.refusals = refusals;
     this.#ctx = ctx;
     this.dialogs = new Dialogs(ctx.config.browser);
@@ -178,15 +181,19 @@ export class BrowserHolder {
   #busy = 0;
   #closed = false;
 
-  /** The browser, opened if there is none; it is not closed for idleness until `release`. */
-  async hold(ctx: ToolContext): Promise<OpenBrowser> {
+  /**
+   * The browser, opened if there is none; it is not closed for idleness until `release`. Asked for at another place than the one where it
+   * stands, it is closed and another one opened there.
+   */
+  async hold(ctx: ToolContext, place?: BrowserPlace): Promise<OpenBrowser> {
     this.#busy++;
     clearTimeout(this.#idle);
     try {
       const present = await this.#opening;
-      if (present && present.gone === null) return present;
+      if (present && present.gone === null && (place ?? present.place) === present.place) return present;
       if (this.#closed) throw new Error("this conversation is closed");
-      this.#opening = open(ctx);
+      if (present) await this.drop();
+      this.#opening = open(ctx, place ?? "as_set");
       return await this.#opening;
     } catch (error) {
       this.#opening = null;
@@ -230,16 +237,17 @@ export const browserHolder: StateKey<BrowserHolder> = {
   dispose: (holder) => holder.dispose(),
 };
 
-async function open(ctx: ToolContext): Promise<OpenBrowser> {
+async function open(ctx: ToolContext, place: BrowserPlace): Promise<OpenBrowser> {
   const refusals: Refusal[] = [];
   const launched = await launchBrowser({
+    place,
     home: ctx.home,
     config: ctx.config,
     env: (name) => ctx.env?.(name),
     check: addressCheck(ctx),
     onRefused: (refusal) => keep(refusals, refusal),
   });
-  return new OpenBrowser(launched, ctx, refusals);
+  return new OpenBrowser(launched, place, ctx, refusals);
 }
 
 function keep<T>(list: T[], item: T): void {

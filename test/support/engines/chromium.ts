@@ -1,5 +1,6 @@
 // A real Chromium and a site of our own on loopback.
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,6 +60,8 @@ export interface Surfer {
   call(name: string, args?: Readonly<Record<string, unknown>>): Promise<Reply>;
   /** The result as it is, for those that are not JSON text. */
   raw(name: string, args?: Readonly<Record<string, unknown>>): Promise<ToolOutput>;
+  /** The same conversation and browser, with other settings or ports. Closed with its first one. */
+  as(change: Partial<Config["browser"]>, given?: Partial<ToolContext>): Surfer;
   close(): Promise<void>;
 }
 
@@ -72,30 +75,62 @@ export async function surfer(
   given: Partial<ToolContext> = {},
 ): Promise<Surfer> {
   const homeDir = await realpath(await mkdtemp(join(tmpdir(), "hermes-browser-")));
-  const config = defaultConfig();
   const state = createToolState();
   const plain = toolContext({ homeDir });
-  const ctx = toolContext({
-    homeDir,
-    state,
-    environment: { ...plain.environment, tempDir: homeDir },
-    config: { ...config, browser: { ...config.browser, allow_private_urls: true, ...change } },
-    env: (name) => (name === "PATH" ? process.env.PATH : undefined),
-    ...given,
-  });
-  const raw = (name: string, args: Readonly<Record<string, unknown>> = {}) => dispatch(registry, name, args, ctx);
+  const make = (settings: Partial<Config["browser"]>, ports: Partial<ToolContext>): Surfer => {
+    const config = defaultConfig();
+    const ctx = toolContext({
+      homeDir,
+      state,
+      environment: { ...plain.environment, tempDir: homeDir },
+      config: { ...config, browser: { ...config.browser, allow_private_urls: true, ...settings } },
+      env: (name) => (name === "PATH" ? process.env.PATH : undefined),
+      ...ports,
+    });
+    const raw = (name: string, args: Readonly<Record<string, unknown>> = {}) => dispatch(registry, name, args, ctx);
+    return {
+      ctx,
+      homeDir,
+      raw,
+      async call(name, args) {
+        const output = await raw(name, args);
+        if (typeof output !== "string") throw new Error("not a text result");
+        return JSON.parse(output);
+      },
+      as: (other, more = {}) => make({ ...settings, ...other }, { ...ports, ...more }),
+      async close() {
+        await state.of(browserHolder).dispose();
+        await rm(homeDir, { recursive: true, force: true, maxRetries: 5 });
+      },
+    };
+  };
+  return make(change, given);
+}
+
+/** A browser that runs already, with an open debugging port. */
+export async function startRunningBrowser(): Promise<{
+  readonly cdpUrl: string;
+  readonly pid: number;
+  close(): Promise<void>;
+}> {
+  const profile = await mkdtemp(join(tmpdir(), "hermes-running-"));
+  const program = (await findChromium({ engine: "auto", path: process.env.PATH ?? "" })) ?? "";
+  const args = ["--headless", "--no-sandbox", "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"];
+  const child = spawn(program, args, { stdio: "ignore" });
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  const note = join(profile, "DevToolsActivePort");
+  let port = "";
+  while (port === "" && child.exitCode === null) {
+    port = (await readFile(note, "utf8").catch(() => "")).split("\n")[0] ?? "";
+    if (port === "") await new Promise((resolve) => setTimeout(resolve, 20));
+  }
   return {
-    ctx,
-    homeDir,
-    raw,
-    async call(name, args) {
-      const output = await raw(name, args);
-      if (typeof output !== "string") throw new Error("not a text result");
-      return JSON.parse(output);
-    },
+    cdpUrl: `http://127.0.0.1:${port}`,
+    pid: child.pid ?? 0,
     async close() {
-      await state.of(browserHolder).dispose();
-      await rm(homeDir, { recursive: true, force: true, maxRetries: 5 });
+      child.kill("SIGKILL");
+      await exited;
+      await rm(profile, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }

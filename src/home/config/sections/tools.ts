@@ -94,8 +94,11 @@ export const toolSections = {
     command_timeout: whole(30, "seconds one action may take"),
     record_sessions: flag(false, "record what the browser shows"),
     allow_private_urls: flag(false, "addresses of the local network are allowed"),
-    engine: text("auto", "which browser drives the tool"),
-    auto_local_for_private_urls: flag(true, "a local browser is used for allowed private addresses"),
+    engine: text("auto", "auto, the name or path of a program, or the browser a plugin brings"),
+    auto_local_for_private_urls: flag(
+      true,
+      "with a browser elsewhere: allowed private addresses are opened by one here",
+    ),
     cdp_url: text("", "address of a running browser's debugging port"),
     dialog_policy: text("must_respond", "what happens to alert and confirm dialogs"),
     dialog_timeout_s: whole(300, "seconds until an unanswered dialog is dismissed"),

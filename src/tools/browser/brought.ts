@@ -1,0 +1,30 @@
+// Browsers that plugins bring, e.g. of a company that runs them.
+import { findProvider } from "../extra-providers.ts";
+
+/** `open` is asked once per conversation, with its first page. */
+export interface BrowserProvider {
+  open(): Promise<BroughtBrowser>;
+}
+
+export interface BroughtBrowser {
+  /** Address of its debugging port. */
+  readonly cdpUrl: string;
+  /** Called when the conversation needs it no more. */
+  close?(): Promise<void> | void;
+}
+
+/** Null when no plugin brings one of this name; rejects when what it brings is no browser. */
+export async function findBrowserProvider(name: string): Promise<BrowserProvider | null> {
+  const found = await findProvider("browser", name);
+  if (found === null) return null;
+  const open: unknown = (found as { open?: unknown }).open; // whatever the plugin handed over
+  if (typeof open !== "function") throw new Error(`the browser provider "${name}" of a plugin has no open()`);
+  return {
+    async open() {
+      const given: unknown = await open.call(found);
+      const { cdpUrl, close } = (given ?? {}) as { cdpUrl?: unknown; close?: unknown }; // checked here
+      if (typeof cdpUrl !== "string" || cdpUrl === "") throw new Error("open() gave no cdpUrl");
+      return typeof close === "function" ? { cdpUrl, close: async () => void (await close.call(given)) } : { cdpUrl };
+    },
+  };
+}
