@@ -28,6 +28,7 @@ import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import { openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
+import { openTrajectories } from "./open-trajectories.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
 import type { AgentPorts } from "./options.ts";
 import { lazyKeys } from "./recovery/lazy-keys.ts";
@@ -120,6 +121,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     { store, tools },
   );
   const checkpoints = openCheckpointPort(wish, environment);
+  const trajectories = await openTrajectories({ ...wish, cwd }, () => tools.definitions);
   const spending: string[] = [];
   const preloaded = skills && !start && !wish.ignoreRules ? await preloadFor(wish, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
@@ -148,6 +150,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     renewConnections: closeIdleConnections,
     keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
     ...(provider ? { follower: provider.follower } : {}),
+    ...(trajectories ? { follower: trajectories.beside(provider?.follower) } : {}),
     compression: {
       ...provider?.compression,
       flushMemories: async ({ signal }) => void (await session.agent?.flushMemories("compression", signal)),
@@ -232,6 +235,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     guard,
     environment,
     checkpoints,
+    trajectories,
     processes,
     mcp,
     plugins,

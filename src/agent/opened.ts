@@ -14,6 +14,7 @@ import { reasoningOf } from "./model-choice.ts";
 import type { ConversationMcp } from "./open-mcp.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
+import type { Trajectories } from "./open-trajectories.ts";
 import type { ConversationPlugins } from "./plugins/conversation.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { SwappableTools } from "./swappable-tools.ts";
@@ -90,6 +91,7 @@ export interface OpenedParts {
   readonly guard: { yolo: boolean };
   readonly environment: Environment;
   readonly checkpoints: CheckpointPort | null;
+  readonly trajectories: Trajectories | null;
   readonly processes: OpenAgent["processes"];
   readonly mcp: ConversationMcp;
   readonly plugins: ConversationPlugins | null;
@@ -233,6 +235,7 @@ export class Opened implements OpenAgent {
     await this.#parts.mcp.close();
     await this.skills?.flush();
     await this.#parts.checkpoints?.settled();
+    await this.#parts.trajectories?.settled();
     const session = await this.store.get(sessionId);
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);

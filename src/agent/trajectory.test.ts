@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
+import { talk } from "../../test/support/talk.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { hasReasoning, toTrajectory } from "./trajectory.ts";
 
@@ -82,4 +85,43 @@ test("reasoning counts wherever it stands, and only there", () => {
       { role: "assistant", content: "a", reasoning: " " },
     ]),
   );
+});
+
+test("a home that wants trajectories keeps one line per turn, failed ones apart; others keep none", async (t) => {
+  const kept = await talk(t, { config: "agent: { save_trajectories: true, api_max_retries: 1 }\n" });
+  const lines = async (name: string) =>
+    (await readFile(join(kept.project, name), "utf8"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  kept.server.script(
+    { thinking: "a tool", toolCalls: [{ name: "todo", arguments: {} }] },
+    { text: "one" },
+    { text: "two" },
+    { fault: "status", status: 400, body: { error: { message: "no" } } },
+  );
+  for (const text of ["first", "second", "third"]) await kept.say(text);
+  await kept.conversation.close("cli_close");
+  const [one, two, ...none] = await lines("trajectory_samples.jsonl");
+  assert.equal(none.length, 0);
+  assert.deepEqual(Object.keys(one), ["conversations", "timestamp", "model", "completed"]);
+  assert.deepEqual([one.model, one.completed, one.timestamp], ["fake-model", true, "2026-03-30T12:00:00.000Z"]);
+  assert.deepEqual(
+    one.conversations.map(({ from }: { from: string }) => from),
+    ["system", "human", "gpt", "tool", "gpt"],
+  );
+  assert.match(one.conversations[0].value, /<tools>\n\[\{"name":/);
+  assert.deepEqual(two.conversations.slice(-2), [
+    { from: "human", value: "second" },
+    { from: "gpt", value: "<think>\n</think>\ntwo" },
+  ]);
+  const [failed] = await lines("failed_trajectories.jsonl");
+  assert.equal(failed.completed, false);
+  assert.equal((await stat(join(kept.project, "trajectory_samples.jsonl"))).mode & 0o777, 0o600);
+
+  const plain = await talk(t);
+  plain.server.script({ text: "one" });
+  await plain.say("first");
+  await plain.conversation.close("cli_close");
+  await assert.rejects(stat(join(plain.project, "trajectory_samples.jsonl")), { code: "ENOENT" });
 });

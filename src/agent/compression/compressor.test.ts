@@ -11,6 +11,7 @@ import {
   type SummaryRequest,
 } from "./compressor.ts";
 import { messagesCost } from "./cost.ts";
+import { thresholdFor } from "./numbers.ts";
 import { renderSummary, SUMMARY_END, SUMMARY_MARKER, splitSummary, takeSummary } from "./summary-text.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });
@@ -390,3 +391,23 @@ test("another model's window moves the threshold", () => {
   assert.equal(engine.thresholdTokens, 100_000);
   assert.equal(engine.contextLength, 200_000);
 });
+
+const THRESHOLDS: readonly (readonly [model: string, threshold: number])[] = [
+  ["anthropic/claude-sonnet-4.6", 0.7],
+  ["Claude-Opus", 0.8],
+  ["gpt-5.4", 0.5],
+  ["broken-model", 0.5],
+];
+for (const [model, threshold] of THRESHOLDS) {
+  test(`${model} is shortened at ${threshold} of its window when models have thresholds of their own`, () => {
+    const settings = {
+      threshold: 0.5,
+      model_thresholds: { claude: 0.8, "claude-sonnet": 0.7, broken: "half", bad: 7 },
+    };
+    assert.equal(thresholdFor(model, settings), threshold);
+    const { engine } = compressor({ contextLength: 200_000, thresholdFor: (name) => thresholdFor(name, settings) });
+    assert.equal(engine.thresholdTokens, 100_000);
+    engine.updateModel({ model, contextLength: 200_000 });
+    assert.equal(engine.thresholdTokens, 200_000 * threshold);
+  });
+}

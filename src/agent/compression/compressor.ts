@@ -41,6 +41,8 @@ export interface CompressorOptions {
   readonly contextLength: number;
   readonly summarize: Summarize;
   readonly threshold?: number;
+  /** Where models have thresholds of their own; asked when the model changes. */
+  readonly thresholdFor?: (model: string) => number;
   readonly protectFirstN?: number;
   readonly protectLastN?: number;
   readonly targetRatio?: number;
@@ -93,6 +95,7 @@ export class ContextCompressor implements ContextEngine {
   readonly protectLastN: number;
   readonly #options: CompressorOptions;
   readonly #now: () => number;
+  #threshold: number;
   #numbers: ContextNumbers;
   #contextLength: number;
   #usage = { prompt: 0, completion: 0, total: 0 };
@@ -109,6 +112,7 @@ export class ContextCompressor implements ContextEngine {
     this.protectLastN = options.protectLastN ?? 20;
     this.#now = options.now ?? Date.now;
     this.#contextLength = options.contextLength;
+    this.#threshold = options.threshold ?? 0.5;
     this.#numbers = this.#numbersFor(options.contextLength);
   }
 
@@ -218,8 +222,9 @@ export class ContextCompressor implements ContextEngine {
     this.#forgive();
   }
 
-  updateModel({ contextLength }: Pick<EngineModel, "contextLength">): void {
+  updateModel({ contextLength, model }: Pick<EngineModel, "contextLength"> & Partial<EngineModel>): void {
     this.#contextLength = contextLength;
+    if (model !== undefined) this.#threshold = this.#options.thresholdFor?.(model) ?? this.#threshold;
     this.#numbers = this.#numbersFor(contextLength);
     this.#forgive();
   }
@@ -243,8 +248,7 @@ export class ContextCompressor implements ContextEngine {
   }
 
   #numbersFor(contextLength: number): ContextNumbers {
-    const { threshold = 0.5, targetRatio = 0.2 } = this.#options;
-    return contextNumbers(contextLength, threshold, targetRatio);
+    return contextNumbers(contextLength, this.#threshold, this.#options.targetRatio ?? 0.2);
   }
 
   #boundaries(

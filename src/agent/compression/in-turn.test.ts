@@ -18,6 +18,7 @@ import {
 import type { ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
 import { textOf } from "../../llm/messages.ts";
 import { fileActivity } from "../../tools/file-activity.ts";
+import { renderSummary } from "./summary-text.ts";
 
 describe("before a turn", () => {
   test("a conversation of 40 % is sent as it is, one of 80 % goes on in a child session with a summary", async (t) => {
@@ -54,6 +55,19 @@ describe("before a turn", () => {
     assert.equal(lines.filter((line) => line.startsWith("Compressing")).length, 1);
     assert.equal(lines.filter((line) => line.startsWith("Compressed: ")).length, 1);
     assert.deepEqual(gate.expected, ["compression"]);
+  });
+
+  test("from the second compression on the user is told that details may be lost", async (t) => {
+    const hints = async (history: ReturnType<typeof talkOf>) => {
+      const { agent } = await longTalkRig(t, history, { steps: [{ text: "NOTES" }, { text: "hello" }] });
+      const { events } = await play(agent, "hi");
+      return eventsOf(events, "status").filter(
+        ({ kind, message }) => kind === "warn" && /more than once/.test(message),
+      );
+    };
+    assert.equal((await hints(talkOf(16_000))).length, 0);
+    const before = { role: "user", content: renderSummary("OLD NOTES") } as const;
+    assert.equal((await hints([before, ...talkOf(16_000).slice(1)])).length, 1);
   });
 
   test("memory holds exactly what a fresh process would load, and that one sends the same bytes", async (t) => {

@@ -7,7 +7,7 @@ import { messagesCost } from "./cost.ts";
 import type { CompressOptions, ContextEngine } from "./engine.ts";
 import { isStandard } from "./engine-name.ts";
 import { WindowMeter } from "./measure.ts";
-import { contextNumbers } from "./numbers.ts";
+import { contextNumbers, thresholdFor } from "./numbers.ts";
 import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
 import { type KeeperRun, Shortener } from "./shortener.ts";
 
@@ -259,8 +259,9 @@ export class ContextKeeper {
 
   get #threshold(): number {
     if (this.#engine) return this.#engine.thresholdTokens;
-    const { threshold, target_ratio } = this.#config.compression;
-    return contextNumbers(this.#conversation.model.target.contextLength, threshold, target_ratio).thresholdTokens;
+    const { compression } = this.#config;
+    const { contextLength, model } = this.#conversation.model.target;
+    return contextNumbers(contextLength, thresholdFor(model, compression), compression.target_ratio).thresholdTokens;
   }
 
   async #measure() {

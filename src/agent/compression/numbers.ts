@@ -1,4 +1,5 @@
 // How much a conversation may hold before it is shortened, and how much of it stays.
+import type { Config } from "../../home/config/schema.ts";
 
 export interface ContextNumbers {
   /** Tokens of a request at which the conversation is shortened. */
@@ -23,6 +24,20 @@ export function contextNumbers(contextLength: number, threshold: number, targetR
     maxSummaryTokens: Math.min(Math.floor(contextLength * 0.05), 12_000),
   };
 }
+
+/** The share of the window for a model: what `compression.model_thresholds` says for the longest part of its name, else `threshold`. */
+export function thresholdFor(
+  model: string,
+  { threshold, model_thresholds }: Pick<Config["compression"], "threshold" | "model_thresholds">,
+): number {
+  const name = model.toLowerCase();
+  const fitting = Object.entries(model_thresholds).filter(
+    (entry): entry is [string, number] => isShare(entry[1]) && name.includes(entry[0].toLowerCase()),
+  );
+  return fitting.toSorted(([one], [other]) => other.length - one.length)[0]?.[1] ?? threshold;
+}
+
+const isShare = (value: unknown) => typeof value === "number" && value > 0 && value <= 1;
 
 /** What a summary of that many tokens may take. */
 export function summaryBudget(tokens: number, maxSummaryTokens: number): number {

@@ -6,6 +6,7 @@ import type { Conversation } from "../conversation.ts";
 import { ContextCompressor } from "./compressor.ts";
 import { STANDARD_ENGINE } from "./engine-name.ts";
 import { type OpenedEngine, openContextEngine } from "./engines.ts";
+import { thresholdFor } from "./numbers.ts";
 import { createSummarizer } from "./summarizer.ts";
 
 export async function openEngineFor(conversation: Conversation): Promise<OpenedEngine> {
@@ -17,11 +18,11 @@ export async function openEngineFor(conversation: Conversation): Promise<OpenedE
     pluginFolders: [ports.compression?.packagePlugins ?? join(installRoot(), "plugins"), ports.home.at("plugins")],
     log: ports.log,
     standard: () => {
-      const { threshold, target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } =
-        ports.config().compression;
+      const { target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } = ports.config().compression;
       return new ContextCompressor({
         contextLength,
-        threshold,
+        threshold: thresholdFor(model, ports.config().compression),
+        thresholdFor: (name) => thresholdFor(name, ports.config().compression),
         targetRatio: target_ratio,
         protectFirstN: protect_first_n,
         protectLastN: protect_last_n,

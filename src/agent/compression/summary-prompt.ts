@@ -57,9 +57,14 @@ export function summaryPrompt({ turns, previousSummary, focusTopic, budgetTokens
       ]
     : [];
   const earlier = previousSummary
-    ? [UPDATE, `<<<NOTES SO FAR\n${previousSummary}\nNOTES SO FAR>>>`, `<<<NEW TURNS\n${turns}\nNEW TURNS>>>`]
-    : [`<<<RECORD\n${turns}\nRECORD>>>`];
-  const kept = notes?.trim() ? [`Also keep what this says:\n<<<MEMORY\n${notes.trim()}\nMEMORY>>>`] : [];
+    ? [UPDATE, fenced("NOTES SO FAR", previousSummary), fenced("NEW TURNS", turns)]
+    : [fenced("RECORD", turns)];
+  const kept = notes?.trim() ? [`Also keep what this says:\n${fenced("MEMORY", notes.trim())}`] : [];
   const length = `At most about ${budgetTokens} tokens (${budgetTokens * 4} characters). Write the notes now.`;
   return [ROLE, SECTIONS, ...focus, ...earlier, ...kept, length].join("\n\n");
+}
+
+/** What is said inside cannot close the fence early. */
+function fenced(name: string, text: string): string {
+  return `<<<${name}\n${text.replaceAll(/(NOTES SO FAR|NEW TURNS|RECORD|MEMORY)>>>/g, "$1> > >")}\n${name}>>>`;
 }

@@ -32,6 +32,10 @@ export const agentSections = {
       "auto",
       "images go to the model as images or as a description",
     ),
+    save_trajectories: flag(
+      false,
+      "each turn is added to trajectory_samples.jsonl (or failed_trajectories.jsonl) where the conversation stands",
+    ),
     task_completion_guidance: flag(true, "the prompt asks to finish what was begun"),
     parallel_tool_call_guidance: flag(true, "the prompt asks for independent tool calls together"),
     environment_probe: flag(true, "look at the Python toolchain at start and tell the model"),
@@ -63,7 +67,7 @@ export const agentSections = {
     protect_first_n: whole(3, "oldest messages that stay as they are"),
     hygiene_hard_message_limit: whole(400, "messages at which a chat is summarised in any case"),
     abort_on_summary_failure: flag(false, "stop the turn when the summary fails, instead of going on without"),
-    model_thresholds: record("part of a model name -> threshold of its own"),
+    model_thresholds: record("part of a model name -> threshold of its own; the longest part counts"),
   }),
   context: section("The context engine.", { engine: text("compressor", "which engine keeps conversations short") }),
   memory: section("What the agent keeps in mind.", {
