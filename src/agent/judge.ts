@@ -27,6 +27,7 @@ import {
   writeSmallerPieces,
 } from "./loop-notes.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
+import { neutralizeSteerMarkers } from "./steer.ts";
 
 /** A whole answer of the model. `streamed` is what the screen already shows of it. */
 export interface Answer {
@@ -197,7 +198,8 @@ export class AnswerJudge {
       ...result,
       ...(result.name === undefined ? {} : { name: this.#redact(result.name) }),
       ...(result.tool_name === undefined ? {} : { tool_name: this.#redact(result.tool_name) }),
-      ...(typeof result.content === "string" ? { content: this.#redact(result.content) } : {}),
+      // What is quoted back of a call may come from anywhere; it cannot speak in the user's name.
+      ...(typeof result.content === "string" ? { content: neutralizeSteerMarkers(this.#redact(result.content)) } : {}),
     }));
     return { type: "rejected", message, results: masked };
   }

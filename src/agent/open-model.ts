@@ -20,6 +20,7 @@ import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { learnedWindows } from "./learned-windows.ts";
+import { smallWindowNote } from "./small-window.ts";
 
 export interface ModelWish {
   readonly model?: string | undefined;
@@ -166,7 +167,9 @@ export async function switchTarget(
     await saveModel(home, { provider: providerName, model: target.model, baseUrl: target.baseUrl });
   }
   const kept = wish.global ? " Saved as the standard model." : "";
-  const said = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens.${kept}`;
+  const now = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens.${kept}`;
+  const small = smallWindowNote(target);
+  const said = small === null ? now : `${now}\n${small}`;
   return { chosen: next, said };
 }
 

@@ -34,6 +34,7 @@ import type { AgentPorts } from "./options.ts";
 import { lazyKeys } from "./recovery/lazy-keys.ts";
 import { resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
+import { smallWindowNote } from "./small-window.ts";
 import { swappableTools } from "./swappable-tools.ts";
 import type { AgentWish } from "./wish.ts";
 
@@ -77,6 +78,8 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = folder.warning === null ? [] : [folder.warning];
+  const small = start ? null : smallWindowNote(chosen.target);
+  if (small !== null) warnings.push(small);
   const plugins = await openPlugins({ ...wish, cwd });
   warnings.push(...(plugins?.notes ?? []));
   const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);

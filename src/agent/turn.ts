@@ -22,6 +22,7 @@ import {
 import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
 import type { Cause } from "./recovery/fallback.ts";
+import { noRoomToTalk } from "./small-window.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";
 import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
@@ -113,6 +114,8 @@ class Turn {
 
   async #loop(): Promise<Ending> {
     const { signal, budget, emit } = this.#options;
+    const noRoom = await this.#noRoom();
+    if (noRoom) return noRoom;
     await this.#keepWithin(() => this.#conversation.context.beforeTurn(this.#options));
     for (;;) {
       if (signal.aborted) return this.#interrupted();
@@ -209,6 +212,12 @@ class Turn {
   }
 
   // --- the window
+
+  async #noRoom(): Promise<Ending | null> {
+    const { model, options } = this.#conversation;
+    const system = await this.#conversation.systemPrompt();
+    return noRoomToTalk(model.target, { system, tools: options.tools.definitions });
+  }
 
   /** Has the conversation shortened if need be, and goes on with what became of it. */
   async #keepWithin(shorten: () => Promise<unknown>): Promise<void> {

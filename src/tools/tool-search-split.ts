@@ -7,6 +7,7 @@ import { COMPOSITE, CONFIGURABLE } from "./toolset-table.ts";
 
 const CHARS_PER_TOKEN = 4;
 const UNKNOWN_WINDOW_TOKENS = 10_000;
+const SMALL_WINDOW = 64_000;
 
 type Settings = Config["tools"]["tool_search"];
 
@@ -25,9 +26,15 @@ export function isDeferredCore(entry: ToolEntry, { settings, kanbanWorker }: Spl
   return entry.traits.deferred === true;
 }
 
+/** Too little room for more than our own tools; a window of 0 is one nobody knows. */
+export function isSmallWindow(contextLength: number): boolean {
+  return contextLength > 0 && contextLength < SMALL_WINDOW;
+}
+
 /** Whether tools of servers and plugins wait, all of them or none. */
 export function deferForeign(definitions: readonly ToolDefinition[], { settings, contextLength }: SplitFacts): boolean {
   if (settings.enabled !== "auto") return settings.enabled === "on";
+  if (isSmallWindow(contextLength)) return definitions.length > 0;
   const tokens = JSON.stringify(definitions).length / CHARS_PER_TOKEN;
   return definitions.length > 0 && tokens > share(settings, contextLength);
 }

@@ -23,6 +23,7 @@ export interface TalkOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly wish?: Partial<AgentWish>;
   readonly mode?: Parameters<typeof modelConfig>[1];
+  readonly contextLength?: number;
   readonly now?: number;
 }
 
@@ -48,7 +49,7 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
   const server = await ModelServer.start();
   t.after(() => server.close());
   const temp = await tempHome({
-    "config.yaml": `${modelConfig(server, options.mode)}${options.config ?? ""}`,
+    "config.yaml": `${modelConfig(server, options.mode, options.contextLength)}${options.config ?? ""}`,
     ...options.home,
   });
   const write = async (name: string, text: string) => {

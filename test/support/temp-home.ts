@@ -38,7 +38,8 @@ export async function tempHome(files: Readonly<Record<string, string>> = {}): Pr
 export function modelConfig(
   server: { url: string; origin: string },
   mode: "chat_completions" | "codex_responses" | "anthropic_messages" = "chat_completions",
+  contextLength = 128_000,
 ): string {
   const baseUrl = mode === "anthropic_messages" ? server.origin : server.url;
-  return `model:\n  default: fake-model\n  provider: custom\n  base_url: ${baseUrl}\n  api_key: test-key-1234567890\n  api_mode: ${mode}\n  context_length: 128000\n`;
+  return `model:\n  default: fake-model\n  provider: custom\n  base_url: ${baseUrl}\n  api_key: test-key-1234567890\n  api_mode: ${mode}\n  context_length: ${contextLength}\n`;
 }

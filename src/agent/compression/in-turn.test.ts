@@ -85,7 +85,7 @@ describe("before a turn", () => {
     const steps: ScriptedStep[] = [{ text: "NOTES" }];
     for (let i = 0; i < 6; i++) steps.push({ calls: [{ name: "noop", args: { i } }], usage: { promptTokens: 7000 } });
     steps.push({ text: "done", usage: { promptTokens: 7000 } }, { text: "more", usage: { promptTokens: 7000 } });
-    const system = words(80_000); // prompt alone is over the threshold, by the estimate
+    const system = words(66_000); // prompt alone is over the threshold, by the estimate
     const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps,
       tools: { noop: () => "ok" },
@@ -100,7 +100,7 @@ describe("before a turn", () => {
     const refused: ScriptedStep = { error: { status: 401, message: "bad key" } };
     const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps: [{ text: "NOTES" }, refused, { text: "hello", usage: { promptTokens: 7000 } }],
-      prompt: { system: async () => words(80_000) },
+      prompt: { system: async () => words(66_000) },
     });
     await play(agent, "hi");
     await play(agent, "hi again");
