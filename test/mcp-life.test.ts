@@ -13,6 +13,7 @@ import { descendantsOf, isAlive } from "../src/sandbox/process-tree.ts";
 import { bodyOf, json, smallServer } from "./support/mcp/http-server.ts";
 import { hubRig, shellServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { jumpingClock } from "./support/memory-provider.ts";
+import { isRunning } from "./support/running.ts";
 
 async function until(what: () => boolean | Promise<boolean>, message: string): Promise<void> {
   for (let n = 0; n < 500; n++) {
@@ -126,17 +127,6 @@ test("helpers that a server started end with it", async () => {
   await until(() => !isRunning(helper), "the helper lives on");
   assert.deepEqual(await descendantsOf(helper), []);
 });
-
-/** A zombie that nobody reaps (in a container without init) is dead enough. */
-function isRunning(pid: number): boolean {
-  if (!isAlive(pid)) return false;
-  try {
-    const { readFileSync } = process.getBuiltinModule("node:fs");
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch {
-    return false;
-  }
-}
 
 test("a lazy server is started with its first call, once its tools are known", async () => {
   const settings = { tiny: { ...tinyServer(), lazy: true } };

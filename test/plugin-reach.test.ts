@@ -4,7 +4,7 @@ import { chmod, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { AgentEvent } from "../src/agent/events.ts";
-import { isAlive } from "../src/sandbox/process-tree.ts";
+import { isRunning } from "./support/running.ts";
 import { type Talk, type TalkOptions, talk } from "./support/talk.ts";
 
 const plugin = (name: string, register: string, more = "") => ({
@@ -241,8 +241,8 @@ test("an interrupt ends the program of a hook at once, and nobody is warned abou
   for await (const event of agent.run({ text: "go" })) events.push(event);
   clearInterval(watching);
   const pid = Number(await readFile(pidFile, "utf8"));
-  for (let n = 0; n < 100 && isAlive(pid); n++) await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.ok(!isAlive(pid), "the hook lives on");
+  for (let n = 0; n < 100 && isRunning(pid); n++) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(!isRunning(pid), "the hook lives on");
   assert.deepEqual(
     events.filter((event) => event.type === "status" && event.kind === "warn"),
     [],

@@ -74,6 +74,12 @@ export function buildTools(
   return { tools: [...byName.values()], warnings };
 }
 
+/** How many tools a conversation gets of it. */
+export function countTools(listing: Listing, settings: ServerSettings): number {
+  const asleep = () => Promise.reject(new Error("nobody is connected"));
+  return buildTools(listing, settings, asleep, { mediaDir: "", redact: (text) => text }).tools.length;
+}
+
 export function isWanted(tool: string, { include, exclude }: Pick<ServerSettings, "include" | "exclude">): boolean {
   return include === null ? !exclude.includes(tool) : include.includes(tool);
 }

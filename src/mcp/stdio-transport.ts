@@ -1,6 +1,7 @@
 // A server as a child process: JSON lines over its standard input and output, in a process group of its own.
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { endWithUs } from "../sandbox/outlives-nobody.ts";
 import { descendantsOf, signalTree } from "../sandbox/process-tree.ts";
 import type { Sdk } from "./sdk.ts";
 
@@ -15,19 +16,6 @@ export interface StdioStart {
 const GRACE_MS = 2000;
 const MOST_STDERR_LINE = 4000;
 
-/** Groups that are alive. When the process ends without closing them (a crash, a second Ctrl+C), they end with it. */
-const alive = new Set<number>();
-let watching = false;
-
-function endWithProcess(pid: number): void {
-  alive.add(pid);
-  if (watching) return;
-  watching = true;
-  process.on("exit", () => {
-    for (const leader of alive) signalTree(leader, [], "SIGKILL");
-  });
-}
-
 /** The SDK's own stdio transport leaves grandchildren behind (npx starts one); this one ends the whole group. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -39,6 +27,7 @@ export class StdioTransport implements Transport {
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
   #closing: Promise<void> | null = null;
+  #letGo: (() => void) | null = null;
   #lastLine = "";
   #ending: string | null = null;
 
@@ -75,7 +64,7 @@ export class StdioTransport implements Transport {
         this.onerror?.(error);
       });
       child.once("spawn", () => {
-        if (child.pid !== undefined) endWithProcess(child.pid);
+        if (child.pid !== undefined) this.#letGo = endWithUs(child.pid);
         resolve();
       });
       // Not "close": a grandchild may hold the pipes open long after the server is gone.
@@ -140,11 +129,9 @@ export class StdioTransport implements Transport {
     // Whoever is killed says no last words; what it wrote before explains nothing.
     const said = signal || this.#lastLine === "" ? "" : `: ${this.#lastLine}`;
     this.#ending = `its process ${how}${said}`;
-    if (child.pid !== undefined) {
-      alive.delete(child.pid);
-      // Helpers it started and left behind.
-      signalTree(child.pid, [], "SIGKILL");
-    }
+    this.#letGo?.();
+    // Helpers it started and left behind.
+    if (child.pid !== undefined) signalTree(child.pid, [], "SIGKILL");
     child.stdout?.destroy();
     child.stderr?.destroy();
     this.#buffer.clear();

@@ -5,6 +5,7 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { type RunResult, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
@@ -154,6 +155,50 @@ describe("plugins", () => {
     await ask(unnamed);
     assert.equal(server.last.body.messages.at(-1).content, "go");
     assert.deepEqual(await linesOf(unnamed, "counted.txt"), []);
+  });
+
+  test("the doctor looks at MCP servers, plugins and hooks, and says what to do", async () => {
+    const servers = {
+      tiny: tinyServer(),
+      gone: { command: "no-such-program" },
+      off: { ...tinyServer(), enabled: false },
+      none: {},
+    };
+    await using home = await homeWith(
+      `${enabled("t_fine", "t_bad", "t_nowhere")}mcp_servers: ${JSON.stringify(servers)}
+hooks: { pre_tool_call: [{ command: ~/check.sh }, { command: ~/nowhere.sh }], no_such_event: [{ command: x }] }\n`,
+      {
+        ...plugin("t_fine", ECHO, "requires_env: [T_KEY]\n"),
+        ...plugin("t_bad", `throw new Error("broken");`),
+      },
+    );
+    await script(home, "check.sh", "exit 0");
+    server.otherwise({ text: "ok" });
+    await ask(home);
+    const run = await runHermes(["doctor", "--json"], { home });
+    const { sections } = JSON.parse(run.stdout) as {
+      sections: { title: string; findings: { level: string; text: string; fix?: string }[] }[];
+    };
+    const lines = (title: string) =>
+      sections.find((one) => one.title === title)?.findings.map(({ level, text }) => `${level} ${text}`) ?? [];
+    assert.deepEqual(lines("MCP servers"), [
+      'warn MCP server "none": it has neither command nor url. Set one: hermes config set mcp_servers.none.url URL',
+      "ok tiny: 8 tools",
+      `warn MCP server "tiny": tool "a.b" is left out, its name mcp_tiny_a_b is taken by "a-b".`,
+      'warn MCP server "gone": the command "no-such-program" was not found. Install it, or correct mcp_servers.gone.command in config.yaml.',
+      "ok off: off",
+    ]);
+    assert.deepEqual(lines("Plugins and hooks"), [
+      "ok 1 of 2 plugins on, 3 shell hooks",
+      "warn t_bad could not be loaded: broken",
+      "warn t_fine needs T_KEY",
+      'warn plugins.enabled names "t_nowhere", which is not installed',
+      "warn hooks.no_such_event: no event has this name; it never runs",
+      "warn pre_tool_call: ~/check.sh: not allowed yet; the next interactive conversation asks",
+      "warn pre_tool_call: ~/nowhere.sh: not allowed yet; the next interactive conversation asks",
+      "warn pre_tool_call: ~/nowhere.sh: ~/nowhere.sh is not there",
+      "warn no_such_event: x: not allowed yet; the next interactive conversation asks",
+    ]);
   });
 
   test("installed from a bare repository, brought up to date from it, switched off", async () => {

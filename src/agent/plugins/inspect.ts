@@ -1,8 +1,9 @@
 // What plugins there are and how they stand, for people. No code of theirs runs.
 
+import type { Config } from "../../home/config/schema.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
 import { type Standing, standingOf } from "../../plugins/choice.ts";
-import { type FoundPlugin, findPlugins } from "../../plugins/find.ts";
+import { type FoundPlugin, findPlugins, namesOf } from "../../plugins/find.ts";
 import { type Outline, OutlineStore, stampOf } from "../../plugins/outlines.ts";
 import { type PluginHome, pluginPlaces } from "./shared.ts";
 
@@ -44,6 +45,12 @@ export async function inspectPlugins(wish: PluginHome): Promise<readonly PluginR
       };
     }),
   );
+}
+
+/** Names in `plugins.enabled` that belong to no plugin that is there. */
+export function missingPlugins(rows: readonly PluginRow[], { plugins }: Config): readonly string[] {
+  const there = new Set(rows.flatMap(({ plugin }) => namesOf(plugin)));
+  return (plugins.enabled ?? []).map(String).filter((name) => !there.has(name));
 }
 
 function stateOf(

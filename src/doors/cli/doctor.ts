@@ -3,6 +3,8 @@ import type { Command } from "commander";
 import { type CliContext, ExitError } from "./context.ts";
 import type { Finding } from "./doctor/finding.ts";
 import { checkConfiguration, checkEnvironment, checkHome } from "./doctor/installation.ts";
+import { checkServers } from "./doctor/mcp.ts";
+import { checkPlugins } from "./doctor/plugins.ts";
 import { checkPrograms } from "./doctor/programs.ts";
 import { checkProvider } from "./doctor/provider.ts";
 import { checkStore } from "./doctor/store.ts";
@@ -16,6 +18,8 @@ const SECTIONS: readonly { readonly title: string; run(ctx: CliContext): Promise
   { title: "Model", run: checkProvider },
   { title: "Database", run: checkStore },
   { title: "Programs", run: checkPrograms },
+  { title: "MCP servers", run: checkServers },
+  { title: "Plugins and hooks", run: checkPlugins },
 ];
 
 export function define(command: Command, ctx: CliContext): void {

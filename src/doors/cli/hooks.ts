@@ -1,10 +1,10 @@
 // `hermes hooks`: the user's own programs at events of the agent, and the consent they run by.
-import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
 import { didYouMean } from "../../kit/did-you-mean.ts";
 import type { ShellHook } from "../../plugins/shell-hooks/settings.ts";
-import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
+import type { ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { standingText } from "./hook-standing.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("programs that run at events of the agent: `hooks` in config.yaml");
@@ -33,12 +33,8 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function open(ctx: CliContext): Promise<ShellHooks> {
-  const { openShellHooks } = await import("../../agent/plugins/shared.ts");
-  return openShellHooks(
-    ctx,
-    () => undefined,
-    () => false,
-  );
+  const { hooksOf } = await import("./hook-trouble.ts");
+  return hooksOf(ctx);
 }
 
 async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
@@ -75,16 +71,6 @@ async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
 }
 
 const matcherOf = ({ matcher }: ShellHook) => (matcher === null ? "" : `tools ${matcher.source.slice(4, -2)}`);
-
-function standingText(standing: HookStanding): string {
-  if (standing.type === "allowed") {
-    const by = { consent: "allowed by you", auto: "allowed by hooks_auto_accept", session: "allowed for now" };
-    return by[standing.by];
-  }
-  if (standing.type === "unseen") return "not allowed yet; the next interactive conversation asks";
-  if (standing.type === "changed") return "changed since you allowed it; the next interactive conversation asks";
-  return `refused by the command policy (${standing.reason})`;
-}
 
 async function test(event: string, flags: { tool: string; acceptHooks?: true }, ctx: CliContext): Promise<void> {
   const { HOOKS } = await import("../../plugins/hooks.ts");
@@ -161,43 +147,9 @@ async function revoke(command: string | undefined, { all }: { all?: true }, ctx:
 }
 
 async function doctor(ctx: CliContext): Promise<void> {
-  const hooks = await open(ctx);
-  const { hooks: configured, problems } = hooks.configured();
-  const found = [...problems];
-  for (const hook of configured) {
-    const name = `${hook.event}: ${hook.command}`;
-    const standing = await hooks.standing(hook, ctx.cwd);
-    if (standing.type !== "allowed") found.push(`${name}: ${standingText(standing)}`);
-    const script = standing.facts.files[0];
-    const [program = ""] = hook.argv;
-    if (
-      script === undefined &&
-      program.includes("/") &&
-      !(await can(program.replace(/^~(?=\/)/, ctx.home.osHome), constants.F_OK))
-    )
-      found.push(`${name}: ${program} is not there`);
-    else if (
-      script !== undefined &&
-      program.includes("/") &&
-      script.endsWith(program.replace(/^~/, "")) &&
-      !(await can(script, constants.X_OK))
-    )
-      found.push(`${name}: ${ctx.home.display(script)} may not be executed; chmod +x mends it`);
-  }
-  const configuredKeys = new Set(configured.map(({ event, command }) => `${event}\n${command}`));
-  for (const { event, command } of await hooks.consents.all())
-    if (!configuredKeys.has(`${event}\n${command}`))
-      found.push(
-        `${event}: ${command}: allowed once, but no longer configured; hermes hooks revoke "${command}" forgets it`,
-      );
-  if (found.length === 0) return ctx.io.out(`${configured.length} hooks, all of them in order.\n`);
-  for (const line of found) ctx.io.out(`✗ ${line}\n`);
+  const { findHookTrouble } = await import("./hook-trouble.ts");
+  const { hooks, trouble } = await findHookTrouble(ctx);
+  if (trouble.length === 0) return ctx.io.out(`${hooks} hooks, all of them in order.\n`);
+  for (const line of trouble) ctx.io.out(`✗ ${line}\n`);
   throw new ExitError(1);
-}
-
-async function can(path: string, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false, // that is the answer
-  );
 }

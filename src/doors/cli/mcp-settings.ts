@@ -2,7 +2,7 @@
 import { commandLine } from "../../mcp/launch-check.ts";
 import { ListingCache } from "../../mcp/listing-cache.ts";
 import { OAuthFiles } from "../../mcp/oauth-files.ts";
-import { isWanted } from "../../mcp/server-tools.ts";
+import { countTools } from "../../mcp/server-tools.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { AddFlags } from "./mcp.ts";
@@ -20,7 +20,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
         transport: settings?.place.type ?? null,
         target: settings ? home.redact(targetOf(settings)) : null,
         enabled: settings?.enabled ?? false,
-        tools: listing && settings ? listing.tools.filter((tool) => isWanted(tool.name, settings)).length : null,
+        tools: listing && settings ? countTools(listing, settings) : null,
         auth: settings ? await authOf(settings, ctx) : null,
         problems,
       };

@@ -63,7 +63,7 @@ test("a server is added, tried, listed, chosen from and removed; config.yaml kee
   assert.match(await mcp("add", "tiny", "--url", "https://x.example"), /exit 1: There is a server "tiny" already/);
 
   const [row] = JSON.parse(await mcp("list", "--json")).servers;
-  assert.deepEqual([row.name, row.transport, row.enabled, row.tools], ["tiny", "stdio", true, 9]);
+  assert.deepEqual([row.name, row.transport, row.enabled, row.tools], ["tiny", "stdio", true, 8]);
   const tried = JSON.parse(await mcp("test", "tiny", "--json"));
   assert.equal(tried.ok, true);
   assert.ok(tried.tools.includes("mcp_tiny_echo"));

@@ -42,9 +42,11 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
-  const { describePlugin } = await import("../../agent/plugins/inspect.ts");
+  const { describePlugin, missingPlugins } = await import("../../agent/plugins/inspect.ts");
   const rows = await inspect(ctx);
   if (json) return ctx.io.out(`${JSON.stringify(rows.map(asJson), null, 2)}\n`);
+  for (const name of missingPlugins(rows, ctx.home.config()))
+    ctx.io.err(`⚠ plugins.enabled names "${name}", which is not installed.\n`);
   if (rows.length === 0) {
     return ctx.io.out(
       `No plugins are installed.\nhermes plugins install FOLDER copies one to ${ctx.home.display(ctx.home.paths.at("plugins"))}.\n`,

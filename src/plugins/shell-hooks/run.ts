@@ -1,6 +1,7 @@
 // Runs a hook's program: words, not a shell; facts on stdin, an answer on stdout, a time limit for all of it.
 import { spawn } from "node:child_process";
 import { isRecord } from "../../kit/shape.ts";
+import { endWithUs } from "../../sandbox/outlives-nobody.ts";
 import type { Payload } from "../hooks.ts";
 import type { ShellHook } from "./settings.ts";
 
@@ -56,7 +57,9 @@ export function runHook({ argv, cwd, env, timeoutMs, stdin, signal }: HookRun): 
     const timer = setTimeout(() => giveUp(`took longer than ${timeoutMs / 1000} s`), timeoutMs);
     const interrupt = () => giveUp("was interrupted");
     signal?.addEventListener("abort", interrupt, { once: true });
+    const letGo = child.pid === undefined ? null : endWithUs(child.pid);
     const finish = (result: HookRunResult) => {
+      letGo?.();
       clearTimeout(timer);
       signal?.removeEventListener("abort", interrupt);
       resolve(result);
