@@ -4,6 +4,7 @@ import { unsupportedParameter } from "../llm/errors/unsupported-parameter.ts";
 import type { Message } from "../llm/messages.ts";
 import type { ModelError, ModelRequest, ToolDefinition } from "../llm/wire.ts";
 import { refusesStreaming } from "../llm/wires/refuses-streaming.ts";
+import { stripGrammar } from "../tools/schema.ts";
 import { isLargeImage } from "./hygiene/image-size.ts";
 import { refusesImages, stripImagesFromMessages } from "./hygiene/images.ts";
 
@@ -158,16 +159,5 @@ function withoutThinking(message: Message): Message {
 }
 
 function withoutPatterns(tool: ToolDefinition): ToolDefinition {
-  const parameters = strip(tool.function.parameters) as ToolDefinition["function"]["parameters"]; // an object stays one
-  return { ...tool, function: { ...tool.function, parameters } };
-}
-
-/** Only keywords go: a property that happens to be called `pattern` is an object and stays. */
-function strip(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(strip);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const kept = Object.entries(schema).filter(
-    ([key, value]) => !["pattern", "format"].includes(key) || typeof value !== "string",
-  );
-  return Object.fromEntries(kept.map(([key, value]) => [key, strip(value)]));
+  return { ...tool, function: { ...tool.function, parameters: stripGrammar(tool.function.parameters) } };
 }

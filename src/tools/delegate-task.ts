@@ -45,7 +45,7 @@ export function childTimeoutSeconds(configured: number): number {
 }
 
 async function delegate(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
-  if (!ctx.spawnChildren) return toolError("Sub-agents are not available in this run.");
+  if (!ctx.spawnChildren) return toolError("delegate_task must be handled by the agent loop");
   const tasks = tasksOf(args);
   if (typeof tasks === "string") return toolError(tasks);
   const most = ctx.config.delegation.max_concurrent_children;

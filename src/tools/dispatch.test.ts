@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { z } from "zod";
 import { toolContext } from "../../test/support/tool-context.ts";
 import { dispatch, sanitizeError } from "./dispatch.ts";
-import { ToolRegistry, type ToolSpec } from "./registry.ts";
+import { registry as builtIn, ToolRegistry, type ToolSpec } from "./registry.ts";
 
 const parameters = z.object({ text: z.string(), times: z.int().optional(), maybe: z.string().nullish() });
 
@@ -88,5 +88,17 @@ const errors: readonly [string, string][] = [
 for (const [given, expected] of errors) {
   test(`error text ${JSON.stringify(given.slice(0, 30))} is made harmless`, () => {
     assert.equal(sanitizeError(given), expected);
+  });
+}
+
+for (const [name, args] of [
+  ["memory", { action: "add", target: "memory", content: "x" }],
+  ["session_search", { query: "x" }],
+  ["delegate_task", { goal: "x" }],
+] as const) {
+  test(`${name} without what it needs of the agent says who has to answer it`, async () => {
+    await import(`./${name.replace("_", "-")}.ts`);
+    const answer = await dispatch(builtIn, name, args, toolContext());
+    assert.deepEqual(JSON.parse(String(answer)), { error: `${name} must be handled by the agent loop` });
   });
 }

@@ -10,13 +10,22 @@ export interface PageRequest {
 }
 
 export interface Page {
-  readonly lines: readonly string[];
+  /** A long line with what follows the limit for a while: what is hidden in it must be seen whole before it is cut. */
+  readonly lines: readonly PageLine[];
   readonly totalLines: number;
   /** The page begins inside a private key that began before it. */
   readonly startsInKey: boolean;
 }
 
+export interface PageLine {
+  readonly text: string;
+  /** The line goes on behind `text`. */
+  readonly goesOn: boolean;
+}
+
 const NEWLINE = 0x0a;
+/** Longer than most secrets. */
+const BEYOND = 1024;
 
 export async function readPage(
   files: FileAccess,
@@ -26,8 +35,8 @@ export async function readPage(
 ): Promise<Page> {
   const { offset, limit, maxLineLength } = request;
   // Enough bytes for every character we might show; the rest of a longer line is counted, not kept.
-  const maxLineBytes = maxLineLength * 4 + 8;
-  const lines: string[] = [];
+  const maxLineBytes = (maxLineLength + BEYOND) * 4 + 8;
+  const lines: PageLine[] = [];
   const keys = createKeyWatch();
   let number = 1;
   let kept: Buffer[] = [];
@@ -43,7 +52,7 @@ export async function readPage(
     keptBytes += part.length;
   };
   const finishLine = () => {
-    if (isWanted()) lines.push(showLine(Buffer.concat(kept), lineBytes, number === 1, maxLineLength));
+    if (isWanted()) lines.push(lineOf(Buffer.concat(kept), lineBytes, number === 1, maxLineLength + BEYOND));
     kept = [];
     keptBytes = 0;
     lineBytes = 0;
@@ -65,11 +74,11 @@ export async function readPage(
   return { lines, totalLines: number - 1, startsInKey: keys.inside() };
 }
 
-function showLine(bytes: Buffer, fullLength: number, isFirst: boolean, maxLength: number): string {
+function lineOf(bytes: Buffer, fullLength: number, isFirst: boolean, maxLength: number): PageLine {
   let text = bytes.toString("utf8");
   if (isFirst && text.startsWith("\ufeff")) text = text.slice(1);
   if (text.endsWith("\r") && bytes.length === fullLength) text = text.slice(0, -1);
-  return text.length > maxLength || bytes.length < fullLength ? `${headUnits(text, maxLength)}... [truncated]` : text;
+  return { text: headUnits(text, maxLength), goesOn: text.length > maxLength || bytes.length < fullLength };
 }
 
 /** Watches the text before a page for the beginning and end of private keys. */

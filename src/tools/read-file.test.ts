@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { appendFile, chmod, mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
+import { configSchema } from "../home/config/schema.ts";
 import { dispatch } from "./dispatch.ts";
 import { localFiles, NotAFileError } from "./file-access.ts";
 import { forgetReads, noteToolCall } from "./file-activity.ts";
@@ -72,6 +73,23 @@ test("a long line is cut and says so; a huge one is not held in memory", async (
   assert.equal(x, `1|${"x".repeat(2000)}... [truncated]`);
   assert.equal(y, `2|${"y".repeat(2000)}`);
   assert.equal(e, `3|${"é".repeat(2000)}... [truncated]`);
+});
+
+test("a secret at the end of a line that is cut leaves no half of it", async () => {
+  const secret = `sk-${"Q7w8E9r0T1y2".repeat(4)}`;
+  for (const before of [1955, 1970, 1990, 1995, 1999]) {
+    await put("edge.txt", `${"x".repeat(before)} ${secret} ${"y".repeat(3000)}\nnext\n`);
+    const [line, next] = (await read("edge.txt")).content.split("\n");
+    assert.match(line, /^1\|x+ ?\.\.\. \[truncated\]$/, String(before));
+    assert.equal(next, "2|next");
+  }
+});
+
+test("the settings say how many lines a page may have", async () => {
+  await put("lines.txt", "a\nb\nc\nd\n");
+  const config = configSchema.parse({ tool_output: { max_lines: 3 } });
+  const page = await read("lines.txt", { limit: 100 }, rig.context({ config }));
+  assert.deepEqual([page.content, page.next_offset], ["1|a\n2|b\n3|c", 4]);
 });
 
 test("beyond the character limit whole lines are kept and next_offset goes on behind them", async () => {

@@ -5,19 +5,19 @@ import { toolError, toolResult } from "./dispatch.ts";
 import { describeFileError, NotAFileError } from "./file-access.ts";
 import { UNCHANGED_NOTICE } from "./file-activity.ts";
 import { isBinaryName, isImage, looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
-import { readPage } from "./file-page.ts";
+import { type Page, readPage } from "./file-page.ts";
 import { findSimilar } from "./file-similar.ts";
 import { openWorkspace, type Workspace } from "./file-workspace.ts";
 import { register } from "./registry.ts";
+import { safeCut } from "./safe-cut.ts";
 
-const MAX_LINES = 2000;
 const DEFAULT_LINES = 500;
 const LARGE = 512 * 1024;
 
 const parameters = z.object({
   path: z.string().describe("absolute, relative to the working directory, or ~/..."),
   offset: z.number().optional().describe("first line, default 1"),
-  limit: z.number().optional().describe(`lines, default ${DEFAULT_LINES}, at most ${MAX_LINES}`),
+  limit: z.number().optional().describe(`lines, default ${DEFAULT_LINES}, at most 2000`),
 });
 
 register({
@@ -64,7 +64,8 @@ async function readChecked(
     return toolError(`${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`);
 
   const offset = Math.max(1, Math.trunc(args.offset ?? 1));
-  const limit = Math.min(MAX_LINES, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
+  const { max_lines: mostLines, max_line_length: maxLineLength } = ctx.config.tool_output;
+  const limit = Math.min(mostLines, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
   const real = await files.resolve(path);
   const range = `${real}\n${offset}\n${limit}`;
   const inARow = activity.repeat(`read ${range}`);
@@ -87,13 +88,12 @@ async function readChecked(
       { path: args.path, ...(inARow >= 3 && { _warning: repeatWarning(inARow) }) },
     );
 
-  const page = await readPage(
-    files,
-    path,
-    { offset, limit, maxLineLength: ctx.config.tool_output.max_line_length },
-    ctx.signal,
+  const page = await readPage(files, path, { offset, limit, maxLineLength }, ctx.signal);
+  const shown = fitLines(
+    showPage(page, maxLineLength, (text) => workspace.redact(text, path)),
+    offset,
+    ctx.config.file_read_max_chars,
   );
-  const shown = fitLines(redactPage(page, path, workspace), offset, ctx.config.file_read_max_chars);
   const nextOffset = offset + shown.count;
   const truncated = nextOffset <= page.totalLines;
   activity.returned(range, real, facts.version, truncated || offset > 1);
@@ -110,19 +110,21 @@ async function readChecked(
   });
 }
 
-function redactPage(
-  page: { readonly lines: readonly string[]; readonly startsInKey: boolean },
-  path: string,
-  workspace: Workspace,
-): string[] {
-  const text = page.lines.join("\n");
-  if (!page.startsInKey) return workspace.redact(text, path).split("\n").slice(0, page.lines.length);
+/** The lines as the model may see them: without secrets, and none too long. */
+function showPage(page: Page, maxLength: number, redact: (text: string) => string): string[] {
+  const cut = page.lines.map(({ text, goesOn }) => {
+    const isLong = text.length > maxLength || goesOn;
+    return { text: isLong ? text.slice(0, safeCut(text, maxLength, -1, redact)) : text, end: isLong ? TRUNCATED : "" };
+  });
+  const text = cut.map((line) => line.text).join("\n");
   // The header the page does not show is what tells the redactor that these lines are a key.
-  return workspace
-    .redact(`-----BEGIN PRIVATE KEY-----\n${text}`, path)
-    .split("\n")
-    .slice(1, page.lines.length + 1);
+  const shown = page.startsInKey
+    ? redact(`-----BEGIN PRIVATE KEY-----\n${text}`).split("\n").slice(1)
+    : redact(text).split("\n");
+  return cut.map(({ end }, index) => (shown[index] ?? "") + end);
 }
+
+const TRUNCATED = "... [truncated]";
 
 /** Numbered lines up to a number of characters, whole lines only. */
 function fitLines(

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { mkdir, symlink, utimes, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
-import { walkerEngine } from "./file-search-walker.ts";
+import { localFiles } from "./file-access.ts";
+import { walkerEngine, walkerOver } from "./file-search-walker.ts";
 import { searchFiles } from "./search-files.ts";
 
 let rig: FileRig;
@@ -126,6 +127,28 @@ test("secrets are masked and files of secrets never appear", async () => {
     matches.map((match: { content: string }) => match.content),
     ["A_TOKEN=«redacted» one", "«redacted private key»"],
   );
+});
+
+test("a secret at the end of a match that is cut leaves no half of it", async () => {
+  await writeFile(rig.at("edge.log"), `needle ${"x".repeat(480)} sk-${"Q7w8E9r0T1y2".repeat(4)}\n`);
+  const { matches } = await search({ pattern: "needle", path: "edge.log" });
+  assert.match(matches[0].content, /^needle x{480} ?$/);
+});
+
+test("windows into processes are not searched", { skip: process.platform !== "linux" }, async () => {
+  const path = `/proc/${process.pid}`;
+  const lines = parsed(await searchFiles({ pattern: "heap|stack", path }, rig.context(), walkerOver(mapsOnly(path))));
+  assert.equal(lines.total_count, 0);
+  const files = parsed(
+    await searchFiles({ pattern: "*maps*", target: "files", path }, rig.context(), walkerOver(mapsOnly(path))),
+  );
+  assert.deepEqual(files.files, []);
+});
+
+/** A view of the process's directory with one file alone: the others change and are many. */
+const mapsOnly = (path: string): typeof localFiles => ({
+  ...localFiles,
+  entries: async () => new Map([[path, [{ name: "maps", type: "file" as const }]]]),
 });
 
 test("the same search the third time warns, the fourth is refused, another one starts over", async () => {

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { headUnits } from "../kit/code-points.ts";
+import { isForbiddenDevice } from "../safety/device-guard.ts";
 import type { ToolContext } from "./context.ts";
 import { toolError, toolResult } from "./dispatch.ts";
 import { describeFileError, NotAFileError } from "./file-access.ts";
@@ -11,10 +12,13 @@ import { walkerEngine, walkerOver } from "./file-search-walker.ts";
 import { findSimilar } from "./file-similar.ts";
 import { openWorkspace, type Workspace } from "./file-workspace.ts";
 import { register } from "./registry.ts";
+import { safeCut } from "./safe-cut.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
 const MAX_CONTENT = 500;
+/** So much behind the cut is looked at too: a secret must be seen whole to be hidden. */
+const BEYOND = 1024;
 const MAX_CONTEXT = 20;
 const MAX_MATCHES = 20_000;
 
@@ -111,7 +115,7 @@ async function search(
     const paths = isFile ? [] : await engine.listFiles(root, ctx.signal);
     const { default: picomatch } = await import("picomatch");
     const accepts = nameFilter(picomatch, args.pattern);
-    const wanted = paths.filter((found) => accepts(found) && !workspace.guard.isUnreadable(join(root, found)));
+    const wanted = paths.filter((found) => accepts(found) && !isHidden(join(root, found), workspace));
     const files = await newestFirst(wanted, root, workspace, ctx.signal);
     return {
       total_count: files.length,
@@ -131,12 +135,14 @@ async function search(
     maxMatches: MAX_MATCHES,
     signal: ctx.signal,
   });
-  const lines = found.lines.filter((line) => !workspace.guard.isUnreadable(isFile ? root : join(root, line.path)));
+  const lines = found.lines.filter((line) => !isHidden(isFile ? root : join(root, line.path), workspace));
   const incomplete = found.complete
     ? {}
     : { hint: `The search stopped after ${lines.length} matches; narrow the pattern.` };
   return { ...render(lines, args.output_mode ?? "content", page, show, workspace), ...incomplete };
 }
+
+const isHidden = (path: string, { guard }: Workspace) => guard.isUnreadable(path) || isForbiddenDevice(path);
 
 interface PageOf {
   readonly offset: number;
@@ -180,7 +186,10 @@ const KEY_FILE = /(?:\.pem|\.key|\.p8|(?:^|\/)id_[a-z0-9]+)$/i;
 /** A line torn out of a private key no longer shows that it is one; the file's name does. */
 function showContent(content: string, path: string, workspace: Workspace): string {
   if (KEY_FILE.test(path) && /^[A-Za-z0-9+/=]{16,}$/.test(content.trim())) return "«redacted private key»";
-  return workspace.redact(headUnits(content, MAX_CONTENT), path);
+  const redact = (text: string) => workspace.redact(text, path);
+  if (content.length <= MAX_CONTENT) return redact(content);
+  const near = headUnits(content, MAX_CONTENT + BEYOND);
+  return redact(near.slice(0, safeCut(near, MAX_CONTENT, -1, redact)));
 }
 
 function targetOf(target: string | undefined): "content" | "files" | null {

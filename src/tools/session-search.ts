@@ -3,6 +3,7 @@ import { z } from "zod";
 import { stripAnsi } from "../kit/ansi.ts";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import type { MessageView, SearchHit, Session, SessionStore } from "../sessions/store.ts";
+import { toolError } from "./dispatch.ts";
 import { register } from "./registry.ts";
 
 const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
@@ -38,7 +39,7 @@ register({
   textOrigin: "chat",
   onInvalid: (problem) => JSON.stringify(failure(problem)),
   async handler(args, ctx) {
-    if (!ctx.sessions) return JSON.stringify(failure("the session database is unavailable"));
+    if (!ctx.sessions) return toolError("session_search must be handled by the agent loop");
     return JSON.stringify(await searchSessions(ctx.sessions, args, ctx.sessionId));
   },
 });

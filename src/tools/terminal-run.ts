@@ -1,5 +1,6 @@
 // One call of the terminal tool: checks in order, then the foreground or the background.
 
+import { UserError } from "../kit/user-error.ts";
 import type { ApprovedCommand } from "../safety/decision.ts";
 import { foregroundGuidance } from "../safety/foreground.ts";
 import { freeBackground } from "../safety/rewrite.ts";
@@ -42,7 +43,13 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   if (args.workdir !== undefined && !WORKDIR.test(args.workdir)) {
     return refusal(`workdir holds characters that no directory name needs: ${JSON.stringify(args.workdir)}`, "blocked");
   }
-  return background ? startInBackground(args, ctx, approval) : runInForeground(args, ctx, seconds, approval);
+  try {
+    return await (background ? startInBackground(args, ctx, approval) : runInForeground(args, ctx, seconds, approval));
+  } catch (error) {
+    // There is no place to run it: no container engine, no way to the other machine.
+    if (error instanceof UserError) return refusal(error.message);
+    throw error;
+  }
 }
 
 /** A yes that a person or a model gave is told; what needed none is not. */

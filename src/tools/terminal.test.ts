@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { allowingGuard } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
+import { UserError } from "../kit/user-error.ts";
 import type { ApprovedCommand, RefusedCommand } from "../safety/decision.ts";
 import { createRedactor } from "../safety/redact.ts";
 import type { ToolContext } from "./context.ts";
@@ -117,6 +118,20 @@ for (const [workdir, allowed] of workdirs) {
     assert.equal((await terminal("true", { workdir })).status, allowed ? undefined : "blocked");
   });
 }
+
+test("a place that cannot be had is told in the shape of a command's result", async (t) => {
+  const gone = () => Promise.reject(new UserError("the container engine is not running; start it"));
+  const { ctx } = await shellContext(t);
+  const { terminal } = await open(t, { environment: { ...ctx.environment, cwd: "/", execute: gone, spawn: gone } });
+  const told = {
+    output: "",
+    exit_code: -1,
+    error: "the container engine is not running; start it",
+    status: "error",
+  };
+  assert.deepEqual(await terminal("true"), told);
+  assert.deepEqual(await terminal("true", { background: true }), told);
+});
 
 test("a timeout keeps the output and says so", async (t) => {
   const { terminal } = await open(t);

@@ -124,6 +124,8 @@ test("what is disabled is taken away last", () => {
   for (const name of ["web_search", "web_extract", "patch"]) assert.ok(!tools.includes(name), name);
   assert.ok(tools.includes("terminal"), "a bundle takes away only what goes beyond the core");
   assert.ok(!choose({ config: { platform_toolsets: { cli: ["browser", "file"] } } }).tools.includes("web_search"));
+  for (const name of ["debugging", "safe", "coding"])
+    assert.ok(choose({ config: { platform_toolsets: { cli: [name, "browser"] } } }).tools.includes("web_search"), name);
 });
 
 test("a kanban worker has the board's tools, its sub-agents do not", () => {

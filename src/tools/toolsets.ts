@@ -68,7 +68,9 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   for (const name of disabled) chosen.delete(name);
   const tools = new Set([...chosen].flatMap((name) => resolveToolset(name, registry)));
   // The browser set brings web search along for runs that name it; whoever switched "web" off meant it.
-  if (!question.toolsets && !["web", "search"].some((name) => chosen.has(name))) tools.delete("web_search");
+  const others = [...chosen].filter((name) => name !== "browser");
+  if (!question.toolsets && !others.some((name) => resolveToolset(name, registry).includes("web_search")))
+    tools.delete("web_search");
   for (const name of disabled) for (const tool of subtracted(name, registry)) tools.delete(tool);
   for (const tool of question.config.tools.disabled_functions) tools.delete(tool);
   return {
