@@ -38,7 +38,7 @@ export function candidates(task: AuxTask, config: Config, main: Target, wish: Wi
   const chosen = text(provider) !== undefined && provider !== "auto";
   const first: readonly Candidate[] = chosen
     ? [{ type: "place", auto: false, place: { ...ownPlace(settings), provider, model } }]
-    : automatic(task, main, model);
+    : automatic(task, main, model, ownEndpoint(config));
   const chain = settings.fallback_chain.flatMap(chained);
   const last: readonly Candidate[] =
     chosen && (task !== "vision" || main.profile.images) ? [{ type: "main", auto: false }] : [];
@@ -46,7 +46,20 @@ export function candidates(task: AuxTask, config: Config, main: Target, wish: Wi
   return [...first, ...chain, ...last].filter((one) => one.type !== "main" || main.provider !== "demo");
 }
 
-function automatic(task: AuxTask, main: Target, model: string | undefined): readonly Candidate[] {
+/** The endpoint of the settings, for when the conversation talks to another model by now. */
+function ownEndpoint({ model: { provider, default: model, base_url, api_key } }: Config): readonly Candidate[] {
+  const baseUrl = text(base_url);
+  if (baseUrl === undefined || text(model) === undefined) return [];
+  const place = { provider: pick(text(provider) ?? "", "custom"), model: text(model), baseUrl, apiKey: text(api_key) };
+  return [{ type: "place", auto: true, place }];
+}
+
+function automatic(
+  task: AuxTask,
+  main: Target,
+  model: string | undefined,
+  endpoint: readonly Candidate[],
+): readonly Candidate[] {
   if (model !== undefined) {
     const place = { provider: main.provider, model, baseUrl: main.baseUrl, apiKey: main.apiKey };
     return [
@@ -70,7 +83,8 @@ function automatic(task: AuxTask, main: Target, model: string | undefined): read
   }
   // Whoever talks to a model on this machine does not want the talk sent elsewhere because that model is down.
   if (isLocalEndpoint(main.baseUrl) || main.provider === "demo") return own;
-  return [...own, ...Object.entries(CHEAP).map(([provider, name]) => guess(provider, name))];
+  const [openrouter, ...others] = Object.entries(CHEAP).map(([provider, name]) => guess(provider, name));
+  return [...own, ...(openrouter ? [openrouter] : []), ...endpoint, ...others];
 }
 
 type TaskSettings = Config["auxiliary"][AuxTask];

@@ -21,9 +21,11 @@ interface Rig {
   readonly keys?: readonly string[];
   readonly settings?: Partial<Record<AuxTask, Record<string, unknown>>>;
   readonly main?: Target;
+  /** The section `model` of the settings. */
+  readonly model?: object;
 }
 
-function rig({ steps = [], keys = [], settings = {}, main: own = main }: Rig = {}) {
+function rig({ steps = [], keys = [], settings = {}, main: own = main, model = {} }: Rig = {}) {
   const gate = new ScriptedGate(...steps);
   const clock = manualClock();
   const log = recordedLog();
@@ -36,7 +38,7 @@ function rig({ steps = [], keys = [], settings = {}, main: own = main }: Rig = {
     gate,
     clock,
     log,
-    config: () => ({ ...defaults, auxiliary }),
+    config: () => ({ ...defaults, auxiliary, model: { ...defaults.model, ...model } }),
     main: () => own,
     resolve: async (place) => {
       places.push(place);
@@ -161,6 +163,29 @@ test("an automatic choice guesses only providers with a key, and never leaves th
   const local = rig({ steps: [refused], keys: ["anthropic"], main: aTarget("chat_completions", { model: "local" }) });
   await assert.rejects(local.call());
   assert.deepEqual(local.asked(), ["custom/local"]);
+});
+
+test("the endpoint of the settings is asked before a provider is guessed, when the conversation has moved on", async () => {
+  const model = { provider: "custom", default: "house", base_url: "https://models.example/v1", api_key: "house-key" };
+  const { call, asked, places } = rig({
+    steps: [billing, billing, billing, { text: "ok" }],
+    keys: ["openrouter", "custom", "deepseek"],
+    main: aTarget("chat_completions", { provider: "zai", model: "glm", baseUrl: "https://z.example/v1" }),
+    model,
+  });
+  await call();
+  assert.deepEqual(asked(), [
+    "zai/glm",
+    "openrouter/google/gemini-3-flash-preview",
+    "custom/house",
+    "deepseek/deepseek-chat",
+  ]);
+  assert.deepEqual(
+    places.find(({ provider }) => provider === "custom"),
+    {
+      ...{ provider: "custom", model: "house", baseUrl: "https://models.example/v1", apiKey: "house-key" },
+    },
+  );
 });
 
 test("pictures go to a model that sees them; when there is none the error names the setting", async () => {
