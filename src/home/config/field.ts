@@ -59,8 +59,9 @@ function field<Value>(kinds: readonly FieldKind[], fallback: Value, meaning: str
 
 export const text = (fallback: string, meaning: string, extras?: Extras): Field<string> =>
   field(["text"], fallback, meaning, extras);
+/** Counts, sizes and times: never below 0, unless the field says otherwise. */
 export const whole = (fallback: number, meaning: string, extras?: Extras): Field<number> =>
-  field(["whole"], fallback, meaning, extras);
+  field(["whole"], fallback, meaning, { min: 0, ...extras });
 export const number = (fallback: number, meaning: string, extras?: Extras): Field<number> =>
   field(["number"], fallback, meaning, extras);
 export const flag = (fallback: boolean, meaning: string, extras?: Extras): Field<boolean> =>

@@ -102,7 +102,20 @@ const refused: readonly [path: string, raw: unknown, problem: string][] = [
     false,
     'display.busy_input_mode: expected one of interrupt, queue, steer, found false; using "interrupt"',
   ],
-  ["agent.max_turns", 1.5, "agent.max_turns: expected a whole number, found 1.5; using 90"],
+  ["agent.max_turns", 1.5, "agent.max_turns: expected a whole number from 1, found 1.5; using 90"],
+  ["agent.max_turns", 0, "agent.max_turns: expected a whole number from 1, found 0; using 90"],
+  ["compression.protect_last_n", -3, "compression.protect_last_n: expected a whole number from 0, found -3; using 20"],
+  [
+    "delegation.max_concurrent_children",
+    0,
+    "delegation.max_concurrent_children: expected a whole number from 1, found 0; using 3",
+  ],
+  [
+    "delegation.child_timeout_seconds",
+    -1,
+    "delegation.child_timeout_seconds: expected a whole number from 0, found -1; using 600",
+  ],
+  ["auxiliary.vision.timeout", -1, "auxiliary.vision.timeout: expected a whole number from 0, found -1; using 120"],
   ["compression.threshold", 3, "compression.threshold: expected a number from 0 to 1, found 3; using 0.5"],
   ["toolsets", "web", 'toolsets: expected a list of texts, found "web"; using a list'],
   ["agent", 5, "agent: expected a mapping, found 5; using the defaults"],
@@ -163,4 +176,10 @@ test("a path is found as a setting, a section or something inside a user's mappi
   assert.ok("inside" in findEntry(fields, ["providers", "mine", "api"])!);
   assert.equal(findEntry(fields, ["agent", "max_turns", "x"]), null);
   assert.equal(findEntry(fields, ["constructor"]), null);
+});
+
+test("every whole number refuses what is below 0", () => {
+  const numbers = [...eachField(configSchema.fields)].filter(({ field }) => field.kinds.includes("whole"));
+  assert.ok(numbers.length > 50);
+  for (const { path } of numbers) assert.equal(decodeConfig(treeWith(path, -1)).problems.length, 1, path);
 });

@@ -5,7 +5,7 @@ const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" },
 
 export const agentSections = {
   agent: section("The turn loop and the prompt.", {
-    max_turns: whole(90, "model calls per turn", { env: "HERMES_MAX_ITERATIONS" }),
+    max_turns: whole(90, "model calls per turn", { min: 1, env: "HERMES_MAX_ITERATIONS" }),
     gateway_timeout: whole(1800, "seconds without a sign of life before a chat turn is stopped"),
     gateway_timeout_warning: whole(900, "seconds without a sign of life before the chat is warned"),
     restart_drain_timeout: whole(180, "seconds running turns get to end at a restart", {
@@ -65,7 +65,7 @@ export const agentSections = {
     target_ratio: number(0.2, "share of the threshold that recent messages may keep", { min: 0, max: 1 }),
     protect_last_n: whole(20, "newest messages that stay as they are"),
     protect_first_n: whole(3, "oldest messages that stay as they are"),
-    hygiene_hard_message_limit: whole(400, "messages at which a chat is summarised in any case"),
+    hygiene_hard_message_limit: whole(400, "messages at which a chat is summarised in any case", { min: 1 }),
     abort_on_summary_failure: flag(false, "stop the turn when the summary fails, instead of going on without"),
     model_thresholds: record("part of a model name -> threshold of its own; the longest part counts"),
   }),
