@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { writeFactLine } from "../src/llm/catalogue/fact-lines.ts";
 
 const [source] = process.argv.slice(2);
 if (!source) {
@@ -57,15 +58,20 @@ process.stdout.write(
   `${Object.values(facts).flat().length} models of ${Object.keys(facts).length} providers -> ${target}\n`,
 );
 
-// id | context | output | flags (i images, r reasoning) | prices | tier;tier ...   with prices = input,output,cacheRead,cacheWrite
-function row(model, { context, output, input = [], reasoning, cost }, withPrices) {
-  if (model.includes("|")) throw new Error(`model id with a separator: ${model}`);
-  const flags = `${input.includes("image") ? "i" : ""}${reasoning ? "r" : ""}`;
+function row(id, { context, output, input = [], reasoning, cost }, withPrices) {
+  if (id.includes("|")) throw new Error(`model id with a separator: ${id}`);
   const known = withPrices && cost && typeof cost.input === "number" && typeof cost.output === "number";
-  const tiers = known ? (cost.tiers ?? []).map((tier) => `${tier.inputTokensAbove}:${money(tier)}`).join(";") : "";
-  return [model, context ?? "", output ?? "", flags, known ? money(cost) : "", tiers].join("|").replace(/\|+$/, "");
+  return writeFactLine({
+    id,
+    contextLength: context ?? null,
+    maxOutput: output ?? null,
+    images: input.includes("image"),
+    reasoning: Boolean(reasoning),
+    price: known ? priceOf(cost) : null,
+    tiers: known ? (cost.tiers ?? []).map((tier) => ({ above: tier.inputTokensAbove, ...priceOf(tier) })) : [],
+  });
 }
 
-function money({ input, output, cacheRead, cacheWrite }) {
-  return [input, output, cacheRead, cacheWrite].map((value) => (typeof value === "number" ? value : "")).join(",");
+function priceOf({ input, output, cacheRead = null, cacheWrite = null }) {
+  return { input, output, cacheRead, cacheWrite };
 }

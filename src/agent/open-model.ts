@@ -5,6 +5,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { systemClock } from "../kit/clock.ts";
 import { contextSize } from "../kit/formats.ts";
+import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { resolveModelName } from "../llm/providers/model-names.ts";
 import { ProviderError } from "../llm/providers/provider-error.ts";
@@ -20,6 +21,7 @@ import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { learnedWindows } from "./learned-windows.ts";
+import { useKeptFacts } from "./published-facts.ts";
 import { smallWindowNote } from "./small-window.ts";
 
 export interface ModelWish {
@@ -36,13 +38,17 @@ export interface ChosenModel {
   readonly warnings: readonly string[];
 }
 
-/** `offline`: nobody is asked anything, servers on this machine included. */
+/**
+ * - `offline`: nobody is asked anything, servers on this machine included.
+ * - `switched`: in the middle of a conversation; the window in the settings was stated for another model, unless it is this very one.
+ */
 export async function chooseTarget(
   home: OpenHome,
   wish: ModelWish,
-  { offline = false }: { readonly offline?: boolean } = {},
+  { offline = false, switched = false }: { readonly offline?: boolean; readonly switched?: boolean } = {},
 ): Promise<ChosenModel> {
   const config = home.config();
+  await useKeptFacts(home);
   const { model, provider } = splitProvider(wish);
   const pooled = await poolIn(home);
   let runtime = runtimeFor(home, { model, provider }, pooled);
@@ -54,6 +60,7 @@ export async function chooseTarget(
   const options = {
     config,
     model: named?.model,
+    ignoreConfiguredWindow: switched && named !== null && named.model !== config.model.default,
     learned: learnedWindows(home),
     ...(offline ? {} : await localHelp(runtime)),
   };
@@ -86,9 +93,15 @@ export const handedOver = (target: Target): ChosenModel => ({
   warnings: [],
 });
 
-/** A server on this machine can be asked what it holds; nobody else is asked anything before the first request. */
+/** A server on this machine can be asked what it holds; one elsewhere only about a model nothing is known of, and once. */
 async function localHelp(runtime: RuntimeProvider): Promise<Partial<TargetOptions>> {
-  if (!isLocalEndpoint(runtime.baseUrl)) return {};
+  if (!isLocalEndpoint(runtime.baseUrl)) {
+    if (runtime.provider !== "custom" || runtime.apiMode === "anthropic_messages") return {};
+    return {
+      lastResort: async (...question) =>
+        (await import("../llm/providers/local.ts")).probeListedModel(...question, { fetch }),
+    };
+  }
   const { probeLocalModel, singleLocalModel } = await import("../llm/providers/local.ts");
   const only = runtime.model ? null : await singleLocalModel(runtime.baseUrl, { fetch });
   return {
@@ -157,7 +170,7 @@ export async function switchTarget(
   wish: { model: string; provider: string; global?: boolean | undefined },
   store: SessionStore,
 ): Promise<{ chosen: ChosenModel; said: string }> {
-  const next = await chooseTarget(home, wish);
+  const next = await chooseTarget(home, wish, { switched: true });
   const { target, providerName } = next;
   await agent.switchModel({ ...agent.model, target });
   if (await store.get(agent.sessionId)) {
@@ -167,10 +180,18 @@ export async function switchTarget(
     await saveModel(home, { provider: providerName, model: target.model, baseUrl: target.baseUrl });
   }
   const kept = wish.global ? " Saved as the standard model." : "";
-  const now = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens.${kept}`;
+  const price = priceLine(await priceOf(target));
+  const now = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens, ${price}.${kept}`;
   const small = smallWindowNote(target);
   const said = small === null ? now : `${now}\n${small}`;
   return { chosen: next, said };
+}
+
+function priceLine(price: Price): string {
+  if (price.type === "unknown") return "price unknown";
+  if (price.type === "included") return price.source === "subscription" ? "paid by your plan" : "no price per token";
+  const { input, output } = price.rates;
+  return `$${input} in and $${output} out per million tokens`;
 }
 
 export interface SavedModel {
@@ -188,7 +209,7 @@ export async function saveModel(
   saved: SavedModel,
   options?: { readonly backup?: boolean },
 ): Promise<void> {
-  const { provider, base_url } = home.config().model;
+  const { provider, base_url, default: before } = home.config().model;
   const sameProvider = provider === saved.provider || (!base_url && (!provider || provider === "auto"));
   const stays = base_url && saved.baseUrl ? cleanUrl(base_url) === cleanUrl(saved.baseUrl) : sameProvider;
   const writesAddress = saved.provider === "custom" && saved.baseUrl && !(stays && base_url);
@@ -196,6 +217,8 @@ export async function saveModel(
   await home.setConfigKeys(
     {
       ...(stays ? {} : Object.fromEntries(others)),
+      // A window that was stated for one model says nothing about another.
+      ...(before && before !== saved.model ? { "model.context_length": undefined } : {}),
       "model.provider": saved.provider,
       ...(writesAddress ? { "model.base_url": saved.baseUrl } : {}),
       ...(saved.apiKey ? { "model.api_key": saved.apiKey } : {}),

@@ -53,6 +53,8 @@ export interface OpenAgent {
   setReasoning(effort: string): Promise<void>;
   /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
   switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
+  /** Fetches what is published about models when that was long ago, or at once with `force`. Resolves to what went wrong, or null. */
+  refreshModels(options?: { readonly force?: boolean }): Promise<string | null>;
   /** Models the user may pick from, of the provider in use. */
   knownModels(): Promise<
     readonly { readonly model: string; readonly provider: string; readonly contextLength: number | null }[]
@@ -109,6 +111,7 @@ export class Opened implements OpenAgent {
   readonly #parts: OpenedParts;
   #chosen: ChosenModel;
   #closed: Promise<void> | null = null;
+  readonly #over = new AbortController();
 
   constructor(agent: Agent, parts: OpenedParts) {
     const { chosen, found } = parts;
@@ -165,6 +168,12 @@ export class Opened implements OpenAgent {
   async setReasoning(effort: string): Promise<void> {
     const { reasoning: _, ...model } = this.agent.model;
     await this.agent.switchModel({ ...model, ...reasoningOf(effort) });
+  }
+
+  async refreshModels(options: { readonly force?: boolean } = {}): Promise<string | null> {
+    const { home, clock } = this.#parts.wish;
+    const { refreshFacts } = await import("./published-facts.ts");
+    return refreshFacts(home, { fetch, now: () => clock.now(), signal: this.#over.signal }, options);
   }
 
   async knownModels() {
@@ -226,6 +235,7 @@ export class Opened implements OpenAgent {
   }
 
   async #close(reason: EndReason, next: string | undefined): Promise<void> {
+    this.#over.abort();
     const { sessionId } = this.agent;
     const afresh = reason === "new_session";
     await this.agent.close({ finishReview: afresh || reason === "resumed_other", afresh });

@@ -1,6 +1,7 @@
 // Commands that change how the agent works and what is shown of it.
 import { maskTree } from "../home/mask.ts";
 import { contextSize } from "../kit/formats.ts";
+import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
 import type { CommandContext } from "./context.ts";
 import type { CommandDefinition } from "./definition.ts";
@@ -10,9 +11,13 @@ const model: CommandDefinition = {
   aliases: ["provider"],
   description: "show or switch the model",
   category: "Configuration",
-  argsHint: "[model] [--provider p] [--global]",
+  argsHint: "[model] [--provider p] [--global] [--refresh]",
   async run(args, ctx) {
-    const [name, provider, global] = parseModelFlags(args);
+    const [name, provider, global, refresh] = parseModelFlags(args);
+    if (refresh)
+      ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
+    // The list at hand serves now; a newer one the next time.
+    else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
     const wish = name ? { model: name, ...(provider ? { provider } : {}) } : await pickModel(ctx);
     if (wish === null) return;
     try {
@@ -23,6 +28,11 @@ const model: CommandDefinition = {
     }
   },
 };
+
+/** A server of one's own and the demo are in no published list. */
+function worthRefreshing({ conversation: { target, demo } }: CommandContext): boolean {
+  return !demo && !isLocalEndpoint(target.baseUrl);
+}
 
 async function pickModel(ctx: CommandContext): Promise<{ model: string; provider: string } | null> {
   const { target } = ctx.conversation;

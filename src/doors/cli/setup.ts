@@ -1,7 +1,9 @@
 // `hermes setup` and `hermes model`: connect a provider and choose a model, step by step.
 import type { Command } from "commander";
 import { chooseTarget, saveModel } from "../../agent/open-model.ts";
+import { refreshFacts, useKeptFacts } from "../../agent/published-facts.ts";
 import type { OpenHome } from "../../home/open.ts";
+import { systemClock } from "../../kit/clock.ts";
 import { contextSize } from "../../kit/formats.ts";
 import { modelsOf } from "../../llm/catalogue/facts.ts";
 import { listEndpointModels } from "../../llm/providers/local.ts";
@@ -20,7 +22,18 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 export function defineModel(command: Command, ctx: CliContext): void {
-  command.description("Choose provider and model; writes config.yaml.").action(() => setUp(ctx, false, true));
+  command
+    .description("Choose provider and model; writes config.yaml.")
+    .option("--refresh", "fetch what is published about models anew, first")
+    .action(async (options: { refresh?: boolean }) => {
+      if (options.refresh) {
+        const trouble = await refreshFacts(ctx.home, { fetch, now: () => systemClock.now() }, { force: true });
+        if (trouble !== null) throw new ExitError(1, `hermes: ${trouble}`);
+        ctx.io.out("✓ The list of models is up to date.\n");
+        if (!ctx.io.stdinIsTerminal) return;
+      }
+      await setUp(ctx, false, true);
+    });
 }
 
 async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false): Promise<void> {
@@ -31,6 +44,7 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
   const { home } = ctx;
   if (home.configProblem)
     throw new ExitError(1, `hermes: ${home.warnings.join("\n")}\nMend it with: hermes config edit`);
+  await useKeptFacts(home);
   const provider = await pickProvider(ctx);
   if (provider === null) throw cancelled(null);
   const key = await ensureKey(provider, ctx);

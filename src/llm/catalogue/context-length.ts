@@ -20,6 +20,8 @@ export interface WindowQuestion {
   readonly learned?: LearnedLimits | undefined;
   /** Asks the endpoint itself (`/models`, `/api/show`); may answer null, must not throw. */
   readonly probe?: (() => Promise<number | null>) | undefined;
+  /** Asks a server elsewhere, where there would only be a guess. What it says is remembered, so that it is asked once. */
+  readonly lastResort?: (() => Promise<number | null>) | undefined;
 }
 
 export type WindowSource =
@@ -53,7 +55,12 @@ export async function contextLengthOf(question: WindowQuestion): Promise<Window>
   const published = (await modelFacts(provider, model, baseUrl)) ?? (await modelFactsAnywhere(model));
   if (published?.contextLength) return { tokens: published.contextLength, source: "catalogue" };
   const family = familyWindow(model);
-  return family ? { tokens: family, source: "family" } : { tokens: UNKNOWN_WINDOW, source: "default" };
+  if (family) return { tokens: family, source: "family" };
+  const asked = await question.lastResort?.();
+  if (!asked) return { tokens: UNKNOWN_WINDOW, source: "default" };
+  // A home that cannot be written to only means that it is asked again next time.
+  await question.learned?.set(baseUrl, model, asked).catch(() => undefined);
+  return { tokens: asked, source: "endpoint" };
 }
 
 function windowOfProvider(provider: string, model: string): number | null {

@@ -1,34 +1,25 @@
 // The bundled snapshot of published model facts. Loaded on the first question, each provider's lines read on its first question.
 import { hostBelongs, hostOf } from "../providers/hosts.ts";
 import { PROVIDERS } from "../providers/table.ts";
+import { type ModelFacts, readFactLine } from "./fact-lines.ts";
 
-/** US dollars per million tokens. */
-export interface PublishedPrice {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number | null;
-  readonly cacheWrite: number | null;
-}
-
-export interface ModelFacts {
-  readonly id: string;
-  readonly contextLength: number | null;
-  readonly maxOutput: number | null;
-  readonly images: boolean;
-  readonly reasoning: boolean;
-  readonly price: PublishedPrice | null;
-  /** Prices of requests with more prompt tokens than `above`, smallest first. */
-  readonly tiers: readonly (PublishedPrice & { readonly above: number })[];
-}
-
-type Catalogue = Readonly<Record<string, readonly string[]>>;
+/** Lines of models, by our own names of providers. */
+export type Catalogue = Readonly<Record<string, readonly string[]>>;
 
 let loading: Promise<Catalogue> | null = null;
+let newer: Catalogue = {};
 const parsed = new Map<string, ReadonlyMap<string, ModelFacts>>();
+
+/** Lists that were published later: what they say of a model holds, what they do not name stays known. */
+export function addPublished(catalogue: Catalogue): void {
+  newer = catalogue;
+  parsed.clear();
+}
 
 /** All models of one of our providers, in the order of their names; empty when nothing is published. */
 export async function modelsOf(provider: string): Promise<readonly ModelFacts[]> {
-  return [...(await listOf(provider)).values()];
+  const models = [...(await listOf(provider)).values()];
+  return newer[provider] ? models.sort((a, b) => (a.id < b.id ? -1 : 1)) : models;
 }
 
 /** What is published about a model at a provider, or null. */
@@ -54,8 +45,8 @@ async function listOf(provider: string): Promise<ReadonlyMap<string, ModelFacts>
   const known = parsed.get(provider);
   if (known) return known;
   loading ??= import("./model-facts.generated.json", { with: { type: "json" } }).then((module) => module.default);
-  const lines = (await loading)[provider] ?? [];
-  const list = new Map(lines.map((line) => [line.slice(0, line.indexOf("|")).toLowerCase(), readLine(line)]));
+  const lines = [...((await loading)[provider] ?? []), ...(newer[provider] ?? [])];
+  const list = new Map(lines.map((line) => [line.split("|", 1)[0]?.toLowerCase() ?? "", readFactLine(line)]));
   parsed.set(provider, list);
   return list;
 }
@@ -79,35 +70,4 @@ function spellings(model: string): readonly string[] {
 
 function slugOfModel(id: string): string {
   return id.slice(id.lastIndexOf("/") + 1);
-}
-
-function readLine(line: string): ModelFacts {
-  const [id = "", context = "", output = "", flags = "", price = "", tiers = ""] = line.split("|");
-  return {
-    id,
-    contextLength: context ? Number(context) : null,
-    maxOutput: output ? Number(output) : null,
-    images: flags.includes("i"),
-    reasoning: flags.includes("r"),
-    price: price ? readPrice(price) : null,
-    tiers: tiers
-      ? tiers
-          .split(";")
-          .map((tier) => {
-            const colon = tier.indexOf(":");
-            return { above: Number(tier.slice(0, colon)), ...readPrice(tier.slice(colon + 1)) };
-          })
-          .sort((a, b) => a.above - b.above)
-      : [],
-  };
-}
-
-function readPrice(text: string): PublishedPrice {
-  const [input = "", output = "", cacheRead = "", cacheWrite = ""] = text.split(",");
-  return {
-    input: Number(input),
-    output: Number(output),
-    cacheRead: cacheRead === "" ? null : Number(cacheRead),
-    cacheWrite: cacheWrite === "" ? null : Number(cacheWrite),
-  };
 }

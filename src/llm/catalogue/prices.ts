@@ -2,7 +2,8 @@
 import { hostBelongs, hostOf, isLocalEndpoint } from "../providers/hosts.ts";
 import { providerRow } from "../providers/table.ts";
 import type { Target } from "../wire.ts";
-import { modelFacts, type PublishedPrice } from "./facts.ts";
+import type { PublishedPrice } from "./fact-lines.ts";
+import { modelFacts } from "./facts.ts";
 
 /** US dollars per million tokens, every bucket filled. */
 export interface Rates {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { detectLocalServer, type LocalServer, probeLocalModel, singleLocalModel } from "./local.ts";
+import { detectLocalServer, type LocalServer, probeListedModel, probeLocalModel, singleLocalModel } from "./local.ts";
 import { resolveRuntimeProvider } from "./resolve.ts";
 import { targetFor } from "./target.ts";
 
@@ -96,4 +96,13 @@ test("Ollama is told the window it reported, capped by model.ollama_num_ctx", as
   assert.deepEqual([capped.contextLength, capped.extraBody], [8192, { options: { num_ctx: 8192 } }]);
   const stated = await target({ context_length: 20_000 });
   assert.deepEqual([stated.contextLength, stated.extraBody], [20_000, { options: { num_ctx: 20_000 } }]);
+});
+
+test("a server that lists windows is believed; one that does not, or is not there, says nothing", async (t) => {
+  const baseUrl = await serve(t, { "/v1/models": { data: [{ id: "m", max_model_len: 24_000 }, { id: "n" }] } });
+  const probe = (model: string, at = baseUrl) => probeListedModel({ baseUrl: at, apiKey: "k" }, model, { fetch });
+  assert.deepEqual(await probe("m"), { contextLength: 24_000 });
+  assert.equal(await probe("n"), null);
+  assert.equal(await probe("other"), null);
+  assert.equal(await probe("m", `${baseUrl}/nowhere`), null);
 });

@@ -96,6 +96,15 @@ export async function probeLocalModel(
   }
 }
 
+/** What a server elsewhere lists as the window of a model; null when it does not say. */
+export function probeListedModel(
+  { baseUrl, apiKey }: Pick<RuntimeProvider, "baseUrl" | "apiKey">,
+  model: string,
+  ports: ProbePorts,
+): Promise<ProbedModel | null> {
+  return listedWindow(`${baseUrl}/models`, model, { apiKey, ...ports });
+}
+
 /** The Modelfile's `num_ctx`, else what the model was made for. */
 async function ollamaWindow(baseUrl: string, model: string, ports: ProbePorts): Promise<ProbedModel | null> {
   const answer = await ask(`${rootOf(baseUrl)}/api/show`, ports, { model });

@@ -1,5 +1,6 @@
 // Names of models as people type them.
-import { type ModelFacts, modelsOf } from "../catalogue/facts.ts";
+import type { ModelFacts } from "../catalogue/fact-lines.ts";
+import { modelsOf } from "../catalogue/facts.ts";
 import { resolveProviderAlias } from "./aliases.ts";
 import { ProviderError } from "./provider-error.ts";
 import { mapping, text } from "./settings.ts";

@@ -269,3 +269,36 @@ test("how long a provider may take is read from its own settings, the model's be
   assert.deepEqual(await patience("mine", "quick"), { totalSeconds: 100, staleSeconds: 20 });
   assert.deepEqual(await patience("openrouter", "a/b"), { totalSeconds: 55 });
 });
+
+test("a server elsewhere is asked for a window only where there would be a guess, and once", async () => {
+  const kept = new Map<string, number>();
+  let asked = 0;
+  const options = {
+    config: {},
+    learned: {
+      get: async (_url: string, model: string) => kept.get(model) ?? null,
+      set: async (_url: string, model: string, tokens: number) => void kept.set(model, tokens),
+    },
+    lastResort: async () => {
+      asked++;
+      return { contextLength: 40_000 };
+    },
+  };
+  const at = (model: string) =>
+    targetFor(
+      resolveRuntimeProvider({ requested: "custom", baseUrl: "https://host.example/v1", model, config: {}, env: {} }),
+      options,
+    );
+  assert.equal((await at("qwen-of-mine")).contextLength, 131_072);
+  assert.equal(asked, 0);
+  assert.equal((await at("nobody-knows")).contextLength, 40_000);
+  assert.equal((await at("nobody-knows")).contextLength, 40_000);
+  assert.equal(asked, 1);
+  kept.clear();
+  const silent = { ...options, lastResort: async () => null };
+  const runtime = resolveRuntimeProvider({
+    ...{ requested: "custom", baseUrl: "https://host.example/v1", model: "nobody-knows", config: {}, env: {} },
+  });
+  assert.equal((await targetFor(runtime, silent)).contextLength, 256_000);
+  assert.equal(kept.size, 0, "a guess is not remembered");
+});

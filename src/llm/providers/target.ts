@@ -18,6 +18,8 @@ export interface TargetOptions {
   readonly learned?: LearnedLimits | undefined;
   /** Asks the endpoint for its window and, for Ollama, for the size it really loads the model with. */
   readonly probe?: ((runtime: RuntimeProvider, model: string) => Promise<ProbedModel | null>) | undefined;
+  /** The same of a server elsewhere, which costs time: asked only where there would be a guess. */
+  readonly lastResort?: TargetOptions["probe"];
 }
 
 export interface ProbedModel {
@@ -52,6 +54,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
       const cap = asked.answer?.numCtx ? settings.ollamaNumCtx : undefined;
       return own && cap ? Math.min(own, cap) : own;
     },
+    lastResort: async () => (await options.lastResort?.(runtime, model))?.contextLength ?? null,
   });
   const facts = provider === "demo" ? null : await modelFacts(provider, model, baseUrl);
   const known = profileFor({ provider, model, baseUrl, apiMode }, custom?.compat);

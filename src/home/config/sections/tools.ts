@@ -173,7 +173,7 @@ export const toolSections = {
   kanban: record("task board"),
   lsp: record("language servers"),
   honcho: record("Honcho memory"),
-  model_catalog: record("model catalogue"),
+  model_catalog: record("`models_dev_url`: another address for the published list of models"),
   openrouter: record("OpenRouter"),
   bedrock: record("Amazon Bedrock"),
   secrets: record("external secret stores"),

@@ -204,6 +204,11 @@ const render = (
     ),
   );
 
+test("a long window that was refused once is not asked for again", () => {
+  const azure = { apiKey: "k", baseUrl: "https://x.services.ai.azure.com/anthropic" };
+  assert.equal(render(azure, { longContext: false }).headers["anthropic-beta"], BOTH);
+});
+
 const BOTH = "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14";
 const headerCases: readonly [
   what: string,
