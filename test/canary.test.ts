@@ -1,9 +1,11 @@
 // Canaries: made-up secrets in every place a user keeps one, printed, echoed and written in every way. None may sing anywhere else.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { inflateSync } from "node:zlib";
+import { promisify } from "node:util";
+import { tinyServer } from "./support/mcp/hub-rig.ts";
 import type { ScriptedCall, Step } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { runHermes } from "./support/run-hermes.ts";
@@ -16,6 +18,7 @@ const KNOWN = {
   config: 'canary "config" 77/b1+c2=d3 end',
   auth: "canary-auth-5d2e6f7081929a3b",
   process: "canary-process-0a1b2c3d4e5f",
+  server: "canary-server-61f0e2d3c4b5a697",
 };
 
 /** Known by shape alone. The middle is what must not be found. */
@@ -45,7 +48,7 @@ const FORBIDDEN = [
 ].map((text) => Buffer.from(text));
 
 const PRINTED = `
-TOKEN_A ${KNOWN.env} ${KNOWN.auth} ${KNOWN.process}
+TOKEN_A ${KNOWN.env} ${KNOWN.auth} ${KNOWN.process} ${KNOWN.server}
 ${KNOWN.config}
 ${JSON.stringify({ deep: JSON.stringify({ text: KNOWN.config }) })}
 https://example.org/?q=${encodeURIComponent(KNOWN.config)}&k=${KNOWN.env}
@@ -79,6 +82,8 @@ const CALLS: readonly ScriptedCall[] = [
   call("skill_manage", { action: "create", name: "canary-skill", content: SKILL }),
   call("todo", { todos: [{ id: "1", content: `use ${KNOWN.env}`, status: "pending" }] }),
   call("session_search", { query: KNOWN.env }),
+  call("mcp_tiny_echo", { text: PRINTED }),
+  call("mcp_tiny_fail", {}),
   call(`no_such_tool_${KNOWN.env}`, {}),
 ];
 
@@ -88,7 +93,7 @@ describe("no secret gets out of where its user put it", () => {
   before(async () => {
     server = await ModelServer.start();
     home = await tempHome({
-      "config.yaml": `${modelConfig(server)}auxiliary:\n  vision:\n    api_key: ${JSON.stringify(KNOWN.config)}\ncheckpoints: {enabled: true}\nlogging: {level: DEBUG}\nonboarding:\n  seen: {busy_input_prompt: true, tool_progress_prompt: true}\n`,
+      "config.yaml": `${modelConfig(server)}mcp_servers: ${JSON.stringify({ tiny: { ...tinyServer(), env: { TINY_TOKEN: KNOWN.server } } })}\nauxiliary:\n  vision:\n    api_key: ${JSON.stringify(KNOWN.config)}\ncheckpoints: {enabled: true}\nlogging: {level: DEBUG}\nonboarding:\n  seen: {busy_input_prompt: true, tool_progress_prompt: true}\n`,
       ".env": `CANARY_API_KEY=${KNOWN.env}\n`,
       "auth.json": JSON.stringify({ providers: { x: { access_token: KNOWN.auth } } }),
     });
@@ -124,15 +129,57 @@ describe("no secret gets out of where its user put it", () => {
     const failed = await runHermes(["-z", "fail"], { home, env });
     silent("an error's text", failed.stdout + failed.stderr);
     for (const { raw } of server.requests) silent("a request", raw);
-    const exported = await runHermes(["sessions", "export", "-"], { home, env });
-    assert.match(exported.stdout, /print everything/);
-    silent("the export", exported.stdout);
+    for (const format of ["jsonl", "md", "html"]) {
+      const exported = await runHermes(["sessions", "export", "--format", format, "-"], { home, env });
+      assert.match(exported.stdout, /print everything/);
+      silent(`the export as ${format}`, exported.stdout);
+    }
+    const answers = server.requests.flatMap(
+      ({ raw }) => raw.match(/<untrusted_tool_result source=\\"mcp_tiny_\w+/g) ?? [],
+    );
+    assert.ok(
+      answers.some((answer) => answer.endsWith("mcp_tiny_echo")),
+      "the server answered",
+    );
     await silentHome(home);
     assert.match(
       await readFile(join(home.dir, "memories", "MEMORY.md"), "utf8"),
       /The key is «redacted», and «redacted:sk-…»/,
     );
     assert.match(await readFile(join(home.dir, "skills", "canary-skill", "SKILL.md"), "utf8"), /Use «redacted»/);
+  });
+
+  test("in no file of a batch", { timeout: 120_000 }, async () => {
+    server.clear();
+    server.script(
+      {
+        text: `I see ${KNOWN.env}.`,
+        thinking: `The value ${KNOWN.auth} and ${SHAPED.github}`,
+        toolCalls: [call("terminal", { command: `cat printed.txt; echo ${KNOWN.auth}` })],
+      },
+      { text: `The answer: ${KNOWN.env} ${SHAPED.vendor}`, thinking: `So it is ${KNOWN.config}` },
+    );
+    server.otherwise(() => ({ fault: "status", status: 400, body: { error: { message: `bad key ${KNOWN.env}` } } }));
+    const prompts = [{ prompt: "say what is printed" }, { prompt: "this one fails" }];
+    await home.write("../project/prompts.jsonl", prompts.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const args = [
+      "batch",
+      "--dataset_file",
+      "prompts.jsonl",
+      "--run_name",
+      "canary",
+      "--num_workers",
+      "1",
+      "--verbose",
+    ];
+    const { stdout, stderr } = await runHermes(args, { home, env, timeoutMs: 90_000 });
+    silent("the batch's screen", stdout + stderr);
+    const folder = join(home.project, "data", "canary");
+    const files = await readdir(folder);
+    for (const name of files) silent(name, await readFile(join(folder, name)));
+    assert.match(await readFile(join(folder, "trajectories.jsonl"), "utf8"), /I see canary\.\.\./, stdout + stderr);
+    assert.ok(files.includes("failed_trajectories.jsonl"), files.join());
+    await silentHome(home);
   });
 
   test("on the terminal's screen", { skip: tmuxMissing(), timeout: 60_000 }, async () => {
@@ -168,7 +215,7 @@ function leaks(where: string, what: string | Buffer): string[] {
   });
 }
 
-/** Every byte below the home but the files the user keeps secrets in; contents of the store of checkpoints are unpacked. */
+/** Every byte below the home but the files the user keeps secrets in; what the store of checkpoints has packed is unpacked. */
 async function silentHome(home: TempHome): Promise<void> {
   const found: string[] = [];
   for (const entry of await readdir(home.dir, { recursive: true, withFileTypes: true })) {
@@ -176,9 +223,19 @@ async function silentHome(home: TempHome): Promise<void> {
     const path = join(entry.parentPath, entry.name);
     const name = path.slice(home.dir.length + 1);
     if (name === ".env" || name === "config.yaml" || name === "auth.json") continue;
-    const bytes = await readFile(path);
-    const unpacked = /^checkpoints\/store\/objects\/[0-9a-f]{2}\//.test(name) ? inflateSync(bytes) : bytes;
-    found.push(...leaks(name, unpacked));
+    const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return Buffer.alloc(0); // a program that ends takes its files of the database along
+      throw error;
+    });
+    found.push(...leaks(name, bytes));
   }
+  const store = join(home.dir, "checkpoints", "store");
+  const objects = await promisify(execFile)(
+    "git",
+    ["--git-dir", store, "cat-file", "--batch-all-objects", "--batch", "--unordered"],
+    { encoding: "buffer", maxBuffer: 64 * 1024 * 1024 },
+  );
+  assert.match(objects.stdout.toString("latin1"), /before write_file/, "there is a checkpoint");
+  found.push(...leaks("a checkpoint", objects.stdout));
   assert.deepEqual(found, []);
 }
