@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from "node:test";
 import { configSchema } from "../src/home/config/schema.ts";
 import "../src/tools/web-search.ts";
 import { dispatch } from "../src/tools/dispatch.ts";
+import { registerProvider } from "../src/tools/extra-providers.ts";
 import { registry } from "../src/tools/registry.ts";
 import { recordingLog, toolContext } from "./support/tool-context.ts";
 
@@ -257,6 +258,35 @@ describe("which service is asked", () => {
       'web.search_backend is "gogle", which is no service. Use firecrawl, parallel, tavily, exa, searxng, brave, ddgs.',
     );
   });
+});
+
+test("a service that a plugin brings is asked when it is named; what it does wrong is told in words", async (t) => {
+  const asked: unknown[] = [];
+  const given: Record<string, unknown> = {
+    almanac: {
+      search: (query: string, { limit }: { limit: number }) => {
+        asked.push(query, limit);
+        return [{ url: "https://tides.test/", title: "<b>Tides</b>" }, { url: "javascript:0" }];
+      },
+    },
+    broken: { search: () => Promise.reject(new Error("ink is dry")) },
+    odd: { search: () => ({ results: [] }) },
+    reader: { extract: () => [] },
+    empty: {},
+  };
+  for (const [name, provider] of Object.entries(given))
+    t.after(registerProvider("web_search", name, async () => provider));
+  const { data } = await search({ query: "tides", limit: 3 }, { web: { search_backend: "almanac" } });
+  assert.deepEqual(data.web, [{ title: "Tides", url: "https://tides.test/", description: "", position: 1 }]);
+  assert.deepEqual(asked, ["tides", 3]);
+  for (const [name, why] of [
+    ["broken", /"broken", which a plugin brings, failed: ink is dry/],
+    ["odd", /"odd".*not a result/],
+    ["reader", /"reader", which cannot do that/],
+    ["empty", /neither search\(\) nor extract\(\)/],
+    ["almanack", /no service. Use firecrawl,.*ddgs, almanac, broken/],
+  ] as const)
+    assert.match((await search({ query: "x" }, { web: { search_backend: name } })).error, why);
 });
 
 describe("what is searched and what is shown", () => {

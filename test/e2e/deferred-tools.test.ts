@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { missingChromium, type Site, startSite } from "../support/engines/chromium.ts";
 import { withEngine } from "../support/engines/require.ts";
-import type { Reply } from "../support/model-server/script.ts";
+import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { type RunResult, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
@@ -22,12 +22,24 @@ const bridged = ([name, args]: Call): Reply => ({
   toolCalls: [{ name: "tool_call", arguments: { name, arguments: args } as never }],
 });
 
+/** A call that depends on what came before. */
+type Play = Call | ((request: RecordedRequest) => Reply);
+/** A call with the ref that stands beside a text in the newest result that has one. */
+const beside =
+  (name: string, text: string, more: Readonly<Record<string, unknown>> = {}): Play =>
+  ({ raw }) => {
+    const found = [...raw.matchAll(new RegExp(`${text}[^@]{0,20}@(e\\d+)`, "g"))].at(-1)?.[1];
+    return bridged([name, { ref: `@${found}`, ...more }]);
+  };
+
 let server: ModelServer;
 let site: Site;
 before(async () => {
   server = await ModelServer.start();
   site = await startSite({
     "/page": PAGE,
+    "/form": `<title>Form</title><form onsubmit="event.preventDefault(); out.textContent = 'Welcome aboard, ' + who.value">
+      <label>Name <input id="who"></label><button>Board</button></form><p id="out"></p>`,
     "/search": (_request, response) => void response.end(JSON.stringify(FOUND)),
   });
 });
@@ -38,12 +50,17 @@ after(async () => {
 });
 
 /** One run: a search for each wish, then the calls. Resolves to the results of all of them, in order. */
-async function play(wishes: readonly string[], calls: readonly Call[], config = ""): Promise<readonly string[]> {
-  await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${config}` });
+async function play(
+  wishes: readonly string[],
+  calls: readonly Play[],
+  config = "",
+  files: Readonly<Record<string, string>> = {},
+): Promise<readonly string[]> {
+  await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${config}`, ...files });
   await writeFile(join(home.project, "dot.png"), Buffer.from(DOT, "base64"));
   server.script(
     ...wishes.map((query): Reply => ({ toolCalls: [{ name: "tool_search", arguments: { query } }] })),
-    ...calls.map(bridged),
+    ...calls.map((call) => (typeof call === "function" ? call : bridged(call))),
     { text: "done" },
   );
   const run: RunResult = await runHermes(["-z", "go"], { home, timeoutMs: 90_000 });
@@ -101,6 +118,35 @@ describe("tools behind the search", () => {
     assert.match(speech ?? "", /Not configured: .*OPENAI_API_KEY/);
   });
 
+  test("what a plugin brings searches, reads, paints and speaks when the settings name it", async () => {
+    const code = `export default (ctx) => {
+      ctx.registerWebSearchProvider("almanac", {
+        search: async (query, { limit }) => [{ url: "https://tides.test/", title: query + " " + limit, description: "high at noon" }],
+        extract: async (urls) => urls.map((url) => ({ url, title: "Tides", content: "low at six" })),
+      });
+      ctx.registerImageGenProvider("crayon", { generate: async () => Buffer.from("${DOT}", "base64") });
+      ctx.registerTtsProvider("parrot", { speak: async ({ text }) => new TextEncoder().encode(text) });
+    };`;
+    const config =
+      "plugins: { enabled: [almanac] }\nweb: { backend: almanac }\nimage_gen: { provider: crayon }\ntts: { provider: parrot }\n";
+    const results = await play(
+      [],
+      [
+        ["web_search", { query: "tides", limit: 2 }],
+        ["web_extract", { urls: ["https://93.184.215.14/tides"] }],
+        ["image_generate", { prompt: "a heron" }],
+        ["text_to_speech", { text: "hello" }],
+      ],
+      config,
+      { "plugins/almanac/plugin.yaml": "name: almanac\nversion: 1.0.0\n", "plugins/almanac/index.mjs": code },
+    );
+    const [hits = "", page = "", image = "", sound = ""] = results;
+    assert.match(hits, /"title":"tides 2","url":"https:\/\/tides\.test\/","description":"high at noon","position":1/);
+    assert.match(page, /low at six/);
+    assert.match(image, /"success":true,"image":".*\.png"/);
+    assert.match(sound, /"success":true,"file_path":".*","media_tag":"MEDIA:.*\.mp3"/);
+  });
+
   test("a script calls a tool", async () => {
     const code = "from hermes_tools import terminal\nprint(terminal('echo heron')['output'].upper())";
     const results = await play(["run code"], [["execute_code", { code }]]);
@@ -122,6 +168,28 @@ await withEngine("Chromium", missingChromium, () => {
       assert.match(found, /browser_navigate/);
       assert.match(opened, /Harbour/);
       assert.match(read, /link \\?"The second page\\?"/);
+    });
+
+    test("a form in the browser: filled in, sent, read, photographed for a model that sees; a stale ref is refused", async () => {
+      const results = await play(
+        [],
+        [
+          ["browser_navigate", { url: `${site.url}/form` }],
+          beside("browser_type", "Name", { text: "Ada" }),
+          beside("browser_click", "Board"),
+          ["browser_snapshot", {}],
+          ["browser_vision", { question: "who boards?" }],
+          ["browser_click", { ref: "@e99" }],
+        ],
+        open,
+      );
+      const [opened = "", typed = "", clicked = "", read = "", seen, stale = ""] = results;
+      assert.match(opened, /<untrusted_tool_result source="browser_navigate">/);
+      assert.match(typed, /"success":true,"typed":3/);
+      assert.match(clicked, /"success":true,"clicked":"@e\d+"/);
+      assert.match(read, /Welcome aboard, Ada/);
+      assert.match(JSON.stringify(seen), /screenshot_path.*data:image\/png;base64/);
+      assert.match(stale, /no element of the last snapshot/);
     });
   });
 });

@@ -18,6 +18,10 @@ export interface Endpoint {
   readonly provider: string;
   readonly baseUrl: string;
   readonly apiKey: string;
+  /** How it wants the key; default `authorization: Bearer`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Where the key may go; the gate sees to it. */
+  readonly keyHosts?: readonly string[];
 }
 
 /** `section` is where the settings stand in config.yaml: `provider`, or `base_url` and `api_key`. */
@@ -50,10 +54,12 @@ export function mediaEndpoint(
   }
 }
 
+export const NOBODY_PAYS = "Nobody keeps account of costs in this run, so nothing was sent.";
+
 /** One thing to be made: what for, by which model, from which words. */
 export interface Order {
   readonly task: "image_generation" | "text_to_speech";
-  readonly path: "/images/generations" | "/audio/speech";
+  readonly path: string;
   readonly model: string;
   readonly input: string;
   readonly body: object;
@@ -62,11 +68,12 @@ export interface Order {
 /** The body of the answer, paid for by the conversation; rejects with `MediaError`. */
 export async function order(endpoint: Endpoint, wanted: Order, ctx: ToolContext): Promise<Buffer> {
   const { task, path, model, input, body } = wanted;
-  if (!ctx.pay) throw new MediaError("Nobody keeps account of costs in this run, so nothing was sent.");
+  if (!ctx.pay) throw new MediaError(NOBODY_PAYS);
   const apiMode = task === "image_generation" ? "images" : "speech";
   try {
-    return await ctx.pay(task, { ...endpoint, apiMode, model, input }, async () => {
-      const value = await postJson(endpoint, path, { model, ...body }, ctx);
+    const { headers: _, ...place } = endpoint;
+    return await ctx.pay(task, { ...place, apiMode, model, input }, async () => {
+      const value = await postJson(endpoint, path, body, ctx);
       return { value, usage: usageIn(value) };
     });
   } catch (error) {
@@ -80,7 +87,10 @@ async function postJson(endpoint: Endpoint, path: string, body: object, ctx: Too
   try {
     const response = await createModelFetch()(`${endpoint.baseUrl}${path}`, {
       method: "POST",
-      headers: { "content-type": "application/json", authorization: `Bearer ${endpoint.apiKey}` },
+      headers: {
+        "content-type": "application/json",
+        ...(endpoint.headers ?? { authorization: `Bearer ${endpoint.apiKey}` }),
+      },
       body: JSON.stringify(body),
       signal: AbortSignal.any([ctx.signal, late]),
     });

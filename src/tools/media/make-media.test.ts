@@ -9,6 +9,7 @@ import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 import { CallRefusedError, type PaidCall } from "../../llm/gate.ts";
 import type { ToolContext } from "../context.ts";
+import { registerProvider } from "../extra-providers.ts";
 import { generateImage } from "./generate-image.ts";
 import { speak, splitText } from "./speak.ts";
 
@@ -19,8 +20,12 @@ const asked: { path: string; key: string; body: Record<string, unknown> }[] = []
 const server = createServer(async (request, response) => {
   let text = "";
   for await (const chunk of request) text += chunk;
+  if (request.url?.endsWith(".png")) return void response.end(Buffer.from(PNG, "base64"));
   const body = JSON.parse(text);
-  asked.push({ path: request.url ?? "", key: request.headers.authorization ?? "", body });
+  const key = request.headers.authorization ?? request.headers["xi-api-key"];
+  asked.push({ path: request.url ?? "", key: String(key ?? ""), body });
+  if (request.url?.includes("/fal-ai/"))
+    return void response.end(JSON.stringify({ images: [{ url: `${base}/made.png` }] }));
   if (body.prompt === "refuse") return void response.writeHead(400).end('{"error":{"message":"not that"}}');
   if (request.url?.endsWith("/images/generations"))
     return void response.end(JSON.stringify({ data: [{ b64_json: PNG }] }));
@@ -93,6 +98,106 @@ test("without a key the result says what to set", async () => {
   const bare = toolContext({ homeDir: dir, env: () => undefined });
   assert.match(JSON.parse(await generateImage({ prompt: "x" }, bare)).error, /Not configured.*OPENAI_API_KEY/);
   assert.match(JSON.parse(await speak({ text: "x" }, bare)).error, /Not configured.*tts\.base_url/);
+});
+
+const service = (
+  sections: { readonly tts?: object; readonly image_gen?: object },
+  env: Readonly<Record<string, string>> = {},
+) => {
+  const config = { ...defaultConfig(), tts: {}, image_gen: {}, ...sections };
+  return toolContext({ homeDir: dir, config: config as never, pay, env: (name) => env[name] }); // free sections
+};
+
+test("FAL makes pictures by its own protocol, and one that waits on the server's machine is fetched from there", async () => {
+  const image_gen = { provider: "fal", base_url: base, model: "fal-ai/flux-2" };
+  const made = JSON.parse(
+    await generateImage({ prompt: "a cat", aspect_ratio: "square" }, service({ image_gen }, { FAL_KEY: "fal-key" })),
+  );
+  assert.equal(made.success, true, made.error);
+  assert.equal((await readFile(made.image)).toString("base64"), PNG);
+  const { path, key, body } = asked.at(-1) ?? {};
+  assert.deepEqual([path, key], ["/v1/fal-ai/flux-2", "Key fal-key"]);
+  assert.deepEqual(body, { prompt: "a cat", image_size: "square_hd", num_images: 1 });
+});
+
+test("ElevenLabs speaks by its own protocol, ten thousand characters at once", async () => {
+  const tts = { provider: "elevenlabs", elevenlabs: { base_url: base, voice_id: "rachel/1" } };
+  const ctx = service({ tts }, { ELEVENLABS_API_KEY: "eleven-key" });
+  const whole = JSON.parse(await speak({ text: "This is a sentence. ".repeat(450) }, ctx));
+  assert.equal(await readFile(whole.file_path, "utf8"), "SOUND");
+  const { path, key, body } = asked.at(-1) ?? {};
+  assert.deepEqual([path, key], ["/v1/v1/text-to-speech/rachel%2F1?output_format=mp3_44100_128", "eleven-key"]);
+  assert.equal(body?.model_id, "eleven_multilingual_v2");
+  await speak({ text: "x", output_path: join(dir, "x.ogg") }, ctx);
+  assert.match(asked.at(-1)?.path ?? "", /output_format=opus_48000_64$/);
+  assert.equal(await readFile(join(dir, "x.ogg"), "utf8"), "SOUND");
+});
+
+test("the only key there is decides; a provider that is named needs its own, and one nobody knows is refused in words", async () => {
+  const before = asked.length;
+  assert.match(
+    JSON.parse(await generateImage({ prompt: "x" }, service({ image_gen: { provider: "fal" } }))).error,
+    /FAL has no key.*FAL_KEY/,
+  );
+  assert.match(
+    JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "elevenlabs" } }))).error,
+    /ELEVENLABS_API_KEY/,
+  );
+  assert.match(JSON.parse(await generateImage({ prompt: "x" }, service({}))).error, /OPENAI_API_KEY.*FAL_KEY/);
+  assert.match(JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "edge" } }))).error, /edge/);
+  assert.equal(asked.length, before);
+  paid.length = 0;
+  const only = service({}, { FAL_KEY: "fal-key" });
+  await generateImage({ prompt: "x" }, { ...only, pay: async (_task, call) => Promise.reject(paid.push(call)) }).catch(
+    () => 0,
+  );
+  assert.deepEqual([paid[0]?.provider, paid[0]?.baseUrl], ["fal", "https://fal.run"]);
+  assert.deepEqual(paid[0]?.keyHosts, ["fal.run"], "a key from the environment goes nowhere else");
+});
+
+test("what a plugin brings makes pictures and speech when it is named, under the same caps", async (t) => {
+  const wishes: unknown[] = [];
+  const painter = {
+    generate: async (wish: object) => Buffer.from(PNG, "base64").subarray(0, wishes.push(wish) * 1000),
+  };
+  const speaker = {
+    mostChars: 10,
+    speak: async (wish: { text: string }) => new TextEncoder().encode(`<${wish.text}>`),
+  };
+  const broken = { speak: async () => "no bytes", generate: () => Promise.reject(new Error("out of paint")) };
+  for (const undo of [
+    registerProvider("image_gen", "crayon", async () => painter),
+    registerProvider("tts", "parrot", async () => speaker),
+    registerProvider("image_gen", "broken", async () => broken),
+    registerProvider("tts", "broken", async () => broken),
+    registerProvider("tts", "empty", async () => ({})),
+  ])
+    t.after(undo);
+  paid.length = 0;
+  const ctx = service({ image_gen: { provider: "crayon", model: "wax" }, tts: { provider: "parrot" } });
+  const { image } = JSON.parse(await generateImage({ prompt: "a cat" }, ctx));
+  assert.equal((await readFile(image)).toString("base64"), PNG);
+  assert.deepEqual(wishes, [{ prompt: "a cat", aspectRatio: "landscape", model: "wax", signal: ctx.signal }]);
+  const { file_path } = JSON.parse(await speak({ text: "one two three four" }, ctx));
+  assert.equal(await readFile(file_path, "utf8"), "<one two ><three four>");
+  assert.deepEqual(
+    paid.map(({ provider, model }) => [provider, model]),
+    [
+      ["crayon", "wax"],
+      ["parrot", "parrot"],
+      ["parrot", "parrot"],
+    ],
+  );
+  const bad = service({ image_gen: { provider: "broken" }, tts: { provider: "broken" } });
+  assert.match(
+    JSON.parse(await generateImage({ prompt: "x" }, bad)).error,
+    /"broken", which a plugin brings, failed: out of paint/,
+  );
+  assert.match(JSON.parse(await speak({ text: "x" }, bad)).error, /no sequence of bytes/);
+  assert.match(
+    JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "empty" } }))).error,
+    /has no speak\(\)/,
+  );
 });
 
 test("pieces of a text are short enough and give it back", () => {

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import type { ToolContext } from "../context.ts";
 import { openWorkspace } from "../file-workspace.ts";
 import { cacheFolder } from "./cache-folder.ts";
-import { asResult, MediaError, mappingOf, mediaEndpoint, order, textOf } from "./endpoint.ts";
+import { asResult, MediaError, mappingOf, textOf } from "./endpoint.ts";
+import { chooseSpeaker } from "./speakers.ts";
 
-/** What the speech endpoint takes in one request. */
-const MOST_CHARS = 4096;
 const MOST_PARTS = 8;
 /** Platforms that show a sound as a voice message in this format only. */
 const VOICE_FORMATS: Readonly<Record<string, "opus">> = { telegram: "opus" };
@@ -22,8 +21,9 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
     if (text.trim() === "") throw new MediaError("There is no text to speak.");
     const tts = mappingOf(ctx.config.tts);
     // The provider's own sub-section wins, as in homes of older versions.
-    const settings = { ...tts, ...mappingOf(tts[textOf(tts.provider) ?? "openai"]) };
-    const endpoint = mediaEndpoint("tts", settings, ctx);
+    const name = textOf(tts.provider);
+    const settings = { ...tts, ...mappingOf(tts[name ?? "openai"]), ...(name ? { provider: name } : {}) };
+    const speaker = await chooseSpeaker(settings, ctx);
     const format = /\.(?:ogg|opus)$/i.test(output_path ?? "") ? "opus" : (VOICE_FORMATS[ctx.platform] ?? "mp3");
     const workspace = output_path === undefined ? null : await openWorkspace(ctx);
     const given = workspace?.absolute(output_path ?? "");
@@ -34,14 +34,10 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
       if (refusal !== null) throw new MediaError(refusal);
     }
     // mp3 pieces may stand one behind the other; opus ones may not.
-    const all = splitText(text, MOST_CHARS);
+    const all = splitText(text, speaker.mostChars);
     const parts = all.slice(0, format === "mp3" ? MOST_PARTS : 1);
     const sounds: Buffer[] = [];
-    const model = textOf(settings.model) ?? "gpt-4o-mini-tts";
-    for (const input of parts) {
-      const body = { voice: textOf(settings.voice) ?? "alloy", input, response_format: format };
-      sounds.push(await order(endpoint, { task: "text_to_speech", path: "/audio/speech", model, input, body }, ctx));
-    }
+    for (const part of parts) sounds.push(await speaker.say(part, format));
     const sound = Buffer.concat(sounds);
     if (sound.length === 0) throw new MediaError("What came back holds no sound.");
     const path = given ?? join(await cacheFolder(ctx.home, "audio"), fileName(ctx, format));

@@ -50,7 +50,7 @@ export async function readWebPage(url: string, run: WebRun): Promise<Page> {
 /** The pages on their way, in the order of the addresses. Rejects with `UserError` when the settings name a service that cannot be used. */
 async function startReading(urls: readonly string[], run: WebRun): Promise<readonly Promise<Extracted>[]> {
   const access = openWebAccess(run);
-  const choice = chooseServices("extract", run, access);
+  const choice = await chooseServices("extract", run, access);
   const allowed = await Promise.all(urls.map((url) => examine(url, access, run)));
   const fromService = askServices(
     allowed.flatMap((at) => (at.type === "anyone" ? [at.url] : [])),

@@ -17,7 +17,7 @@ export async function searchWeb({ query, limit = 5 }: WebSearchArguments, run: W
   if (holdsSecret(words, run.redact)) return failure("The query holds a key or password. It was not sent to anybody.");
   try {
     const access = openWebAccess(run);
-    const { services } = chooseServices("search", run, access);
+    const { services } = await chooseServices("search", run, access);
     const hits = await firstAnswer(services, words, clamp(limit), run);
     const web = (await openable(hits, access)).slice(0, clamp(limit));
     return JSON.stringify({ success: true, data: { web: web.map((hit, index) => ({ ...hit, position: index + 1 })) } });

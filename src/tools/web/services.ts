@@ -1,6 +1,7 @@
 // Which service answers: the one the settings name, or those there are keys for.
 import { UserError } from "../../kit/user-error.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
+import { broughtNames, findBrought } from "./brought.ts";
 import { type OpenService, openService, type WebService } from "./service.ts";
 import { brave } from "./services/brave.ts";
 import { ddgs } from "./services/ddgs.ts";
@@ -25,8 +26,12 @@ export interface ServiceChoice {
   readonly named: boolean;
 }
 
-/** Throws `UserError` when the settings name a service that cannot be used. */
-export function chooseServices(ability: Ability, run: WebRun, access: WebAccess = openWebAccess(run)): ServiceChoice {
+/** Rejects with `UserError` when the settings name a service that cannot be used. */
+export async function chooseServices(
+  ability: Ability,
+  run: WebRun,
+  access: WebAccess = openWebAccess(run),
+): Promise<ServiceChoice> {
   const { web } = run.config;
   const special = ability === "search" ? web.search_backend : web.extract_backend;
   const name = canonical(special || web.backend);
@@ -35,14 +40,15 @@ export function chooseServices(ability: Ability, run: WebRun, access: WebAccess 
   if (name === "") return { services: automatic(ability, run).map(open), named: false };
   if (ability === "extract" && DIRECT.has(name)) return { services: [], named: true };
   const key = special ? `web.${ability}_backend` : "web.backend";
-  const service = SERVICES.find((candidate) => candidate.name === name);
+  const own = SERVICES.find((candidate) => candidate.name === name);
+  const service = own ?? (await findBrought((special || web.backend).trim(), run.signal));
   if (!service) throw new UserError(`${key} is "${name}", which is no service. Use ${names(ability)}.`);
   if (!service[ability]) {
     // One service for everything, and it only searches: pages are read from here.
     if (!special) return { services: [], named: true };
     throw new UserError(`${key} is "${name}", which cannot do that. Use ${names(ability)}.`);
   }
-  if (!isSetUp(service, run)) throw new UserError(`${key} is "${name}", but ${missing(service)} is not set.`);
+  if (own && !isSetUp(own, run)) throw new UserError(`${key} is "${name}", but ${missing(service)} is not set.`);
   return { services: [open(service)], named: true };
 }
 
@@ -77,5 +83,5 @@ function canonical(name: string): string {
 
 function names(ability: Ability): string {
   const able = SERVICES.filter((service) => service[ability]).map(({ name }) => name);
-  return [...able, ...(ability === "extract" ? ["local"] : [])].join(", ");
+  return [...able, ...broughtNames(), ...(ability === "extract" ? ["local"] : [])].join(", ");
 }

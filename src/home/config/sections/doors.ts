@@ -113,8 +113,10 @@ export const doorSections = {
     silence_threshold: whole(200, "loudness below which it is silent"),
     silence_duration: number(3, "seconds of silence that end a recording"),
   }),
-  tts: record("speech output: `provider` or `base_url` and `api_key`, `model`, `voice`"),
-  image_gen: record("pictures: `provider` or `base_url` and `api_key`, `model`"),
+  tts: record(
+    "speech output: `provider` (openai, elevenlabs, a plugin's) or `base_url` and `api_key`, `model`, `voice`",
+  ),
+  image_gen: record("pictures: `provider` (openai, fal, a plugin's) or `base_url` and `api_key`, `model`"),
   stt: record("speech input"),
   human_delay: record("typing delay in chats"),
   slack: record("Slack"),
