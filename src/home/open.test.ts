@@ -177,7 +177,7 @@ describe("config.yaml", () => {
     assert.equal(home.config().agent.max_turns, 90);
     assert.deepEqual(home.warnings, [
       "~/.hermes/config.yaml: api_key stands at the top level; it belongs into model.api_key",
-      '~/.hermes/config.yaml: agent.max_turns: expected a whole number, found "many"; using 90',
+      '~/.hermes/config.yaml: agent.max_turns: expected a whole number from 1, found "many"; using 90',
     ]);
   });
 
@@ -185,12 +185,14 @@ describe("config.yaml", () => {
     const me = config("agent: {max_turns: 5}\nterminal: {timeout: 7}\nmodel: {default: mine}\n");
     const env = {
       HERMES_MAX_ITERATIONS: "11",
+      HERMES_FILE_MUTATION_VERIFIER: "0",
       TERMINAL_TIMEOUT: "12",
       TERMINAL_ENV: "docker",
       HERMES_INFERENCE_MODEL: "theirs",
     };
     const home = await me.open({ env });
     assert.equal(home.config().agent.max_turns, 11);
+    assert.equal(home.config().display.file_mutation_verifier, false);
     assert.equal(home.config().terminal.timeout, 7);
     assert.equal(home.config().terminal.backend, "docker");
     assert.equal(home.config().model.default, "mine");

@@ -1,5 +1,6 @@
 // The options of `hermes` and `hermes chat`.
 import { type Command, InvalidArgumentError } from "commander";
+import { EFFORTS } from "../../home/config/sections/effort.ts";
 
 export interface ChatOptions {
   readonly oneshot?: string;
@@ -30,8 +31,6 @@ export interface ChatOptions {
   readonly checkpoints?: boolean;
 }
 
-export const REASONING_LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
-
 export function addChatOptions(command: Command): Command {
   return command
     .option("-V, --version", "print the version")
@@ -52,7 +51,7 @@ export function addChatOptions(command: Command): Command {
     .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")
     .option("--accept-hooks", "shell hooks you were not asked about yet may run, this time")
     .option("--max-turns <n>", "model calls per turn", positiveInteger)
-    .option("--reasoning <level>", `reasoning effort of this run: ${REASONING_LEVELS.join(" ")}`, reasoningLevel)
+    .option("--reasoning <level>", `reasoning effort of this run: ${EFFORTS.join(" ")}`, reasoningLevel)
     .option("--pass-session-id", "tell the model the session's id")
     .option("--ignore-user-config", "defaults instead of config.yaml (.env is still read)")
     .option("--ignore-rules", "no AGENTS.md, SOUL.md, memory or preloaded skills")
@@ -73,6 +72,6 @@ function positiveInteger(value: string): number {
 }
 
 function reasoningLevel(value: string): string {
-  if ((REASONING_LEVELS as readonly string[]).includes(value)) return value;
-  throw new InvalidArgumentError(`It must be one of ${REASONING_LEVELS.join(", ")}.`);
+  if ((EFFORTS as readonly string[]).includes(value)) return value;
+  throw new InvalidArgumentError(`It must be one of ${EFFORTS.join(", ")}.`);
 }

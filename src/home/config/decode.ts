@@ -114,7 +114,7 @@ function asMember(field: Field, raw: unknown): string | undefined {
 
 function expectation(field: Field): string {
   const words = field.kinds.map((kind) => {
-    if (kind === "choice") return `one of ${field.values?.join(", ")}`;
+    if (kind === "choice") return `one of ${field.values?.map((value) => value || "(empty)").join(", ")}`;
     if (kind !== "whole" && kind !== "number") return kindNames[kind];
     const range = [
       field.min === undefined ? "" : ` from ${field.min}`,

@@ -72,7 +72,9 @@ const kindNames = {
 
 function kindOf(field: Field): string {
   const names = field.kinds.map((kind) =>
-    kind === "choice" ? (field.values ?? []).map((value) => `\`${value}\``).join(", ") : kindNames[kind],
+    kind === "choice"
+      ? (field.values ?? []).map((value) => (value === "" ? "empty" : `\`${value}\``)).join(", ")
+      : kindNames[kind],
   );
   return names.join(" or ");
 }

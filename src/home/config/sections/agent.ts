@@ -1,5 +1,6 @@
 // How the agent thinks, remembers and learns.
 import { choice, flag, list, number, oneOf, orNull, record, section, text, whole } from "../field.ts";
+import { effort } from "./effort.ts";
 
 const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" }, unclear: true };
 
@@ -11,14 +12,14 @@ export const agentSections = {
     restart_drain_timeout: whole(180, "seconds running turns get to end at a restart", {
       env: "HERMES_RESTART_DRAIN_TIMEOUT",
     }),
-    api_max_retries: whole(3, "attempts per model request"),
+    api_max_retries: whole(3, "attempts per model request", { min: 0 }),
     service_tier: text("", "`fast` or `priority`, where the provider sells it"),
     tool_use_enforcement: oneOf<boolean | string | unknown[]>(
       ["flag", "text", "items"],
       "auto",
       "remind the model to act through tools: auto, true, false, or a list of parts of model names",
     ),
-    reasoning_effort: text("", "none, minimal, low, medium, high or xhigh; empty = the provider's default"),
+    reasoning_effort: effort("how hard the model thinks; empty = the provider's default"),
     system_prompt: text("", "extra instructions, sent with every request, never stored", {
       env: "HERMES_EPHEMERAL_SYSTEM_PROMPT",
     }),

@@ -19,7 +19,9 @@ export const doorSections = {
     platforms: record("platform -> its own tool_progress, show_reasoning, streaming and so on"),
     interim_assistant_messages: flag(true, "show what the model says between tool calls"),
     inline_diffs: flag(true, "show a diff after a file was changed"),
-    file_mutation_verifier: flag(true, "say so when a claimed change did not happen"),
+    file_mutation_verifier: flag(true, "say so when a claimed change did not happen", {
+      env: "HERMES_FILE_MUTATION_VERIFIER",
+    }),
     busy_input_mode: choice(["interrupt", "queue", "steer"], "interrupt", "what a message does while the agent works"),
     resume_display: choice(["full", "minimal"], "full", "how much of a resumed conversation is shown"),
     resume_exchanges: whole(10, "exchanges shown"),

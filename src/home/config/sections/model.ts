@@ -1,5 +1,6 @@
 // Which models answer, and what they may cost.
 import { choice, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
+import { effort } from "./effort.ts";
 
 // A cap that cannot be read lets nothing through: whoever wrote it wanted a limit.
 const LIMIT = { min: 0, unclear: 0 };
@@ -94,7 +95,7 @@ export const modelSections = {
     base_url: text("", "endpoint of sub-agents"),
     api_key: text("", "key of sub-agents", { secret: true }),
     api_mode: text("", "wire of sub-agents"),
-    reasoning_effort: text("", "thinking effort of sub-agents; empty = the parent's"),
+    reasoning_effort: effort("how hard sub-agents think; empty = as the parent"),
     max_iterations: whole(50, "model calls one sub-agent may make", { min: 1 }),
     fallback_providers: items("as `fallback_providers`, for sub-agents"),
     child_timeout_seconds: whole(600, "seconds one sub-agent may run, at least 30; 0 = no limit"),

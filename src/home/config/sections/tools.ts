@@ -8,9 +8,9 @@ const mirror = (name: string) => ({ env: `TERMINAL_${name}`, envBelowConfig: tru
 
 const steps = (exact: number, same: number, idle: number, meaning: string) =>
   section(meaning, {
-    exact_failure: whole(exact, "the same call failing the same way, times in a row"),
-    same_tool_failure: whole(same, "one tool failing, times in a row"),
-    idempotent_no_progress: whole(idle, "the same read returning the same, times in a row"),
+    exact_failure: whole(exact, "the same call failing the same way, times in a row", { min: 1 }),
+    same_tool_failure: whole(same, "one tool failing, times in a row", { min: 1 }),
+    idempotent_no_progress: whole(idle, "the same read returning the same, times in a row", { min: 1 }),
   });
 
 /** A service on the web; its address is only given for a server of one's own. */
@@ -105,9 +105,9 @@ export const toolSections = {
   }),
   checkpoints: section("Copies of your files before the agent changes them.", {
     enabled: flag(false, "make them"),
-    max_snapshots: whole(20, "snapshots kept per directory"),
-    max_total_size_mb: whole(500, "size of all snapshots in MB"),
-    max_file_size_mb: whole(10, "larger files are left out, in MB"),
+    max_snapshots: whole(20, "snapshots kept per directory", { min: 1 }),
+    max_total_size_mb: whole(500, "size of all snapshots in MB", { min: 1 }),
+    max_file_size_mb: whole(10, "larger files are left out, in MB", { min: 1 }),
     auto_prune: flag(true, "old snapshots are removed by themselves"),
     retention_days: whole(7, "days a snapshot is kept"),
     delete_orphans: flag(true, "also remove snapshots of directories that are gone"),
