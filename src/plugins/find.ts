@@ -151,7 +151,8 @@ async function packaged(folder: string, name: string): Promise<FoundPlugin | nul
   const keywords = Array.isArray(facts.keywords) ? facts.keywords : [];
   if (own === undefined && !keywords.includes(PACKAGE_FIELD)) return null;
   const read = await readManifest(folder, name);
-  const { version, description, main } = facts;
+  const { version, description } = facts;
+  const main = facts.main ?? exportOf(facts.exports);
   const answer =
     read.type === "absent" ? manifestOf({ version, description, main, ...(isRecord(own) ? own : {}) }, name) : read;
   if (answer.type !== "manifest") {
@@ -159,6 +160,12 @@ async function packaged(folder: string, name: string): Promise<FoundPlugin | nul
     return make(folder, "package", null, unnamed(name.replace("/", "-")), null, problem);
   }
   return withEntry(folder, "package", null, answer.manifest);
+}
+
+/** The file that `import "package"` would load, in the spellings of package.json. */
+function exportOf(exported: unknown): unknown {
+  if (!isRecord(exported)) return exported;
+  return exportOf(exported["."] ?? exported.import ?? exported.default);
 }
 
 async function packageFacts(folder: string): Promise<Readonly<Record<string, unknown>> | null> {

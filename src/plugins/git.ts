@@ -21,7 +21,13 @@ export function git(
     child.on("error", (error) => reject(new Error(`git could not be started: ${error.message}`)));
     child.on("close", (code) => {
       if (code === 0) resolve(out);
-      else reject(new Error(said.trim().split("\n").at(-1) ?? `git ended with code ${code}`));
+      else reject(new Error(reasonIn(said) ?? `git ended with code ${code}`));
     });
   });
+}
+
+/** What git calls fatal; advice for people at a terminal follows it. */
+function reasonIn(said: string): string | null {
+  const lines = said.split("\n").filter((line) => line.trim() !== "");
+  return lines.find((line) => /^(?:fatal|error):/.test(line)) ?? lines.at(-1) ?? null;
 }

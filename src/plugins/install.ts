@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:
 import { basename, join, resolve } from "node:path";
 import { isRecord } from "../kit/shape.ts";
 import { UserError } from "../kit/user-error.ts";
-import { describe, type FoundPlugin } from "./find.ts";
+import { describe, type FoundPlugin, SINGLE_CATEGORIES } from "./find.ts";
 import { git } from "./git.ts";
 
 export interface InstallPorts {
@@ -23,6 +23,8 @@ export interface Installed {
   readonly replaced: string | null;
 }
 
+const PACKAGE = /^(?:@[\w.-]+\/)?\w[\w.-]*(?:@[\w.^~-]+)?$/;
+
 /** Remembered beside the plugin, so that it can be updated from where it came. */
 const ORIGIN_FILE = ".hermes-origin.json";
 
@@ -34,9 +36,10 @@ export async function installPlugin(
   const address = gitAddress(source);
   const local = address === null ? resolve(ports.cwd, source.replace(/^~(?=\/|$)/, ports.osHome)) : null;
   if (local !== null && !(await isFolder(local))) {
-    throw new UserError(
-      `"${source}" is neither a folder nor the address of a git repository. For an npm package run: npm install --prefix ${resolve(ports.folder, "..")} ${source}`,
-    );
+    const npm = PACKAGE.test(source)
+      ? ` For an npm package run: npm install --prefix ${resolve(ports.folder, "..")} ${source}`
+      : "";
+    throw new UserError(`"${source}" is neither a folder nor the address of a git repository.${npm}`);
   }
   await mkdir(ports.folder, { recursive: true });
   // Beside its final place: moving it there is one step, and half a copy is never taken for a plugin.
@@ -76,13 +79,25 @@ async function moveIn(plugin: FoundPlugin, copy: string, replace: boolean, ports
   const target = join(ports.folder, plugin.manifest.name.replaceAll(/[^\w.-]/g, "-"));
   const before = await describe(target, { source: "home", category: null });
   const taken = (await stat(target).catch(() => null)) !== null;
+  // A category with plugins of its own looks like this; it must not go with one that takes its name.
+  if (basename(target) in SINGLE_CATEGORIES || (taken && !before)) {
+    throw new UserError(
+      `A plugin cannot be called "${plugin.manifest.name}" here: ${target} is for other plugins. Change the name in its plugin.yaml.`,
+    );
+  }
   if (taken && !replace) {
     throw new UserError(
       `${plugin.manifest.name} ${before?.manifest.version ?? ""} is installed already. "hermes plugins update ${plugin.manifest.name}" brings it up to date; --force replaces it.`,
     );
   }
-  if (taken) await rename(target, join(copy, "..", ".before"));
-  await rename(copy, target);
+  const old = join(copy, "..", ".before");
+  if (taken) await rename(target, old);
+  try {
+    await rename(copy, target);
+  } catch (error) {
+    if (taken) await rename(old, target);
+    throw error;
+  }
   const placed = await describe(target, { source: "home", category: null });
   return { plugin: placed ?? plugin, replaced: taken ? (before?.manifest.version ?? "") : null };
 }

@@ -8,6 +8,9 @@ import { isRecord } from "../kit/shape.ts";
 export const KINDS = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const;
 export type PluginKind = (typeof KINDS)[number];
 
+/** As npm packages are called; a name is a folder too, so no part of it begins with a dot. */
+const NAME = /^@?\w[\w.-]*(?:\/\w[\w.-]*)?$/;
+
 export interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -50,8 +53,8 @@ export async function readManifest(folder: string, fallbackName: string): Promis
 
 export function manifestOf(tree: Readonly<Record<string, unknown>>, fallbackName: string): ManifestAnswer {
   const name = words(tree.name) || fallbackName;
-  if (!/^[\w.@/-]{1,100}$/.test(name))
-    return { type: "broken", problem: `plugin.yaml: "${name}" is no name (letters, digits, - _ . and /)` };
+  if (name.length > 100 || !NAME.test(name))
+    return { type: "broken", problem: `plugin.yaml: "${name}" is no name (letters, digits, - _ . and one /)` };
   const kind = words(tree.kind) || "standalone";
   if (!isKind(kind)) {
     return { type: "broken", problem: `plugin.yaml: kind "${kind}" is unknown; there are ${KINDS.join(", ")}` };

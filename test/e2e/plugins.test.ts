@@ -137,11 +137,21 @@ describe("plugins", () => {
         shouldCompress: () => false, compress: async (messages) => messages }));`;
     const settings = "memory: { provider: t_mem }\ncontext: { engine: t_eng }\n";
     const declared = "provides_memory: [t_mem]\nprovides_context_engine: [t_eng]\n";
-    for (const [config, more] of [
-      [enabled("t_both") + settings, ""],
-      [settings, declared],
+    const packaged = {
+      "node_modules/@me/both/package.json": JSON.stringify({
+        name: "@me/both",
+        version: "1.0.0",
+        exports: { ".": { import: "./lib/main.mjs" } },
+        "hermes-agent-plugin": { provides_memory: ["t_mem"], provides_context_engine: ["t_eng"] },
+      }),
+      "node_modules/@me/both/lib/main.mjs": telltale(register),
+    };
+    for (const [config, files] of [
+      [enabled("t_both") + settings, plugin("t_both", register)],
+      [settings, plugin("t_both", register, declared)],
+      [settings, packaged],
     ] as const) {
-      await using home = await homeWith(config, plugin("t_both", register, more));
+      await using home = await homeWith(config, files);
       server.clear();
       server.script({ text: "Ada" });
       await ask(home);

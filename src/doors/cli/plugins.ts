@@ -135,8 +135,11 @@ async function install(source: string, flags: { force?: true; enable?: true }, c
   const { plugin, replaced } = await installPlugin(source, { replace: flags.force === true }, installPorts(ctx));
   const { name, version } = plugin.manifest;
   const before = replaced === null ? "" : `, in place of ${replaced === "" ? "the one before" : replaced}`;
-  ctx.io.out(`Installed ${name} ${version}${before} in ${ctx.home.display(plugin.folder)}.\n`);
+  const title = version === "" ? name : `${name} ${version}`;
+  ctx.io.out(`Installed ${title}${before} in ${ctx.home.display(plugin.folder)}.\n`);
   if (flags.enable) return enable([plugin.key], ctx);
+  const [row] = await pick([plugin.key], ctx);
+  if (row?.standing.type === "on") return showLoaded([row], ctx);
   ctx.io.out(`A plugin runs with your rights. Look at it, then: hermes plugins enable ${name}\n`);
 }
 

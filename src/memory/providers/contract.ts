@@ -116,6 +116,8 @@ export interface ProviderPlace {
   env(name: string): string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The plugins that came with the program; by default beside its code. */
+  readonly packagePlugins?: string;
 }
 
 export type ProviderFactory = (place: ProviderPlace) => MemoryProvider | Promise<MemoryProvider>;

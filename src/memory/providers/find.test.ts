@@ -25,3 +25,15 @@ test("the bundled provider, those of plugins and those of the home's folder are 
   await assert.rejects(findMemoryProvider("half", place), /lacks isAvailable, initialize/);
   assert.deepEqual(await memoryProviderNames(place), ["local", "broken", "half", "mine", "ours"]);
 });
+
+test("a provider in the package's plugin folder wins over one of that name in the home's", async (t) => {
+  const home = await tempHome({
+    "plugins/memory/mine/index.mjs": CODE,
+    "package/memory/mine/index.mjs": CODE.replace('"mine"', '"theirs"'),
+    "package/memory/more/index.mjs": CODE,
+  });
+  t.after(() => home[Symbol.asyncDispose]());
+  const place = providerPlace(home.dir, { packagePlugins: home.at("package") });
+  assert.equal((await findMemoryProvider("mine", place))?.name, "theirs");
+  assert.deepEqual(await memoryProviderNames(place), ["local", "mine", "more"]);
+});

@@ -1,5 +1,7 @@
-// Which external memories there are: ours, those of plugins, those in the home's plugin folder. A bundled name wins.
+// Which external memories there are: ours, those of plugins, those in the plugin folders of the package and the home. A bundled name wins.
 import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { installRoot } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
 import { importDefault } from "../../kit/import-default.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
@@ -24,23 +26,38 @@ export async function findMemoryProvider(name: string, place: ProviderPlace): Pr
   if (!NAME.test(name)) return null;
   const ours = await bundled(name);
   if (!ours && isSafeMode(place)) throw new Error("safe mode runs no plugins");
-  const factory = ours ?? registered.get(name) ?? (await fromHome(name, place));
+  const factory = ours ?? registered.get(name) ?? (await fromFolders(name, place));
   return factory ? checked(await factory(place), name) : null;
 }
 
 /** Names that may be chosen, ours first. */
-export async function memoryProviderNames(place: Pick<ProviderPlace, "paths">): Promise<readonly string[]> {
-  const folders = await readdir(place.paths.at("plugins", "memory"), { withFileTypes: true }).catch(() => []); // none there
-  const found = folders.filter((entry) => entry.isDirectory() && NAME.test(entry.name)).map(({ name }) => name);
+export async function memoryProviderNames(
+  place: Pick<ProviderPlace, "paths" | "packagePlugins">,
+): Promise<readonly string[]> {
+  const lists = await Promise.all(
+    foldersOf(place).map((folder) => readdir(folder, { withFileTypes: true }).catch(() => [])), // none there
+  );
+  const found = lists
+    .flat()
+    .filter((entry) => entry.isDirectory() && NAME.test(entry.name))
+    .map(({ name }) => name);
   return [...new Set([...Object.keys(BUNDLED), ...[...registered.keys(), ...found].sort()])];
+}
+
+/** Those of the package first: its names win. */
+function foldersOf({ paths, packagePlugins }: Pick<ProviderPlace, "paths" | "packagePlugins">): readonly string[] {
+  return [join(packagePlugins ?? join(installRoot(), "plugins"), "memory"), paths.at("plugins", "memory")];
 }
 
 async function bundled(name: string): Promise<ProviderFactory | null> {
   return Object.hasOwn(BUNDLED, name) ? ((await BUNDLED[name]?.()) ?? null) : null;
 }
 
-async function fromHome(name: string, { paths }: ProviderPlace): Promise<ProviderFactory | null> {
-  const made = await importDefault([paths.at("plugins", "memory", name)], "a provider");
+async function fromFolders(name: string, place: ProviderPlace): Promise<ProviderFactory | null> {
+  const made = await importDefault(
+    foldersOf(place).map((folder) => join(folder, name)),
+    "a provider",
+  );
   return made as ProviderFactory | null; // what it makes is checked when it is made
 }
 
