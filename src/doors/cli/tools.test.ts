@@ -10,7 +10,7 @@ import { define } from "./tools.ts";
 type Tree = Record<string, unknown>;
 
 /** A home whose config.yaml is an object in memory; only what this sub-command uses of its context. */
-function open(config: Tree = {}) {
+function open(config: Tree = {}, answers?: string[]) {
   let out = "";
   const home = {
     config: () => configSchema.parse(structuredClone(config)),
@@ -31,7 +31,9 @@ function open(config: Tree = {}) {
   const write = (text: string) => {
     out += text;
   };
-  const io = { out: write, err: write };
+  const terminal = answers !== undefined;
+  const question = async () => answers?.shift() ?? null;
+  const io = { out: write, err: write, stdinIsTerminal: terminal, stdoutIsTerminal: terminal, question };
   const tools = async (...args: string[]) => {
     out = "";
     const command = new Command("tools").exitOverride();
@@ -101,4 +103,26 @@ test("MCP servers and their single tools have switches too", async () => {
     tools: { exclude: ["delete_repo"] },
   });
   await assert.rejects(tools("disable", "nobody:x"), /nobody:x/);
+});
+
+test("on a terminal toolsets are ticked by number or name, platform by platform", async () => {
+  const config: Tree = { mcp_servers: { github: { command: "x" } } };
+  const numberOf = (screen: string, name: string) => new RegExp(`(\\d+) \\[.\\] ${name} `).exec(screen)?.[1] ?? "none";
+  const seen = await open(config, ["q"]).tools();
+  assert.match(seen, /\[✓\] terminal +Shell commands/);
+  assert.deepEqual(Object.keys(config), ["mcp_servers"], "leaving changes nothing");
+
+  const answers = [`${numberOf(seen, "terminal")}, github`, "nonsense file", "telegram", "browser", ""];
+  const shown = await open(config, answers).tools();
+  assert.match(shown, /\[ \] terminal/);
+  assert.match(shown, /There is no toolset and no platform nonsense\./);
+  assert.match(shown, /Disabled on cli: terminal, file, github/);
+  assert.match(shown, /Toolsets on telegram/);
+  assert.match(shown, /Disabled on telegram: browser/);
+  const { cli, telegram } = config.platform_toolsets as Record<string, string[]>;
+  assert.ok(cli?.includes("no_mcp") && !cli.includes("terminal") && !cli.includes("file") && cli.includes("browser"));
+  assert.ok(telegram?.includes("terminal") && !telegram.includes("browser"));
+
+  await open(config, ["file", ""]).tools();
+  assert.ok((config.platform_toolsets as Record<string, string[]>).cli?.includes("file"));
 });

@@ -12,7 +12,7 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .description("show and switch the toolsets of each platform")
     .option("--summary", "one line per platform")
-    .action((flags: Flags) => (flags.summary ? summarize(ctx) : list({ platform: "cli" }, ctx)));
+    .action((flags: Flags) => (flags.summary ? summarize(ctx) : choose(ctx)));
   command
     .command("list", { isDefault: false })
     .description("toolsets of a platform, and which are on")
@@ -27,6 +27,16 @@ export function define(command: Command, ctx: CliContext): void {
       .option("--platform <P>", "platform, e.g. cli, telegram, api_server", "cli")
       .action((names: string[], flags: Flags) => edit(verb, names, flags, ctx));
   }
+}
+
+/** Where nobody can answer, the list alone. */
+async function choose(ctx: CliContext): Promise<void> {
+  if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal) return list({ platform: "cli" }, ctx);
+  const { tickToolsets } = await import("./tools-tick.ts");
+  await tickToolsets(ctx, {
+    load: (platform) => load(platform, ctx),
+    save: (verb, names, platform) => edit(verb, names, { platform }, ctx),
+  });
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
