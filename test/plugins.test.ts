@@ -154,6 +154,8 @@ test("every event of a turn is told in its order, with its facts", async (t) => 
   assert.equal(facts("on_session_reset").session_id, "next-id");
 });
 
+const TWELVE = `twelve\n${"and a long story about each of them ".repeat(20)}`.trim();
+
 test("the start and the stop of a sub-agent are told once, with its parent, role and report", async (t) => {
   const conversation = await begin(t, {
     config: `${enabled("t_kids")}delegation: { max_spawn_depth: 2 }\n`,
@@ -166,7 +168,7 @@ test("the start and the stop of a sub-agent are told once, with its parent, role
     const said = JSON.stringify(request.body.messages);
     if (said.includes("fail at once") && !said.includes("look up herons"))
       return { fault: "status", status: 400, body: { error: { message: "no such luck" } } };
-    if (said.includes("count feathers") && !said.includes("look up herons")) return { text: "twelve" };
+    if (said.includes("count feathers") && !said.includes("look up herons")) return { text: TWELVE };
     if (
       said.includes("look up herons") &&
       request.body.messages.at(-1).role === "user" &&
@@ -195,7 +197,7 @@ test("the start and the stop of a sub-agent are told once, with its parent, role
   ]);
   assert.deepEqual(of("count feathers"), [
     { ...start, ...feathers },
-    { ...stop, ...feathers, summary: "twelve" },
+    { ...stop, ...feathers, summary: TWELVE },
   ]);
   const failed = of("fail at once");
   assert.deepEqual(

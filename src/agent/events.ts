@@ -61,6 +61,8 @@ export interface SubagentEvent {
   readonly model: string;
   /** What it is doing, or how it ended, in one line. */
   readonly text?: string;
+  /** Its whole report; with phase `complete`, when there is one. */
+  readonly summary?: string;
   /** The call it makes; with phase `tool`. */
   readonly call?: ToolCallView;
   /** How it ended; with phase `complete`. */

@@ -78,7 +78,7 @@ test("a child's way is told: it starts, thinks, calls tools, shows progress ever
   );
   assert.deepEqual(events.at(-1), {
     ...{ type: "subagent", phase: "complete", id: "sa-0-0", parentId: null, depth: 1, taskIndex: 0, taskCount: 1 },
-    ...{ goal: "do it", model: "m", status: "completed", ms: 0, text: "found it" },
+    ...{ goal: "do it", model: "m", status: "completed", ms: 0, text: "found it", summary: "found it" },
   });
   assert.equal(report.summary, "found it");
   assert.equal(report.status, "completed");

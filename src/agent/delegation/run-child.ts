@@ -81,7 +81,8 @@ export async function runChild(run: ChildRun): Promise<FinishedChild> {
     tool_trace: watch.trace,
   };
   call.used(totals);
-  watch.say("complete", { status: report.status, ms, text: report.error ?? report.summary ?? "" });
+  const { status, error, summary } = report;
+  watch.say("complete", { status, ms, text: error ?? summary ?? "", ...(summary === null ? {} : { summary }) });
   return { report, over: over.then(ignore, ignore) };
 }
 

@@ -208,8 +208,8 @@ export class ConversationPlugins implements LoopEvents {
     const facts = { parent_session_id: parent, child_id: event.id, child_role: role, child_goal: event.goal };
     if (event.phase === "start") this.#later("subagent_start", facts);
     if (event.phase === "complete") {
-      const { text = "", status = "completed", ms = 0 } = event;
-      this.#later("subagent_stop", { ...facts, child_summary: text, child_status: status, duration_ms: ms });
+      const { text = "", summary = text, status = "completed", ms = 0 } = event;
+      this.#later("subagent_stop", { ...facts, child_summary: summary, child_status: status, duration_ms: ms });
     }
   }
 

@@ -77,7 +77,8 @@ export class CapKeeper {
     if (scope === "day") return this.#sum({ day: now }, () => true);
     const { sessionId, jobId } = purpose;
     if (scope === "job") return jobId ? this.#sum({ job: jobId }, (other) => other.jobId === jobId) : null;
-    return sessionId ? this.#sum({ session: sessionId }, (other) => other.sessionId === sessionId) : null;
+    // One gate serves a conversation with its sub-agents, which have sessions of their own; only the prompts of a batch share one, by job.
+    return sessionId ? this.#sum({ session: sessionId }, (other) => other.jobId === jobId) : null;
   }
 
   async #sum(scope: Parameters<Ledger["spent"]>[0], same: (purpose: CallPurpose) => boolean) {

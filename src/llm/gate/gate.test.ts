@@ -261,6 +261,19 @@ test("parallel calls cannot pass one cap together", async () => {
   assert.equal(sent(), 2);
 });
 
+test("sub-agents at work side by side cannot pass the cap of their conversation together; prompts of a batch have their own", async () => {
+  const caps = cap("session", { tokens: 1500 });
+  const script: readonly ModelEvent[] = [{ type: "usage", usage }, done];
+  const family = gateWith(script, { caps });
+  const children = ["s1", "child-1", "child-2"].map((sessionId) => ({ ...purpose, sessionId }));
+  await Promise.all(children.map((child) => drain(family.gate.stream(request, child, never))));
+  assert.equal(family.sent(), 1);
+  const batch = gateWith(script, { caps });
+  const prompts = children.map((child, index) => ({ ...child, jobId: `prompt-${index}` }));
+  await Promise.all(prompts.map((prompt) => drain(batch.gate.stream(request, prompt, never))));
+  assert.equal(batch.sent(), 3);
+});
+
 test("an unknown price is told once per session, and token caps still hold", async () => {
   const caps = { ...cap("session", { usd: 0.000001, tokens: 2500 }) };
   const { gate, notices, sent } = gateWith([{ type: "usage", usage }, done], { caps, price: { type: "unknown" } });
