@@ -17,6 +17,7 @@ const cases: readonly [command: string, args: readonly string[], found: object |
   ["npx", ["--registry", "https://r.example", "server"], npm("server")],
   ["uvx", ["mcp-server[extra]==1.0"], pypi("mcp-server", "1.0")],
   ["uvx", ["--from", "package", "tool"], pypi("package")],
+  ["uvx", ["-p", "3.12", "tool==2"], pypi("tool", "2")],
   ["pipx", ["run", "black"], pypi("black")],
   ["node", ["server.js"], null],
   ["npx", ["-y"], null],

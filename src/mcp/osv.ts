@@ -8,7 +8,7 @@ export interface FetchedPackage {
 
 const OSV = "https://api.osv.dev/v1/query";
 const WAIT_MS = 10_000;
-const NAMING = new Set(["--package", "-p", "--from", "--spec"]);
+const NAMING = new Set(["--package", "--from", "--spec"]);
 /** Options of the three runners that take a value of their own. */
 const TAKES_VALUE = new Set([
   "--registry",
@@ -28,18 +28,20 @@ export function packageOf(command: string, args: readonly string[]): FetchedPack
   const ecosystem = program === "npx" ? "npm" : program === "uvx" || program === "pipx" ? "PyPI" : null;
   if (!ecosystem) return null;
   const words = program === "pipx" && args[0] === "run" ? args.slice(1) : args;
-  const named = namedPackage(words);
+  const named = namedPackage(words, program);
   if (named === null) return null;
   return ecosystem === "npm" ? npmPackage(named) : pythonPackage(named);
 }
 
-function namedPackage(words: readonly string[]): string | null {
+function namedPackage(words: readonly string[], program: string): string | null {
   let first: string | null = null;
+  // `-p` is a package to npx, and a version of Python to uvx.
+  const namesWithP = program === "npx";
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string; // i is in range
     const [flag, value] = word.startsWith("--") ? word.split(/=(.*)/s) : [word];
-    if (NAMING.has(flag as string)) return value ?? words[i + 1] ?? null; // split gives at least one part
-    if (TAKES_VALUE.has(flag as string) && value === undefined)
+    if (NAMING.has(flag as string) || (namesWithP && word === "-p")) return value ?? words[i + 1] ?? null; // split gives at least one part
+    if ((TAKES_VALUE.has(flag as string) || word === "-p") && value === undefined)
       i++; // as above
     else if (!word.startsWith("-")) {
       first = word;
