@@ -249,3 +249,36 @@ test("an interrupt ends the program of a hook at once, and nobody is warned abou
   );
   assert.ok(!events.some((event) => event.type === "tool_start"));
 });
+
+test("once allows a hook for one turn, session for all turns of this run; only always is written down", async (t) => {
+  const { conversation, path } = await hooked(t, "pre_llm_call", `echo '{"context":"from the hook"}'`, {
+    wish: { interactive: true },
+  });
+  const { server } = conversation;
+  server.otherwise({ text: "ok" });
+  const asked: (string | undefined)[] = [];
+  const say = async (text: string, choice: string) => {
+    for await (const event of conversation.conversation.agent.run({ text })) {
+      if (event.type !== "ask" || event.request.question.kind !== "approval") continue;
+      asked.push(event.request.question.keptIn);
+      event.request.answer({ choice } as never); // the question is an approval
+    }
+    return lastOf(server.last.body, "user");
+  };
+  assert.equal(await say("one", "once"), "one\n\nfrom the hook");
+  assert.equal(await say("two", "session"), "two\n\nfrom the hook");
+  assert.equal(asked.length, 2, "once was for one turn");
+  assert.equal(await say("three", "deny"), "three\n\nfrom the hook");
+  assert.equal(asked.length, 2, "session is for all turns");
+  const file = join(conversation.homeDir, "shell-hooks-allowlist.json");
+  await assert.rejects(stat(file), { code: "ENOENT" });
+  await writeFile(path, `#!/bin/sh\necho '{"context":"changed"}'\n`);
+  assert.equal(await say("four", "deny"), "four");
+  assert.equal(await say("five", "always"), "five");
+  assert.equal(asked.length, 3, "no is for all turns too");
+  await writeFile(path, `#!/bin/sh\necho '{"context":"changed again"}'\n`);
+  assert.equal(await say("six", "always"), "six\n\nchanged again");
+  assert.deepEqual(asked, Array(4).fill("shell-hooks-allowlist.json"));
+  assert.equal(JSON.parse(await readFile(file, "utf8")).approvals.length, 1);
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+});

@@ -9,6 +9,8 @@ export interface ApprovalQuestion {
   readonly description: string;
   readonly patternKey: string;
   readonly allowAlways: boolean;
+  /** The file that remembers "always"; config.yaml unless it says otherwise. */
+  readonly keptIn?: string;
 }
 
 export interface ClarifyQuestion {

@@ -258,7 +258,9 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
   return [
     { label: "Run it once", value: "once" },
     { label: "Allow for this session", hint: `everything of the kind "${question.patternKey}"`, value: "session" },
-    ...(question.allowAlways ? [{ label: "Always allow", hint: "kept in config.yaml", value: "always" as const }] : []),
+    ...(question.allowAlways
+      ? [{ label: "Always allow", hint: `kept in ${question.keptIn ?? "config.yaml"}`, value: "always" as const }]
+      : []),
     { label: "No, do not run it", value: "deny" },
   ];
 }

@@ -48,6 +48,8 @@ export class ShellHooks {
   readonly #ports: ShellHookPorts;
   /** Allowed or declined until the process ends, for these bytes. */
   readonly #answers = new Map<string, boolean>();
+  /** Allowed until the next turn begins. */
+  readonly #once = new Set<string>();
   readonly #told = new Set<string>();
 
   constructor(ports: ShellHookPorts) {
@@ -86,14 +88,16 @@ export class ShellHooks {
     if (policy.verdict === "block") return { type: "forbidden", reason: policy.reason };
     const consent = await this.consents.consentFor(hook, facts);
     if (consent.type === "given") return { type: "allowed", by: "consent" };
-    if (this.#answers.get(keyOf(hook, facts)) === true) return { type: "allowed", by: "session" };
+    const key = keyOf(hook, facts);
+    if (this.#once.has(key) || this.#answers.get(key) === true) return { type: "allowed", by: "session" };
     // "All of them" was said before anybody knew that one of them is dangerous.
     if (this.#ports.autoAccept() && policy.verdict === "allow") return { type: "allowed", by: "auto" };
     return consent.type === "outdated" ? { type: "changed" } : { type: "unseen" };
   }
 
-  /** Asks about every hook that has no consent yet, once; where nobody can be asked they stay out, and the user is told. */
+  /** Begins a turn: asks about every hook that has no consent yet. Where nobody can be asked they stay out, and the user is told. */
   async settle(asker: { readonly ask: Ask; readonly interactive: boolean; readonly cwd: string }): Promise<void> {
+    this.#once.clear();
     for (const hook of this.configured().hooks) {
       const standing = await this.standing(hook, asker.cwd);
       if (standing.type !== "unseen" && standing.type !== "changed") continue;
@@ -111,8 +115,10 @@ export class ShellHooks {
         description: `a hook of your settings for ${hook.event}, ${standing.type === "changed" ? "changed since you allowed it" : "not allowed yet"}${danger}`,
         patternKey: `shell_hook:${hook.event}:${hook.command}`,
         allowAlways: true,
+        keptIn: "shell-hooks-allowlist.json",
       });
-      this.#answers.set(key, choice !== "deny");
+      if (choice === "once") this.#once.add(key);
+      else this.#answers.set(key, choice !== "deny");
       if (choice === "always") await this.consents.approve(hook, standing.facts, this.#ports.clock.now());
       if (choice === "deny") this.#ports.log.info(`shell hook ${hook.command} (${hook.event}) was declined`);
     }
