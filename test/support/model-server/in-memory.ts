@@ -20,6 +20,10 @@ export type Fault =
   /** Nothing comes any more after so many events; the clock of the wires runs until somebody gives up. */
   | { readonly fault: "stall"; readonly after: number; readonly answer: Answer }
   | { readonly fault: "garbage"; readonly text: string; readonly type?: string }
+  /** After so many events something else comes, and the body ends. */
+  | { readonly fault: "then"; readonly after: number; readonly answer: Answer; readonly text: string }
+  /** The connection is there and not a word comes, not even a status. */
+  | { readonly fault: "mute" }
   /** Events are changed on their way. */
   | { readonly fault: "twist"; readonly answer: Answer; readonly twist: (event: string) => string };
 
@@ -97,8 +101,13 @@ export class MemoryModel {
         });
       case "garbage":
         return response(200, { "content-type": reply.type ?? "text/event-stream" }, body([reply.text], "end"));
+      case "then":
+        return this.#stream(request, reply.answer, reply.after, "end", { last: reply.text });
+      case "mute":
+        setImmediate(() => this.#clock.run(3_600_000));
+        return new Promise((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
       case "twist":
-        return this.#stream(request, reply.answer, Number.POSITIVE_INFINITY, "end", reply.twist);
+        return this.#stream(request, reply.answer, Number.POSITIVE_INFINITY, "end", { twist: reply.twist });
       default:
         return this.#stream(request, reply.answer, reply.after, reply.fault);
     }
@@ -109,7 +118,7 @@ export class MemoryModel {
     answer: Answer,
     limit: number,
     how: "end" | "cut" | "stall",
-    twist: (event: string) => string = (event) => event,
+    { twist = (event) => event, last }: { twist?: (event: string) => string; last?: string } = {},
   ): ResponseLike {
     const serial = ++this.#serial;
     const usage = answer.usage === undefined ? usageOf(request, serial) : answer.usage;
@@ -122,7 +131,7 @@ export class MemoryModel {
         this.offeredCalls.push(call.id ?? made);
       });
     }
-    const sent = events.slice(0, Math.min(limit, events.length)).map(twist);
+    const sent = [...events.slice(0, Math.min(limit, events.length)).map(twist), ...(last === undefined ? [] : [last])];
     return response(200, { "content-type": "text/event-stream" }, body(sent, how, this.#clock));
   }
 }
