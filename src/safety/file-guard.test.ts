@@ -117,6 +117,12 @@ test("with safe roots nothing outside them is written", async () => {
   for (const path of ["projects/x", "file", "project/../x"])
     assert.match(messageOf(await narrow.canWrite(at(path))), /outside HERMES_WRITE_SAFE_ROOT/, path);
   assert.match(messageOf(await narrow.canWrite(at("project/innocent/x"))), /denied/);
+  const homely = await createFileGuard({
+    ...{ userHome: dir, profileHome: profile, rootHome: root },
+    writeSafeRoots: ["~/project"],
+  });
+  assert.equal((await homely.canWrite(at("project/a"))).type, "allow");
+  assert.match(messageOf(await homely.canWrite(at("x"))), /outside/);
 });
 
 const unreadable = [

@@ -1,6 +1,6 @@
 // Which files the agent may read and write. Rules hold for the path as written and for where its links lead.
 import { basename, join, sep } from "node:path";
-import { followLinks, isWithin, resolveLinks } from "./paths.ts";
+import { expandPath, followLinks, isWithin, resolveLinks } from "./paths.ts";
 import { covers, HERMES_PLACES, type ProtectedPlace, SYSTEM_PLACES, USER_PLACES } from "./protected-places.ts";
 
 export type FileVerdict =
@@ -58,7 +58,7 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
   const profileHomes = unique(await both(profileHome));
   const rootHomes = unique(await both(rootHome));
   const hermesHomes = [...profileHomes, ...rootHomes, ...(options.otherHermesHomes ?? [])];
-  const safeRoots = await Promise.all(writeSafeRoots.map(real));
+  const safeRoots = await Promise.all(writeSafeRoots.map((root) => real(expandPath(root, process.cwd(), userHome))));
 
   const placesOf = (path: string): ProtectedPlace[] => [
     ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PLACES),

@@ -1,5 +1,5 @@
 // patch, mode "patch": several files in one text. First all of it is tried, then all of it is done.
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
 import { toolResult } from "./dispatch.ts";
@@ -7,9 +7,9 @@ import { describeFileError } from "./file-access.ts";
 import { withFileLocks } from "./file-locks.ts";
 import { failed } from "./file-patch-replace.ts";
 import { type PatchOperation, parsePatch } from "./file-v4a.ts";
-import { type PatchStep, type Plan, planPatch } from "./file-v4a-plan.ts";
+import { type Content, type PatchStep, type Plan, planPatch } from "./file-v4a-plan.ts";
 import type { Workspace } from "./file-workspace.ts";
-import { compareSyntax, notUtf8, readTextFile, writeTextFile } from "./file-write.ts";
+import { compareSyntax, notUtf8, readTextFile, tooLarge, writeTextFile } from "./file-write.ts";
 
 export async function applyPatch(patch: string, crossProfile: boolean, workspace: Workspace): Promise<string> {
   const parsed = parsePatch(patch);
@@ -43,12 +43,16 @@ async function applyLocked(
   const plan = await planPatch(operations, {
     identify,
     async read(key) {
-      const file = await readTextFile(files, key, { forPatch: true }).catch((error: unknown) => {
+      try {
+        const facts = await files.facts(key);
+        const reason = facts?.type === "file" ? tooLarge(key, facts.size) : null;
+        if (reason !== null) return { reason };
+        const file = await readTextFile(files, key);
+        if (file) versions.set(key, file.version);
+        return file && !file.isUtf8 ? { reason: notUtf8(key) } : (file?.text ?? null);
+      } catch (error) {
         throw new Error(describeFileError(error, key));
-      });
-      if (file && !file.isUtf8) throw new Error(notUtf8(key));
-      if (file) versions.set(key, file.version);
-      return file?.text ?? null;
+      }
     },
   });
   const failures = [...plan.failures, ...findMarks(plan, operations, identify)];
@@ -67,16 +71,16 @@ async function applyLocked(
   for (const operation of operations) {
     const changed = operation.type === "move" ? operation.to : operation.path;
     const file = plan.files.get(identify(changed));
-    if (file?.after == null) continue;
-    const syntax = await compareSyntax(changed, file.before, file.after);
+    if (typeof file?.after !== "string") continue;
+    const syntax = await compareSyntax(changed, textOf(file.before), file.after);
     if (syntax.introduced !== null && !lint.includes(`${changed}: ${syntax.introduced}`))
       lint.push(`${changed}: ${syntax.introduced}`);
   }
   for (const [key, file] of plan.files) {
     const path = operations.flatMap(touchedBy).find((touched) => identify(touched.path) === key)?.path ?? key;
+    const [before, after] = [textOf(file.before), textOf(file.after)];
     const side = (text: string | null) => (text === null ? null : { path, text });
-    if (file.before !== file.after)
-      diffs.push(workspace.redact(await unifiedDiff(side(file.before), side(file.after)), path));
+    if (before !== after) diffs.push(workspace.redact(await unifiedDiff(side(before), side(after)), path));
   }
   const warnings = [...plan.warnings, ...(stale.length > 0 ? [`Careful: ${stale[0]}.`] : [])];
   return toolResult({
@@ -88,6 +92,8 @@ async function applyLocked(
   });
 }
 
+const textOf = (content: Content) => (typeof content === "string" ? content : null);
+
 function touchedBy(operation: PatchOperation): { path: string; reads: boolean }[] {
   const own = { path: operation.path, reads: operation.type === "update" };
   return operation.type === "move" ? [own, { path: operation.to, reads: false }] : [own];
@@ -97,8 +103,8 @@ function touchedBy(operation: PatchOperation): { path: string; reads: boolean }[
 function findMarks(plan: Plan, operations: readonly PatchOperation[], identify: (path: string) => string): string[] {
   return operations.flatMap((operation) => {
     const file = plan.files.get(identify(operation.path));
-    const mark = file?.after ? findFileMark(file.after) : null;
-    return mark !== null && !file?.before?.includes(mark)
+    const mark = findFileMark(textOf(file?.after ?? null) ?? "");
+    return mark !== null && !textOf(file?.before ?? null)?.includes(mark)
       ? [`${operation.path}: ${mark} stands for a secret that is not shown; leave that line out of the patch`]
       : [];
   });
@@ -112,13 +118,17 @@ async function runSteps(plan: Plan, workspace: Workspace): Promise<string | null
       await runStep(step, workspace);
       done.push(step);
     } catch (error) {
-      const left = await undo(done, plan, workspace);
+      const left = await undo(done, workspace);
       const state = left.length === 0 ? "All files are as they were." : `Not restored: ${left.join(", ")}.`;
       return `The patch could not be applied: ${describeFileError(error, step.key)}. ${state}`;
     }
   }
+  for (const { key } of done.filter(({ type }) => type === "remove")) await workspace.files.remove(asideOf(key));
   return null;
 }
+
+/** Where a file waits that is to be removed: until everything is done it can come back as it was. */
+const asideOf = (key: string) => join(dirname(key), `.${basename(key)}.${process.pid}.removed`);
 
 async function runStep(step: PatchStep, { files, activity }: Workspace): Promise<void> {
   switch (step.type) {
@@ -128,7 +138,7 @@ async function runStep(step: PatchStep, { files, activity }: Workspace): Promise
       return;
     }
     case "remove":
-      await files.remove(step.key);
+      await files.move(step.key, asideOf(step.key));
       activity.removed(step.key);
       return;
     case "move":
@@ -138,17 +148,14 @@ async function runStep(step: PatchStep, { files, activity }: Workspace): Promise
   }
 }
 
-async function undo(done: readonly PatchStep[], plan: Plan, { files }: Workspace): Promise<string[]> {
+async function undo(done: readonly PatchStep[], { files }: Workspace): Promise<string[]> {
   const left: string[] = [];
-  const restore = async (key: string) => {
-    const before = plan.files.get(key)?.before ?? null;
-    if (before !== null) await writeTextFile(files, key, before);
-    else if (await files.facts(key)) await files.remove(key);
-  };
   for (const step of done.toReversed()) {
     try {
       if (step.type === "move") await files.move(step.to, step.key);
-      await restore(step.key);
+      else if (step.type === "remove") await files.move(asideOf(step.key), step.key);
+      else if (step.before === null) await files.remove(step.key);
+      else await writeTextFile(files, step.key, step.before);
     } catch {
       left.push(step.key); // reported to the model by the caller
     }

@@ -4,15 +4,24 @@ import { haystackOf, spanOfLines } from "../kit/fuzzy/match.ts";
 import { fuzzyReplace, isAlreadyApplied } from "../kit/fuzzy/replace.ts";
 import type { Hunk, PatchOperation } from "./file-v4a.ts";
 
-/** One file after all operations. `null` = does not exist. */
+/** What a file holds. `null` = it does not exist; one that is no text can be moved and removed, not changed. */
+export type Content = string | null | NoText;
+
+export interface NoText {
+  /** Why it cannot be changed. */
+  readonly reason: string;
+}
+
+/** One file after all operations. */
 export interface PlannedFile {
-  readonly before: string | null;
-  readonly after: string | null;
+  readonly before: Content;
+  readonly after: Content;
 }
 
 /** What is done on disk, in order. */
 export type PatchStep =
-  | { readonly type: "write"; readonly key: string; readonly text: string }
+  /** `before`: what is there when this step is done, for the way back. */
+  | { readonly type: "write"; readonly key: string; readonly text: string; readonly before: string | null }
   | { readonly type: "remove"; readonly key: string }
   | { readonly type: "move"; readonly key: string; readonly to: string };
 
@@ -28,18 +37,18 @@ export interface PlanSources {
   /** One key per file, whatever way it is spelled. */
   identify(path: string): string;
   /** Content on disk, or null; rejects with why it cannot be had. */
-  read(key: string): Promise<string | null>;
+  read(key: string): Promise<Content>;
 }
 
 export async function planPatch(operations: readonly PatchOperation[], sources: PlanSources): Promise<Plan> {
-  const before = new Map<string, string | null>();
-  const overlay = new Map<string, string | null>();
+  const before = new Map<string, Content>();
+  const overlay = new Map<string, Content>();
   const steps: PatchStep[] = [];
   const failures: string[] = [];
   const warnings: string[] = [];
-  const write = (key: string, text: string) => {
+  const write = (key: string, text: string, old: string | null) => {
     overlay.set(key, text);
-    steps.push({ type: "write", key, text });
+    steps.push({ type: "write", key, text, before: old });
   };
   const current = async (path: string) => {
     const key = sources.identify(path);
@@ -66,7 +75,7 @@ export async function planPatch(operations: readonly PatchOperation[], sources: 
     switch (operation.type) {
       case "add":
         if (text !== null) fail("file already exists — use Update File");
-        else write(key, operation.content);
+        else write(key, operation.content, null);
         break;
       case "delete":
         if (text === null) fail("file not found for deletion");
@@ -87,11 +96,11 @@ export async function planPatch(operations: readonly PatchOperation[], sources: 
         break;
       case "update":
         if (text === null) fail(`File not found: ${operation.path}`);
-        else
-          write(
-            key,
-            applyHunks(text, operation.hunks, fail, (warning) => warnings.push(`${operation.path}: ${warning}`)),
-          );
+        else if (typeof text !== "string") fail(text.reason);
+        else {
+          const warn = (warning: string) => warnings.push(`${operation.path}: ${warning}`);
+          write(key, applyHunks(text, operation.hunks, fail, warn), text);
+        }
     }
   }
 }
@@ -101,7 +110,7 @@ function applyHunks(
   text: string,
   hunks: readonly Hunk[],
   fail: (reason: string) => void,
-  warn: (warning: string) => void,
+  warn: (warning: string) => unknown,
 ): string {
   let result = text;
   for (const [index, hunk] of hunks.entries()) {

@@ -22,6 +22,8 @@ export type ParsedPatch =
   | { readonly ok: true; readonly operations: readonly PatchOperation[] }
   | { readonly ok: false; readonly error: string };
 
+/** A line of a related format that some models add. */
+const END_OF_FILE = "*** End of File";
 const HEADER = /^\*\*\* (Update|Add|Delete|Move) File:\s*(.+?)\s*$/;
 
 export function parsePatch(patch: string): ParsedPatch {
@@ -57,6 +59,7 @@ function betweenMarkers(lines: readonly string[]): readonly string[] {
 function splitSections(lines: readonly string[]): Section[] {
   const sections: Section[] = [];
   for (const line of lines) {
+    if (line.trimEnd() === END_OF_FILE) continue;
     const header = HEADER.exec(line);
     if (header) sections.push({ verb: header[1] ?? "", name: header[2] ?? "", body: [] });
     else sections.at(-1)?.body.push(line);

@@ -27,20 +27,14 @@ export const notUtf8 = (path: string) =>
   `${path} is not UTF-8 text (Latin-1, UTF-16 or binary): a patch would damage it. Convert it first, for example with iconv in the terminal.`;
 
 /**
- * The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file, and for one that is too
- * large to be patched if that is what it is for; else a large one is read at its beginning only.
+ * The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file. Of one that is too large to
+ * be patched, only the beginning.
  */
-export async function readTextFile(
-  files: FileAccess,
-  path: string,
-  options: { readonly forPatch?: true } = {},
-): Promise<TextFile | null> {
+export async function readTextFile(files: FileAccess, path: string): Promise<TextFile | null> {
   const facts = await files.facts(path);
   if (!facts) return null;
   if (facts.type === "directory") throw Object.assign(new Error(`${path} is a directory`), { code: "EISDIR" });
   if (facts.type === "other") throw Object.assign(new Error(`${path} is not a regular file`), { code: "ENXIO" });
-  const refusal = options.forPatch === true ? tooLarge(path, facts.size) : null;
-  if (refusal !== null) throw new Error(refusal);
   const data = facts.size > MAX_PATCHED_BYTES ? await beginning(files, path) : await files.read(path);
   return { text: data.toString("utf8"), isUtf8: isUtf8(data), version: facts.version };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { patch as patchTool } from "./patch.ts";
@@ -196,6 +196,7 @@ const hunks: [string, string, string, string][] = [
   ["an addition below a hint that is part of a line", "def f(x):\n  1\n", "@@ def f\n+  0", "def f(x):\n  0\n  1\n"],
   ["CRLF stays", "a\r\nb\r\n", "@@\n a\n-b\n+x\n+y", "a\r\nx\r\ny\r\n"],
   ["CRLF stays for additions", "a\r\nb\r\n", "@@ a @@\n+x", "a\r\nx\r\nb\r\n"],
+  ["a line that tells the file's end", "a\nb\n", "@@\n-b\n+x\n*** End of File", "a\nx\n"],
   ["no hunk header", "a\nb\n", "-b\n+x", "a\nx\n"],
   ["two hunks with a gap between them", "a\nb\nc\n", "@@\n-a\n+1\n\n@@\n-c\n+3", "1\nb\n3\n"],
   ["the hint picks the place", "x\n1\ny\n1\nz\n1\n", "@@ y @@\n-1\n+2", "x\n1\ny\n2\nz\n1\n"],
@@ -249,6 +250,42 @@ test("when the disk refuses in the middle, what was done is taken back", async (
   assert.equal(await onDisk("first.txt"), "a\n");
   assert.equal(await onDisk("mover.txt"), "m\n");
   for (const name of ["moved.txt", "blocker"]) await assert.rejects(onDisk(name));
+});
+
+test("what was moved, changed and removed comes back as it was: place, text and mode", async () => {
+  await put("tool.sh", "echo\n");
+  await put("old.sh", "old\n");
+  for (const name of ["tool.sh", "old.sh"]) await chmod(rig.at(name), 0o750);
+  const result = await apply(`*** Move File: tool.sh -> bin2/tool.sh
+*** Update File: bin2/tool.sh
+@@
+-echo
++echo hi
+*** Delete File: old.sh
+*** Add File: stone
++x
+*** Add File: stone/below.txt
++x`);
+  assert.match(result.error, /could not be applied.* All files are as they were\./);
+  assert.equal(await onDisk("tool.sh"), "echo\n");
+  assert.equal(await onDisk("old.sh"), "old\n");
+  for (const name of ["tool.sh", "old.sh"]) assert.equal((await stat(rig.at(name))).mode & 0o777, 0o750, name);
+  await assert.rejects(onDisk("bin2/tool.sh"));
+});
+
+test("a file that is no text can be moved and removed, not changed", async () => {
+  const bytes = Buffer.from([0x89, 0x50, 0xff, 0x00, 0xfe]);
+  for (const name of ["logo.png", "gone.png"]) await writeFile(rig.at(name), bytes);
+  const changed = await apply("*** Move File: logo.png -> art/logo.png\n*** Update File: art/logo.png\n@@\n-a\n+b");
+  assert.match(changed.error, /no files were modified.*\n {2}• art\/logo\.png: .* is not UTF-8 text/);
+  const moved = await apply("*** Move File: logo.png -> art/logo.png\n*** Delete File: gone.png");
+  assert.deepEqual(moved.files_modified, ["logo.png -> art/logo.png", "gone.png"]);
+  assert.deepEqual(await readFile(rig.at("art/logo.png")), bytes);
+  const left = await readdir(rig.dir);
+  assert.deepEqual(
+    left.filter((name) => name.includes("png")),
+    [],
+  );
 });
 
 for (const [name, bytes] of [
