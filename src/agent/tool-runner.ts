@@ -1,6 +1,6 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size, fence, hints. Results come back in call order.
 import { randomUUID } from "node:crypto";
-import type { ContentPart, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
+import type { ContentPart, HistoryMessage, ThreatAdvice, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { withHints } from "../prompt/hints/with-hints.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
@@ -268,11 +268,24 @@ export class ToolRunner {
         continue;
       }
       const hints = await this.#hints(one);
-      const entry = (shown: string | readonly ContentPart[]) =>
-        toolMessage(one, wrapUntrusted(one.source ?? one.call.function.name, shown), { tools, hints });
+      const source = one.source ?? one.call.function.name;
+      const threats = isUntrusted(source) ? await this.#advice(source, textOfParts(content)) : null;
+      const entry = (shown: string | readonly ContentPart[]) => ({
+        ...toolMessage(one, wrapUntrusted(source, shown), { tools, hints }),
+        ...(threats && { threats }),
+      });
       entries.push({ message: entry(content), ...(one.summary === undefined ? {} : { stored: entry(one.summary) }) });
     }
     return entries;
+  }
+
+  /** The user hears of what looks like an attack; the model has it fenced already. */
+  async #advice(source: string, text: string): Promise<ThreatAdvice | null> {
+    const { adviseOn, describeAdvice } = await import("./threat-advice.ts");
+    const advice = await adviseOn(text);
+    if (advice?.risk === "high")
+      this.#options.emit({ type: "status", kind: "warn", message: describeAdvice(source, advice) });
+    return advice;
   }
 
   /** Results are taken one by one here, so what is discovered comes in the order of the calls. */

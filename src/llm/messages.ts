@@ -57,6 +57,18 @@ export interface AssistantMessage {
 /** Where the text of a tool result came from; approval may later depend on it. */
 export type TextOrigin = "local" | "web" | "mcp" | "file" | "chat";
 
+/** What the threat scan found in text from outside. Nothing was taken out of it. */
+export interface ThreatAdvice {
+  readonly risk: "high" | "low";
+  readonly findings: readonly {
+    readonly id: string;
+    readonly line: number;
+    readonly column: number;
+    readonly excerpt: string;
+  }[];
+  readonly redacted: false;
+}
+
 export interface ToolMessage {
   readonly role: "tool";
   readonly content: string | readonly ContentPart[];
@@ -65,6 +77,8 @@ export interface ToolMessage {
   readonly tool_name?: string;
   readonly api_content?: string;
   readonly text_origin?: TextOrigin;
+  /** Never sent, and not stored. */
+  readonly threats?: ThreatAdvice;
 }
 
 /** What a conversation is made of. The system prompt is not part of it; it is put in front of each request. */

@@ -1,0 +1,17 @@
+// What the threat scan says about text from outside. It is told, on the message and to the user; nothing is withheld for it.
+import type { ThreatAdvice } from "../llm/messages.ts";
+
+/** Null when nothing was found. */
+export async function adviseOn(text: string): Promise<ThreatAdvice | null> {
+  const { judgeFindings, scanForThreats } = await import("../safety/threats/scan.ts");
+  const findings = scanForThreats(text, "context");
+  if (findings.length === 0) return null;
+  return { risk: judgeFindings(findings) === "blocked" ? "high" : "low", findings, redacted: false };
+}
+
+/** One line for the user. */
+export function describeAdvice(tool: string, { findings }: ThreatAdvice): string {
+  const [first] = findings;
+  const more = findings.length > 1 ? ` and ${findings.length - 1} more` : "";
+  return `${tool} brought text that reads like orders to the agent (${first?.id}${more}): "${first?.excerpt ?? ""}". It reached the model marked as foreign.`;
+}
