@@ -63,7 +63,7 @@ test("a tool that ignores its signal does not hold the turn; its late result is 
       ["assistant", null],
       ["tool", "[Tool execution cancelled — slow was skipped due to user interrupt]"],
       ["tool", "[Tool execution skipped — slow was not started. User sent a new message]"],
-      ["assistant", "Operation interrupted while running slow, slow."],
+      ["assistant", "Operation interrupted while running slow."],
     ],
   );
   assert.equal((await play(agent, "on")).outcome.finalText, "next");
@@ -81,6 +81,39 @@ test("a tool that honours its signal keeps what it had", async () => {
   const agent = rigAgent({ gate: new ScriptedGate({ calls: [{ name: "careful", args: {} }] }), tools });
   const { outcome } = await play(agent, "go", { onEvent: (event) => event.type === "tool_start" && agent.interrupt() });
   assert.equal(outcome.messages[2]?.content, "half the work");
+});
+
+test("a call whose hook was still asked, or whose copy was still made, when the interrupt came is not run", async () => {
+  const ran: string[] = [];
+  const tools = { web_search: () => String(ran.push("web_search")), write_file: () => String(ran.push("write_file")) };
+  const searches = ["a", "b"].map((query) => ({ name: "web_search", args: { query } }));
+  const steps = [{ calls: searches }, { calls: [{ name: "write_file", args: { path: "x" } }] }, { text: "next" }];
+  const agent = rigAgent({
+    gate: new ScriptedGate(...steps),
+    tools,
+    ports: {
+      hooks: {
+        before: async ({ name }) => {
+          if (name === "web_search") agent.interrupt();
+          return null;
+        },
+      },
+      checkpoint: ({ name }) => (name === "write_file" ? never() : Promise.resolve(null)),
+    },
+  });
+  const hooked = await play(agent, "search");
+  const skipped = "[Tool execution cancelled — web_search was skipped due to user interrupt]";
+  assert.deepEqual(
+    hooked.outcome.messages.flatMap((message) => (message.role === "tool" ? [message.content] : [])),
+    [skipped, skipped],
+  );
+  assert.ok(!hooked.events.some((event) => event.type === "tool_start"));
+
+  const copied = await play(agent, "write", { onEvent: (event) => event.type === "tool_start" && agent.interrupt() });
+  assert.equal(copied.outcome.exitReason, "interrupted_by_user");
+  assert.equal(copied.events.filter((event) => event.type === "tool_end").length, 1);
+  assert.deepEqual(ran, []);
+  assert.equal((await play(agent, "on")).outcome.finalText, "next");
 });
 
 test("of a parallel run what waits is cancelled and what runs gets its grace", async () => {

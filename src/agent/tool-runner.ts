@@ -75,7 +75,8 @@ export class ToolRunner {
     for (const [kind, indexes] of await this.#plan(calls)) {
       const run = async (index: number) => {
         const call = calls[index] as ToolCall; // the plan names indexes of the batch
-        finished[index] = this.#options.run.signal.aborted ? notStarted(call, kind) : await this.#runCall(call);
+        const done = this.#options.run.signal.aborted ? null : await this.#runCall(call);
+        finished[index] = done ?? notStarted(call, kind);
       };
       if (kind === "sequential") for (const index of indexes) await run(index);
       else await inPool(indexes, MOST_AT_ONCE, run);
@@ -92,7 +93,9 @@ export class ToolRunner {
     if (!tools.names.has(name)) return errorResult(`Unknown tool: ${name}`);
     const id = by ? `${by.call.id}_${++this.#nestedCalls}` : `aside_${randomUUID()}`;
     const call: ToolCall = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
-    const { content, source = name } = await this.#runCall(call, by?.signal ?? run.signal);
+    const done = await this.#runCall(call, by?.signal ?? run.signal);
+    if (!done) return cancelled(name);
+    const { content, source = name } = done;
     if (!by) return textOfParts(wrapUntrusted(source, content));
     if (isUntrusted(source)) this.#outsiders.set(by.call.id, source);
     return textOfParts(content);
@@ -126,8 +129,8 @@ export class ToolRunner {
     return tools.unwrap?.(name, args) ?? { name, args };
   }
 
-  /** `within` ends a call whose result no model waits for. */
-  async #runCall(call: ToolCall, within?: AbortSignal): Promise<Finished> {
+  /** `within` ends a call whose result no model waits for. Null when an interrupt came before it began. */
+  async #runCall(call: ToolCall, within?: AbortSignal): Promise<Finished | null> {
     const { tools, run, emit } = this.#options;
     const { name, args: given } = this.#unwrap(call);
     const args = tools.prepare?.(name, given) ?? given;
@@ -140,12 +143,17 @@ export class ToolRunner {
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
     // A hook that was not waited for may have had something against it.
     if (!blocked && (run.signal.aborted || within?.aborted)) return notStarted(call, "parallel");
+    const stop = within ? AbortSignal.any([run.signal, within]) : run.signal;
+    if (stop.aborted) return null;
     emit({ type: "tool_start", call: view });
-    if (!blocked) await this.#checkpoint(hooked);
+    if (!blocked && this.#options.ports.checkpoint) await orAbandon(this.#checkpoint(hooked), stop, 0);
     const began = performance.now();
+    // Whoever stops the agent while a copy is made does not want the change either.
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
-      : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff), within);
+      : stop.aborted
+        ? { type: "abandoned" as const, text: cancelled(name) }
+        : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff), within);
     const ms = Math.round(performance.now() - began);
 
     if (outcome.type === "abandoned") {

@@ -325,7 +325,8 @@ class Turn {
   }
 
   #interrupted(): Ending {
-    const last = this.#messages.at(-1)?.role === "tool" ? this.#previousTools.join(", ") : "";
+    const tools = this.#messages.at(-1)?.role === "tool" ? this.#previousTools : [];
+    const last = [...new Set(tools)].join(", ");
     return interruptedEnding(
       "interrupted_by_user",
       last === "" ? "Operation interrupted." : `Operation interrupted while running ${last}.`,

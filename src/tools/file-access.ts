@@ -1,7 +1,8 @@
 // This machine's own files, for the file tools.
 import { constants } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { makeDirectories } from "../kit/make-directories.ts";
 import { followLinks, resolveLinks } from "../safety/paths.ts";
 import type { DirectoryEntry, EnvironmentFiles } from "../sandbox/environment.ts";
 
@@ -49,7 +50,7 @@ export const localFiles: FileAccess = {
     return Buffer.concat(parts);
   },
   write: (path, data) => writeFileAtomic(path, data),
-  makeDirectory: async (path) => (await mkdir(path, { recursive: true })) !== undefined,
+  makeDirectory: makeDirectories,
   list: (path) => readdir(path),
   remove: (path) => rm(path),
   move: (from, to) => rename(from, to),
