@@ -74,6 +74,13 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
           thinkingShown = true;
           listener.emit({ type: "thinking", delta: event.delta });
           break;
+        case "remark": {
+          const text = scrubRecall(event.text).trim();
+          // Behind the beginning of an answer it would look like the end of it.
+          if (text !== "" && streamed === "")
+            listener.emit({ type: "text_end", text, kind: "interim", streamed: false });
+          break;
+        }
         case "tool_pending":
           show(flush());
           toolsBegun = true;

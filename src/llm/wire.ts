@@ -112,6 +112,8 @@ export interface ReplayPolicy {
 export type ModelEvent =
   | { readonly type: "text"; readonly delta: string }
   | { readonly type: "thinking"; readonly delta: string }
+  /** A remark the model made on its way, whole. It belongs to the thinking, where it stood already, not to the answer. */
+  | { readonly type: "remark"; readonly text: string }
   | { readonly type: "tool_pending"; readonly name: string }
   | { readonly type: "tool_call"; readonly call: ToolCall }
   | { readonly type: "usage"; readonly usage: Usage }

@@ -428,7 +428,7 @@ test("in the wire, commentary is thinking, and an item that never ended is a los
   const push = (data: object) => assembler.push({ data });
   push({ type: "response.output_item.added", output_index: 0, item: { type: "message", phase: "commentary" } });
   assert.deepEqual(push(said("looking")), [{ type: "thinking", delta: "looking" }]);
-  push(item(text("looking", { phase: "commentary" })));
+  assert.deepEqual(push(item(text("looking", { phase: "commentary" }))), [{ type: "remark", text: "looking" }]);
   push({ type: "response.output_item.added", output_index: 1, item: { type: "message" } });
   assert.deepEqual(push(said("half", 1)), [{ type: "text", delta: "half" }]);
   assert.throws(

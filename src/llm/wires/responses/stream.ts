@@ -157,7 +157,8 @@ export class ResponsesAssembler implements Assembler {
     const at = typeof index === "number" ? index : this.#done.size;
     this.#open.delete(at);
     this.#done.set(at, item);
-    return [];
+    const remark = item.type === "message" && isCommentary(item) ? textOfItem(item) : "";
+    return remark.trim() === "" ? [] : [{ type: "remark", text: remark }];
   }
 
   #spoke(index: number, id: string, delta: string): readonly ModelEvent[] {
