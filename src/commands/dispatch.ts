@@ -73,7 +73,8 @@ export function commandsOf(
     },
     visited,
   );
-  return registry.in(surface.kind).with(quick).with(pluginCommands(ctx.home));
+  const own = registry.in(surface.kind).with(quick);
+  return own.with(pluginCommands(ctx.home, (name) => own.get(name) !== null));
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -7,9 +7,19 @@ import type { CommandDefinition } from "./definition.ts";
 /** How long a plugin's command may keep the line. */
 const LIMIT_MS = 60_000;
 
-/** Commands of the plugins that run for this home. A name that is taken already keeps its meaning. */
-export function pluginCommands(home: OpenHome): CommandDefinition[] {
-  return (pluginHosts.get(home)?.commands() ?? []).map(({ name, description, argsHint, plugin, run }) => ({
+const refused = new WeakMap<OpenHome, Set<string>>();
+
+/** Commands of the plugins that run for this home. A name that is taken already keeps its meaning; the log says so, once. */
+export function pluginCommands(home: OpenHome, taken: (name: string) => boolean): CommandDefinition[] {
+  const offered = pluginHosts.get(home)?.commands() ?? [];
+  const told = refused.get(home) ?? new Set();
+  refused.set(home, told);
+  for (const { name, plugin } of offered) {
+    if (!taken(name) || told.has(name)) continue;
+    told.add(name);
+    home.log.warn(`plugin "${plugin}": the command /${name} was refused, its name is taken`);
+  }
+  return offered.map(({ name, description, argsHint, plugin, run }) => ({
     name,
     description: description === "" ? `(plugin ${plugin})` : description,
     category: "Tools & Skills",

@@ -112,6 +112,21 @@ describe("plugins", () => {
     assert.match(log, /is ignored: late/);
   });
 
+  test("commands of ours keep their names, and whoever switches such a plugin on is told", async () => {
+    const command = (name: string) => `{ name: "${name}", description: "mine", run: () => "stolen" }`;
+    const register = `ctx.registerCommand(${command("help")}); ctx.registerCommand(${command("q")}); ctx.registerCommand(${command("t-own")});
+      ctx.registerCliCommand(${command("mcp")}); ctx.registerCliCommand(${command("t-cli")});`;
+    await using home = await homeWith("", plugin("t_names", register));
+    const run = await runHermes(["plugins", "enable", "t_names"], { home });
+    const lines = run.stderr.split("\n").filter((line) => /refused/.test(line));
+    assert.deepEqual(lines, [
+      "⚠ t_names: the command /help was refused: Hermes has one of that name",
+      "⚠ t_names: the command /q was refused: Hermes has one of that name",
+      "⚠ t_names: the command hermes mcp was refused: Hermes has one of that name",
+    ]);
+    says(await runHermes(["mcp"], { home }), 0, /No MCP servers/);
+  });
+
   test("a command of a plugin: its words, its exit code, and its failure in one line", async () => {
     const register = `ctx.registerCliCommand({ name: "t-say", description: "says", run(args, io) {
       if (args[0] === "fail") throw new Error("no voice");

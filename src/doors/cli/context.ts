@@ -28,6 +28,8 @@ export interface CliContext {
   readonly io: CliIo;
   readonly clock: Clock;
   readonly cwd: string;
+  /** What `hermes` may be followed by. */
+  readonly commands: ReadonlySet<string>;
   /** Opens the store of this home once; closed by the program at its end. */
   store(): Promise<SessionStore>;
   /** Runs hermes again with other arguments and this terminal; resolves to its exit code. */

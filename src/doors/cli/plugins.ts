@@ -99,13 +99,27 @@ async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<
     const status = host.statuses().find((one) => one.plugin.key === plugin.key);
     const problems = status?.problems ?? [];
     if (status?.outline) ctx.io.out(`${plugin.key} is on. ${offers(status.outline)}\n`);
-    for (const problem of problems) ctx.io.err(`⚠ ${plugin.key}: ${problem}\n`);
+    const taken = status?.outline ? await takenCommands(status.outline, ctx.commands) : [];
+    for (const problem of [...problems, ...taken]) ctx.io.err(`⚠ ${plugin.key}: ${problem}\n`);
     if (!status?.outline) failed++;
     for (const name of plugin.manifest.requiresEnv.filter((one) => !ctx.home.env(one)))
       ctx.io.err(`⚠ ${plugin.key} needs ${name}; put it into ${ctx.home.display(ctx.home.paths.envFile)}\n`);
   }
   if (failed > 0) throw new ExitError(1, "hermes: what could not be loaded is on, but left out until it can be.");
   ctx.io.out("New conversations use the change.\n");
+}
+
+/** Commands of ours keep their names. */
+async function takenCommands(
+  { commands, cliCommands }: NonNullable<PluginRow["outline"]>,
+  ours: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const { builtinCommands } = await import("../../commands/builtin.ts");
+  const registry = builtinCommands();
+  return [
+    ...commands.filter(({ name }) => registry.get(name) !== null).map(({ name }) => `/${name}`),
+    ...cliCommands.filter(({ name }) => ours.has(name)).map(({ name }) => `hermes ${name}`),
+  ].map((name) => `the command ${name} was refused: Hermes has one of that name`);
 }
 
 function offers(outline: NonNullable<PluginRow["outline"]>): string {

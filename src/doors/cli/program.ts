@@ -39,8 +39,9 @@ export async function runCli(start: CliStart): Promise<number> {
   }
 }
 
+const NAMES: ReadonlySet<string> = new Set(["chat", ...SUBCOMMANDS.map((entry) => entry.name)]);
+
 async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[]): Promise<number> {
-  const names = new Set(["chat", ...SUBCOMMANDS.map((entry) => entry.name)]);
   const home = await openHome({
     argv: start.argv,
     env: start.env,
@@ -52,7 +53,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   closers.push(() => home.close());
   const badProfile = strayProfile(home.argv);
   if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
-  const argv = helpAsOption(joinNames(shieldServerArguments(home.argv), names));
+  const argv = helpAsOption(joinNames(shieldServerArguments(home.argv), NAMES));
   const at = commandIndex(argv);
   const word = argv[at];
   const isChat = word === undefined || word === "chat";
@@ -65,7 +66,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
       clock: systemClock,
       cwd: process.cwd(),
     });
-    if (ended === null) throw unknownCommand(word, names);
+    if (ended === null) throw unknownCommand(word, NAMES);
     return ended;
   }
 
@@ -153,6 +154,7 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
     io,
     clock: systemClock,
     cwd: process.cwd(),
+    commands: NAMES,
     store() {
       opened ??= import("../../sessions/open.ts").then(async ({ openSessionStore }) => {
         const store = await openSessionStore({

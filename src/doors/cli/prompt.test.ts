@@ -36,7 +36,7 @@ async function person(t: TestContext, files: Record<string, string> = {}) {
       return opened;
     };
     try {
-      return await work({ home, store, clock: systemClock, cwd: temp.project });
+      return await work({ home, store, clock: systemClock, cwd: temp.project, commands: new Set() });
     } finally {
       await (opened as SessionStore | null)?.close();
       await home.close();

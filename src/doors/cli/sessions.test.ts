@@ -42,6 +42,7 @@ async function sessions(t: TestContext) {
       } as unknown as CliContext["home"], // what these commands use of a home
       clock,
       cwd: folder,
+      commands: new Set(),
       io: {
         out: (text) => {
           out += text;
