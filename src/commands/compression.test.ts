@@ -49,6 +49,19 @@ describe("/compress and /pin", () => {
     assert.match(rig.text(), /compression was taken back/);
     assert.equal(agent.sessionId, old);
     assert.equal((await rig.ctx.store.load(old)).length, 16);
+
+    server.script({ text: "NOTES" });
+    await rig.type("/compress");
+    const [first] = await rig.ctx.store.load(agent.sessionId);
+    assert.match(String(first?.content), /^about \/srv\/file0\.txt/, "the beginning is protected as the first time");
+    rig.text();
+    await rig.type("/usage");
+    assert.match(rig.text(), /^Compressions: {3}1$/m);
+    rig.answers.push("once");
+    await rig.type("/branch");
+    await rig.chat("in a copy");
+    await rig.type("/usage");
+    assert.match(rig.text(), /^Compressions: {3}0$/m, "a copy was not compressed");
   });
 
   test("the last turns can be kept exactly; nonsense is refused", async (t) => {

@@ -53,14 +53,19 @@ const usage: CommandDefinition = {
     const rows = await ctx.store.usage({ sessionId: agent.sessionId, by: "purpose" });
     if (rows.size === 0) return ctx.say("Nothing has been sent to a model yet.");
     const session = await ctx.store.get(agent.sessionId);
-    const compressions = (await ctx.store.lineage(agent.sessionId)).length - 1;
+    const sessions = await ctx.store.conversation(agent.sessionId);
+    const begun = await ctx.store.get(sessions[0] ?? agent.sessionId);
     const known = agent.rateLimits;
     const age = known ? Math.max(0, ctx.clock.now() - known.at) / 1000 : 0;
     ctx.say(
       [
         ...(known ? [...rateLimitLines(known.limits, age), ""] : []),
-        ...totalLines([...rows.values()].reduce(addUsage), session, ctx),
-        `Compressions:   ${compressions}`,
+        ...totalLines(
+          [...rows.values()].reduce(addUsage),
+          session && { ...session, startedAt: begun?.startedAt ?? session.startedAt },
+          ctx,
+        ),
+        `Compressions:   ${sessions.length - 1}`,
         ...engineLines(agent.engineStatus),
         "",
         "purpose             calls   cache read  cache write     input    output  reasoning  cost",
@@ -98,13 +103,16 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
 /** What watches over the window, as soon as it had to do something. */
 function engineLines(status: CommandContext["conversation"]["agent"]["engineStatus"]): string[] {
   if (!status) return [];
-  const facts = Object.entries(status.facts).filter(([key, value]) => key !== "engine" && isPlain(value));
+  // What is nothing is not worth a word.
+  const facts = Object.entries(status.facts).filter(([key, value]) => key !== "engine" && isPlain(value) && value);
   const told = facts.map(
-    ([key, value]) => `${key} ${typeof value === "number" ? value.toLocaleString("en-US") : value}`,
+    ([key, value]) => `${inWords(key)} ${typeof value === "number" ? value.toLocaleString("en-US") : value}`,
   );
   return [`Engine:         ${[status.name, ...told].join(", ")}`];
 }
 
+const inWords = (name: string) =>
+  name.replace(/(?<=[a-z])[A-Z]|_/g, (mark) => ` ${mark === "_" ? "" : mark.toLowerCase()}`);
 const isPlain = (value: unknown) => ["string", "number", "boolean"].includes(typeof value);
 
 function usageRow(purpose: string, totals: UsageTotals): string {

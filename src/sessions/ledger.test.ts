@@ -90,6 +90,8 @@ test("a session's spending covers its lineage and its subagents, not its branche
   for (const session of ["a", child, "sub"])
     assert.deepEqual(await store.spent({ session }), { usd: 0.75, tokens: 54 });
   assert.deepEqual(await store.spent({ session: "branch" }), { usd: 0.25, tokens: 18 });
+  assert.deepEqual(await store.conversation(child), ["a", child]);
+  assert.deepEqual(await store.conversation("branch"), ["branch"]);
 });
 
 test("spending is asked for by job and by local day, also for calls without a session or of a deleted one", async (t) => {

@@ -124,6 +124,9 @@ export class SqliteStore implements SessionStore {
   lineage(id: string) {
     return this.#core.read(() => lineageOf(this.#core, id));
   }
+  conversation(id: string) {
+    return this.#core.read(() => conversationOf(this.#core, id));
+  }
   async leaseCompression(id: string, options: { seconds?: number } = {}): Promise<CompressionLease | null> {
     const holder = newHolder(process.pid);
     const taken = await this.#core.write(() => takeLease(this.#core, id, holder, options.seconds ?? LEASE_SECONDS));

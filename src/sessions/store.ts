@@ -286,6 +286,8 @@ export interface SessionStore {
   resumeTarget(id: string): Promise<string>;
   /** Root first, then down to `id`. */
   lineage(id: string): Promise<readonly string[]>;
+  /** The end of the lineage that is one conversation: only compressions lie between its sessions. Oldest first. */
+  conversation(id: string): Promise<readonly string[]>;
   /** Null while another process compresses this session. Expires by itself when its holder dies. */
   leaseCompression(id: string, options?: { readonly seconds?: number }): Promise<CompressionLease | null>;
   /**

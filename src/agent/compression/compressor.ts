@@ -257,7 +257,8 @@ export class ContextCompressor implements ContextEngine {
     { currentTokens, keepTurns, squeeze = 0 }: CompressOptions,
   ): Boundaries | null {
     const tailTokenBudget = Math.floor(this.tailTokenBudget / 2 ** squeeze);
-    const first = this.#compressions === 0 && !messages.some((message) => takeSummary(message) !== null);
+    // By what the messages show, not by a count: a compression may have been taken back.
+    const first = !messages.some((message) => takeSummary(message) !== null);
     // Prompt and tools stay whatever happens to the messages.
     const fixed = currentTokens === undefined ? 0 : Math.max(0, currentTokens - messagesCost(messages));
     return findBoundaries(pruned, {
