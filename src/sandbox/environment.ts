@@ -83,7 +83,7 @@ export interface EnvironmentFiles {
   entries(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, readonly DirectoryEntry[]>>;
   /** When each of these files was last changed, in milliseconds. */
   changeTimes(paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
-  /** Regular files whole, in the order asked; those with a NUL byte, which no text has, are left out. */
+  /** Regular files, in the order asked, each up to `MAX_TEXT_BYTES`; those with a NUL byte, which no text has, are left out. */
   readTexts(
     paths: readonly string[],
     signal: AbortSignal,
@@ -91,6 +91,9 @@ export interface EnvironmentFiles {
   /** Runs ripgrep where the files are; absent where files are this machine's own. */
   ripgrep?(run: RipgrepRun): Promise<{ readonly code: number; readonly errors: string }>;
 }
+
+/** So much of a file is read to be searched. */
+export const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 
 export interface FileFacts {
   readonly type: "file" | "directory" | "other";

@@ -2,7 +2,7 @@
 // the work of one file.
 import type { ErrandResult, Errands } from "./channel.ts";
 import { newMark } from "./channel.ts";
-import type { DirectoryEntry, EnvironmentFiles, RipgrepRun } from "./environment.ts";
+import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES, type RipgrepRun } from "./environment.ts";
 import { quote } from "./quote.ts";
 
 /** A script is an argument on its way, sometimes encoded or quoted again: well below what one may have. */
@@ -137,7 +137,7 @@ for p in "$@"; do
   n=$((n + 1))
   [ -f "$p" ] && [ -r "$p" ] || continue
   printf '%s %s\\n' "$m" "$n"
-  cat -- "$p" 2>/dev/null
+  head -c ${MAX_TEXT_BYTES} -- "$p" 2>/dev/null
 done
 printf '%s 0\\n' "$m"
 exit 0`;

@@ -4,7 +4,7 @@ import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { makeDirectories } from "../kit/make-directories.ts";
 import { followLinks, resolveLinks } from "../safety/paths.ts";
-import type { DirectoryEntry, EnvironmentFiles } from "../sandbox/environment.ts";
+import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../sandbox/environment.ts";
 
 /** File access inside one environment: see the contract there. */
 export type FileAccess = EnvironmentFiles;
@@ -94,10 +94,13 @@ export const localFiles: FileAccess = {
 /** Null for a binary file, which is not read to its end, and for one that cannot be read. */
 async function readText(path: string, signal: AbortSignal): Promise<Buffer | null> {
   const parts: Buffer[] = [];
+  let room = MAX_TEXT_BYTES;
   try {
     for await (const chunk of localFiles.chunks(path, signal)) {
       if (chunk.includes(0)) return null;
-      parts.push(chunk);
+      parts.push(chunk.subarray(0, room));
+      room -= chunk.length;
+      if (room <= 0) break;
     }
   } catch {
     signal.throwIfAborted();

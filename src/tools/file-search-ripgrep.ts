@@ -9,6 +9,7 @@ import {
   type ContentQuery,
   type FoundLine,
   type FoundLines,
+  keepText,
   type SearchEngine,
   SearchPatternError,
   sortLines,
@@ -104,7 +105,7 @@ async function findLines(runRipgrep: RunRipgrep, query: ContentQuery): Promise<F
   query.signal.throwIfAborted();
   if (finished && !collector.sawSummary())
     throw new SearchPatternError(finished.errors.trim().slice(0, 1000) || `ripgrep ended with code ${finished.code}`);
-  return { lines: sortLines(collector.lines()), complete: finished !== null };
+  return { lines: sortLines(collector.lines()), complete: finished !== null && finished.tooLong === 0 };
 }
 
 const Text = z.union([
@@ -153,7 +154,7 @@ function createCollector(query: ContentQuery) {
         const path = plain(event.data.path);
         if (event.data.binary_offset === null && query.accepts(path)) finishFile(path);
       } else {
-        const content = event.data.lines.replace(/\r?\n$/, "");
+        const content = keepText(event.data.lines.replace(/\r?\n$/, ""));
         file.push({ line: event.data.line_number, content, isMatch: event.type === "match" });
       }
     },
@@ -167,36 +168,57 @@ function plain(path: string): string {
   return path.replace(/^\.[\\/]/, "").replaceAll("\\", "/");
 }
 
-/** Cuts the output into records; one that cannot be taken ends the run. */
+/** A match in a line longer than this is not shown: the line comes whole, and nobody reads it. */
+const MAX_RECORD = 8 * 1024 * 1024;
+
+/** Cuts the output into records; one that cannot be taken ends the run, one that is too long is left out and counted. */
 async function runRecords(
   runRipgrep: RunRipgrep,
   { args, cwd, signal }: { args: readonly string[]; cwd: string; signal: AbortSignal },
   separator: "\n" | "\0",
   onRecord: (record: string) => void,
-): Promise<{ code: number | null; errors: string }> {
-  const decoder = new TextDecoder();
+): Promise<{ code: number | null; errors: string; tooLong: number }> {
   const stopper = new AbortController();
-  let rest = "";
+  const mark = separator.charCodeAt(0);
+  let rest: Buffer[] = [];
+  let length = 0;
+  let tooLong = 0;
   const failures: unknown[] = [];
+  const keep = (bytes: Buffer) => {
+    length += bytes.length;
+    // A copy: whoever reads the output may use the same memory again.
+    if (length <= MAX_RECORD) rest.push(Buffer.from(bytes));
+  };
+  const finish = () => {
+    const record = length <= MAX_RECORD ? Buffer.concat(rest).toString("utf8") : "";
+    if (length > MAX_RECORD) tooLong++;
+    rest = [];
+    length = 0;
+    if (record !== "" && failures.length === 0) onRecord(record);
+  };
   const ended = await runRipgrep({
     args,
     cwd,
     signal: AbortSignal.any([signal, stopper.signal]),
     onBytes(bytes) {
-      const records = (rest + decoder.decode(bytes, { stream: true })).split(separator);
-      rest = records.pop() ?? "";
+      let from = 0;
       try {
-        for (const record of records) if (record !== "" && failures.length === 0) onRecord(record);
+        for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, from)) {
+          keep(bytes.subarray(from, at));
+          finish();
+          from = at + 1;
+        }
       } catch (error) {
         failures.push(error);
         stopper.abort();
       }
+      keep(bytes.subarray(from));
     },
   }).catch((error: unknown) => {
     throw failures.length > 0 ? failures[0] : error;
   });
   if (failures.length > 0) throw failures[0];
-  return ended;
+  return { ...ended, tooLong };
 }
 
 const MAX_ERRORS = 4000;

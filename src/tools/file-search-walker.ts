@@ -1,11 +1,13 @@
 // The search engine for places without ripgrep: a walk with JavaScript's regular expressions.
 import { basename, join } from "node:path";
+import { MAX_TEXT_BYTES } from "../sandbox/environment.ts";
 import { type FileAccess, localFiles } from "./file-access.ts";
 import { type IgnoreRules, rulesAbove } from "./file-ignore.ts";
 import {
   type ContentQuery,
   type FoundLine,
   type FoundLines,
+  keepText,
   type SearchEngine,
   SearchPatternError,
   sortLines,
@@ -22,6 +24,7 @@ export function walkerOver(files: FileAccess): SearchEngine {
     async findLines(query) {
       const pattern = compile(query.pattern);
       const found: FoundLine[] = [];
+      let complete = true;
       const paths = query.isFile ? [[basename(query.root)]] : walk(files, query.root, query.signal);
       for await (const level of paths) {
         const wanted = level.filter(query.accepts);
@@ -30,12 +33,14 @@ export function walkerOver(files: FileAccess): SearchEngine {
             wanted.slice(at, at + TOGETHER).map((path) => [query.isFile ? query.root : join(query.root, path), path]),
           );
           for await (const { path, data } of files.readTexts([...absolute.keys()], query.signal)) {
-            found.push(...searchLines(linesOf(data), absolute.get(path) ?? path, pattern, query));
+            const { lines, cut } = linesOf(data);
+            if (cut || data.length >= MAX_TEXT_BYTES) complete = false;
+            found.push(...searchLines(lines, absolute.get(path) ?? path, pattern, query));
             if (found.length >= query.maxMatches) return { lines: sortLines(found), complete: false };
           }
         }
       }
-      return { lines: sortLines(found), complete: true } satisfies FoundLines;
+      return { lines: sortLines(found), complete } satisfies FoundLines;
     },
     async listFiles(root, signal) {
       const all: string[] = [];
@@ -105,18 +110,23 @@ function searchLines(lines: readonly string[], path: string, pattern: RegExp, qu
       {
         path,
         line: index + 1,
-        content,
+        content: keepText(content),
         ...(context > 0 && {
-          before: lines.slice(Math.max(0, index - context), index),
-          after: lines.slice(index + 1, index + 1 + context),
+          before: lines.slice(Math.max(0, index - context), index).map(keepText),
+          after: lines.slice(index + 1, index + 1 + context).map(keepText),
         }),
       },
     ];
   });
 }
 
-function linesOf(data: Buffer): string[] {
+function linesOf(data: Buffer): { readonly lines: string[]; readonly cut: boolean } {
   const lines = new TextDecoder().decode(data).split("\n");
   if (lines.at(-1) === "") lines.pop();
-  return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line).slice(0, MAX_LINE));
+  let cut = false;
+  const short = lines.map((line) => {
+    cut ||= line.length > MAX_LINE;
+    return (line.endsWith("\r") ? line.slice(0, -1) : line).slice(0, MAX_LINE);
+  });
+  return { lines: short, cut };
 }

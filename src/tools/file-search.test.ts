@@ -1,8 +1,9 @@
 // One suite over every search engine.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type FileRig, fileRig } from "../../test/support/file-workspace.ts";
 import { type ContentQuery, type SearchEngine, SearchPatternError } from "./file-search.ts";
@@ -155,6 +156,34 @@ for (const engine of engines) {
       const { lines, complete } = await find("needle", { maxMatches: 3 });
       assert.ok(lines.length >= 3);
       assert.equal(complete, false);
+    });
+
+    test("a line of many megabytes costs neither time nor memory, and is said to be left out", {
+      timeout: 20_000,
+    }, async () => {
+      const dir = await mkdtemp(join(tmpdir(), "hermes-long-line-"));
+      try {
+        await writeFile(join(dir, "long.txt"), `${"a".repeat(30_000_000)} needle\nneedle, short\n`);
+        const { lines, complete } = await find("needle", { root: dir });
+        assert.deepEqual(
+          lines.map(({ line, content }) => [line, content]),
+          [[2, "needle, short"]],
+        );
+        assert.equal(complete, false);
+      } finally {
+        await rm(dir, { recursive: true, force: true });
+      }
+    });
+
+    test("of a long line its beginning is kept", async () => {
+      const dir = await mkdtemp(join(tmpdir(), "hermes-long-line-"));
+      try {
+        await writeFile(join(dir, "long.txt"), `needle ${"a".repeat(100_000)}\n`);
+        const { lines, complete } = await find("needle", { root: dir });
+        assert.deepEqual([lines[0]?.content.length, complete], [4096, true]);
+      } finally {
+        await rm(dir, { recursive: true, force: true });
+      }
     });
 
     test("it ends with the abort", async () => {

@@ -4,6 +4,7 @@ export interface FoundLine {
   /** Relative to the root, with `/`; the file's own name when the root is a file. */
   readonly path: string;
   readonly line: number;
+  /** Of a long line its beginning. */
   readonly content: string;
   readonly before?: readonly string[];
   readonly after?: readonly string[];
@@ -31,7 +32,7 @@ export interface PathFilter {
 export interface FoundLines {
   /** Sorted by path, then line. */
   readonly lines: readonly FoundLine[];
-  /** False when the search stopped at `maxMatches`. */
+  /** False when the search stopped at `maxMatches`, or passed lines by that are too long to be shown. */
   readonly complete: boolean;
 }
 
@@ -50,6 +51,14 @@ export interface SearchEngine {
 
 export class SearchPatternError extends Error {
   override name = "SearchPatternError";
+}
+
+/** More than any result shows. */
+const MAX_KEPT = 4096;
+
+/** The beginning of a line, as a text of its own: a piece of a larger text would keep all of that in memory. */
+export function keepText(line: string): string {
+  return Buffer.from(line.slice(0, MAX_KEPT), "utf16le").toString("utf16le");
 }
 
 export function sortLines(lines: FoundLine[]): FoundLine[] {

@@ -136,11 +136,14 @@ async function search(
     signal: ctx.signal,
   });
   const lines = found.lines.filter((line) => !isHidden(isFile ? root : join(root, line.path), workspace));
-  const incomplete = found.complete
-    ? {}
-    : { hint: `The search stopped after ${lines.length} matches; narrow the pattern.` };
+  const incomplete = found.complete ? {} : { hint: incompleteHint(lines.length) };
   return { ...render(lines, args.output_mode ?? "content", page, show, workspace), ...incomplete };
 }
+
+const incompleteHint = (shown: number) =>
+  shown >= MAX_MATCHES
+    ? `The search stopped after ${shown} matches; narrow the pattern.`
+    : "Matches in lines of many megabytes are left out; look for them with a command.";
 
 const isHidden = (path: string, { guard }: Workspace) => guard.isUnreadable(path) || isForbiddenDevice(path);
 
