@@ -39,7 +39,7 @@ const parts = fc.array(fc.oneof(textPart, image), { minLength: 1, maxLength: 3 }
 const user: fc.Arbitrary<UserMessage> = fc
   .oneof(
     fc.record({ role: fc.constant("user" as const), content: someText, api_content: maybe(someText) }),
-    fc.record({ role: fc.constant("user" as const), content: parts }),
+    fc.record({ role: fc.constant("user" as const), content: parts, api_content: maybe(someText) }),
   )
   .map(compact);
 

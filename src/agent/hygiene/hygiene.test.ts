@@ -121,6 +121,14 @@ test("every history renders to a legal request, twice to the same bytes", () => 
   );
 });
 
+test("arguments that were stored as an object become their text, without a word about it", () => {
+  const odd = assistant(null, call("c1", "terminal", { command: "ls" } as unknown as string));
+  const { messages, repairs } = repairCorruptArguments([odd, result("c1", "done")]);
+  assert.equal(repairs, 1);
+  assert.equal((messages[0] as AssistantMessage).tool_calls?.[0]?.function.arguments, '{"command":"ls"}');
+  assert.equal(messages[1]?.content, "done");
+});
+
 test("corrupt arguments become {} and their result says so, also when there was none", () => {
   const bad = [
     assistant(null, call("c1", "terminal", '{"a":'), call("c2", "terminal", "")),
