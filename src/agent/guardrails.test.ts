@@ -132,4 +132,5 @@ test("in a turn with hard stops a blocked call is not run, and a halt ends the t
   assert.equal(outcome.exitReason, "guardrail_halt");
   assert.match(outcome.finalText ?? "", /fail.*8 times/);
   assert.equal(other.requests.length, 8);
+  assert.deepEqual(outcome.messages.at(-1), { role: "assistant", content: outcome.finalText });
 });

@@ -33,7 +33,9 @@ export function partialEnding(exitReason: string, sentence: string, message?: As
 /** A tool failed so often in a row that going on would only cost more. */
 export function haltedEnding({ tool, code, count }: NonNullable<TurnOutcome["guardrail"]>): Ending {
   const sentence = `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`;
-  return { ...partialEnding("guardrail_halt", sentence), guardrail: { tool, code, count } };
+  // Kept like an answer: whoever comes back reads why it stopped, and so does the model.
+  const message: AssistantMessage = { role: "assistant", content: sentence };
+  return { ...partialEnding("guardrail_halt", sentence, message), guardrail: { tool, code, count } };
 }
 
 export function interruptedEnding(exitReason: string, sentence: string): Ending {
