@@ -91,14 +91,17 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     }
     reconnected = 0;
     const key = await keys.afterFailure(conversation.model.target, failure);
-    if (key.type === "next") {
+    if (key.type === "next" || key.type === "renewed") {
       // Nor does a refused key: there are only so many of them.
       attempt--;
       conversation.adoptTarget(key.target);
       emit({
         type: "status",
         kind: "warn",
-        message: `${line} — going on with the next key of ${key.target.provider}.`,
+        message:
+          key.type === "renewed"
+            ? `${line} — the login to ${key.target.provider} was renewed.`
+            : `${line} — going on with the next key of ${key.target.provider}.`,
       });
       continue;
     }

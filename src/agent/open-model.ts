@@ -50,13 +50,13 @@ export async function chooseTarget(
   const config = home.config();
   await useKeptFacts(home);
   const { model, provider } = splitProvider(wish);
-  const pooled = await poolIn(home);
-  let runtime = runtimeFor(home, { model, provider }, pooled);
+  const kept = await keysIn(home);
+  let runtime = runtimeFor(home, { model, provider }, kept);
   if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
   const named = model
     ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
     : null;
-  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named, pooled);
+  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named, kept);
   const options = {
     config,
     model: named?.model,
@@ -135,18 +135,24 @@ function isProvider(name: string): boolean {
   }
 }
 
+/** What `auth.json` holds. */
+interface KeptKeys {
+  readonly pooled?: ResolveInput["pooled"];
+  readonly activeLogin?: string | null;
+}
+
 /** Most homes have no file of keys, and then its reader is not even loaded. */
-async function poolIn(home: OpenHome): Promise<ResolveInput["pooled"]> {
+async function keysIn(home: OpenHome): Promise<KeptKeys> {
   try {
     await access(home.paths.at("auth.json"));
   } catch {
-    return undefined; // no file, or none that can be read: the reader would say the same
+    return {}; // no file, or none that can be read: the reader would say the same
   }
-  const { pooledKeys } = await import("./recovery/credential-pools.ts");
-  return pooledKeys(home, systemClock);
+  const { activeLogin, pooledKeys } = await import("./recovery/credential-pools.ts");
+  return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }
 
-function runtimeFor(home: OpenHome, wish: ModelWish, pooled: ResolveInput["pooled"]): RuntimeProvider {
+function runtimeFor(home: OpenHome, wish: ModelWish, kept: KeptKeys): RuntimeProvider {
   if (wish.provider === "demo") return demoRuntime();
   try {
     return resolveRuntimeProvider({
@@ -155,7 +161,8 @@ function runtimeFor(home: OpenHome, wish: ModelWish, pooled: ResolveInput["poole
       baseUrl: wish.baseUrl,
       config: home.config(),
       env: (name) => home.env(name),
-      ...(pooled ? { pooled } : {}),
+      ...(kept.pooled ? { pooled: kept.pooled } : {}),
+      activeLogin: kept.activeLogin ?? null,
     });
   } catch (error) {
     if (error instanceof ProviderError && error.code === "no_provider_configured") return demoRuntime();

@@ -126,7 +126,7 @@ class Auxiliary implements AuxiliaryClient {
       let step = await this.#keys.afterFailure(current, failure);
       // Nobody waits for a side call: where there is another key, this one gets no second chance.
       if (step.type === "same") step = await this.#keys.afterFailure(current, failure);
-      if (step.type !== "next") return attempt;
+      if (step.type !== "next" && step.type !== "renewed") return attempt;
       this.#ports.onNewKey?.(current, step.target);
       current = step.target;
     }

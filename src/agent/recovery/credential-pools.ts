@@ -53,6 +53,14 @@ function leasedIn(home: Home, provider: string): Map<string, number> {
   return held;
 }
 
+/** The provider the user is logged in to, if that login can be used. */
+export async function activeLogin(home: Home): Promise<string | null> {
+  const file = await readAuth(home);
+  const provider = text(file?.active_provider);
+  if (!file || !provider) return null;
+  return entriesIn(file, provider).some((entry) => keyOf(entry, home) !== null) ? provider : null;
+}
+
 export class CredentialPools implements KeyPort {
   readonly #home: Home;
   readonly #clock: Clock;
@@ -75,6 +83,28 @@ export class CredentialPools implements KeyPort {
       return await withLock(this.#home.paths.at("auth.lock"), () => this.#rotate(target, failure));
     } catch (error) {
       this.#home.log.warn("auth.json could not be written; the key in use stays", error);
+      return null;
+    }
+  }
+
+  async renew(target: Target): Promise<Target | null> {
+    const row = providerRow(target.provider);
+    if (!row || (await readAuth(this.#home)) === null) return null;
+    try {
+      return await withLock(this.#home.paths.at("auth.lock"), async () => {
+        const file = await readAuth(this.#home);
+        const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
+        const entry = pool?.entries.find((one) => keyOf(one, this.#home) === target.apiKey);
+        if (!pool || !entry || variableOf(entry) !== null) return null;
+        const { renewLogin } = await import("./renew-login.ts");
+        const change = await renewLogin(entry, row, { fetch, now: () => this.#clock.now() });
+        const renewed = change && pool.renew(entry.id, change);
+        if (!renewed) return null;
+        await this.#write(file, target.provider, pool);
+        return moved(target, renewed, this.#home);
+      });
+    } catch (error) {
+      this.#home.log.warn(`the login of ${target.provider} could not be renewed`, error);
       return null;
     }
   }

@@ -9,12 +9,15 @@ export interface KeyPort {
   others(target: Target): Promise<number>;
   /** The key in use is spent: it rests, the next one takes over. Null when none can. */
   rotate(target: Target, failure: Failure): Promise<Target | null>;
+  /** The login in use has run out: it is renewed. Null when it is none, or cannot be. */
+  renew?(target: Target): Promise<Target | null>;
   /** The key this target carries answered for the first time here: the next process may have to take another. */
   used?(target: Target): Promise<void>;
 }
 
 export type KeyStep =
   | { readonly type: "next"; readonly target: Target }
+  | { readonly type: "renewed"; readonly target: Target }
   /** Once more with the same key, after a pause. */
   | { readonly type: "same" }
   /** The pool has no say in this. */
@@ -47,13 +50,19 @@ export class KeyRing {
     if (!this.#port || !classified.shouldRotateCredential) return { type: "none" };
     const again = this.#refused === target.apiKey;
     const said = `${failure.error.message} ${JSON.stringify(failure.error.body ?? "")}`;
-    const action = poolAction({ ...classified, said }, { again, canRefresh: false });
+    const action = poolAction({ ...classified, said }, { again, canRefresh: this.#port.renew !== undefined });
     if (action === "leave") return { type: "none" };
     if (action === "retry_same") {
       // One key alone is no pool: whoever stands in is not kept waiting for it.
       if ((await this.#port.others(target)) === 0) return { type: "none" };
       this.#refused = target.apiKey;
       return { type: "same" };
+    }
+    const renewed = action === "refresh" ? await this.#port.renew?.(target) : null;
+    if (renewed) {
+      // Refused again, it is not renewed again.
+      this.#refused = renewed.apiKey;
+      return { type: "renewed", target: renewed };
     }
     this.#spent.add(target.apiKey);
     const next = await this.#port.rotate(target, failure);

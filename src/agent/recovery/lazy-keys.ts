@@ -8,6 +8,7 @@ export function lazyKeys(home: OpenHome, clock: Clock): KeyPort {
   return {
     others: async (target) => (await pools()).others(target),
     rotate: async (target, failure) => (await pools()).rotate(target, failure),
+    renew: async (target) => (await pools()).renew(target),
     async used(target) {
       const strategy = home.config().credential_pool_strategies[target.provider];
       if (strategy === "round_robin" || strategy === "least_used") await (await pools()).used(target);

@@ -13,6 +13,9 @@ export interface PoolEntry {
   readonly refresh_token?: string | null;
   readonly expires_at?: number | string | null;
   readonly base_url?: string | null;
+  /** Of a login: where it is renewed, and as whom. */
+  readonly token_url?: string | null;
+  readonly client_id?: string | null;
   readonly last_status?: "ok" | "exhausted" | null;
   readonly last_status_at?: number | null;
   readonly last_error_code?: number | null;
@@ -95,6 +98,11 @@ export class CredentialPool {
     const recovered =
       chosen.last_status === "exhausted" ? ({ last_status: "ok", last_error_reset_at: null } as const) : {};
     return this.#change(chosen.id, { ...recovered, request_count: (chosen.request_count ?? 0) + 1 });
+  }
+
+  /** The login of this entry was renewed. */
+  renew(id: string, change: Partial<PoolEntry>): PoolEntry | null {
+    return this.#change(id, change);
   }
 
   /** This entry answered for a conversation that begins. */

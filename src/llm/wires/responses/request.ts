@@ -5,7 +5,7 @@ import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import { canReason } from "../chat/reasoning.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
-import { asText, type Json } from "../json.ts";
+import { asRecord, asText, type Json, parseJson } from "../json.ts";
 import { prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
 import { tierFields } from "../service-tier.ts";
@@ -81,7 +81,15 @@ function responsesHeaders({ target, sessionId }: ModelRequest, stream: boolean):
     "content-type": "application/json",
     accept: stream ? "text/event-stream" : "application/json",
     ...(known && { authorization: `Bearer ${target.apiKey}` }),
+    ...(isHost(target.baseUrl, "chatgpt.com") && accountHeader(target.apiKey)),
     ...(sessionId && isHost(target.baseUrl, "x.ai") && { "x-grok-conv-id": sessionId }),
     ...lowerCased(target.headers),
   };
+}
+
+/** A ChatGPT plan wants to know which account pays; its token says so in its second part. */
+function accountHeader(token: string): Record<string, string> {
+  const claims = asRecord(parseJson(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8")));
+  const account = asText(asRecord(claims["https://api.openai.com/auth"]).chatgpt_account_id);
+  return account === "" ? {} : { "chatgpt-account-id": account };
 }

@@ -220,6 +220,16 @@ for (const [what, rest, model, fields] of thinking) {
   });
 }
 
+test("a ChatGPT plan is told which account pays, by what its token says", () => {
+  const claims = { "https://api.openai.com/auth": { chatgpt_account_id: "acc-1" } };
+  const apiKey = `eyJ0.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.sig`;
+  const header = (target: Partial<Target>) => render(target).headers["chatgpt-account-id"];
+  const baseUrl = "https://chatgpt.com/backend-api/codex";
+  assert.equal(header({ baseUrl, apiKey }), "acc-1");
+  assert.equal(header({ baseUrl, apiKey: "no-token" }), undefined);
+  assert.equal(header({ apiKey }), undefined, "other hosts are not told");
+});
+
 test("a quicker answer is asked for where it is sold", () => {
   const tier = (baseUrl: string) => render({ baseUrl }, { serviceTier: "fast" }).body.service_tier;
   assert.equal(tier("https://api.openai.com/v1"), "priority");
