@@ -193,10 +193,14 @@ await withEngine("Chromium", missingChromium, () => {
 
     test("names are looked up on our side, and a public page cannot redirect into the private network", async () => {
       const homeDir = await mkdtemp(join(tmpdir(), "hermes-browser-"));
-      const check: AddressCheck = async (url) =>
-        new URL(url).hostname === "public.test"
+      const wanted = new Set<string>();
+      const check: AddressCheck = async (url) => {
+        const { hostname } = new URL(url);
+        wanted.add(hostname);
+        return hostname === "public.test"
           ? { allowed: true, addresses: ["127.0.0.1"], isPrivate: true }
           : { allowed: false, reason: "a private address" };
+      };
       const refused: string[] = [];
       const { page, close } = await launchBrowser({
         place: "as_set",
@@ -215,6 +219,7 @@ await withEngine("Chromium", missingChromium, () => {
         site.asked.slice(asked).filter((path) => path === "/private"),
         [],
       );
+      assert.deepEqual([...wanted].sort(), ["127.0.0.1", "public.test"], "it asks nobody of its own accord");
       await close();
       await rm(homeDir, { recursive: true, force: true });
     });

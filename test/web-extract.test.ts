@@ -100,7 +100,7 @@ describe("a page becomes Markdown", () => {
     });
     const { results } = await extract({ urls: [`${url}/`, `${url}/deep`, `${url}/wide`] });
     assert.equal(results[0].title, "Bare");
-    assert.match(results[0].content, /Just \*\*this/);
+    assert.match(results[0].content, /^Just \*\*this/);
     assert.equal(results[1].content, "deep down & out", results[1].error);
     assert.match(results[2].content, /wide/);
   });

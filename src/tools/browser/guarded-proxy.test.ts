@@ -121,6 +121,12 @@ test("what may not be opened reaches no proxy, and what is exempt from it goes d
   assert.deepEqual(seen, []);
 });
 
+test("errands of the browser itself end at the guard, whoever could make the connection", async () => {
+  const settings = { https_proxy: `http://127.0.0.1:${portOf(network)}` };
+  const errand = await through(settings, tunnel("browser.invalid:443"));
+  assert.deepEqual([errand.status, errand.refused, seen], [502, [], []]);
+});
+
 test("a proxy that is not there is told in words", async () => {
   const gone = await through({ http_proxy: "http://127.0.0.1:9" }, get("http://far.test/"));
   assert.equal(gone.status, 502);

@@ -49,6 +49,8 @@ const NETWORK = [
   // What the browser would ask its maker by itself.
   "--gaia-url=https://browser.invalid",
   "--disable-component-update",
+  // That flag alone still asks once, at the start.
+  "--component-updater=url-source=https://browser.invalid/",
 ];
 
 export async function launchBrowser(options: LaunchOptions): Promise<Launched> {

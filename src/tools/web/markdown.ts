@@ -9,7 +9,7 @@ export interface MarkdownPage {
 
 // What nobody sees on a page must not speak to the model either.
 const UNSEEN =
-  'script, style, noscript, template, svg, iframe, object, embed, [hidden], [aria-hidden="true"], [style*="display:none"], [style*="display: none"], [style*="visibility:hidden"], [style*="visibility: hidden"]';
+  'title, script, style, noscript, template, svg, iframe, object, embed, [hidden], [aria-hidden="true"], [style*="display:none"], [style*="display: none"], [style*="visibility:hidden"], [style*="visibility: hidden"]';
 const AROUND = "nav, header, footer, aside, form, dialog";
 /** An article smaller than this part of the page is a guess that went wrong: an index, a table, a forum. */
 const ARTICLE_SHARE = 0.25;
