@@ -26,6 +26,8 @@ test("an engine is told of the beginning, the end and a fresh start, and /usage 
   await rig.chat("hello");
   await rig.type("/usage");
   assert.match(rig.text(), /^Engine: {9}diary, model \S+, pages 1,234$/m);
+  await rig.type("/compress --preview");
+  assert.match(rig.text(), /the context engine "diary" shows no previews/);
   rig.answers.push("once");
   await rig.type("/new");
   const second = rig.ctx.conversation.agent.sessionId;

@@ -220,7 +220,8 @@ export class ContextKeeper {
   async #preview(tokens: number, options: CompressOptions): Promise<CompressReport> {
     const engine = await this.#openEngine();
     const messages = this.#messages;
-    const preview = hasPreview(engine) ? engine.preview(messages, { ...options, currentTokens: tokens }) : null;
+    if (!hasPreview(engine)) return { type: "failed", why: `the context engine "${engine.name}" shows no previews` };
+    const preview = engine.preview(messages, { ...options, currentTokens: tokens });
     if (!preview) return { type: "nothing" };
     const { kept, dropped, keptTokens, droppedTokens, summaryTokens } = preview;
     return {

@@ -21,7 +21,7 @@ export async function runReview(parent: Conversation, { triggers, sent, signal }
   const ended: EndedCall[] = [];
   const emit = (event: AgentEventBody) => {
     if (event.type === "tool_end" && !event.failed) ended.push({ ...event.call, result: event.result });
-    if (event.type === "usage") parent.meter.addSide(event.usage, event.usage.cost ?? { usd: null, status: "unknown" });
+    if (event.type === "usage") parent.countSideCall(event.usage);
   };
   await parent.nudges.reviewStarts(triggers);
   try {
