@@ -67,7 +67,11 @@ describe("hermes -z", () => {
     const { stdout, code } = await runHermes(["-z", "what is this?", "--image", "dot.png"], { home });
     assert.equal(stdout, "a dot\n");
     assert.equal(code, 0);
-    assert.ok(server.last.raw.includes(`data:image/png;base64,${btoa("not really a picture")}`));
+    const url = `data:image/png;base64,${btoa("not really a picture")}`;
+    assert.deepEqual(server.last.body.messages.at(-1).content, [
+      { type: "text", text: "what is this?" },
+      { type: "image_url", image_url: { url } },
+    ]);
     const gone = await runHermes(["-z", "and this?", "--image", "gone.png"], { home });
     assert.equal(gone.code, 1);
     assert.match(gone.stderr, /gone\.png/);

@@ -12,15 +12,10 @@ const TYPES: Readonly<Record<string, string>> = {
   ".webp": "image/webp",
 };
 
-/** Null when there is nothing to attach. */
-export async function attachImages(
-  text: string,
-  paths: readonly string[],
-  cwd: string,
-): Promise<readonly ContentPart[] | null> {
+/** What goes beside the text; null when there is nothing to attach. */
+export async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | null> {
   if (paths.length === 0) return null;
-  const images = await Promise.all(paths.map((path) => imagePart(resolve(cwd, path))));
-  return [{ type: "text", text }, ...images];
+  return Promise.all(paths.map((path) => imagePart(resolve(cwd, path))));
 }
 
 async function imagePart(path: string): Promise<ContentPart> {

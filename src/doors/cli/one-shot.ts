@@ -19,7 +19,7 @@ export async function runOneShot(
   ctx: CliContext,
 ): Promise<number> {
   if (prompt.trim() === "") throw new ExitError(1, "hermes: the prompt is empty.");
-  const parts = await attachImages(prompt, options.image ?? [], ctx.cwd);
+  const parts = await attachImages(options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
     stop: () => stopRun(conversation),

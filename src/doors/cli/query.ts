@@ -24,7 +24,7 @@ export async function runQuery(
   ctx: CliContext,
 ): Promise<number> {
   const silent = options.quiet === true || options.json === true;
-  const parts = await attachImages(query, options.image ?? [], ctx.cwd);
+  const parts = await attachImages(options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
     stop: () => stopRun(conversation),
