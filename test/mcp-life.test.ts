@@ -128,6 +128,17 @@ test("helpers that a server started end with it", async () => {
   assert.deepEqual(await descendantsOf(helper), []);
 });
 
+test("servers that will not go are ended two seconds after they were asked to", async () => {
+  const rig = await hubRig({ one: tinyServer("stubborn"), two: tinyServer("stubborn"), polite: tinyServer() });
+  const pids = ["one", "two", "polite"].map((name) => rig.server(name).pid ?? 0);
+  assert.ok(pids.every(isRunning));
+  const began = performance.now();
+  await rig[Symbol.asyncDispose]();
+  const took = performance.now() - began;
+  assert.deepEqual(pids.filter(isRunning), []);
+  assert.ok(took > 1900, `${took} ms`);
+});
+
 test("a lazy server is started with its first call, once its tools are known", async () => {
   const settings = { tiny: { ...tinyServer(), lazy: true } };
   await using first = await hubRig(settings);

@@ -52,7 +52,7 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
       "unreachable",
       `it did not answer within ${settings.timeoutMs / 1000} s (mcp_servers.${name}.timeout).`,
     );
-  if (nameOf(error) === "ProtocolError" || isProtocol(error)) return failure("refused", clean(messageOf(error)));
+  if (nameOf(error) === "ProtocolError" || isAnswer(error)) return failure("refused", clean(messageOf(error)));
   const where = place.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server runs.`;
   return failure("unreachable", `${clean(messageOf(error))}. ${where}`);
 }
@@ -71,7 +71,8 @@ function isExpired(error: unknown, status: number | null): boolean {
   );
 }
 
-function isProtocol(error: unknown): boolean {
+/** The server answered, with an error of the protocol. */
+export function isAnswer(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && typeof error.code === "number" && error.code < 0
   );

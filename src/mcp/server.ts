@@ -4,8 +4,10 @@ import { Breaker } from "./breaker.ts";
 import type { McpCaller, McpPorts, McpTool, ServerState, ServerStatus } from "./contract.ts";
 import { within } from "./deadline.ts";
 import { McpError } from "./errors.ts";
-import { explainFailure } from "./explain.ts";
+import { explainFailure, isAnswer } from "./explain.ts";
 import { type Link, openLink } from "./link.ts";
+import { Offering } from "./offering.ts";
+import { QuietWatch } from "./quiet-watch.ts";
 import { Sampler } from "./sampling.ts";
 import { buildTools, type Listing, readListing } from "./server-tools.ts";
 import type { ServerSettings } from "./settings.ts";
@@ -19,7 +21,6 @@ const PARKED_MS = 300_000;
 const CALL_WAITS_MS = 15_000;
 /** A connection that lasted this long was a good one: the next loss starts counting anew. */
 const GOOD_MS = 30_000;
-const PING_MS = 10_000;
 
 export interface ServerOptions {
   readonly settings: ServerSettings;
@@ -40,6 +41,8 @@ export class McpServer {
   readonly #options: ServerOptions;
   readonly #breaker: Breaker;
   readonly #sampler: Sampler;
+  readonly #watch: QuietWatch;
+  readonly #offering: Offering;
   readonly #stop = new AbortController();
   readonly #callers: McpCaller[] = [];
   #state: ServerState = "waiting";
@@ -50,19 +53,26 @@ export class McpServer {
   #recovering = false;
   #tries = 0;
   #nextTry = 0;
-  #tools: readonly McpTool[] = [];
-  #warnings: readonly string[] = [];
-  #listed: string | null = null;
-  #pending: Listing | null = null;
   #refreshing: Promise<void> = Promise.resolve();
-  #keepalive: NodeJS.Timeout | undefined;
-  #idle: NodeJS.Timeout | undefined;
 
   constructor(options: ServerOptions) {
     const { settings, ports } = options;
     this.settings = settings;
     this.#options = options;
     this.#breaker = new Breaker(ports.clock);
+    this.#watch = new QuietWatch({
+      keepaliveMs: settings.keepaliveMs,
+      idleMs: settings.idleMs,
+      onSilence: () => this.#lost(),
+      onIdle: (link) => this.#sleep(link),
+    });
+    const { mediaDir, log } = ports;
+    const results = { mediaDir, redact: (text: string) => ports.redact(text) };
+    this.#offering = new Offering({
+      build: (listing) => buildTools(listing, settings, (caller, run) => this.#request(caller, run), results),
+      onTools: () => options.onTools(this),
+      warn: (line) => log.warn(line),
+    });
     this.#sampler = new Sampler({
       server: settings.name,
       settings: settings.sampling,
@@ -72,7 +82,7 @@ export class McpServer {
   }
 
   get tools(): readonly McpTool[] {
-    return this.#tools;
+    return this.#offering.tools;
   }
 
   get status(): ServerStatus {
@@ -80,8 +90,8 @@ export class McpServer {
       name: this.settings.name,
       state: this.#state,
       reason: this.#link ? null : (this.#failure?.message ?? null),
-      tools: this.#tools.length,
-      warnings: this.#warnings,
+      tools: this.#offering.tools.length,
+      warnings: this.#offering.warnings,
     };
   }
 
@@ -95,7 +105,7 @@ export class McpServer {
     const { known } = this.#options;
     if (this.settings.lazy && known) {
       this.#state = "idle";
-      this.#publish(known);
+      this.#offering.take(known);
       return;
     }
     for (let n = 1; ; n++) {
@@ -123,24 +133,14 @@ export class McpServer {
   }
 
   /** Takes over what the server changed in its list since; called between turns. */
-  applyChanges(): { readonly added: readonly string[]; readonly removed: readonly string[] } | null {
-    const listing = this.#pending;
-    this.#pending = null;
-    if (!listing) return null;
-    const before = new Set(this.#tools.map(({ name }) => name));
-    this.#publish(listing);
-    const after = new Set(this.#tools.map(({ name }) => name));
-    return {
-      added: [...after].filter((name) => !before.has(name)),
-      removed: [...before].filter((name) => !after.has(name)),
-    };
+  applyChanges(): ReturnType<Offering["applyChanges"]> {
+    return this.#offering.applyChanges();
   }
 
   async close(): Promise<void> {
     this.#stop.abort(new McpError("unreachable", `MCP server "${this.settings.name}" was closed.`));
     this.#state = "closed";
-    clearInterval(this.#keepalive);
-    clearTimeout(this.#idle);
+    this.#watch.end();
     await this.#opening?.catch(() => undefined);
     const link = this.#link;
     this.#link = null;
@@ -157,13 +157,13 @@ export class McpServer {
         `MCP server "${name}" failed three times in a row and is not asked for another ${refusal.seconds} s. Last reason: ${refusal.reason}`,
       );
     }
-    clearTimeout(this.#idle);
+    this.#watch.wake();
     this.#callers.push(caller);
     try {
       return await this.#attempt(caller, run, true);
     } finally {
       this.#callers.splice(this.#callers.indexOf(caller), 1);
-      this.#watchIdleness();
+      if (this.#callers.length === 0) this.#watch.rest();
     }
   }
 
@@ -252,7 +252,7 @@ export class McpServer {
     const { settings } = this;
     const { ports } = this.#options;
     if (signal.aborted) throw explainFailure(signal.reason, { settings, redact: ports.redact, ending: null });
-    this.#state = this.#listed === null ? "connecting" : "reconnecting";
+    this.#state = this.#offering.isKnown ? "reconnecting" : "connecting";
     let link: Link | null = null;
     try {
       link = await openLink({
@@ -270,7 +270,8 @@ export class McpServer {
       this.#state = "connected";
       this.#failure = null;
       this.#adopt(listing);
-      this.#watchLife(link);
+      this.#watch.begin(link);
+      if (this.#callers.length > 0) this.#watch.wake();
       return link;
     } catch (error) {
       await link?.close();
@@ -290,7 +291,7 @@ export class McpServer {
     if (!link || this.#stop.signal.aborted) return;
     const { ports } = this.#options;
     this.#link = null;
-    clearInterval(this.#keepalive);
+    this.#watch.end();
     if (ports.clock.now() - this.#linkedAt >= GOOD_MS) this.#tries = 0;
     const failure = explainFailure(new Error("the connection was lost"), {
       settings: this.settings,
@@ -301,6 +302,15 @@ export class McpServer {
     this.#leave("reconnecting", failure);
     void link.close();
     void this.#recover();
+  }
+
+  /** Nobody used it for long: the next call connects anew. */
+  #sleep(link: Link): void {
+    if (this.#link !== link || this.#callers.length > 0) return;
+    this.#link = null;
+    this.#watch.end();
+    this.#state = "idle";
+    void link.close();
   }
 
   async #recover(): Promise<void> {
@@ -368,65 +378,14 @@ export class McpServer {
   }
 
   #adopt(listing: Listing): void {
-    const text = JSON.stringify(listing);
-    if (this.#listed === null) this.#publish(listing);
-    else if (text !== this.#listed) this.#pending = listing;
+    this.#offering.take(listing);
     this.#options.onListing(this, listing);
-  }
-
-  #publish(listing: Listing): void {
-    this.#listed = JSON.stringify(listing);
-    const { ports } = this.#options;
-    const built = buildTools(listing, this.settings, (caller, run) => this.#request(caller, run), {
-      mediaDir: ports.mediaDir,
-      redact: (text) => ports.redact(text),
-    });
-    this.#tools = built.tools;
-    this.#warnings = built.warnings;
-    for (const warning of built.warnings) ports.log.warn(warning);
-    this.#options.onTools(this);
-  }
-
-  #watchLife(link: Link): void {
-    clearInterval(this.#keepalive);
-    this.#keepalive = setInterval(async () => {
-      try {
-        await link.client.ping({ timeout: PING_MS });
-      } catch (error) {
-        // An answer, even "I do not know this", is a sign of life.
-        if (!isAnswer(error) && this.#link === link) this.#lost();
-      }
-    }, this.settings.keepaliveMs);
-    this.#keepalive.unref();
-    this.#watchIdleness();
-  }
-
-  #watchIdleness(): void {
-    const { idleMs } = this.settings;
-    clearTimeout(this.#idle);
-    if (idleMs === null || this.#callers.length > 0) return;
-    this.#idle = setTimeout(() => {
-      const link = this.#link;
-      if (!link || this.#callers.length > 0) return;
-      this.#link = null;
-      clearInterval(this.#keepalive);
-      this.#state = "idle";
-      void link.close();
-    }, idleMs);
-    this.#idle.unref();
   }
 }
 
 /** Doubling from one second to a minute, a fifth more or less: servers that fell together do not rise together. */
 export function pauseBefore(attempt: number, random: number): number {
   return Math.round(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1)) * (0.8 + 0.4 * random));
-}
-
-/** The server answered, with an error of the protocol. */
-function isAnswer(error: unknown): boolean {
-  return (
-    typeof error === "object" && error !== null && "code" in error && typeof error.code === "number" && error.code < 0
-  );
 }
 
 function mayPass(error: unknown): boolean {

@@ -96,9 +96,9 @@ for (const [settings, problem] of WRONG) {
   test(`${JSON.stringify(settings)} is a problem: ${problem.source}`, () => {
     const { problems } = readHookSettings({ ...settings, on_session_end: [{ command: "fine --now" }] });
     assert.match(problems.join("\n"), problem);
-    assert.deepEqual(readHookSettings({ ...settings, on_session_end: [{ command: "fine --now" }] }).hooks.at(-1)?.argv, [
-      "fine",
-      "--now",
-    ]);
+    assert.deepEqual(
+      readHookSettings({ ...settings, on_session_end: [{ command: "fine --now" }] }).hooks.at(-1)?.argv,
+      ["fine", "--now"],
+    );
   });
 }
