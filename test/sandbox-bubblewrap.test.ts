@@ -5,14 +5,10 @@ import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { missingBubblewrap, openSandbox } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
-import { environmentConformance } from "./support/environment-conformance.ts";
-import { fileToolsConformance } from "./support/file-tools-conformance.ts";
-import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
+import { placeConformance } from "./support/place-conformance.ts";
 
 await withEngine("bubblewrap", missingBubblewrap, () => {
-  environmentConformance("bubblewrap", openSandbox);
-  filesConformance("bubblewrap", async () => environmentFiles(await openSandbox()));
-  fileToolsConformance("bubblewrap", async () => ({ ...(await openSandbox()), sharesFiles: true }));
+  placeConformance("bubblewrap", openSandbox, { sharesFiles: true });
 
   test("a start that mounts of the machine got in the way of is made again, and nothing runs twice", async (t) => {
     const directory = await mkdtemp(join(tmpdir(), "hermes-bwrap-moved-"));

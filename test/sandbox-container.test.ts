@@ -11,9 +11,8 @@ import { plant } from "./support/engines/bubblewrap.ts";
 import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
-import { environmentConformance } from "./support/environment-conformance.ts";
-import { fileToolsConformance } from "./support/file-tools-conformance.ts";
-import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
+import { usable } from "./support/engines/usable.ts";
+import { placeConformance } from "./support/place-conformance.ts";
 
 after(async () => (await podmanEngine().catch(() => null))?.release());
 
@@ -40,20 +39,14 @@ await withEngine("podman", missingPodman, () => {
       hermesHome: { dir: home, root: home },
       unattended: true,
     });
-    const release = async () => {
-      await opened.cleanup();
-      await rm(home, { recursive: true, force: true, maxRetries: 3 });
-    };
-    const run = async (command: string) =>
-      (await opened.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal })).output;
+    const used = usable(opened, () => rm(home, { recursive: true, force: true, maxRetries: 3 }));
+    const run = async (command: string) => (await used.run(command)).output;
     const folder = join(home, "sandboxes/docker/default/home");
     const isRunning = async () => (await engine.podman("ps", "-q", "--filter", `volume=${folder}`)).output !== "";
-    return { environment: opened, directory: "/root", home, engine, run, isRunning, release };
+    return { ...used, run, directory: "/root", home, engine, isRunning };
   }
 
-  environmentConformance("podman", open);
-  filesConformance("podman", async () => environmentFiles(await open()));
-  fileToolsConformance("podman", async () => ({ ...(await open()), sharesFiles: false }));
+  placeConformance("podman", open, { sharesFiles: false });
 
   test("commands see what was named for them and no other variable of ours", async (t) => {
     const { run, release } = await open(

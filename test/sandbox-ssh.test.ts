@@ -11,22 +11,15 @@ import { runTerminal } from "../src/tools/terminal-run.ts";
 import { cleared } from "./support/cleared.ts";
 import { plant } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
-import { missingSshd, type SshServer, sshServer } from "./support/engines/sshd.ts";
+import { missingSshd, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
-import { environmentConformance } from "./support/environment-conformance.ts";
-import { fileToolsConformance } from "./support/file-tools-conformance.ts";
-import { environmentFiles, filesConformance } from "./support/files-conformance.ts";
+import { usable } from "./support/engines/usable.ts";
+import { placeConformance } from "./support/place-conformance.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
-  let starting: Promise<SshServer> | null = null;
-  const serving = () => {
-    starting ??= sshServer();
-    return starting;
-  };
-
   async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
-    const server = await serving();
+    const server = await sshServer();
     const directory = await realpath(await mkdtemp(join(tmpdir(), "hermes-ssh-")));
     const hermes = join(server.root, "hermes-here");
     await mkdir(hermes, { recursive: true });
@@ -48,18 +41,11 @@ await withEngine("an ssh server", missingSshd, () => {
       unattended: true,
       sshArguments: server.sshArguments,
     });
-    const release = async () => {
-      await opened.cleanup();
-      await rm(directory, { recursive: true, force: true });
-    };
-    const run = async (command: string) =>
-      opened.execute(cleared(command), { timeoutMs: 30_000, signal: new AbortController().signal });
-    return { environment: opened, directory, server, run, release, hermes };
+    const used = usable(opened, () => rm(directory, { recursive: true, force: true }));
+    return { ...used, directory, server, hermes };
   }
 
-  environmentConformance("ssh", open);
-  filesConformance("ssh", async () => environmentFiles(await open()));
-  fileToolsConformance("ssh", async () => ({ ...(await open()), sharesFiles: true }));
+  placeConformance("ssh", open, { sharesFiles: true });
 
   test("commands there see no variable of ours that was not named, and no secret even then", async (t) => {
     const { run, release } = await open(
@@ -71,7 +57,7 @@ await withEngine("an ssh server", missingSshd, () => {
   });
 
   test("skills and named credentials are there, secrets are not, and what changed there comes back", async () => {
-    const { root } = await serving();
+    const { root } = await sshServer();
     await plant(join(root, "hermes-here"), {
       "skills/one/SKILL.md": "a skill\n",
       "token.json": "fake\n",
@@ -93,7 +79,7 @@ await withEngine("an ssh server", missingSshd, () => {
   });
 
   test("sudo there reads the password from its input; no command line shows it", async (t) => {
-    const { home } = await serving();
+    const { home } = await sshServer();
     await plant(home, {
       "bin/sudo":
         '#!/bin/sh\nread -r secret\necho "$# $*" "got $(printf %s "$secret" | wc -c)"; cat /proc/$PPID/cmdline\n',
@@ -109,7 +95,7 @@ await withEngine("an ssh server", missingSshd, () => {
   });
 
   test("what login files print on the other machine is no output", async (t) => {
-    const { home } = await serving();
+    const { home } = await sshServer();
     await writeFile(join(home, ".bashrc"), "echo welcome; echo to the machine >&2; export FROM_RC=1\n");
     t.after(() => rm(join(home, ".bashrc")));
     const { run, release, environment, directory } = await open();
@@ -203,7 +189,7 @@ await withEngine("an ssh server", missingSshd, () => {
   });
 
   test("a login that is refused, an unknown port and a changed host key are told apart", async () => {
-    const server = await serving();
+    const server = await sshServer();
     const other = join(server.root, "other");
     await writeFile(other, await readFile(join(server.root, "host")), { mode: 0o600 });
     await assert.rejects(open({ ssh_key: other, ssh_user: "nobody-here" }), /refused the login.*ssh-copy-id/s);
@@ -220,5 +206,5 @@ await withEngine("an ssh server", missingSshd, () => {
   });
 
   // Behind everything that still has to say good-bye to it.
-  after(async () => (await starting)?.release());
+  after(async () => (await sshServer()).release());
 });

@@ -1,12 +1,15 @@
 // The guards through the agent's own door: a model judges first in smart mode, and files are where commands run.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import type { AgentEvent } from "../../src/agent/events.ts";
 import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
 import { talk } from "../support/talk.ts";
+import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
 const SMART = "approvals:\n  mode: smart\n  timeout: 1\n  smart_policy: Be kind.\n";
 /** Asked about because of its form; what it does is nothing. */
@@ -40,7 +43,112 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
   assert.equal(asks(events), 1);
 });
 
+test("a lasting yes is written to the settings, keeps their comments, and holds in the next run", async (t) => {
+  const chat = await talk(t, { config: "# mine\n", wish: { interactive: true, yolo: false } });
+  chat.server.script(call, { text: "done" });
+  const answered: string[] = [];
+  for await (const event of chat.conversation.agent.run({ text: "go" })) {
+    if (event.type === "tool_end") answered.push(JSON.parse(String(event.result)).output);
+    if (event.type !== "ask" || event.request.question.kind !== "approval") continue;
+    assert.equal(event.request.question.command, COMMAND);
+    event.request.answer({ choice: "always" });
+  }
+  assert.deepEqual(answered, ["judged"]);
+  const settings = await readFile(join(chat.homeDir, "config.yaml"), "utf8");
+  assert.match(settings, /command_allowlist:\n {2}- "shell command via -c\/-lc flag"\n/);
+  assert.match(settings, /# mine/);
+  chat.server.script(call, { text: "done" });
+  const ran = await runHermes(["-z", "go"], { home: { ...chat, dir: chat.homeDir } as unknown as TempHome }); // what it uses of one
+  assert.equal(ran.stdout, "done\n", ran.stderr);
+  assert.match(chat.server.last.raw, /judged\\?",/);
+});
+
+const LONG = `echo ${"x".repeat(5000)}`;
+const policies: readonly [what: string, config: string, flags: string[], command: string, said: RegExp][] = [
+  [
+    "is refused, with the settings that would allow it",
+    "",
+    [],
+    COMMAND,
+    /BLOCKED: shell command .*approvals\.mode.*--yolo.*command_allowlist/,
+  ],
+  [
+    "runs when its category is allowed for good",
+    "command_allowlist: [shell command via -c/-lc flag]",
+    [],
+    COMMAND,
+    /^judged$/,
+  ],
+  ["runs with --yolo", "", ["--yolo"], COMMAND, /^judged$/],
+  [
+    "is refused with --yolo when the user refuses it for good",
+    "approvals: {deny: ['*JUDGED*']}",
+    ["--yolo"],
+    COMMAND,
+    /^BLOCKED: refused by approvals\.deny/,
+  ],
+  [
+    "is not shown to a model that nobody stands behind",
+    "approvals: {mode: smart}",
+    [],
+    COMMAND,
+    /^BLOCKED: .*unattended/,
+  ],
+  [
+    "that cannot be read runs in no mode, and is kept",
+    "",
+    ["--yolo"],
+    LONG,
+    /^BLOCKED \(hardline\): command parser limit exceeded.*blocked-\w+-[0-9a-f]{8}\.sh/,
+  ],
+];
+describe("unattended, through -z, a command", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  after(() => server.close());
+  for (const [what, config, flags, command, said] of policies) {
+    test(what, async () => {
+      await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${config}\n` });
+      server.clear();
+      server.script({ toolCalls: [{ name: "terminal", arguments: { command } }] }, { text: "done" });
+      const { stdout, stderr } = await runHermes(["-z", "go", ...flags], { home });
+      assert.deepEqual([stdout, stderr, server.requests.length], ["done\n", "", 2]);
+      const { output, error } = JSON.parse(server.last.body.messages.at(-1).content);
+      assert.match(error ?? output, said);
+      if (command === LONG) assert.equal((await readdir(home.at("cache", "blocked-scripts"))).length, 1);
+    });
+  }
+});
+
 await withEngine("bubblewrap", missingBubblewrap, () => {
+  test("hermes -z with backend auto works in a sandbox, scripts too; what it made in the project can be taken back", async (t) => {
+    const server = await ModelServer.start();
+    t.after(() => server.close());
+    const settings = "terminal: {backend: auto}\ncheckpoints: {enabled: true}\n";
+    await using home = await tempHome({ "config.yaml": modelConfig(server) + settings });
+    await writeFile(join(home.project, "package.json"), "{}\n");
+    const line = "echo in > made.txt; echo out > ~/outside.txt; ls -d ~/.hermes/.env";
+    server.script(
+      { toolCalls: [{ name: "write_file", arguments: { path: "package.json", content: "[1]\n" } }] },
+      { toolCalls: [{ name: "terminal", arguments: { command: line } }] },
+      { toolCalls: [{ name: "execute_code", arguments: { code: "open('../script.txt', 'w')" } }] },
+      { text: "done" },
+    );
+    await writeFile(home.at(".env"), "A=1\n");
+    const { stdout, stderr } = await runHermes(["-z", "go"], { home });
+    assert.deepEqual([stdout, stderr], ["done\n", ""]);
+    const [command, script] = server.requests.slice(2).map(({ body }) => JSON.parse(body.messages.at(-1).content));
+    assert.match(command.output, /outside\.txt: Read-only file system/);
+    assert.match(command.output, /\.env.*No such file/);
+    assert.match(script.output, /OSError: \[Errno 30\] Read-only file system/);
+    assert.deepEqual((await readdir(home.project)).sort(), ["made.txt", "package.json"]);
+    assert.deepEqual(await readdir(home.osHome), [".hermes", "project"]);
+    const kept = await runHermes(["checkpoints"], { home });
+    assert.match(kept.stdout, /1 .*project\n$/, kept.stderr);
+  });
+
   test("unattended with backend auto, commands and file tools share one sandbox", async (t) => {
     const { server, say, project, osHome } = await talk(t, { config: "terminal:\n  backend: auto\n" });
     const write = (path: string) => ({ name: "write_file", arguments: { path, content: "x\n" } });

@@ -47,6 +47,16 @@ test("one checkpoint per turn and folder, before the first change; reading and h
   assert.equal(await readFile(join(chat.project, "sub/b.txt"), "utf8"), "0");
 });
 
+test("before a script that may write files there is a checkpoint too", async (t) => {
+  const chat = await talk(t, { config: ON, project: { "package.json": "{}\n", "a.txt": "0" } });
+  const code = "open('a.txt', 'w').write('1')";
+  chat.server.script(calls({ name: "execute_code", arguments: { code } }), { text: "done" });
+  await chat.say("change");
+  const files = await chat.conversation.rollback();
+  await files.restore(await files.find("1"), {});
+  assert.equal(await readFile(join(chat.project, "a.txt"), "utf8"), "0");
+});
+
 test("checkpoints are off unless wished for", async (t) => {
   const chat = await talk(t, { project: { "a.txt": "0" } });
   chat.server.script(calls(write("a.txt", "1")), { text: "done" });

@@ -5,6 +5,10 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "
 import { join } from "node:path";
 import { test } from "node:test";
 import { checkpointRig, contentsOf } from "../../../test/support/checkpoint-store.ts";
+import type { Environment } from "../../sandbox/environment.ts";
+import type { AgentWish } from "../wish.ts";
+import { openCheckpointPort } from "./port.ts";
+import { openRollback } from "./rollback.ts";
 import { hashOf } from "./store.ts";
 
 test("files go back as they were, byte for byte, whatever a project's attributes say", async (t) => {
@@ -203,3 +207,15 @@ test("a diff tells what changed since, new and deleted files too", async (t) => 
   );
   assert.equal((await rig.files.list()).length, 1, "looking makes no checkpoint");
 });
+
+for (const kind of ["docker", "ssh"]) {
+  test(`where files are in ${kind}, /rollback says that there is nothing to go back to, and why`, async () => {
+    const environment = { kind, cwd: "/root" } as Environment; // all that is asked of it
+    const place = { environment, sessionId: "s", on: true } as Parameters<typeof openRollback>[0]; // refused before the rest is used
+    await assert.rejects(
+      openRollback(place),
+      new RegExp(`copies of files on this machine; .* work elsewhere \\(${kind}\\)\\. Use git there\\.`),
+    );
+    assert.equal(openCheckpointPort({} as AgentWish, environment), null); // not looked at
+  });
+}

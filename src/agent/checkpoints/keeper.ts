@@ -82,6 +82,8 @@ export class CheckpointKeeper {
       const paths = pathsOfBatch(planned, environment.cwd, { home: environment.home });
       return paths.map((file) => ({ directory: dirname(file), file }));
     }
+    // What a script will write is not known before it runs.
+    if (name === "execute_code") return [{ directory: environment.cwd }];
     if (name !== "terminal" || typeof args.command !== "string" || !isDestructiveCommand(args.command)) return [];
     const { workdir } = args;
     const directory = typeof workdir === "string" ? expandPath(workdir, environment.cwd, home.osHome) : environment.cwd;

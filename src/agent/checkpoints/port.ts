@@ -5,7 +5,7 @@ import type { HookedCall } from "../options.ts";
 import type { AgentWish } from "../wish.ts";
 import type { CheckpointKeeper } from "./keeper.ts";
 
-const MAY_CHANGE_FILES: ReadonlySet<string> = new Set(["write_file", "patch", "terminal"]);
+const MAY_CHANGE_FILES: ReadonlySet<string> = new Set(["write_file", "patch", "terminal", "execute_code"]);
 /** Checkpoints are copies of this machine's files; these environments work on them. */
 const HERE: ReadonlySet<string> = new Set(["local", "bubblewrap"]);
 

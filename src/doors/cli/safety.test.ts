@@ -99,6 +99,27 @@ test("the settings of this home count", async () => {
   assert.match((await run(["check", "git push --force"], list)).out, /^allow .*command_allowlist/);
 });
 
+test("in a container without folders of this machine everything runs", async () => {
+  const inside = (volumes: string[]) => ({
+    settings: (config: Config) => {
+      Object.assign(config.terminal, { backend: "docker", docker_volumes: volumes });
+    },
+  });
+  assert.match((await run(["check", "git push --force"], inside([]))).out, /^allow commands run in a container/);
+  assert.equal((await run(["check", "git push --force"], inside(["/data:/data"]))).code, 2);
+});
+
+test("odd input is judged line by line: no end of line, bytes that are no text, a line too long to read, very many", async () => {
+  const lines = ["ls\ufffd", `echo ${"x".repeat(200_000)}`, ...Array<string>(10_000).fill("echo hi")];
+  const { out, code } = await run(["check", "--json"], { stdin: ["", "  ", ...lines].join("\r\n") });
+  const verdicts = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).verdict);
+  assert.deepEqual([code, verdicts.length, verdicts.slice(0, 3)], [0, 10_002, ["allow", "block", "allow"]]);
+  assert.deepEqual(await run(["check", "--json"], { stdin: "" }), { out: "", code: 0, message: "" });
+});
+
 test("without a command and with nobody piping one in, it says what to do", async () => {
   const { code, message } = await run(["check"]);
   assert.equal(code, 1);

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { isAllowlisted } from "../../safety/allowlist.ts";
 import type { CommandVerdict } from "../../safety/decision.ts";
 import { classifyCommand } from "../../safety/verdict.ts";
+import { isIsolated } from "../../sandbox/container-arguments.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 const EXIT = { allow: 0, ask: 2, block: 3 } as const;
@@ -53,7 +54,14 @@ async function check(given: string | undefined, flags: CheckFlags, ctx: CliConte
 
 /** The rules as they stand in this home: a standing yes or a switched-off mode turns a question into a yes. */
 function judge(command: string, { home }: CliContext): CommandVerdict {
-  const { approvals, command_allowlist } = home.config();
+  const { approvals, command_allowlist, terminal } = home.config();
+  if (terminal.backend === "docker" && isIsolated(terminal))
+    return {
+      verdict: "allow",
+      category: null,
+      reason: "commands run in a container, away from this machine",
+      hardline: false,
+    };
   const verdict = classifyCommand(command, {
     home: home.paths.dir,
     osHome: home.env("HOME") ?? homedir(),

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type BubblewrapOptions, bubblewrapWorks, openBubblewrapEnvironment } from "../../../src/sandbox/bubblewrap.ts";
-import { cleared } from "../cleared.ts";
+import { usable } from "./usable.ts";
 
 export async function missingBubblewrap(): Promise<string | null> {
   const { PATH = "" } = process.env;
@@ -27,23 +27,8 @@ export async function openSandbox(options: Partial<BubblewrapOptions> = {}, base
     ...options,
     environment: { PATH, HOME: userHome, TMPDIR: root, ...options.environment },
   });
-  return {
-    environment,
-    directory: project,
-    root,
-    userHome,
-    hermes,
-    run: (command: string, stdin?: string) =>
-      environment.execute(cleared(command), {
-        timeoutMs: 30_000,
-        signal: new AbortController().signal,
-        ...(stdin === undefined ? {} : { stdin }),
-      }),
-    async release() {
-      await environment.cleanup();
-      await rm(root, { recursive: true, force: true, maxRetries: 3 });
-    },
-  };
+  const used = usable(environment, () => rm(root, { recursive: true, force: true, maxRetries: 3 }));
+  return { ...used, directory: project, root, userHome, hermes };
 }
 
 /** Writes files below a directory, with their parents. */

@@ -27,7 +27,30 @@ for name in $2; do
   copy "$1" "$program"
   ldd "$program" | grep -o '/[^ ]*' | while read -r library; do copy "$1" "$library"; done
 done
+[ -e "$1/bin" ] || ln -s usr/bin "$1/bin"
+# Python, reduced to what scripts of ours need. It finds its modules from where it lies, and /root is somebody else's inside.
+mkdir -p "$1/opt/python/bin" "$1/usr/bin" "$1/usr/lib"
+python3 -I -c "$4" | while read -r from to; do
+  mkdir -p "$(dirname "$1/opt/python/$to")"
+  cp -L "$from" "$1/opt/python/$to"
+  ldd "$from" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
+    case $library in /root/*) cp -L "$library" "$1/usr/lib/" ;; *) copy "$1" "$library" ;; esac
+  done
+done
+ln -s /opt/python/bin/python3 "$1/usr/bin/python3"
 tar -C "$1" -c . | podman import -q - "$3"`;
+
+const PYTHON = `
+import sys, os, sysconfig
+import asyncio, codecs, concurrent.futures, encodings.idna, json, linecache, pathlib, shlex, shutil, signal, socket, stat, subprocess
+import tempfile, threading, time, traceback
+print(os.path.realpath(sys.executable), "bin/python3")
+home = sysconfig.get_path("stdlib")
+for module in list(sys.modules.values()):
+    path = getattr(module, "__file__", None)
+    if path and path.startswith(home):
+        print(path, "lib/python%d.%d" % sys.version_info[:2] + path[len(home):])
+`;
 
 let starting: Promise<PodmanEngine> | null = null;
 
@@ -84,7 +107,7 @@ runroot = "${join(root, "run")}"
   };
   const rootfs = join(root, "rootfs");
   await mkdir(rootfs);
-  const built = await call("sh", ["-c", BUILD, "sh", rootfs, PROGRAMS, image], env);
+  const built = await call("sh", ["-c", BUILD, "sh", rootfs, PROGRAMS, image, PYTHON], env);
   if (built.code !== 0) {
     await rm(root, { recursive: true, force: true });
     throw new Error(built.errors.trim());

@@ -26,15 +26,22 @@ export async function missingSshd(): Promise<string | null> {
   try {
     await access(SSHD);
     await run("ssh", ["-V"]);
-    const server = await sshServer();
-    await server.release();
+    await sshServer();
     return null;
   } catch (error) {
     return `no ssh server can be started here (apt install openssh-server): ${error instanceof Error ? error.message : error}`;
   }
 }
 
-export async function sshServer(): Promise<SshServer> {
+let starting: Promise<SshServer> | null = null;
+
+/** One for the whole test file. */
+export function sshServer(): Promise<SshServer> {
+  starting ??= startServer();
+  return starting;
+}
+
+async function startServer(): Promise<SshServer> {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-sshd-")));
   const at = (name: string) => join(root, name);
   await Promise.all(
