@@ -1,6 +1,6 @@
 // Copies of projects in one shadow repository of the home. The user's own repositories are never written to, nor asked about anything.
 import { createHash, randomBytes } from "node:crypto";
-import { copyFile, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../../home/lock.ts";
 import { writeFileAtomic } from "../../kit/atomic-file.ts";
@@ -179,7 +179,12 @@ export class CheckpointStore {
   /** A copy of the project's index, so that a process that dies in the middle leaves the real one as it was. */
   async #workOnIndex(root: string): Promise<string> {
     const work = `${this.#indexOf(root)}.${process.pid}-${randomBytes(4).toString("hex")}`;
-    await copyFile(this.#indexOf(root), work).catch(() => undefined); // the first checkpoint of a project begins with none
+    const facts = await stat(this.#indexOf(root)).catch(() => null);
+    if (facts === null) return work; // the first checkpoint of a project begins with none
+    await copyFile(this.#indexOf(root), work);
+    // git compares times in whole seconds, and looks into files that are as young as their index. So the copy keeps the index's age.
+    const second = Math.floor(facts.mtimeMs / 1000);
+    await utimes(work, second, second);
     return work;
   }
 
