@@ -14,6 +14,11 @@ export class MediaError extends Error {
   override name = "MediaError";
 }
 
+/** The settings name a provider that nobody knows. */
+export class UnknownProviderError extends MediaError {
+  override name = "UnknownProviderError";
+}
+
 export interface Endpoint {
   readonly provider: string;
   readonly baseUrl: string;
@@ -48,6 +53,7 @@ export function mediaEndpoint(
     return { provider: runtime.provider, baseUrl: runtime.baseUrl.replace(/\/+$/, ""), apiKey: runtime.apiKey };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
+    if (error.code === "invalid_provider") throw new UnknownProviderError(error.message);
     throw new MediaError(
       `Not configured: ${error.message} Set OPENAI_API_KEY (hermes config set OPENAI_API_KEY ...), or ${section}.base_url and ${section}.api_key in config.yaml.`,
     );

@@ -144,7 +144,10 @@ test("the only key there is decides; a provider that is named needs its own, and
     /ELEVENLABS_API_KEY/,
   );
   assert.match(JSON.parse(await generateImage({ prompt: "x" }, service({}))).error, /OPENAI_API_KEY.*FAL_KEY/);
-  assert.match(JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "edge" } }))).error, /edge/);
+  assert.match(
+    JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "edge" } }))).error,
+    /tts\.provider in config\.yaml is "edge", which is not there\. Use openai, elevenlabs,/,
+  );
   assert.equal(asked.length, before);
   paid.length = 0;
   const only = service({}, { FAL_KEY: "fal-key" });

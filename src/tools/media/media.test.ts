@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, realpath, rm, truncate, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +18,8 @@ let dir = "";
 let origin = "";
 const server = createServer((request, response) => {
   if (request.url === "/pic.png") return void response.end(PNG);
+  if (request.url === "/huge.png")
+    return void response.writeHead(200, { "content-length": 60 * 1024 * 1024 }).flushHeaders();
   if (request.url === "/to-metadata")
     return void response.writeHead(302, { location: "http://169.254.169.254/" }).end();
   response.writeHead(404).end("no");
@@ -86,6 +88,27 @@ test("what cannot be looked at is refused in words", async () => {
   assert.match(await error("ftp://x/y.png"), /Only http and https/);
   assert.match(await error("/dev/zero"), /device/);
   assert.match(await rig({}, false).error(`${origin}/pic.png`), /security\.allow_private_urls/);
+});
+
+test("what is too large is refused: 50 MB as it comes, 20 MB as it is sent", async () => {
+  const { error, asked } = rig();
+  for (const [name, megabytes] of [
+    ["huge.png", 51],
+    ["large.png", 16],
+  ] as const) {
+    await writeFile(join(dir, name), PNG);
+    await truncate(join(dir, name), megabytes * 1024 * 1024);
+  }
+  assert.match(await error("huge.png"), /too large: 53477376 bytes, 50 MB/);
+  assert.match(await error("large.png"), /22 MB encoded, 20 are allowed/);
+  assert.match(await error(`${origin}/huge.png`), /longer than 50 MB/);
+  assert.equal(asked.length, 0);
+});
+
+test("what the browser may open is not what images are fetched from", async () => {
+  const config = defaultConfig();
+  const near = rig({ config: { ...config, browser: { ...config.browser, allow_private_urls: true } } });
+  assert.match(await near.error(`${origin}/pic.png`), /security\.allow_private_urls/);
 });
 
 test("without anyone to ask the result says so, and a refusal of the model is passed on", async () => {

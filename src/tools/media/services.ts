@@ -1,6 +1,7 @@
 // Services for pictures and speech that do not speak OpenAI's protocol: where they stand, whose key they take.
 import type { ToolContext } from "../context.ts";
-import { type Endpoint, MediaError, mediaEndpoint, textOf } from "./endpoint.ts";
+import { providerNames } from "../extra-providers.ts";
+import { type Endpoint, MediaError, mediaEndpoint, textOf, UnknownProviderError } from "./endpoint.ts";
 
 export interface MediaService {
   /** As `provider` names it in config.yaml. */
@@ -17,6 +18,16 @@ export interface Choice {
   readonly service: MediaService;
 }
 
+/** A name in the settings that nobody here goes by. */
+function unknownName({ section, settings, service }: Choice): MediaError {
+  const brought = providerNames(section);
+  const others = brought.length > 0 ? `, ${brought.join(", ")} of your plugins` : "";
+  return new MediaError(
+    `${section}.provider in config.yaml is "${textOf(settings.provider)}", which is not there. Use openai, ${service.name}, a provider of models that speaks ` +
+      `OpenAI's protocol${others}, or give ${section}.base_url and ${section}.api_key instead.`,
+  );
+}
+
 /** The service when the settings name it, or when nothing is named and only its key is there; else an endpoint like OpenAI's. */
 export function chooseEndpoint({ section, settings, service }: Choice, ctx: ToolContext): Endpoint {
   const named = textOf(settings.provider);
@@ -24,6 +35,7 @@ export function chooseEndpoint({ section, settings, service }: Choice, ctx: Tool
   try {
     return mediaEndpoint(section, settings, ctx);
   } catch (error) {
+    if (error instanceof UnknownProviderError) throw unknownName({ section, settings, service });
     if (!(error instanceof MediaError) || named !== undefined || textOf(settings.base_url) !== undefined) throw error;
     if (ctx.env?.(service.keyName)?.trim()) return serviceEndpoint({ section, settings, service }, ctx);
     throw new MediaError(`${error.message} ${service.title} is used when ${service.keyName} is set.`);
