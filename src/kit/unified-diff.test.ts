@@ -26,3 +26,19 @@ test("a missing final line break is told, equal texts give nothing, absolute pat
   assert.equal(await unifiedDiff(file("a"), file("a")), "");
   assert.match(await unifiedDiff(file("a", "/t/x"), file("b", "/t/x")), /^--- a\/t\/x\n\+\+\+ b\/t\/x\n/);
 });
+
+test("a new file is shown whole", async () => {
+  const diff = await unifiedDiff(null, file("x\n".repeat(5000)));
+  assert.equal(diff.split("\n").length, 5000 + 4);
+});
+
+test("a change of very many lines is one rough hunk, shortened, in linear time", { timeout: 30_000 }, async () => {
+  const lines = Array.from({ length: 200_000 }, (_, n) => `line ${n}`);
+  const changed = lines.map((line, n) => (n < 10 || n >= 199_990 ? line : `${line}!`));
+  const diff = (await unifiedDiff(file(`${lines.join("\n")}\n`), file(`${changed.join("\n")}\n`))).split("\n");
+  assert.deepEqual(diff.slice(0, 4), ["--- a/src/x.ts", "+++ b/src/x.ts", "@@ -11,199980 +11,199980 @@", "-line 10"]);
+  assert.deepEqual(diff.slice(-3), ["+line 509!", "... [199480 more added lines]", ""]);
+  assert.ok(diff.includes("... [199480 more removed lines]"));
+  const grown = await unifiedDiff(file("a\nz\n"), file(`a\n${"x\n".repeat(5000)}z\n`));
+  assert.match(grown, /^--- a\/src\/x\.ts\n\+\+\+ b\/src\/x\.ts\n@@ -1,0 \+2,5000 @@\n\+x\n/);
+});
