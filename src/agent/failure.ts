@@ -17,6 +17,8 @@ export interface Failure {
   readonly worthMoving: boolean;
 }
 
+/** A server that answered, with nothing in it: it needs longer to recover than one that refused. */
+const HOLDS_NOTHING: ReadonlySet<string> = new Set(["bad_answer", "invalid_response", "empty_stream"]);
 const ASKS_FOR_PATIENCE = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "overloaded"]);
 
 export function judgeFailure(error: ModelError, { model, meter, transcript }: Conversation): Failure {
@@ -40,7 +42,8 @@ export function judgeFailure(error: ModelError, { model, meter, transcript }: Co
 export function retryDelayMs({ error, classified }: Failure, attempt: number, clock: Clock): number {
   const asked = parseRetryAfter(error.headers?.["retry-after"], clock.now());
   if (asked !== null && ASKS_FOR_PATIENCE.has(classified.reason)) return Math.min(asked, MAX_RETRY_AFTER) * 1000;
-  return jitteredBackoff(attempt, { ...ERROR_BACKOFF, random: clock.random }) * 1000;
+  const pace = HOLDS_NOTHING.has(error.code ?? "") ? EMPTY_ANSWER_BACKOFF : ERROR_BACKOFF;
+  return jitteredBackoff(attempt, { ...pace, random: clock.random }) * 1000;
 }
 
 /** The pause after the n-th answer in a row that held nothing. */

@@ -7,6 +7,7 @@ import { systemClock } from "../kit/clock.ts";
 import { contextSize } from "../kit/formats.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
+import type { ModelList } from "../llm/providers/local.ts";
 import { resolveModelName } from "../llm/providers/model-names.ts";
 import { ProviderError } from "../llm/providers/provider-error.ts";
 import {
@@ -62,7 +63,7 @@ export async function chooseTarget(
     model: named?.model,
     ignoreConfiguredWindow: switched && named !== null && named.model !== config.model.default,
     learned: learnedWindows(home),
-    ...(offline ? {} : await localHelp(runtime)),
+    ...(offline ? {} : await localHelp(runtime, named?.model)),
   };
   return chosen(runtime, await targetFor(runtime, options));
 }
@@ -94,7 +95,7 @@ export const handedOver = (target: Target): ChosenModel => ({
 });
 
 /** A server on this machine can be asked what it holds; one elsewhere only about a model nothing is known of, and once. */
-async function localHelp(runtime: RuntimeProvider): Promise<Partial<TargetOptions>> {
+async function localHelp(runtime: RuntimeProvider, wished: string | undefined): Promise<Partial<TargetOptions>> {
   if (!isLocalEndpoint(runtime.baseUrl)) {
     if (runtime.provider !== "custom" || runtime.apiMode === "anthropic_messages") return {};
     return {
@@ -102,12 +103,23 @@ async function localHelp(runtime: RuntimeProvider): Promise<Partial<TargetOption
         (await import("../llm/providers/local.ts")).probeListedModel(...question, { fetch }),
     };
   }
-  const { probeLocalModel, singleLocalModel } = await import("../llm/providers/local.ts");
-  const only = runtime.model ? null : await singleLocalModel(runtime.baseUrl, { fetch });
+  const { listEndpointModels, probeLocalModel } = await import("../llm/providers/local.ts");
+  const offered = runtime.model || wished ? null : await listEndpointModels(runtime.baseUrl, { fetch });
+  const [only] = offered?.ok && offered.models.length === 1 ? offered.models : [];
+  if (offered && !only) throw noModelAt(runtime, offered);
   return {
     ...(only ? { model: only } : {}),
     probe: (asked, model) => probeLocalModel(asked, model, { fetch }),
   };
+}
+
+function noModelAt({ provider, localServer, baseUrl }: RuntimeProvider, offered: ModelList): ProviderError {
+  const place = `No model is set for ${localServer ?? provider} at ${baseUrl}`;
+  const asked = offered.ok
+    ? `, which offers ${offered.models.slice(0, 5).join(", ") || "none"}${offered.models.length > 5 ? ", ..." : ""}. Choose`
+    : `, and it could not be asked for one (${offered.attempt}). Start it, or correct \`model.base_url\`; or choose`;
+  const message = `${place}${asked} one with \`-m MODEL\` or \`model.default\` in config.yaml.`;
+  return new ProviderError("no_model_configured", message);
 }
 
 function aliasesIn(config: Config): Readonly<Record<string, unknown>> {

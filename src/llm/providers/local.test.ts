@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { detectLocalServer, type LocalServer, probeListedModel, probeLocalModel, singleLocalModel } from "./local.ts";
+import { detectLocalServer, type LocalServer, probeListedModel, probeLocalModel } from "./local.ts";
 import { resolveRuntimeProvider } from "./resolve.ts";
 import { targetFor } from "./target.ts";
 
@@ -73,14 +73,6 @@ test("an endpoint of the internet is not probed", async () => {
   const forbidden: typeof fetch = () => assert.fail("nothing may be asked");
   const runtime = { baseUrl: "https://api.example.com/v1", apiKey: "x" };
   assert.equal(await probeLocalModel(runtime, "m", { fetch: forbidden }), null);
-  assert.equal(await singleLocalModel(runtime.baseUrl, { fetch: forbidden }), null);
-});
-
-test("the only model of a local server is taken; with two, none is", async (t) => {
-  const one = await serve(t, { "/v1/models": { data: [{ id: "solo" }] } });
-  const two = await serve(t, { "/v1/models": { data: [{ id: "a" }, { id: "b" }] } });
-  assert.equal(await singleLocalModel(one, { fetch }), "solo");
-  assert.equal(await singleLocalModel(two, { fetch }), null);
 });
 
 test("Ollama is told the window it reported, capped by model.ollama_num_ctx", async (t) => {

@@ -67,13 +67,6 @@ export async function listEndpointModels(baseUrl: string, ports: ProbePorts): Pr
   };
 }
 
-/** The model to use when none is configured: the only one a local server has. */
-export async function singleLocalModel(baseUrl: string, ports: ProbePorts): Promise<string | null> {
-  if (!isLocalEndpoint(baseUrl)) return null;
-  const list = await listEndpointModels(baseUrl, ports);
-  return list.ok && list.models.length === 1 ? (list.models[0] ?? null) : null;
-}
-
 /** Asks a local server for the window of a model; null for endpoints that are not local and servers that do not say. */
 export async function probeLocalModel(
   runtime: Pick<RuntimeProvider, "baseUrl" | "apiKey">,

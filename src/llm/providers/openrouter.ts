@@ -24,10 +24,21 @@ export function openRouterBody(config: ProviderConfig, model: string): Readonly<
   };
 }
 
-export function openRouterHeaders(model: string): Readonly<Record<string, string>> {
+export function openRouterHeaders(config: ProviderConfig, model: string): Readonly<Record<string, string>> {
   return {
+    ...cacheHeaders(mapping(config.openrouter)),
     "HTTP-Referer": "https://www.npmjs.com/package/hermes-ts",
     "X-Title": "Hermes",
     ...(model.includes("claude") ? { "x-anthropic-beta": "fine-grained-tool-streaming-2025-05-14" } : {}),
   };
+}
+
+/** The same request again is answered from OpenRouter's own store for so many seconds, where the user wants that. */
+function cacheHeaders({
+  response_cache,
+  response_cache_ttl: ttl,
+}: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  if (response_cache !== true) return {};
+  const seconds = typeof ttl === "number" && ttl >= 1 && ttl <= 86_400 ? Math.floor(ttl) : 300;
+  return { "X-OpenRouter-Cache": "true", "X-OpenRouter-Cache-TTL": String(seconds) };
 }

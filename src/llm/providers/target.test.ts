@@ -172,6 +172,17 @@ test("routing wishes go to OpenRouter and nowhere else, only the ones that are s
   });
   assert.ok(target.headers?.["X-Title"] && target.headers["HTTP-Referer"] && target.headers["x-anthropic-beta"]);
   assert.equal(target.profile.defaultMaxTokens, 128_000);
+  const small = resolveRuntimeProvider({ config, env, model: "anthropic/claude-sonnet-4.6" });
+  assert.equal((await targetFor(small, { config })).profile.defaultMaxTokens, 64_000);
+  assert.equal(target.headers["X-OpenRouter-Cache"], undefined);
+  const cached = async (ttl?: number) => {
+    const wish = { ...config, openrouter: { response_cache: true, response_cache_ttl: ttl } };
+    const { headers } = await targetFor(resolveRuntimeProvider({ config: wish, env }), { config: wish });
+    return [headers?.["X-OpenRouter-Cache"], headers?.["X-OpenRouter-Cache-TTL"]];
+  };
+  assert.deepEqual(await cached(), ["true", "300"]);
+  assert.deepEqual(await cached(86_400), ["true", "86400"]);
+  assert.deepEqual(await cached(86_401), ["true", "300"]);
   const auto = await targetFor(resolveRuntimeProvider({ config, env, model: "openrouter/auto" }), { config });
   assert.deepEqual(auto.extraBody?.plugins, [{ id: "pareto-router", min_coding_score: 0.7 }]);
   const direct = await targetFor(resolveRuntimeProvider({ requested: "anthropic", config, env }), { config });

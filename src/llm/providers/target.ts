@@ -2,6 +2,7 @@
 import { contextLengthOf, type LearnedLimits } from "../catalogue/context-length.ts";
 import { modelFacts } from "../catalogue/facts.ts";
 import type { Target } from "../wire.ts";
+import { outputLimit } from "../wires/anthropic/models.ts";
 import { hostBelongs, hostOf } from "./hosts.ts";
 import { openRouterBody, openRouterHeaders } from "./openrouter.ts";
 import { profileFor } from "./profiles.ts";
@@ -59,10 +60,10 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   const facts = provider === "demo" ? null : await modelFacts(provider, model, baseUrl);
   const known = profileFor({ provider, model, baseUrl, apiMode }, custom?.compat);
   // OpenRouter and Nous give Claude a small output cap of their own unless the request names one.
-  const relayed = /claude/i.test(model) && (onOpenRouter(baseUrl) || provider === "nous") ? facts?.maxOutput : null;
+  const relayed = /claude/i.test(model) && (onOpenRouter(baseUrl) || provider === "nous") ? outputLimit(model) : null;
   const profile = relayed && !known.defaultMaxTokens ? { ...known, defaultMaxTokens: relayed } : known;
   const images = settings.supportsVision ?? facts?.images ?? profile.images;
-  const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(model) : {}), ...custom?.headers };
+  const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(options.config, model) : {}), ...custom?.headers };
   const body = {
     ...(onOpenRouter(baseUrl) ? openRouterBody(options.config, model) : {}),
     ...ollamaBody(
