@@ -1,15 +1,21 @@
 // The program as it is installed: bundled, split, its tools known by outline.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { missingChromium, startSite } from "../support/engines/chromium.ts";
+import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { type RunOptions, repository, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
+
+async function plant(folder: string, name: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, name), text);
+}
 
 describe("the built program", () => {
   let server: ModelServer;
@@ -90,6 +96,61 @@ describe("the built program", () => {
     } finally {
       await site.close();
     }
+  });
+
+  test("runs MCP servers, hooks, plugins, and a memory and an engine that came with it", async () => {
+    const shipped = (at: string, name: string, text: string) => plant(join(place, "plugins", at), name, text);
+    await shipped("t_tool", "plugin.yaml", "name: t_tool\nversion: 1.0.0\nkind: backend\n");
+    await shipped(
+      "t_tool",
+      "index.ts",
+      `export default (ctx: any) => {
+        ctx.registerTool({ name: "t_shipped", description: "x", handler: () => "from the package" });
+        ctx.registerHook("pre_tool_call", () => { Promise.reject(new Error("let go")); });
+      };`,
+    );
+    await shipped(
+      "memory/t_mem",
+      "index.mjs",
+      `export default () => ({ name: "t_mem", isAvailable: () => true, initialize() {}, prefetch: () => "the pilot is Ada" });`,
+    );
+    await shipped(
+      "context_engine/t_eng",
+      "index.mjs",
+      `import { appendFileSync } from "node:fs";
+      export default (model) => ({ name: "t_eng", lastPromptTokens: 0, lastCompletionTokens: 0, lastTotalTokens: 0, thresholdTokens: 1e9,
+        contextLength: model.contextLength, compressionCount: 0, protectFirstN: 1, protectLastN: 1, shouldCompress: () => false,
+        compress: async (messages) => messages, updateFromResponse: () => appendFileSync(process.env.HERMES_HOME + "/counted", "1") });`,
+    );
+    await using home = await tempHome();
+    await plant(home.osHome, "hook.sh", `#!/bin/sh\necho '{"context":"it rains"}'\n`);
+    await chmod(join(home.osHome, "hook.sh"), 0o755);
+    const more = { tiny: tinyServer() };
+    await home.write(
+      "config.yaml",
+      `${modelConfig(server)}memory: { provider: t_mem }\ncontext: { engine: t_eng }\nmcp_servers: ${JSON.stringify(more)}
+hooks: { pre_llm_call: [{ command: ~/hook.sh }] }\n`,
+    );
+    server.script(
+      { toolCalls: [{ name: "t_shipped", arguments: {} }] },
+      { toolCalls: [{ name: "mcp_tiny_echo", arguments: { text: "hi" } }] },
+      { text: "done" },
+    );
+    const { env, launcher } = built();
+    const run = await runHermes(["-z", "go"], { home, launcher, env: { ...env, HERMES_ACCEPT_HOOKS: "1" } });
+    assert.equal(run.stdout, "done\n", run.stderr);
+    const { messages } = server.last.body as { messages: { role: string; content: string }[] };
+    const asked = messages.find(({ role }) => role === "user")?.content ?? "";
+    assert.match(asked, /the pilot is Ada[\s\S]*it rains/);
+    const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.equal(results[0], "from the package");
+    assert.match(results[1] ?? "", /echo hi/);
+    assert.equal(await readFile(home.at("counted"), "utf8"), "111");
+    assert.match(await readFile(home.at("logs", "agent.log"), "utf8"), /plugin "t_tool" failed beside everything else/);
+    const listed = await runHermes(["plugins", "list"], { home, ...built() });
+    assert.match(listed.stdout, /✓ t_tool 1\.0\.0 \(bundled\): on/);
+    assert.match(listed.stdout, /✓ memory\/t_mem \(bundled\): on; chosen by memory\.provider/);
+    await rm(join(place, "plugins"), { recursive: true });
   });
 
   test("opens its other doors", async () => {
