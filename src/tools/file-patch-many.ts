@@ -1,9 +1,9 @@
 // patch, mode "patch": several files in one text. First all of it is tried, then all of it is done.
 import { basename, dirname, join } from "node:path";
-import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
 import { toolResult } from "./dispatch.ts";
 import { describeFileError } from "./file-access.ts";
+import { shownDiff } from "./file-diff.ts";
 import { withFileLocks } from "./file-locks.ts";
 import { failed } from "./file-patch-replace.ts";
 import { type PatchOperation, parsePatch } from "./file-v4a.ts";
@@ -80,7 +80,7 @@ async function applyLocked(
     const path = operations.flatMap(touchedBy).find((touched) => identify(touched.path) === key)?.path ?? key;
     const [before, after] = [textOf(file.before), textOf(file.after)];
     const side = (text: string | null) => (text === null ? null : { path, text });
-    if (before !== after) diffs.push(workspace.redact(await unifiedDiff(side(before), side(after)), path));
+    diffs.push(await shownDiff(side(before), side(after), (text) => workspace.redact(text, path)));
   }
   const warnings = [...plan.warnings, ...(stale.length > 0 ? [`Careful: ${stale[0]}.`] : [])];
   return toolResult({

@@ -1,8 +1,8 @@
 // patch, mode "replace": one text in one file.
 import { fuzzyReplace, isAlreadyApplied } from "../kit/fuzzy/replace.ts";
-import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
 import { toolError, toolResult } from "./dispatch.ts";
+import { shownDiff } from "./file-diff.ts";
 import { looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { findSimilar } from "./file-similar.ts";
 import type { Workspace } from "./file-workspace.ts";
@@ -59,13 +59,14 @@ export async function replaceInFile(request: ReplaceRequest, workspace: Workspac
   const syntax = await compareSyntax(path, file.text, result.text);
   const written = await writeTextFile(files, path, result.text);
   activity.wrote(path, written.version);
-  const diff = await unifiedDiff({ path: asked, text: file.text }, { path: asked, text: result.text });
+  const side = (text: string) => ({ path: asked, text });
+  const diff = await shownDiff(side(file.text), side(result.text), (text) => workspace.redact(text, path));
   const warnings = [result.warning, stale === null ? undefined : `Careful: ${stale}.`].filter(
     (warning) => warning !== undefined,
   );
   return toolResult({
     success: true,
-    diff: workspace.redact(diff, path),
+    diff,
     files_modified: [asked],
     ...(syntax.introduced !== null && { lint: syntax.introduced }),
     ...(warnings.length > 0 && { _warning: warnings.join(" ") }),

@@ -108,6 +108,16 @@ test("secrets around a change do not appear in the diff or in hints", async () =
   assert.doesNotMatch((await replace("diff.txt", "A_TOKEN=abcxyz and more of it", "x")).error, /abcdef/);
 });
 
+test("numbers that a diff adds are not taken for telephone numbers, keys and numbers of people are", async () => {
+  await put("times.txt", "one\n");
+  const key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\n-----END PRIVATE KEY-----";
+  const { diff } = await replace("times.txt", "one", `1700000000\n${key}\ncall +14155552671`);
+  assert.match(
+    diff,
+    /\n-one\n\+1700000000\n\+«redacted private key»\n\+«redacted.*\n\+«redacted.*\n\+call \+141\*\*\*\*2671\n/,
+  );
+});
+
 test("a stale file is patched with a warning", async () => {
   const ctx = rig.context();
   await put("stale.txt", "a\nb\n");
