@@ -246,6 +246,7 @@ export class Conversation {
 
   /** The model sees pictures, as far as is known. */
   get takesImages(): boolean {
+    if (this.options.ports.config().agent.image_input_mode === "text") return false;
     return this.#model.target.profile.images && this.lessons.takesImages;
   }
 

@@ -65,7 +65,13 @@ export async function chooseTarget(
     learned: learnedWindows(home),
     ...(offline ? {} : await localHelp(runtime, named?.model)),
   };
-  return chosen(runtime, await targetFor(runtime, options));
+  return chosen(runtime, seeing(await targetFor(runtime, options), config));
+}
+
+/** A user who says that pictures are sent as they are knows better than our table. */
+function seeing(target: Target, { agent }: Config): Target {
+  if (agent.image_input_mode !== "native" || target.profile.images) return target;
+  return { ...target, profile: { ...target.profile, images: true } };
 }
 
 /**

@@ -5,6 +5,7 @@ import { StoreError } from "../sessions/store.ts";
 import type { RunContext } from "../tools/context.ts";
 import type { Conversation } from "./conversation.ts";
 import type { UserInput } from "./events.ts";
+import type { AgentOptions } from "./options.ts";
 import type { UserEntry } from "./transcript.ts";
 
 const NO_TEXT = "[empty message]";
@@ -26,18 +27,21 @@ export async function recallFor(
   { transcript, options }: Conversation,
   entry: UserEntry,
   input: UserInput,
-  run: RunContext,
+  { run, pictures }: { readonly run: RunContext; readonly pictures: readonly string[] },
 ): Promise<UserEntry> {
-  if (!options.prompt.recall) return entry;
+  const blocks = [...pictures, ...(await recall(options, input, run))];
+  if (blocks.length === 0) return entry;
+  const sent = sentText(entry.message);
+  return transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
+}
+
+async function recall({ prompt, ports }: AgentOptions, input: UserInput, run: RunContext): Promise<readonly string[]> {
   try {
-    const blocks = await options.prompt.recall(input.persistText ?? input.text, run, input);
-    if (blocks.length === 0) return entry;
-    const sent = sentText(entry.message);
-    return await transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
+    return (await prompt.recall?.(input.persistText ?? input.text, run, input)) ?? [];
   } catch (error) {
     if (error instanceof StoreError) throw error;
-    options.ports.log.warn("recall failed; the message is sent as it is", error);
-    return entry;
+    ports.log.warn("recall failed; the message is sent without it", error);
+    return [];
   }
 }
 

@@ -5,6 +5,7 @@ import {
   type HistoryMessage,
   type Message,
   type ToolCall,
+  textOf,
   userContentToSend,
 } from "../llm/messages.ts";
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
@@ -72,8 +73,14 @@ export class RequestBuilder {
 
 function withFitImages({ history, images, largeImages = true }: RequestParts): readonly HistoryMessage[] {
   if (images && largeImages) return history;
-  const fit = images ? stripImagesFromMessages(history, isLargeImage) : stripImagesFromMessages(history);
-  return fit.messages as readonly HistoryMessage[]; // roles stay
+  if (images) return stripImagesFromMessages(history, isLargeImage).messages as readonly HistoryMessage[]; // roles stay
+  return stripImagesFromMessages(history).messages.map(asPlainText) as readonly HistoryMessage[]; // roles stay
+}
+
+/** Who takes no pictures may take no lists either. */
+function asPlainText(message: Message): Message {
+  if (message.role !== "user" || typeof message.content === "string") return message;
+  return { ...message, content: textOf(message.content) };
 }
 
 function systemMessage({ system, ephemeral }: RequestParts): readonly Message[] {

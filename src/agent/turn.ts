@@ -105,11 +105,18 @@ class Turn {
       ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
       callTool: (name, args) => tools.callAside(name, args),
     });
-    this.#user = await recallFor(this.#conversation, this.#user, input, this.#kit.run);
+    const pictures = await this.#picturesInWords(input);
+    this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });
     await this.#conversation.systemPrompt();
     for (const message of this.#conversation.options.prompt.takeWarnings?.() ?? []) {
       this.#options.emit({ type: "status", kind: "warn", message });
     }
+  }
+
+  async #picturesInWords(input: UserInput): Promise<readonly string[]> {
+    if (!input.parts?.length || this.#conversation.takesImages) return [];
+    const { picturesInWords } = await import("./picture-words.ts");
+    return picturesInWords(this.#conversation, input, this.#options);
   }
 
   async #loop(): Promise<Ending> {

@@ -1,0 +1,48 @@
+// Pictures of the user for a model that does not see: another one says what they show. Its words ride on the message as it is sent.
+import type { ContentPart } from "../llm/messages.ts";
+import { pictureQuestion } from "../tools/media/show-picture.ts";
+import type { Conversation } from "./conversation.ts";
+import type { AgentEventBody, UserInput } from "./events.ts";
+import { wrapUntrusted } from "./untrusted.ts";
+
+const ANSWER_TOKENS = 2000;
+
+export interface Looking {
+  readonly signal: AbortSignal;
+  emit(event: AgentEventBody): void;
+}
+
+/** One block per picture, in order. Never rejects: a picture nobody can look at is named as such, to the model and to the user. */
+export async function picturesInWords(
+  conversation: Conversation,
+  input: UserInput,
+  looking: Looking,
+): Promise<readonly string[]> {
+  const pictures = (input.parts ?? []).filter((part) => part.type === "image_url");
+  if (pictures.length > 0)
+    looking.emit({ type: "status", kind: "lifecycle", message: "The model does not see pictures; another one looks." });
+  const question = (input.persistText ?? input.text).trim() || "What does it show?";
+  return Promise.all(pictures.map((picture) => inWords(conversation, { picture, question }, looking)));
+}
+
+async function inWords(
+  { auxiliary, transcript, turns }: Conversation,
+  { picture, question }: { readonly picture: ContentPart; readonly question: string },
+  { signal, emit }: Looking,
+): Promise<string> {
+  try {
+    const { text } = await auxiliary.callAux({
+      task: "vision",
+      maxTokens: ANSWER_TOKENS,
+      messages: [{ role: "user", content: [{ type: "text", text: pictureQuestion(question) }, picture] }],
+      sessionId: transcript.sessionId,
+      turn: turns,
+      signal,
+    });
+    return `[The user attached a picture. What another model sees in it:]\n${wrapUntrusted("vision_analyze", text)}`;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    if (!signal.aborted) emit({ type: "status", kind: "warn", message: `The picture could not be looked at: ${why}` });
+    return "[The user attached a picture. You do not see pictures, and no other model could look at it: say so.]";
+  }
+}
