@@ -1,6 +1,8 @@
 // What goes wrong around a browser: forbidden places, pages that hang, a browser that dies, none at all.
 import assert from "node:assert/strict";
 import { access, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -224,7 +226,7 @@ await withEngine("Chromium", missingChromium, () => {
       await rm(homeDir, { recursive: true, force: true });
     });
 
-    test("a browser that a plugin brings is joined and left running; addresses near this machine are opened here", async (t) => {
+    test("a browser that is rented or that a plugin brings is joined and left running; addresses near this machine are opened here", async (t) => {
       const running = await startRunningBrowser();
       t.after(() => running.close());
       let [opened, closed] = [0, 0];
@@ -233,6 +235,33 @@ await withEngine("Chromium", missingChromium, () => {
       }));
       t.after(withdraw);
       const renting = await newSurfer({ engine: "rented", auto_local_for_private_urls: false });
+      const lent: string[] = [];
+      const lender = createServer(async (request, response) => {
+        let body = "";
+        for await (const chunk of request) body += chunk;
+        lent.push(`${request.url} ${request.headers["x-bb-api-key"]} ${body}`);
+        response.end(JSON.stringify({ id: "s/1", connectUrl: running.cdpUrl }));
+      });
+      await new Promise<void>((resolve) => lender.listen(0, "127.0.0.1", resolve));
+      t.after(() => void lender.close());
+      const variables: Readonly<Record<string, string>> = {
+        BROWSERBASE_API_KEY: "bb-key",
+        BROWSERBASE_PROJECT_ID: "p1",
+        BROWSERBASE_BASE_URL: `http://127.0.0.1:${(lender.address() as AddressInfo).port}`, // it listens on a port
+      };
+      const cloud = { engine: "browserbase", auto_local_for_private_urls: false };
+      const hired = await newSurfer(cloud, { env: (name) => variables[name] });
+      assert.equal((await hired.call("browser_navigate", { url: site.url })).title, "Start");
+      await hired.ctx.state.of(browserHolder).drop();
+      assert.deepEqual(lent, [
+        '/v1/sessions bb-key {"projectId":"p1"}',
+        '/v1/sessions/s%2F1 bb-key {"projectId":"p1","status":"REQUEST_RELEASE"}',
+      ]);
+      const keyless = await newSurfer(cloud, { env: () => undefined });
+      assert.match(
+        (await keyless.call("browser_navigate", { url: site.url })).error,
+        /"browserbase".*set BROWSERBASE_API_KEY and BROWSERBASE_PROJECT_ID/,
+      );
       const page = await renting.call("browser_navigate", { url: site.url });
       assert.deepEqual([page.title, opened], ["Start", 1], page.error);
       const led = await renting.call("browser_navigate", { url: `${site.url}/embeds-metadata` });
@@ -257,7 +286,7 @@ await withEngine("Chromium", missingChromium, () => {
       const withdraw = registerProvider("browser", "empty", async () => ({ open: async () => ({}) }));
       assert.match(
         (await misbrought.call("browser_navigate", { url: site.url })).error,
-        /"empty" cannot be had.*no cdpUrl/,
+        /"empty" of browser\.engine.* cannot be had.*no cdpUrl/,
       );
       withdraw();
       const unreachable = await newSurfer({ cdp_url: "http://127.0.0.1:9" });

@@ -40,6 +40,7 @@ export const knownVariables: readonly KnownVariable[] = [
     BRAVE_SEARCH_API_KEY: "web search: Brave",
     FAL_KEY: "image generation: FAL",
     BROWSERBASE_API_KEY: "browser in the cloud: Browserbase",
+    BROWSERBASE_PROJECT_ID: "the project that Browserbase counts it under",
     ELEVENLABS_API_KEY: "speech: ElevenLabs",
     GROQ_API_KEY: "speech recognition: Groq",
     HONCHO_API_KEY: "external memory: Honcho",

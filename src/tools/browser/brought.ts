@@ -1,5 +1,6 @@
-// Browsers that plugins bring, e.g. of a company that runs them.
-import { findProvider } from "../extra-providers.ts";
+// Browsers that run elsewhere: of a company that rents them out, or whatever a plugin brings.
+import { findProvider, providerNames } from "../extra-providers.ts";
+import type { WebRun } from "../web/access.ts";
 
 /** `open` is asked once per conversation, with its first page. */
 export interface BrowserProvider {
@@ -13,8 +14,14 @@ export interface BroughtBrowser {
   close?(): Promise<void> | void;
 }
 
-/** Null when no plugin brings one of this name; rejects when what it brings is no browser. */
-export async function findBrowserProvider(name: string): Promise<BrowserProvider | null> {
+/** Names for `browser.engine` that are no program of this machine. */
+export function isBrought(name: string): boolean {
+  return name === "browserbase" || providerNames("browser").includes(name);
+}
+
+/** Null when nobody brings one of this name; rejects when what a plugin brings is no browser. */
+export async function findBrowserProvider(name: string, run: WebRun): Promise<BrowserProvider | null> {
+  if (name === "browserbase") return (await import("./browserbase.ts")).browserbase(run);
   const found = await findProvider("browser", name);
   if (found === null) return null;
   const open: unknown = (found as { open?: unknown }).open; // whatever the plugin handed over

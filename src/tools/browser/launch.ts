@@ -6,9 +6,8 @@ import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import { proxySettings } from "../../safety/url-guard-proxy.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
-import { providerNames } from "../extra-providers.ts";
 import type { AddressCheck } from "./address-check.ts";
-import { type BroughtBrowser, type BrowserProvider, findBrowserProvider } from "./brought.ts";
+import { type BroughtBrowser, type BrowserProvider, isBrought } from "./brought.ts";
 import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
 import { findChromium, missingChromium } from "./program.ts";
 
@@ -22,6 +21,8 @@ export interface LaunchOptions {
   env(name: string): string | undefined;
   readonly check: AddressCheck;
   onRefused(refusal: Refusal): void;
+  /** A browser that runs elsewhere, by the name that `browser.engine` gives; null when nobody brings it. */
+  bring?(name: string): Promise<BrowserProvider | null>;
 }
 
 export interface Launched {
@@ -60,21 +61,19 @@ export async function launchBrowser(options: LaunchOptions): Promise<Launched> {
     const hint = "Start it with --remote-debugging-port, or empty the setting.";
     return joinRunning(options, { address: cdp_url.trim(), from: "browser.cdp_url in config.yaml", hint });
   }
-  const brought = await findBrowserProvider(engine.trim());
+  const brought = await options.bring?.(engine.trim());
   return brought ? joinBrought(options, brought) : startOwn(options);
 }
 
 /** Whether pages are opened by a browser on another machine: what is near there is not what is near here. */
 export function isElsewhere(settings: Config["browser"]): boolean {
   const { cdp_url } = settings;
-  if (cdp_url.trim() === "") return isBrought(settings);
+  if (cdp_url.trim() === "") return isBrought(settings.engine.trim());
   return URL.canParse(cdp_url.trim()) && !/^(?:localhost|127\..*|\[::1\])$/.test(new URL(cdp_url.trim()).hostname);
 }
 
-const isBrought = ({ engine }: Config["browser"]) => providerNames("browser").includes(engine.trim());
-
 async function startOwn({ home, config, env, check, onRefused }: LaunchOptions): Promise<Launched> {
-  const engine = isBrought(config.browser) ? "auto" : config.browser.engine;
+  const engine = isBrought(config.browser.engine.trim()) ? "auto" : config.browser.engine;
   const program = await findChromium({ engine, path: env("PATH") ?? "" });
   if (program === null) throw new NoBrowserError(missingChromium(engine));
   const profile = await makeProfile(home);
@@ -163,12 +162,12 @@ async function joinRunning(
 }
 
 async function joinBrought(options: LaunchOptions, provider: BrowserProvider): Promise<Launched> {
-  const from = `the browser of the plugin that brings "${options.config.browser.engine.trim()}"`;
+  const from = `the browser "${options.config.browser.engine.trim()}" of browser.engine in config.yaml`;
   let given: BroughtBrowser;
   try {
     given = await provider.open();
   } catch (error) {
-    throw new NoBrowserError(`${from} cannot be had: ${firstLine(error)}`);
+    throw new NoBrowserError(`No browser: ${from} cannot be had: ${firstLine(error)}`);
   }
   const end = async () => {
     await given.close?.();

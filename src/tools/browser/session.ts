@@ -5,6 +5,7 @@ import type { Download, Page, Request } from "playwright-core";
 import type { StateKey, ToolContext } from "../context.ts";
 import { cacheFolder } from "../media/cache-folder.ts";
 import { addressCheck } from "./address-check.ts";
+import { findBrowserProvider } from "./brought.ts";
 import { Dialogs } from "./dialogs.ts";
 import type { Refusal } from "./guarded-proxy.ts";
 import { type BrowserPlace, type Launched, launchBrowser } from "./launch.ts";
@@ -246,6 +247,7 @@ async function open(ctx: ToolContext, place: BrowserPlace): Promise<OpenBrowser>
     env: (name) => ctx.env?.(name),
     check: addressCheck(ctx),
     onRefused: (refusal) => keep(refusals, refusal),
+    bring: (name) => findBrowserProvider(name, ctx),
   });
   return new OpenBrowser(launched, place, ctx, refusals);
 }
