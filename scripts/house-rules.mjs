@@ -13,8 +13,9 @@ const root = process.argv[2] ? resolve(process.argv[2]) : dirname(dirname(fileUR
 const spawners = {
   "src/sandbox/background-child.ts": "the environments: pseudo-terminals for what was decided about",
   "src/sandbox/bubblewrap-keeper.ts": "the environments: holds the namespaces of a sandbox",
-  "src/sandbox/channel.ts": "the environments: fixed scripts for files of a place",
   "src/sandbox/container.ts": "the environments: the container engine itself",
+  "src/sandbox/errands.ts": "the environments: fixed scripts for files of a place",
+  "src/sandbox/lasting-shell.ts": "the environments: the shell that stays open for such scripts",
   "src/sandbox/output-pipe.ts": "the environments: makes the pipes of output",
   "src/sandbox/process-tree.ts": "the environments: lists processes",
   "src/sandbox/shell-process.ts": "the environments: shells for what was decided about",

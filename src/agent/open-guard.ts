@@ -30,7 +30,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
       approvals.setYolo(sessionKey, on);
     },
     ports: {
-      askTimeoutMs: (question) => timeoutOf(question, home.config()),
+      askTimeoutMs: (question, run) => timeoutOf(question, home.config(), run.chat !== undefined),
       guardFor: (run, ask, auxiliary) =>
         lazyGuard({
           settings: () => home.config(),
@@ -79,8 +79,9 @@ async function addToAllowlist({ home }: AgentWish, key: string): Promise<void> {
 }
 
 /** Silence is an answer too; how long it takes is a setting. */
-function timeoutOf(question: Question, config: ReturnType<AgentWish["home"]["config"]>): number | undefined {
-  if (question.kind === "approval") return config.approvals.timeout * 1000;
+function timeoutOf(question: Question, config: ReturnType<AgentWish["home"]["config"]>, inChat: boolean): number {
+  const { approvals } = config;
+  if (question.kind === "approval") return (inChat ? approvals.gateway_timeout : approvals.timeout) * 1000;
   if (question.kind === "clarify") return config.clarify.timeout * 1000;
   return question.kind === "sudo" ? 45_000 : 120_000;
 }

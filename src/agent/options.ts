@@ -190,7 +190,7 @@ export interface AgentPorts {
   /** The check in front of commands, for one run. `ask` reaches the person at the door, `auxiliary` a model that may judge first. */
   guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
   /** How long a question waits for its answer; undefined = for ever. */
-  askTimeoutMs?(question: Question): number | undefined;
+  askTimeoutMs?(question: Question, run: RunContext): number | undefined;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
   /** Masks what no memory or skill may hold. Absent: nothing. */

@@ -47,7 +47,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     interactive: session.interactive,
     signal,
     clock: ports.clock,
-    timeoutMs: (question) => ports.askTimeoutMs?.(question),
+    timeoutMs: (question) => ports.askTimeoutMs?.(question, run),
     emit,
   });
   const mutations = new FileMutations(() => ports.environment.cwd);

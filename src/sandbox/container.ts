@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../kit/user-error.ts";
-import { type Channel, type ChannelFailure, Errands, type Launch, type LaunchOptions } from "./channel.ts";
+import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./channel.ts";
 import { childEnvironment } from "./child-env.ts";
 import {
   type ContainerFacts,
@@ -18,6 +18,7 @@ import {
 } from "./container-arguments.ts";
 import { containerError, noContainerProgram } from "./container-errors.ts";
 import type { Environment } from "./environment.ts";
+import { Errands } from "./errands.ts";
 import { findProgram } from "./find-program.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import { quote } from "./quote.ts";
@@ -46,6 +47,7 @@ export async function openContainerEnvironment(
   const found = await container.open();
   const place = new RemotePlace({
     channel: container,
+    errands: container.errands,
     facts: {
       kind: "docker",
       isolated: isIsolated(terminal),
@@ -118,7 +120,7 @@ class Container implements Channel {
   readonly stateDir = `/tmp/.hermes-shell-${randomBytes(6).toString("hex")}`;
   /** Counts how often what was in /tmp was lost. */
   generation = 0;
-  readonly errands = new Errands(this);
+  readonly errands = new Errands(this, { lasting: true });
   readonly #parts: ContainerParts;
   readonly #name: string;
   #starting: Promise<void> | null = null;
@@ -162,6 +164,10 @@ class Container implements Channel {
     };
   }
 
+  used(): void {
+    this.#waitForIdle();
+  }
+
   /** While something runs in it, it is not idle. */
   watch(ended: Promise<unknown>): void {
     this.#busy++;
@@ -172,8 +178,8 @@ class Container implements Channel {
   }
 
   /** Somebody stopped or removed the container: it is started again, once or twice. */
-  async recover({ errors }: ChannelFailure, attempt: number): Promise<void> {
-    if (attempt >= MAX_RECOVERIES) throw this.#error(errors);
+  async recover({ errors, code: ended }: ChannelFailure, attempt: number): Promise<void> {
+    if (attempt >= MAX_RECOVERIES) throw this.#error(errors.trim() || `exec ended with code ${ended}`);
     const done = Promise.withResolvers<void>();
     this.watch(done.promise);
     try {

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, utimes,
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type Channel, Errands } from "./channel.ts";
+import type { Channel } from "./channel.ts";
+import { Errands } from "./errands.ts";
 import { HomeSync } from "./home-sync.ts";
 
 async function rig(t: TestContext, { credentials = [] as readonly string[], same = false } = {}) {

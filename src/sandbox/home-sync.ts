@@ -4,7 +4,7 @@ import { constants, type Dirent } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { withLock } from "../home/lock.ts";
-import type { Errands } from "./channel.ts";
+import type { Errands } from "./errands.ts";
 import { placeTree } from "./place-tree.ts";
 import { quote } from "./quote.ts";
 

@@ -1,7 +1,7 @@
 // Files as the commands of a place see them, by scripts. Data goes through stdin and stdout, so no byte of it is ever read as a command.
 import { posix } from "node:path";
-import type { ErrandResult, Errands } from "./channel.ts";
 import type { EnvironmentFiles } from "./environment.ts";
+import type { ErrandResult, Errands } from "./errands.ts";
 import { placeTree, timeOf } from "./place-tree.ts";
 import { quote } from "./quote.ts";
 

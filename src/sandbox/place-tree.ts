@@ -1,8 +1,9 @@
 // Many files of a place in few trips: what a search needs. Each trip starts a program here and a shell there, which costs far more than
 // the work of one file.
-import type { ErrandResult, Errands } from "./channel.ts";
+
 import { newMark } from "./channel.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES, type RipgrepRun } from "./environment.ts";
+import type { ErrandResult, Errands } from "./errands.ts";
 import { quote } from "./quote.ts";
 
 /** A script is an argument on its way, sometimes encoded or quoted again: well below what one may have. */

@@ -1,7 +1,8 @@
 // A place behind a channel: containers and other machines.
 import { startOnTerminal } from "./background-child.ts";
-import { type Channel, type ChannelFailure, Errands, keepEnd, newMark, StartMark } from "./channel.ts";
+import { type Channel, type ChannelFailure, keepEnd, newMark, StartMark } from "./channel.ts";
 import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
+import type { Errands } from "./errands.ts";
 import type { Place, PlacedShell, ShellIo, ShellRun } from "./place.ts";
 import { placeFiles } from "./place-files.ts";
 import { type ShellProcess, settledWithin, startShell } from "./shell-process.ts";
@@ -24,6 +25,8 @@ export interface RemoteFacts {
 
 export interface RemoteOptions {
   readonly channel: Channel;
+  /** Closed with the place. */
+  readonly errands: Errands;
   readonly facts: RemoteFacts;
   readonly generation: () => number;
   /** Told of every shell that runs, until it ends. */
@@ -49,7 +52,7 @@ export class RemotePlace implements Place {
   readonly #watch: (ended: Promise<unknown>) => void;
   #started = 0;
 
-  constructor({ channel, facts, generation, watch, release }: RemoteOptions) {
+  constructor({ channel, errands, facts, generation, watch, release }: RemoteOptions) {
     this.kind = facts.kind;
     this.isolated = facts.isolated;
     this.home = facts.home;
@@ -57,9 +60,12 @@ export class RemotePlace implements Place {
     this.stateDir = facts.stateDir;
     this.hasBash = facts.bash !== "";
     this.forced = facts.forced;
-    this.release = release;
+    this.release = async () => {
+      await release();
+      errands.close();
+    };
     this.#channel = channel;
-    this.#errands = new Errands(channel);
+    this.#errands = errands;
     this.#shell = facts.bash || "sh";
     this.#generation = generation;
     this.#watch = watch ?? (() => undefined);

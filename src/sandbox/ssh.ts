@@ -3,10 +3,11 @@ import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../kit/user-error.ts";
-import { type Channel, type ChannelFailure, Errands, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
+import { type Channel, type ChannelFailure, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
 import { childEnvironment, isSecretName } from "./child-env.ts";
 import { credentialFiles } from "./container-arguments.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
+import { Errands } from "./errands.ts";
 import { findProgram } from "./find-program.ts";
 import { HomeSync } from "./home-sync.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
@@ -36,7 +37,7 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
     );
   }
   const connection = await connect(terminal, target, options);
-  const errands = new Errands(connection);
+  const errands = new Errands(connection, { lasting: true });
   const stateName = `shell-${randomBytes(6).toString("hex")}`;
   const { code, output, errors } = await errands.run(introduce(stateName));
   if (code !== 0) throw sshError(target, errors);
@@ -52,6 +53,7 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
   });
   const place = new SyncedPlace(sync, {
     channel: connection,
+    errands,
     facts: { kind: "ssh", isolated: false, home, tempDir, stateDir, bash, forced: [] },
     generation: () => 0,
     release: async () => {
