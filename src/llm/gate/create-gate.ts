@@ -118,7 +118,7 @@ export function createGate(options: GateOptions): ModelGate {
     const book = (outcome: CallRecord["outcome"], cost: Cost, usage: PaidUsage | null) =>
       record({ target: call, purpose, startedAt, usage, outcome, cost, prefix: {} });
     const price = await options.priceOf(call);
-    const stop = await check(call, purpose, { usd: null, tokens: estimateTokens(call.input) }, price);
+    const stop = await check(call, purpose, estimateFor(estimateTokens(call.input), 0, price), price);
     if ("error" in stop) {
       await book("refused", NOTHING_LEFT, null);
       throw new CallRefusedError(stop.error.message);
@@ -283,8 +283,10 @@ class Meter {
 
 /** Input estimate plus the output cap the caller chose, at the known price. A provider's default cap is no forecast: it would stop everything. */
 function estimateOf({ messages, tools, maxTokens }: ModelRequest, price: Price): Estimate {
-  const inputTokens = estimateRequest(messages, tools);
-  const outputTokens = maxTokens ?? 0;
+  return estimateFor(estimateRequest(messages, tools), maxTokens ?? 0, price);
+}
+
+function estimateFor(inputTokens: number, outputTokens: number, price: Price): Estimate {
   const tokens = { inputTokens, outputTokens, cacheReadTokens: null, cacheWriteTokens: null };
   return { usd: costOf(tokens, price).usd, tokens: inputTokens + outputTokens };
 }

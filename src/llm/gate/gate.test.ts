@@ -411,6 +411,14 @@ test("a paid call has the caps and the row of every other; a price nobody knows 
   );
 });
 
+test("a paid call of a known price is stopped by money that others spent", async () => {
+  const { gate, sent } = gateWith([{ type: "usage", usage }, done], { caps: cap("session", { usd: 0.00205 }) });
+  await drain(gate.stream(request, purpose, never));
+  assert.equal(sent(), 1);
+  const left = gate.pay(picture, painting, async () => assert.fail("it left"), never);
+  await assert.rejects(left, /Spent \$0\.002001, this call needs about \$0\.000100.*budget\.session\.usd/);
+});
+
 test("a paid call that fails is in the books as a failure, and its error is the caller's; a key of another host never leaves", async () => {
   const { gate, rows } = gateWith([]);
   await assert.rejects(
