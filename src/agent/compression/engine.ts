@@ -5,6 +5,8 @@ import type { ToolDefinition } from "../../llm/wire.ts";
 /**
  * - `compress` resolves to the shorter list, or to the very same list when nothing was done; it never changes what it was given.
  * - `onSessionStart`, `onSessionEnd` and `onSessionReset` mark real boundaries of a conversation, not turns.
+ * - It is made within ten seconds and done at a boundary within five; what it throws in between is logged, and the conversation goes on.
+ * - `compress` ends with its signal; one that does not is left behind.
  * - Tools of an engine are offered to the model like all others and come to `handleToolCall`.
  */
 export interface ContextEngine {

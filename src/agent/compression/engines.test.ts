@@ -8,6 +8,7 @@ import { eventsOf, longTalkRig, talkOf, tasks } from "../../../test/support/agen
 import { aTarget } from "../../../test/support/model-target.ts";
 import { recordedLog, temporaryFolder } from "../../../test/support/session-store.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
+import { systemClock } from "../../kit/clock.ts";
 import { textOf } from "../../llm/messages.ts";
 import { ContextCompressor } from "./compressor.ts";
 import { openContextEngine } from "./engines.ts";
@@ -105,7 +106,7 @@ test("another engine can be named: it decides, and its tools are offered", async
   const named = () => ({ ...defaults, context: { ...defaults.context, engine: "tail-only" } });
   const { gate, agent } = await longTalkRig(t, talkOf(6000), {
     steps: [{ calls: [{ name: "recall_more", args: {} }] }, { text: "ok" }],
-    ports: { config: named },
+    ports: { config: named, clock: systemClock },
   });
   const { outcome } = await play(agent, "hi");
   assert.deepEqual(
@@ -129,7 +130,7 @@ test("an engine nobody knows is named in the log, and the default one serves", a
   const named = () => ({ ...defaults, context: { ...defaults.context, engine: "nowhere" } });
   const { gate, agent, log } = await longTalkRig(t, talkOf(16_000), {
     steps: [{ text: "NOTES" }, { text: "ok" }],
-    ports: { config: named },
+    ports: { config: named, clock: systemClock },
   });
   await play(agent, "hi");
   assert.deepEqual(tasks(gate), ["compression", "main"]);
@@ -153,7 +154,14 @@ test("an engine is found in the plugins of the home; one that is broken is named
   const standard = new ContextCompressor({ contextLength: 1000, summarize: async () => null });
   const model = { model: "m", contextLength: 1000, baseUrl: "", provider: "p", apiMode: "chat_completions" };
   const open = (name: string) =>
-    openContextEngine({ name, model, pluginFolders: ["/nowhere", folder], standard: () => standard, log });
+    openContextEngine({
+      name,
+      model,
+      pluginFolders: ["/nowhere", folder],
+      standard: () => standard,
+      log,
+      clock: systemClock,
+    });
   assert.equal((await open("good")).engine.name, "good for m");
   const complaints: string[] = [];
   for (const name of ["half", "broken", "empty", "absent", "../good"]) {
@@ -194,7 +202,10 @@ test("an engine that throws whenever it is asked costs a line in the log and no 
   t.after(registerContextEngine("moody", () => new Moody() as never)); // less than the contract, as plugins may be
   const defaults = defaultConfig();
   const named = () => ({ ...defaults, context: { ...defaults.context, engine: "moody" } });
-  const { agent, log } = await longTalkRig(t, talkOf(2000), { steps: [{ text: "ok" }], ports: { config: named } });
+  const { agent, log } = await longTalkRig(t, talkOf(2000), {
+    steps: [{ text: "ok" }],
+    ports: { config: named, clock: systemClock },
+  });
   const { outcome } = await play(agent, "hi");
   assert.equal(outcome.finalText, "ok");
   assert.deepEqual(agent.engineStatus, { name: "moody", facts: {} });
@@ -218,9 +229,33 @@ test("a compression stands though the engine fails at the bound; an engine of th
   const defaults = defaultConfig();
   const named = () => ({ ...defaults, context: { ...defaults.context, engine: "ours" } });
   const { agent, log } = await longTalkRig(t, talkOf(3000), {
-    ports: { config: named, compression: { packagePlugins: folder } },
+    ports: { config: named, clock: systemClock, compression: { packagePlugins: folder } },
   });
   assert.equal((await agent.compress()).type, "compressed");
   assert.notEqual(agent.sessionId, "session-1");
   assert.ok(log.lines.some((line) => line.includes("failed at a boundary")));
+});
+
+test("an engine that never comes back costs its deadline at the start, and a stop leaves its compression behind", async (t) => {
+  const { registerContextEngine } = await import("./engines.ts");
+  const never = () => new Promise<never>(() => undefined);
+  const hangs = { name: "slow", thresholdTokens: 10, updateFromResponse: () => undefined, shouldCompress: () => true };
+  t.after(registerContextEngine("no-start", never));
+  t.after(registerContextEngine("slow", () => ({ ...hangs, compress: never, onSessionEnd: never }) as never)); // less than the contract
+  const defaults = defaultConfig();
+  const named = (engine: string) => () => ({ ...defaults, context: { ...defaults.context, engine } });
+  const late = await longTalkRig(t, [], { ports: { config: named("no-start") } });
+  assert.match(
+    (await late.agent.prepareEngine()) ?? "",
+    /"no-start" could not be loaded \(no answer within 10 seconds\)/,
+  );
+  const clock = {
+    ...systemClock,
+    sleep: async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / 100, signal),
+  };
+  const { agent } = await longTalkRig(t, talkOf(2000), { ports: { config: named("slow"), clock } });
+  const report = agent.compress();
+  setTimeout(() => agent.interrupt(), 20);
+  assert.equal((await report).type, "interrupted");
+  await agent.close();
 });

@@ -1,7 +1,9 @@
 // Which engine keeps a conversation short: the default one, or the one that `context.engine` names. Installing one chooses nothing.
 import { join } from "node:path";
 import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
 import { importDefault } from "../../kit/import-default.ts";
+import { within } from "../../kit/within.ts";
 import type { ContextEngine, EngineModel } from "./engine.ts";
 import { isStandard } from "./engine-name.ts";
 import { guardEngine } from "./guarded-engine.ts";
@@ -17,7 +19,10 @@ export interface EngineSearch {
   /** The default engine. */
   readonly standard: () => ContextEngine | Promise<ContextEngine>;
   readonly log: Pick<Logger, "warn">;
+  readonly clock: Clock;
 }
+
+const LOADS_WITHIN_MS = 10_000;
 
 const registered = new Map<string, EngineFactory>();
 
@@ -37,13 +42,13 @@ export interface OpenedEngine {
 
 /** Never fails: where the named engine is unknown or broken, the default one serves. */
 export async function openContextEngine(search: EngineSearch): Promise<OpenedEngine> {
-  const { name, log, model } = search;
+  const { name, log } = search;
   if (isStandard(name)) return { engine: await search.standard(), complaint: null };
   let complaint = `There is no context engine "${name}"`;
   let cause: unknown;
   try {
-    const factory = registered.get(name) ?? (await findFactory(search));
-    if (factory) return { engine: guardEngine(checked(await factory(model), name), log), complaint: null };
+    const engine = await within(() => load(search), LOADS_WITHIN_MS, search.clock);
+    if (engine) return { engine: guardEngine(checked(engine, name), log), complaint: null };
   } catch (error) {
     cause = error;
     complaint = `The context engine "${name}" could not be loaded (${error instanceof Error ? error.message : error})`;
@@ -51,6 +56,11 @@ export async function openContextEngine(search: EngineSearch): Promise<OpenedEng
   complaint += "; the default one is used. context.engine in config.yaml names it.";
   log.warn(complaint, ...(cause === undefined ? [] : [cause]));
   return { engine: await search.standard(), complaint };
+}
+
+async function load(search: EngineSearch): Promise<ContextEngine | null> {
+  const factory = registered.get(search.name) ?? (await findFactory(search));
+  return (await factory?.(search.model)) ?? null;
 }
 
 async function findFactory({ name, pluginFolders }: EngineSearch): Promise<EngineFactory | null> {

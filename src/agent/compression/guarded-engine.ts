@@ -1,5 +1,9 @@
 import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { within } from "../../kit/within.ts";
 import type { ContextEngine } from "./engine.ts";
+
+const BOUND_WITHIN_MS = 5000;
 
 /** What the loop takes for granted when an engine has no answer. */
 const OTHERWISE: Partial<{ readonly [Member in keyof ContextEngine]: unknown }> = {
@@ -34,4 +38,17 @@ export function guardEngine(engine: ContextEngine, log: Pick<Logger, "warn">): C
       };
     },
   });
+}
+
+/** Tells an engine of a bound of the conversation. What it makes of it, and how long that takes, is its own affair: the conversation goes on. */
+export async function tellBound(
+  { log, clock }: { readonly log: Pick<Logger, "warn">; readonly clock: Clock },
+  tell: () => void | Promise<void> | undefined,
+): Promise<void> {
+  try {
+    const told = tell();
+    if (told) await within(() => told, BOUND_WITHIN_MS, clock);
+  } catch (error) {
+    log.warn("the context engine failed at a boundary of the conversation", error);
+  }
 }

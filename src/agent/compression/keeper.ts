@@ -82,8 +82,12 @@ export class ContextKeeper {
   /** The conversation is left; with `afresh` a new one takes its place, and what the engine gathered is out of date. */
   async close({ afresh = false } = {}): Promise<void> {
     const { sessionId, messages } = this.#conversation.transcript;
-    await this.#tell(async () => this.#engine?.onSessionEnd?.(sessionId, messages));
-    if (afresh) await this.#tell(async () => this.#engine?.onSessionReset?.());
+    const engine = this.#engine;
+    if (!engine) return;
+    const { tellBound } = await import("./guarded-engine.ts");
+    const { ports } = this.#conversation.options;
+    await tellBound(ports, () => engine.onSessionEnd?.(sessionId, messages));
+    if (afresh) await tellBound(ports, () => engine.onSessionReset?.());
   }
 
   /** Turns were taken back. */
@@ -280,17 +284,10 @@ export class ContextKeeper {
     this.#complaint = complaint;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
-    await this.#tell(async () => engine.onSessionStart?.(this.#conversation.transcript.sessionId, {}));
+    const { tellBound } = await import("./guarded-engine.ts");
+    const { options, transcript } = this.#conversation;
+    await tellBound(options.ports, () => engine.onSessionStart?.(transcript.sessionId, {}));
     return engine;
-  }
-
-  /** What an engine makes of the bounds of a conversation is its own affair; the conversation goes on. */
-  async #tell(boundary: () => Promise<void>): Promise<void> {
-    try {
-      await boundary();
-    } catch (error) {
-      this.#conversation.options.ports.log.warn("the context engine failed at a boundary of the conversation", error);
-    }
   }
 }
 

@@ -17,6 +17,7 @@ export async function openEngineFor(conversation: Conversation): Promise<OpenedE
     model: { model, contextLength, baseUrl, provider, apiMode },
     pluginFolders: [ports.compression?.packagePlugins ?? join(installRoot(), "plugins"), ports.home.at("plugins")],
     log: ports.log,
+    clock: ports.clock,
     standard: () => {
       const { target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } = ports.config().compression;
       return new ContextCompressor({

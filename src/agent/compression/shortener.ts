@@ -96,8 +96,9 @@ export class Shortener {
     const history = this.#messages;
     const notes = await this.#lastWords(history, run);
     const told = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
-    const shorter = (await this.#whilePaying(run, () => engine.compress(history, told))) as readonly HistoryMessage[]; // no system message went in
-    if (run.signal.aborted) return { type: "interrupted" };
+    const settled = await this.#whilePaying(run, () => orAbandon(engine.compress(history, told), run.signal, GRACE_MS));
+    if (!settled.done || run.signal.aborted) return { type: "interrupted" };
+    const shorter = settled.value as readonly HistoryMessage[]; // no system message went in
     if (shorter === history) return nothingCame(engine);
     const ours = await transcript.continueWith(await this.#withOpenTasks(shorter));
     if (!ours) {
@@ -107,7 +108,9 @@ export class Shortener {
     const after = before.tokens - (messagesCost(history) - messagesCost(this.#messages));
     this.#conversation.meter.assumePrompt(after);
     await this.settle(oldSessionId);
-    await this.#tellEngine(engine, oldSessionId);
+    const child = transcript.sessionId;
+    const { tellBound } = await import("./guarded-engine.ts");
+    await tellBound(made.ports, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
     const { missing, fallbackUsed, dropped, again } = resultOf(engine);
     return {
       type: "compressed",
@@ -121,16 +124,6 @@ export class Shortener {
       oldSessionId,
       sessionId: transcript.sessionId,
     };
-  }
-
-  /** The conversation goes on in the child by now, whatever an engine makes of that. */
-  async #tellEngine(engine: ContextEngine, oldSessionId: string): Promise<void> {
-    const { transcript, options } = this.#conversation;
-    try {
-      await engine.onSessionStart?.(transcript.sessionId, { boundaryReason: "compression", oldSessionId });
-    } catch (error) {
-      options.ports.log.warn("the context engine failed at a boundary of the conversation", error);
-    }
   }
 
   /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */

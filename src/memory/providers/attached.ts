@@ -2,6 +2,7 @@
 import type { Logger } from "../../home/log.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { OutOfTime, within } from "../../kit/within.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { CommittedWrite } from "../store.ts";
 import type { MemoryProvider, ProviderSession, SessionSwitch } from "./contract.ts";
@@ -247,24 +248,5 @@ export class AttachedProvider {
     await noteTrouble(paths, { provider: this.name, kind, text, at: clock.now() / 1000 }).catch((failure: unknown) =>
       log.debug("the provider's trouble could not be noted", failure),
     );
-  }
-}
-
-class OutOfTime extends Error {
-  override name = "OutOfTime";
-}
-
-async function within<T>(work: () => Promise<T>, ms: number, clock: Clock, signal?: AbortSignal): Promise<T> {
-  const stop = new AbortController();
-  const limit = clock.sleep(ms, signal ? AbortSignal.any([stop.signal, signal]) : stop.signal).then(() => {
-    throw new OutOfTime(`no answer within ${ms / 1000} seconds`);
-  });
-  const running = work();
-  try {
-    return await Promise.race([running, limit]);
-  } finally {
-    stop.abort();
-    limit.catch(() => undefined); // whoever loses the race has nothing more to say
-    running.catch(() => undefined);
   }
 }
