@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { PluginHost } from "../src/plugins/host.ts";
+import type { Factory } from "../src/plugins/contract.ts";
+import { type OfferedTool, PluginHost } from "../src/plugins/host.ts";
 import { jumpingClock } from "./support/memory-provider.ts";
 import { recordingLog } from "./support/tool-context.ts";
 
@@ -18,6 +19,12 @@ async function hostOf(t: TestContext, plugins: Readonly<Record<string, string>>)
   }
   const clock = jumpingClock();
   const tools: string[] = [];
+  const offered: OfferedTool[] = [];
+  const factories: Factory[] = [];
+  const made = (create: Factory) => {
+    factories.push(create);
+    return () => undefined;
+  };
   const host = new PluginHost({
     ...{ clock, log: recordingLog(), hermesHome: folder, profileName: "default", env: () => undefined },
     places: { bundled: null, home: folder, project: null, packages: [] },
@@ -25,12 +32,14 @@ async function hostOf(t: TestContext, plugins: Readonly<Record<string, string>>)
     settings: () => ({ enabled: Object.keys(plugins), disabled: [], entries: {} }),
     conversation: () => null,
     sinks: {
-      tool({ name }) {
+      tool(tool) {
+        const { name } = tool;
+        offered.push(tool);
         tools.push(name);
         return () => void tools.splice(tools.indexOf(name), 1);
       },
-      memoryProvider: () => () => undefined,
-      contextEngine: () => () => undefined,
+      memoryProvider: (_name, create) => made(create),
+      contextEngine: (_name, create) => made(create),
       provider: () => () => undefined,
     },
   });
@@ -40,10 +49,11 @@ async function hostOf(t: TestContext, plugins: Readonly<Record<string, string>>)
     const settled = work.finally(() => {
       done = true;
     });
+    settled.catch(() => undefined); // told below
     while (!done) await clock.pass(1000);
     return settled;
   };
-  return { host, tools, overTime };
+  return { host, tools, offered, factories, overTime };
 }
 
 const TOOL = `ctx.registerTool({ name: "t_tool", description: "x", handler: () => "x" });`;
@@ -70,4 +80,19 @@ test("a hook that hangs is left alone after its deadline, and the next event doe
   assert.match(host.takeLines().join("\n"), /plugin "a_hangs": hook pre_tool_call did not answer within 10 s/);
   assert.deepEqual(await host.hooks.tell("pre_tool_call", {}), ["here"], "time stands still and it answers");
   assert.deepEqual(host.takeLines(), []);
+});
+
+test("a tool that never says whether it is available is not; a memory or an engine that is never made is given up", async (t) => {
+  const { host, offered, factories, overTime } = await hostOf(t, {
+    a_hangs: `export default (ctx) => {
+      ctx.registerTool({ name: "t_mute", description: "x", available: () => new Promise(() => {}), handler: () => "x" });
+      ctx.registerMemoryProvider("t_mem", () => new Promise(() => {}));
+      ctx.registerContextEngine("t_eng", () => new Promise(() => {}));
+    };`,
+  });
+  await overTime(host.refresh());
+  assert.equal(await overTime(offered[0]?.available?.() ?? Promise.resolve(true)), false);
+  assert.equal(await offered[0]?.available?.(), false, "time stands still and nobody waits");
+  for (const [at, what] of [/make the memory provider t_mem within 10 s/, /make the context engine t_eng/].entries())
+    await assert.rejects(overTime(Promise.resolve(factories[at]?.({} as never))), what); // nothing of the place is read
 });

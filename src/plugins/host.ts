@@ -60,6 +60,8 @@ interface Active {
   loaded: boolean;
   readonly undo: Undo[];
   readonly problems: string[];
+  /** Tools that have not yet said whether they are available. */
+  readonly silent: Set<string>;
 }
 
 const LIMITS = { registerMs: 10_000, hookMs: 10_000 };
@@ -206,7 +208,7 @@ export class PluginHost {
   async #start(plugin: FoundPlugin, stamp: string): Promise<void> {
     const known = await this.#outlines.get(plugin.folder, stamp);
     const active: Active = {
-      ...{ plugin, stamp, code: null, loaded: false, undo: [], problems: [] },
+      ...{ plugin, stamp, code: null, loaded: false, undo: [], problems: [], silent: new Set() },
       outline: known ?? EMPTY,
     };
     this.#failed.delete(plugin.key);
@@ -240,7 +242,10 @@ export class PluginHost {
     const { plugin, stamp } = active;
     const { log } = this.#options;
     try {
-      const taken = await this.#within(this.#as(plugin, () => this.#run(plugin, stamp)));
+      const taken = await this.#within(
+        this.#as(plugin, () => this.#run(plugin, stamp)),
+        "register",
+      );
       active.loaded = true;
       active.outline = outlineOf(taken, stamp);
       await this.#writeDown(plugin, active.outline);
@@ -290,11 +295,11 @@ export class PluginHost {
     return runAs({ stray }, code);
   }
 
-  async #within<T>(work: Promise<T>): Promise<T> {
+  async #within<T>(work: Promise<T>, what: string): Promise<T> {
     const { clock, limits = LIMITS } = this.#options;
     const settled = new AbortController();
     const late = clock.sleep(limits.registerMs, settled.signal).then(() => {
-      throw new Error(`it did not register within ${limits.registerMs / 1000} s`);
+      throw new Error(`it did not ${what} within ${limits.registerMs / 1000} s`);
     });
     try {
       return await Promise.race([work, late]);
@@ -302,6 +307,21 @@ export class PluginHost {
       settled.abort();
       late.catch(() => undefined); // aborted because the work was quicker
       work.catch(() => undefined); // told already when it was late
+    }
+  }
+
+  /** Whether a tool can be offered now. One that says nothing is not, and is not asked again before it has answered. */
+  async #probe(active: Active, tool: string, ask: () => Promise<boolean>): Promise<boolean> {
+    if (active.silent.has(tool)) return false;
+    const work = this.#as(active.plugin, ask);
+    try {
+      return await this.#within(work, `say whether ${tool} is available`);
+    } catch (error) {
+      active.silent.add(tool);
+      const back = () => void active.silent.delete(tool);
+      work.then(back, back);
+      this.#options.log.warn(`plugin "${active.plugin.key}": ${error instanceof Error ? error.message : error}`, error);
+      return false;
     }
   }
 
@@ -327,7 +347,8 @@ export class PluginHost {
         const create: Factory = async (place) => {
           const made = (await this.#code(active))[list].find((one) => one.name === name);
           if (!made) throw new Error(`plugin "${plugin.key}" no longer has the ${what} ${name}`);
-          return this.#as(plugin, () => made.create(place));
+          const making = this.#as(plugin, async () => made.create(place));
+          return this.#within(making, `make the ${what} ${name}`);
         };
         this.#take(active, `${what} ${name}`, () =>
           list === "memories" ? sinks.memoryProvider(name, create) : sinks.contextEngine(name, create),
@@ -366,7 +387,7 @@ export class PluginHost {
       ...outline,
       toolset: outline.toolset ?? active.plugin.manifest.name,
       ...(outline.asks
-        ? { available: () => this.#as(active.plugin, async () => (await real()).available?.() ?? true) }
+        ? { available: () => this.#probe(active, outline.name, async () => (await real()).available?.() ?? true) }
         : {}),
       handler: (args, call) =>
         this.#as(active.plugin, async () =>
