@@ -7,15 +7,17 @@ const PREVIEW = 180;
 
 export class FileMutations {
   readonly #failed = new Map<string, string>();
-  readonly #cwd: () => string;
+  readonly #place: { readonly cwd: string; readonly home: string };
 
-  constructor(cwd: () => string) {
-    this.#cwd = cwd;
+  /** `place` is asked with every call: its directory moves. */
+  constructor(place: { readonly cwd: string; readonly home: string }) {
+    this.#place = place;
   }
 
   record({ name, args }: HookedCall, result: string, failed: boolean): void {
     if (name !== "write_file" && name !== "patch") return;
-    for (const path of pathsOfBatch([{ name, arguments: JSON.stringify(args) }], this.#cwd())) {
+    const { cwd, home } = this.#place;
+    for (const path of pathsOfBatch([{ name, arguments: JSON.stringify(args) }], cwd, { home })) {
       if (failed) this.#failed.set(path, preview(result));
       else this.#failed.delete(path);
     }

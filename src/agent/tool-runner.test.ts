@@ -262,6 +262,7 @@ test("a file that was not written is named below the answer, unless it was writt
       calls: [
         { name: "write_file", args: { path: "a", content: "x" } },
         { name: "write_file", args: { path: "b", content: "x" } },
+        { name: "write_file", args: { path: "~/c", content: "x" } },
       ],
     },
     { calls: [{ name: "write_file", args: { path: "/project/b", content: "y" } }] },
@@ -272,7 +273,10 @@ test("a file that was not written is named below the answer, unless it was writt
       path === "/project/b" ? '{"success":true}' : '{"error":"permission denied"}',
   };
   const { outcome, events } = await play(rigAgent({ gate, tools }), "go");
-  assert.equal(outcome.finalText, "Both are written.\n\n⚠ Not written in this turn:\n- /project/a: permission denied");
+  assert.equal(
+    outcome.finalText,
+    "Both are written.\n\n⚠ Not written in this turn:\n- /project/a: permission denied\n- /home/test/c: permission denied",
+  );
   assert.equal(outcome.messages.at(-1)?.content, "Both are written.");
   const shown = events.flatMap((event) => (event.type === "text" ? [event.delta] : [])).join("");
   assert.equal(shown, outcome.finalText);

@@ -50,7 +50,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     timeoutMs: (question) => ports.askTimeoutMs?.(question, run),
     emit,
   });
-  const mutations = new FileMutations(() => ports.environment.cwd);
+  const mutations = new FileMutations(ports.environment);
   const guard = new ToolLoopGuard(run.config.tool_loop_guardrails);
   return {
     run,

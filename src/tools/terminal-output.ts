@@ -94,10 +94,9 @@ async function saveWhole(
       room -= text.length;
       await appendFile(path, text, { mode: 0o600 });
     }
-    return {
-      full_output_path: path,
-      truncation_note: "The middle is missing here; the whole output is in full_output_path",
-    };
+    const kept =
+      total > output.length ? `as much of it as was kept (${output.length} of ${total} characters)` : "all of it";
+    return { full_output_path: path, truncation_note: `The middle is missing here; full_output_path has ${kept}` };
   } catch (error) {
     ctx.log.warn(`the full output of a command could not be saved to ${path}`, error);
     return { truncation_note: "The middle is missing and could not be saved; narrow the command to see it" };
