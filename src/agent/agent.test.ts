@@ -4,9 +4,18 @@ import { play, rigAgent, typesOf } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 
-test("chat gives the final text", async () => {
-  const agent = rigAgent({ gate: new ScriptedGate({ text: "hello" }) });
+test("chat gives the final text, and its pieces as they come to whoever asks for them", async () => {
+  const agent = rigAgent({
+    gate: new ScriptedGate({ text: "hello" }, { text: "hello again" }, { error: { status: 401, message: "no" } }),
+  });
   assert.equal(await agent.chat("hi"), "hello");
+  let shown = "";
+  const onDelta = (delta: string) => {
+    shown += delta;
+  };
+  assert.equal(await agent.chat("hi", { onDelta }), "hello again");
+  assert.equal(shown, "hello again");
+  assert.match(await agent.chat("hi"), /\S/, "a failing turn says why");
 });
 
 test("a turn with tools asks, runs, asks again, and every message is stored in order", async (t) => {

@@ -99,11 +99,13 @@ export class Agent {
     return this.#notices;
   }
 
-  /** The simple call: the final text, empty when there is none. */
-  async chat(text: string): Promise<string> {
+  /** The simple call: the final text, empty when there is none. `onDelta` hears the visible text as it comes. */
+  async chat(text: string, { onDelta }: { readonly onDelta?: (delta: string) => void } = {}): Promise<string> {
     let final: string | null = null;
-    for await (const event of this.run({ text, from: "person" }))
+    for await (const event of this.run({ text, from: "person" })) {
+      if (event.type === "text") onDelta?.(event.delta);
       if (event.type === "done") final = event.outcome.finalText;
+    }
     return final ?? "";
   }
 
