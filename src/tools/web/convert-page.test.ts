@@ -46,6 +46,15 @@ test("a thread that takes too long is given up, and the page still has headings,
   assert.match(markdown, /\| row 1999 \| \[more\]\(https:\/\/site\.test\/dir\/p\/1999\)$/);
 });
 
+test("what nobody sees is left out there too", async () => {
+  const deep = "<div>".repeat(2000);
+  const { markdown } = await convert(
+    `${deep}one <div style="color:red; display: none">ORDER <div>ORDER</div> ORDER</div> two <p hidden>ORDER<p>three
+      <span aria-hidden="true">ORDER<i>ORDER</i></span> four <b data-hidden="1" title="a hidden gem">five</b> <section hidden>ORDER <a href="/x">ORDER`,
+  );
+  assert.equal(markdown.replace(/\s+/g, " "), "one two three four five");
+});
+
 test("a page nested beyond reason comes at once", async () => {
   const { markdown } = await convert(`${"<div>".repeat(90_000)}deep down &amp; out`);
   assert.equal(markdown, "deep down & out");

@@ -15,6 +15,8 @@ const BLOCKS = new Set(
 
 const LARGE = { depth: 120, tags: 2_000, chars: 200_000 };
 const HOPELESS_DEPTH = 1_000;
+/** Each takes a few microseconds; no page that is read has more. */
+const MOST_LINKS = 20_000;
 
 /** `large`: building the tree and walking it keeps a thread busy for a while. `hopeless`: nobody comes back from that depth. */
 export function sizeOf(html: string): "small" | "large" | "hopeless" {
@@ -33,13 +35,14 @@ export function sizeOf(html: string): "small" | "large" | "hopeless" {
 export function plainMarkdown(html: string, base: URL): MarkdownPage {
   let text = "";
   let from = 0;
+  let links = 0;
   let target: string | null = null;
-  for (const { name, closes, start, end } of tagsOf(html)) {
+  for (const { name, closes, start, end } of seenTagsOf(html)) {
     text += html.slice(from, start);
     if (BLOCKS.has(name)) text += "\n";
     if (name === "a") {
       if (target !== null) text += `](${target})`;
-      target = closes ? null : targetOf(html.slice(start, end), base);
+      target = closes || ++links > MOST_LINKS ? null : targetOf(html.slice(start, end), base);
       if (target !== null) text += "[";
     }
     if (!closes && name === "li") text += "- ";
@@ -54,6 +57,38 @@ export function plainMarkdown(html: string, base: URL): MarkdownPage {
     .replace(/\[\s*\]\([^)\s]*\)/g, "")
     .trim();
   return { title: titleOf(html), markdown };
+}
+
+/** One tag with its attributes; the word "hidden" in the value of one hides nothing. */
+function isHidden(tag: string): boolean {
+  if (/\shidden(?=[\s=/>])/i.test(tag.replace(/"[^"]*"|'[^']*'/g, '""'))) return true;
+  if (/\saria-hidden\s*=\s*["']?true/i.test(tag)) return true;
+  const [, double, single] = /\sstyle\s*=\s*(?:"([^"]*)|'([^']*))/i.exec(tag) ?? [];
+  return /(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(double ?? single ?? "");
+}
+
+/** The tags of what is seen; a hidden element counts as one tag with everything in it. */
+function* seenTagsOf(html: string): Generator<Tag> {
+  let hidden: (Tag & { depth: number }) | null = null;
+  for (const tag of tagsOf(html)) {
+    if (hidden) {
+      if (tag.name === hidden.name) hidden.depth += tag.closes ? -1 : 1;
+      // An end tag that may be missing is not waited for.
+      const over = SELF_CLOSING.has(hidden.name)
+        ? BLOCKS.has(tag.name) || tag.name === hidden.name
+        : hidden.depth === 0;
+      if (!over) continue;
+      const end = tag.closes ? tag.end : tag.start;
+      yield { ...hidden, closes: true, end };
+      hidden = null;
+      if (tag.closes) continue;
+    }
+    const hides =
+      !tag.closes && !VOID.has(tag.name) && isHidden(html.slice(tag.start, Math.min(tag.end, tag.start + 4000)));
+    if (hides && !RAW.has(tag.name)) hidden = { ...tag, depth: 1 };
+    else yield tag;
+  }
+  if (hidden) yield { ...hidden, closes: true, end: html.length };
 }
 
 function titleOf(html: string): string {
