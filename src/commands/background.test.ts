@@ -27,6 +27,10 @@ test("a prompt in the background has a session of its own and leaves the convers
   assert.equal(await findLatest(rig.ctx.store), rig.ctx.conversation.agent.sessionId, "what -c goes on with");
   await rig.type("/agents");
   assert.equal(rig.text(), "Nothing is running.");
+  rig.busy = true;
+  await rig.type("/agents");
+  assert.equal(rig.text(), "turn         waiting for the model, 0 of 90 model calls");
+  rig.busy = false;
 });
 
 test("it is stopped by its id; wrong words are answered with the right ones", async (t) => {

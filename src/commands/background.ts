@@ -47,9 +47,12 @@ const agents: CommandDefinition = {
 
 function listing(ctx: CommandContext): string {
   const { subagents, processes, agent } = ctx.conversation;
+  const { currentTool, budgetUsed, budgetMax } = agent.activity();
   const since = (ms: number) => compactDuration(Math.max(0, ctx.now() - ms / 1000));
   const lines = [
-    ...(ctx.busy ? [`turn         ${agent.activity().currentTool ?? "waiting for the model"}`] : []),
+    ...(ctx.busy
+      ? [`turn         ${currentTool ?? "waiting for the model"}, ${budgetUsed} of ${budgetMax} model calls`]
+      : []),
     ...subagents
       .listActiveSubagents()
       .map((child) => `sub-agent    ${child.id}  ${since(child.startedAt)}  ${child.model}  ${oneLine(child.goal)}`),
