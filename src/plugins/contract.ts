@@ -28,10 +28,14 @@ export interface PluginContext {
   registerMemoryProvider(name: string, create: Factory): void;
   /** In use when `context.engine` names it. */
   registerContextEngine(name: string, create: Factory): void;
-  registerImageGenProvider(name: string, provider: unknown): void;
-  registerWebSearchProvider(name: string, provider: unknown): void;
-  registerBrowserProvider(name: string, provider: unknown): void;
-  registerTtsProvider(name: string, provider: unknown): void;
+  /** In use when `image_gen.provider` names it. */
+  registerImageGenProvider(name: string, provider: ImageGenProvider): void;
+  /** In use when `web.backend`, `web.search_backend` or `web.extract_backend` names it. */
+  registerWebSearchProvider(name: string, provider: WebSearchProvider): void;
+  /** In use when `browser.engine` names it. */
+  registerBrowserProvider(name: string, provider: BrowserProvider): void;
+  /** In use when `tts.provider` names it. */
+  registerTtsProvider(name: string, provider: TtsProvider): void;
   registerTranscriptionProvider(name: string, provider: unknown): void;
   registerPlatform(name: string, platform: unknown): void;
   /** A folder with a SKILL.md, relative to the plugin's; its skills are asked for as `plugin:skill`. */
@@ -46,6 +50,55 @@ export interface PluginContext {
 
 /** Makes a provider or an engine; what it gets and has to give is the contract of that registry. */
 export type Factory = (place: never) => unknown;
+
+// What providers give is checked where it is used: a plugin's code is not ours.
+
+export interface ImageGenProvider {
+  /** The bytes of a png, jpeg, gif or webp. */
+  generate(wish: {
+    readonly prompt: string;
+    readonly aspectRatio: "landscape" | "square" | "portrait";
+    /** `image_gen.model`. */
+    readonly model?: string | undefined;
+    readonly signal: AbortSignal;
+  }): Promise<Uint8Array>;
+}
+
+/** One of the two, or both. */
+export interface WebSearchProvider {
+  search?(
+    query: string,
+    how: { readonly limit: number; readonly signal: AbortSignal },
+  ): MaybePromise<readonly { readonly url: string; readonly title?: string; readonly description?: string }[]>;
+  extract?(
+    urls: readonly string[],
+    how: { readonly signal: AbortSignal },
+  ): MaybePromise<
+    readonly (
+      | { readonly url: string; readonly title?: string; readonly content: string; readonly finalUrl?: string }
+      | { readonly url: string; readonly error: string }
+    )[]
+  >;
+}
+
+export interface BrowserProvider {
+  /** Asked once per conversation. `close` is called when it is needed no more. */
+  open(): MaybePromise<{ readonly cdpUrl: string; close?(): unknown }>;
+}
+
+export interface TtsProvider {
+  /** Characters of one call; default 4096. */
+  readonly mostChars?: number;
+  speak(wish: {
+    readonly text: string;
+    readonly format: "mp3" | "opus";
+    readonly model?: string | undefined;
+    readonly voice?: string | undefined;
+    readonly signal: AbortSignal;
+  }): Promise<Uint8Array>;
+}
+
+type MaybePromise<T> = T | Promise<T>;
 
 export interface PluginTool {
   readonly name: string;
