@@ -23,6 +23,12 @@ test("a new file is written with its directories", async () => {
   assert.deepEqual((await readdir(rig.at("deep/er"))).sort(), ["a.txt", "b.txt"]);
 });
 
+test("a path that names a directory is refused", async () => {
+  for (const path of ["new/", "~/", "/"])
+    assert.match((await write(path, "x")).error, /names a directory; give the file's name too\.$/, path);
+  await assert.rejects(stat(rig.at("new")));
+});
+
 test("mode, CRLF and byte order mark of the old file stay", async () => {
   await writeFile(rig.at("old.bat"), "\ufeffa\r\nb\r\n");
   await chmod(rig.at("old.bat"), 0o755);

@@ -31,6 +31,7 @@ register({
 
 export async function writeFile(args: z.infer<typeof parameters>, ctx: ToolContext): Promise<string> {
   if (args.path.trim() === "") return toolError("Missing argument: path is empty.");
+  if (args.path.trim().endsWith("/")) return toolError(`${args.path} names a directory; give the file's name too.`);
   if (args.content.includes(UNCHANGED_NOTICE) && args.content.length < UNCHANGED_NOTICE.length + 200)
     return toolError("content is the notice that a file is unchanged, not a file's text. Write the real content.");
   const workspace = await openWorkspace(ctx);

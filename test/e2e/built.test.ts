@@ -58,7 +58,10 @@ describe("the built program", () => {
       { toolCalls: [{ name: "read_file", arguments: { path: "note.txt" } }] },
       { toolCalls: [{ name: "terminal", arguments: { command: "cat note.txt | tr a-z A-Z" } }] },
       { toolCalls: [{ name: "todo", arguments: { todos: "no list" } }] },
-      ({ raw }) => ({ text: /heron/.test(raw) && /HERON/.test(raw) && /Invalid arguments/.test(raw) ? "all" : raw }),
+      { toolCalls: [{ name: "write_file", arguments: { path: "birds.toml", content: "[heron\n" } }] },
+      ({ raw }) => ({
+        text: [/heron/, /HERON/, /Invalid arguments/, /invalid TOML/].every((wanted) => wanted.test(raw)) ? "all" : raw,
+      }),
     );
     const { stdout, stderr } = await runHermes(["-z", "what is the word?"], { home, ...built() });
     assert.equal(stdout, "all\n", stderr);
