@@ -8,6 +8,7 @@ import type { GuardOptions } from "../safety/guard.ts";
 import type { Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { AgentPorts } from "./options.ts";
+import { sharedQuestions } from "./shared-questions.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface ConversationGuard {
@@ -19,7 +20,14 @@ export interface ConversationGuard {
 export function openGuard(wish: AgentWish, environment: Environment, sessionId: () => string): ConversationGuard {
   const { home, clock } = wish;
   const approvals = createSessionApprovals();
-  const questions = createApprovalStore({ clock, report: (problem, error) => home.log.warn(problem, error) });
+  const questions = createApprovalStore({
+    clock,
+    table: sharedQuestions(
+      () => wish.store(),
+      (text) => home.redact(text),
+    ),
+    report: (problem, error) => home.log.warn(problem, error),
+  });
   // One guard serves one conversation, whatever id it goes on under.
   const sessionKey = sessionId();
   return {

@@ -81,6 +81,18 @@ export const OTHER_TABLES: Readonly<Record<string, string>> = {
     value TEXT,
     PRIMARY KEY (session_id, key)
   )`,
+  approvals_open: `CREATE TABLE approvals_open (
+    id TEXT PRIMARY KEY,
+    session_key TEXT NOT NULL,
+    session_id TEXT,
+    kind TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    asked_at REAL NOT NULL,
+    expires_at REAL,
+    answer TEXT,
+    answered_by TEXT,
+    answered_at REAL
+  )`,
   tool_lists: "CREATE TABLE tool_lists (hash TEXT PRIMARY KEY, tools TEXT NOT NULL)",
   model_calls: `CREATE TABLE model_calls (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -8,6 +8,7 @@ import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
 import { backupTo, type HealthFact, optimizeFile, readHealth, readStats, vacuum } from "./maintenance.ts";
 import { appendRows, assertAppendable, hideRowsFrom, loadRows, replaceRows } from "./messages.ts";
+import { putQuestion, readAnswer, readQuestions, removeQuestion, writeAnswer } from "./open-questions.ts";
 import { claimAutoPrune, pruneSessions, removeGhosts } from "./prune.ts";
 import {
   readPrompt,
@@ -33,6 +34,7 @@ import {
   type ListOptions,
   type ModelCallRow,
   type NewSession,
+  type OpenQuestionRow,
   type PromptRecord,
   type PruneFilter,
   type SearchOptions,
@@ -61,6 +63,21 @@ export class SqliteStore implements SessionStore {
     this.#settings = settings;
   }
 
+  questions() {
+    return this.#core.read(() => readQuestions(this.#core));
+  }
+  putQuestion(question: OpenQuestionRow) {
+    return this.#core.write(() => putQuestion(this.#core, question));
+  }
+  removeQuestion(id: string) {
+    return this.#core.write(() => removeQuestion(this.#core, id));
+  }
+  answerQuestion(id: string, answer: unknown, by: string) {
+    return this.#core.write(() => writeAnswer(this.#core, id, answer, by));
+  }
+  answerTo(id: string) {
+    return this.#core.read(() => readAnswer(this.#core, id));
+  }
   create(session: NewSession) {
     return this.#core.write(() => insertSession(this.#core, session), "transcript");
   }

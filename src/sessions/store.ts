@@ -245,6 +245,18 @@ export interface StoreStats {
   readonly sizeBytes: number;
 }
 
+/** A question of one process that others may answer. Times are Unix seconds. */
+export interface OpenQuestionRow {
+  readonly id: string;
+  readonly sessionKey: string;
+  readonly sessionId: string | null;
+  readonly kind: string;
+  /** The question itself, without secrets. */
+  readonly payload: unknown;
+  readonly askedAt: number;
+  readonly expiresAt: number | null;
+}
+
 /**
  * Everything the agent said and heard.
  *
@@ -254,6 +266,15 @@ export interface StoreStats {
  * - `append` to a session that was closed by compression rejects with `SessionCompressedError`, which carries the tip's id.
  */
 export interface SessionStore {
+  /** Questions that wait, oldest first. */
+  questions(): Promise<readonly OpenQuestionRow[]>;
+  putQuestion(question: OpenQuestionRow): Promise<void>;
+  removeQuestion(id: string): Promise<void>;
+  /** For whoever did not ask it; false when nobody waits for it any more. */
+  answerQuestion(id: string, answer: unknown, by: string): Promise<boolean>;
+  /** What somebody else answered, or null. */
+  answerTo(id: string): Promise<unknown>;
+
   create(session: NewSession): Promise<void>;
   /** Creates the row if it is missing. */
   ensure(session: NewSession): Promise<void>;

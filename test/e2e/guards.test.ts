@@ -63,6 +63,29 @@ test("a lasting yes is written to the settings, keeps their comments, and holds 
   assert.match(chat.server.last.raw, /judged\\?",/);
 });
 
+test("a question of one process is seen and answered from another", async (t) => {
+  const chat = await talk(t, { wish: { interactive: true, yolo: false }, now: Date.now() });
+  const home = { ...chat, dir: chat.homeDir } as unknown as TempHome; // what it uses of one
+  const hermes = async (...args: string[]) => runHermes(["approvals", ...args], { home });
+  chat.server.script(call, { text: "done" });
+  const results: string[] = [];
+  for await (const event of chat.conversation.agent.run({ text: "go" })) {
+    if (event.type === "tool_end") results.push(JSON.parse(String(event.result)).output);
+    if (event.type !== "ask") continue;
+    let listed = await hermes("list", "--json");
+    while (listed.stdout === "") listed = await hermes("list", "--json");
+    const { id, description, command: shown } = JSON.parse(listed.stdout);
+    assert.equal(description, "shell command via -c/-lc flag");
+    assert.equal(shown, COMMAND);
+    assert.match((await hermes()).stdout, /^[0-9a-f]{8} {2}.*\[shell command via -c\/-lc flag\] bash -c/);
+    assert.match((await hermes("answer", id, "maybe")).stderr, /"maybe" is no answer/);
+    assert.match((await hermes("answer", "nothing", "once")).stderr, /No question nothing waits/);
+    assert.equal((await hermes("answer", id.slice(0, 8), "once")).code, 0);
+  }
+  assert.deepEqual(results, ["judged"]);
+  assert.equal((await hermes("list")).stdout, "Nothing waits for an answer.\n");
+});
+
 const LONG = `echo ${"x".repeat(5000)}`;
 const policies: readonly [what: string, config: string, flags: string[], command: string, said: RegExp][] = [
   [

@@ -7,6 +7,7 @@ import type { CommandVerdict } from "../../safety/decision.ts";
 import { classifyCommand } from "../../safety/verdict.ts";
 import { isIsolated } from "../../sandbox/container-arguments.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { defineOpenQuestions } from "./open-questions.ts";
 
 const EXIT = { allow: 0, ask: 2, block: 3 } as const;
 
@@ -22,7 +23,8 @@ export function define(command: Command, ctx: CliContext): void {
 
 /** `hermes approvals` with its sub-command `test`: the same check under the name of the older release. */
 export function defineApprovals(command: Command, ctx: CliContext): void {
-  command.description("try out the rules for commands");
+  command.description("questions that wait for you; try out the rules for commands");
+  defineOpenQuestions(command, ctx);
   defineCheck(command.command("test"), ctx);
 }
 

@@ -17,7 +17,7 @@ export interface Subcommand {
 export const SUBCOMMANDS: readonly Subcommand[] = [
   {
     name: "approvals",
-    summary: "try a command against the approval policy (same as safety)",
+    summary: "questions that wait for your yes; try a command against the policy",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
   {
