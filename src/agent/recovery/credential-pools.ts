@@ -1,23 +1,21 @@
 // The keys of `auth.json`: several per provider, with a note on each that is spent. Shared by every process of the home.
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { namedReset } from "../../llm/errors/named-reset.ts";
 import { CredentialPool, type PoolEntry, type PoolStrategy } from "../../llm/providers/credential-pool.ts";
 import { hostBelongs, hostOf } from "../../llm/providers/hosts.ts";
 import { hostsOf, isUsableKey } from "../../llm/providers/keys.ts";
 import type { ResolveInput } from "../../llm/providers/resolve.ts";
-import { mapping, text } from "../../llm/providers/settings.ts";
+import { text } from "../../llm/providers/settings.ts";
 import { providerRow } from "../../llm/providers/table.ts";
 import type { Target } from "../../llm/wire.ts";
 import type { Failure } from "../failure.ts";
+import { type AuthFile, entriesIn, readAuth, withPool, writeAuth } from "./auth-file.ts";
 import type { KeyPort } from "./keys.ts";
 
 type Home = Pick<OpenHome, "paths" | "config" | "env" | "log">;
-type AuthFile = Readonly<Record<string, unknown>>;
 
 const STRATEGIES: readonly PoolStrategy[] = ["fill_first", "round_robin", "random", "least_used"];
 
@@ -139,8 +137,7 @@ export class CredentialPools implements KeyPort {
   }
 
   async #write(file: AuthFile, provider: string, pool: CredentialPool): Promise<void> {
-    const text = JSON.stringify(withEntries(file, provider, pool.entries), null, 2);
-    await writeFileAtomic(this.#home.paths.at("auth.json"), `${text}\n`, { mode: 0o600 });
+    await writeAuth(this.#home, withEntries(file, provider, pool.entries));
   }
 
   async #rotate(target: Target, failure: Failure): Promise<Target | null> {
@@ -153,16 +150,6 @@ export class CredentialPools implements KeyPort {
     const next = spent ? pool.markExhaustedAndRotate(explain(failure, this.#clock.now())) : pool.select();
     await this.#write(file, target.provider, pool);
     return next && moved(target, next, this.#home);
-  }
-}
-
-async function readAuth(home: Home): Promise<AuthFile | null> {
-  try {
-    return mapping(JSON.parse(await readFile(home.paths.at("auth.json"), "utf8")));
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
-    home.log.warn("auth.json cannot be read; its keys are not used", error);
-    return null;
   }
 }
 
@@ -181,12 +168,6 @@ function poolOf(home: Home, clock: Clock, file: AuthFile, provider: string, targ
     now: () => clock.now(),
     random: () => clock.random(),
   });
-}
-
-function entriesIn(file: AuthFile, provider: string): readonly PoolEntry[] {
-  const list = mapping(file.credential_pool)[provider];
-  if (!Array.isArray(list)) return [];
-  return list.filter((entry): entry is PoolEntry => text(mapping(entry).id) !== undefined);
 }
 
 /** Keys of variables belong to the pool too: by name and fingerprint, their value stays where it is. */
@@ -249,11 +230,10 @@ function explain({ error, classified }: Failure, now: number) {
 
 /** Changed entries take the place of the old ones; what is not ours stays as it is. */
 function withEntries(file: AuthFile, provider: string, changed: readonly PoolEntry[]): AuthFile {
-  const pools = mapping(file.credential_pool);
   const listed = entriesIn(file, provider);
   const updated = listed.map((entry) => changed.find(({ id }) => id === entry.id) ?? entry);
   const added = changed.filter((entry) => !listed.some(({ id }) => id === entry.id));
-  return { ...file, credential_pool: { ...pools, [provider]: [...updated, ...added] } };
+  return withPool(file, provider, [...updated, ...added]);
 }
 
 function digest(value: string): string {

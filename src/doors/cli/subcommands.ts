@@ -20,6 +20,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "questions that wait for your yes; try a command against the policy",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
+  { name: "auth", summary: "several keys of one provider: add, list, remove, wake", load: () => import("./auth.ts") },
   {
     name: "batch",
     summary: "run many prompts and keep what the agent did as trajectories",

@@ -189,7 +189,8 @@ export function poolAction(
   }
 }
 
-function restsUntil(entry: PoolEntry): number {
+/** Unix seconds; 0 for a key that may be used. */
+export function restsUntil(entry: PoolEntry): number {
   if (entry.last_status !== "exhausted") return 0;
   if (entry.last_error_reset_at) return entry.last_error_reset_at;
   return (entry.last_status_at ?? 0) + (entry.last_error_code === 401 ? COOLDOWN_401 : COOLDOWN);

@@ -1,0 +1,165 @@
+// `hermes auth`: several keys of one provider, kept in auth.json. When one is spent, the next one takes over.
+import { randomBytes } from "node:crypto";
+import { access } from "node:fs/promises";
+import type { Command } from "commander";
+import { type AuthFile, editAuth, entriesIn, readAuth, withPool } from "../../agent/recovery/auth-file.ts";
+import { resolveProviderAlias } from "../../llm/providers/aliases.ts";
+import { type PoolEntry, restsUntil } from "../../llm/providers/credential-pool.ts";
+import { isUsableKey } from "../../llm/providers/keys.ts";
+import { ProviderError } from "../../llm/providers/provider-error.ts";
+import { mapping } from "../../llm/providers/settings.ts";
+import { providerRow } from "../../llm/providers/table.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { readAll } from "./io.ts";
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description("several keys of one provider: when one is spent, the next one takes over");
+  command
+    .command("list", { isDefault: true })
+    .alias("status")
+    .argument("[provider]")
+    .description("which keys there are, and which of them rest")
+    .action((provider?: string) => list(provider, ctx));
+  command
+    .command("add")
+    .argument("<provider>")
+    .option("--label <text>", "what you call it")
+    .option("--base-url <url>", "it belongs to this address, not to the provider's own")
+    .description("add a key; it is asked for, or read from stdin")
+    .action((provider: string, flags: { label?: string; baseUrl?: string }) => add(provider, flags, ctx));
+  command
+    .command("remove")
+    .argument("<provider>")
+    .argument("<key>", "its id or label")
+    .description("remove one key")
+    .action((provider: string, which: string) => remove(provider, which, ctx));
+  command
+    .command("reset")
+    .argument("<provider>")
+    .description("wake keys that rest")
+    .action((provider: string) => reset(provider, ctx));
+  command
+    .command("logout")
+    .argument("<provider>")
+    .description("forget the logins of a provider; its keys stay")
+    .action((provider: string) => logout(provider, ctx));
+}
+
+async function list(wanted: string | undefined, ctx: CliContext): Promise<void> {
+  const file = (await readAuth(ctx.home)) ?? {};
+  const only = wanted === undefined ? null : providerNamed(wanted);
+  const providers = Object.keys(mapping(file.credential_pool)).filter((id) => only === null || id === only);
+  const rows = providers.flatMap((id) => entriesIn(file, id).map((entry) => ({ id, entry })));
+  if (rows.length === 0) return ctx.io.out(`No keys are kept here. hermes auth add ${only ?? "PROVIDER"} adds one.\n`);
+  for (const { id, entry } of rows) {
+    const { label = "", source = "manual", access_token: token = "" } = entry;
+    const shown = source.startsWith("env:") ? source.slice(4) : token === "" ? "(no key)" : `...${token.slice(-4)}`;
+    const kind = entry.auth_type === "oauth" ? "login" : "key";
+    ctx.io.out(
+      `${id.padEnd(14)} ${entry.id}  ${kind.padEnd(5)} ${shown.padEnd(20)} ${state(entry, ctx).padEnd(24)} ${label}\n`,
+    );
+  }
+}
+
+function state(entry: PoolEntry, ctx: CliContext): string {
+  const until = restsUntil(entry);
+  if (until <= ctx.clock.now() / 1000) return "ready";
+  const at = new Date(until * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return `rests until ${at}${entry.last_error_code ? ` (${entry.last_error_code})` : ""}`;
+}
+
+async function add(
+  wanted: string,
+  { label, baseUrl }: { readonly label?: string; readonly baseUrl?: string },
+  ctx: CliContext,
+): Promise<void> {
+  const provider = providerNamed(wanted);
+  if (provider === "custom" || provider === "demo")
+    throw new ExitError(
+      1,
+      `hermes: ${provider} keeps no keys here; write \`api_key\` beside its address in config.yaml.`,
+    );
+  if (baseUrl !== undefined && !URL.canParse(baseUrl))
+    throw new ExitError(1, `hermes: "${baseUrl}" is not a web address. Give it as https://host/v1.`);
+  const typed = ctx.io.stdinIsTerminal
+    ? await ctx.io.secret(`Key of ${provider} (not shown): `)
+    : await readAll(ctx.io.stdin);
+  const key = typed?.trim() ?? "";
+  if (!isUsableKey(key)) throw new ExitError(1, "hermes: nothing was added; that is no key.");
+  const id = randomBytes(3).toString("hex");
+  await editAuth(ctx.home, (file) => {
+    const entries = entriesIn(file, provider);
+    if (entries.some((entry) => entry.access_token === key))
+      throw new ExitError(1, `hermes: that key of ${provider} is kept already.`);
+    const priority = Math.max(-1, ...entries.map((entry) => entry.priority ?? 0)) + 1;
+    const added: PoolEntry = {
+      ...{ id, label: label ?? `key ${entries.length + 1}`, auth_type: "api_key", priority, source: "manual" },
+      access_token: key,
+      ...(baseUrl ? { base_url: baseUrl } : {}),
+      request_count: 0,
+    };
+    return withPool(file, provider, [...entries, added]);
+  });
+  ctx.io.out(`✓ ${id} is kept for ${provider}.\n`);
+}
+
+async function remove(wanted: string, which: string, ctx: CliContext): Promise<void> {
+  const provider = providerNamed(wanted);
+  await change(ctx, (file) => {
+    const entries = entriesIn(file, provider);
+    const found = entries.filter((entry) => entry.id === which || entry.label === which);
+    if (found.length !== 1) {
+      const what = found.length === 0 ? "has no key" : "has several keys";
+      throw new ExitError(1, `hermes: ${provider} ${what} "${which}". hermes auth list ${provider} shows their ids.`);
+    }
+    return withPool(
+      file,
+      provider,
+      entries.filter((entry) => entry !== found[0]),
+    );
+  });
+  ctx.io.out("✓ Removed.\n");
+}
+
+async function reset(wanted: string, ctx: CliContext): Promise<void> {
+  const provider = providerNamed(wanted);
+  let woken = 0;
+  await change(ctx, (file) => {
+    const entries = entriesIn(file, provider).map((entry): PoolEntry => {
+      if (entry.last_status !== "exhausted") return entry;
+      woken++;
+      return { ...entry, last_status: null, last_error_reset_at: null };
+    });
+    return withPool(file, provider, entries);
+  });
+  ctx.io.out(woken === 0 ? "No key rests.\n" : `✓ ${woken} of them may be used again.\n`);
+}
+
+async function logout(wanted: string, ctx: CliContext): Promise<void> {
+  const provider = providerNamed(wanted);
+  await change(ctx, (file) => {
+    const { active_provider: active, ...rest } = file;
+    const keys = entriesIn(file, provider).filter((entry) => entry.auth_type !== "oauth");
+    return withPool(active === provider ? rest : file, provider, keys);
+  });
+  ctx.io.out(`✓ No login of ${provider} is kept.\n`);
+}
+
+/** Without a file there is nothing to change, and none is made. */
+async function change(ctx: CliContext, how: (file: AuthFile) => AuthFile): Promise<void> {
+  try {
+    await access(ctx.home.paths.at("auth.json"));
+  } catch {
+    throw new ExitError(1, "hermes: no keys are kept here. hermes auth add PROVIDER adds one.");
+  }
+  await editAuth(ctx.home, how);
+}
+
+function providerNamed(name: string): string {
+  try {
+    return providerRow(resolveProviderAlias(name))?.id ?? name;
+  } catch (error) {
+    if (error instanceof ProviderError) throw new ExitError(1, `hermes: ${error.message}`);
+    throw error;
+  }
+}
