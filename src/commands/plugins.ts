@@ -1,7 +1,7 @@
 // Plugins at the prompt line: /plugins, and the commands that plugins bring.
 import { pluginHosts } from "../agent/plugins/hosts.ts";
 import type { OpenHome } from "../home/open.ts";
-import type { CommandContext } from "./context.ts";
+import { OutOfTime, within } from "../kit/within.ts";
 import type { CommandDefinition } from "./definition.ts";
 
 /** How long a plugin's command may keep the line. */
@@ -33,24 +33,15 @@ export function pluginCommands(home: OpenHome, taken: (name: string) => boolean)
         warn: (text: string) => ctx.warn(text),
         submit: (text: string) => ctx.submit(text),
       };
-      const said = await within(Promise.resolve(run(args, surface)), plugin, ctx);
-      if (typeof said === "string" && said !== "") ctx.say(said);
+      try {
+        const said = await within(async () => run(args, surface), LIMIT_MS, ctx.clock);
+        if (typeof said === "string" && said !== "") ctx.say(said);
+      } catch (error) {
+        if (!(error instanceof OutOfTime)) throw error;
+        throw new Error(`plugin "${plugin}": ${error.message}; it is not waited for`);
+      }
     },
   }));
-}
-
-async function within(work: Promise<unknown>, plugin: string, { clock }: CommandContext): Promise<unknown> {
-  const over = new AbortController();
-  const late = clock.sleep(LIMIT_MS, over.signal).then(() => {
-    throw new Error(`plugin "${plugin}" did not answer within ${LIMIT_MS / 1000} seconds; it is not waited for`);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    over.abort();
-    late.catch(() => undefined); // aborted because the work was quicker
-    work.catch(() => undefined); // a late failure concerns nobody
-  }
 }
 
 const plugins: CommandDefinition = {

@@ -2,6 +2,7 @@
 import { pathToFileURL } from "node:url";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { OutOfTime, within } from "../kit/within.ts";
 import { entryOf, type PluginSettings, type Standing, standingOf } from "./choice.ts";
 import type { Factory, PluginCall, PluginCliCommand, PluginCommand, PluginTool, ProviderKind } from "./contract.ts";
 import { type FoundPlugin, findPlugins, namesOf, type PluginPlaces } from "./find.ts";
@@ -297,16 +298,10 @@ export class PluginHost {
 
   async #within<T>(work: Promise<T>, what: string): Promise<T> {
     const { clock, limits = LIMITS } = this.#options;
-    const settled = new AbortController();
-    const late = clock.sleep(limits.registerMs, settled.signal).then(() => {
-      throw new Error(`it did not ${what} within ${limits.registerMs / 1000} s`);
-    });
     try {
-      return await Promise.race([work, late]);
-    } finally {
-      settled.abort();
-      late.catch(() => undefined); // aborted because the work was quicker
-      work.catch(() => undefined); // told already when it was late
+      return await within(() => work, limits.registerMs, clock);
+    } catch (error) {
+      throw error instanceof OutOfTime ? new Error(`it did not ${what} within ${limits.registerMs / 1000} s`) : error;
     }
   }
 
