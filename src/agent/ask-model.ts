@@ -156,7 +156,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   const { conversation, purpose, signal, emit } = asking;
   const { gate } = conversation.options.ports;
   if (signal.aborted) return { type: "interrupted" };
-  const request = conversation.lessons.apply(await buildRequest(asking, options));
+  const request = await fitRequest(asking, await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
   const told = await tellRequest(asking, request);
   const stillWaiting = () =>
@@ -172,6 +172,15 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   return reply;
 }
 
+/** Without what this destination refused, and with pictures it takes. */
+async function fitRequest({ conversation, signal, emit }: Asking, built: ModelRequest): Promise<ModelRequest> {
+  const { lessons, pictures } = conversation;
+  const { request, newlyLost } = await pictures.fit(lessons.apply(built), lessons.imageLimit, signal);
+  const message = "A picture could not be made smaller and is left out. Send a smaller copy, as a PNG or JPEG.";
+  if (newlyLost > 0) emit({ type: "status", kind: "warn", message });
+  return request;
+}
+
 async function buildRequest({ conversation }: Asking, options: AskOptions): Promise<ModelRequest> {
   const system = await conversation.systemPrompt();
   const { model, transcript, requests } = conversation;
@@ -185,7 +194,6 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     history: transcript.messages,
     scaffold: options.scaffold,
     images: conversation.takesImages,
-    largeImages: conversation.lessons.takesLargeImages,
   });
   const maxTokens = options.outputCap ?? model.maxTokens;
   const { promptLayout } = conversation;

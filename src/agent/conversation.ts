@@ -12,6 +12,7 @@ import { lacksImage } from "./hygiene/images.ts";
 import { Lessons } from "./lessons.ts";
 import { Nudges } from "./nudges.ts";
 import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
+import { FitPictures } from "./pictures/fit-pictures.ts";
 import { FallbackChain } from "./recovery/fallback.ts";
 import { KeyRing } from "./recovery/keys.ts";
 import { RequestBuilder } from "./request.ts";
@@ -49,6 +50,7 @@ export class Conversation {
   #opened = false;
   #opening: string | null;
   #lessons = new Map<string, Lessons>();
+  pictures = new FitPictures();
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -159,6 +161,7 @@ export class Conversation {
   fork(options: AgentOptions): Conversation {
     const fork = new Conversation(options);
     fork.#lessons = this.#lessons;
+    fork.pictures = this.pictures;
     fork.#opening = null;
     return fork;
   }

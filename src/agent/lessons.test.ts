@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { aRequest, aTarget } from "../../test/support/model-target.ts";
 import { classifyApiError } from "../llm/errors/classify.ts";
 import type { ModelError, ModelRequest } from "../llm/wire.ts";
+import { COMMON_LIMIT, STRICT_LIMIT } from "./hygiene/image-size.ts";
 import { Lessons } from "./lessons.ts";
 
 const schema = {
@@ -89,24 +90,24 @@ test("a refusal that says nothing of the kind teaches nothing", () => {
   assert.equal(taught({ status: 400, message: "this model does not support image input" }).said, null);
 });
 
-test("a picture that is too large is left out alone first; when that does not help, all of them", () => {
+test("pictures that are too large are made smaller, then smaller still; when that does not help, all of them go", () => {
   const picture = (bytes: number) =>
     ({
       type: "image_url",
       image_url: { url: `data:image/png;base64,${Buffer.alloc(bytes).toString("base64")}` },
     }) as const;
   const error = { status: 400, message: "image exceeds the maximum size of 5 MB" };
-  const both = aRequest(aTarget("chat_completions"), {
-    messages: [{ role: "user", content: [{ type: "text", text: "see" }, picture(5_000_000), picture(10)] }],
-  });
+  const asking = (...pictures: readonly ReturnType<typeof picture>[]) =>
+    aRequest(aTarget("chat_completions"), { messages: [{ role: "user", content: pictures }] });
   const lessons = new Lessons();
-  assert.match(lessons.learn(error, classifyApiError(error), both) ?? "", /over 4 MB or 8000 pixels/);
-  assert.deepEqual([lessons.takesLargeImages, lessons.takesImages], [false, true]);
-  const small = aRequest(aTarget("chat_completions"), { messages: [{ role: "user", content: [picture(10)] }] });
-  assert.match(lessons.learn(error, classifyApiError(error), small) ?? "", /they are left out/);
+  const learn = (request: ModelRequest) => lessons.learn(error, classifyApiError(error), request);
+  assert.match(learn(asking(picture(5_000_000), picture(10))) ?? "", /over 4 MB or 8000 pixels are made smaller/);
+  assert.deepEqual([lessons.imageLimit, lessons.takesImages], [COMMON_LIMIT, true]);
+  assert.match(learn(asking(picture(2_000_000))) ?? "", /over 1 MB or 2000 pixels are made smaller/);
+  assert.deepEqual([lessons.imageLimit, lessons.takesImages], [STRICT_LIMIT, true]);
+  assert.match(learn(asking(picture(10))) ?? "", /they are left out/);
   assert.equal(lessons.takesImages, false);
-  const none = aRequest(aTarget("chat_completions"));
-  assert.equal(lessons.learn(error, classifyApiError(error), none), null, "nothing is left to leave out");
+  assert.equal(learn(aRequest(aTarget("chat_completions"))), null, "nothing is left to leave out");
 });
 
 const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } } as const;

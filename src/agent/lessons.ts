@@ -5,7 +5,7 @@ import type { Message } from "../llm/messages.ts";
 import type { ModelError, ModelRequest, ToolDefinition } from "../llm/wire.ts";
 import { refusesStreaming } from "../llm/wires/refuses-streaming.ts";
 import { stripGrammar } from "../tools/schema.ts";
-import { isLargeImage } from "./hygiene/image-size.ts";
+import { COMMON_LIMIT, type ImageLimit, isLargeImage, STRICT_LIMIT } from "./hygiene/image-size.ts";
 import { refusesImages, stripImagesFromMessages } from "./hygiene/images.ts";
 
 const CAPS = ["max_tokens", "max_completion_tokens"] as const;
@@ -19,7 +19,7 @@ export class Lessons {
   #toolImages = true;
   #manyImages = true;
   #summaries = true;
-  #largeImages = true;
+  #imageLimit: ImageLimit | null = null;
   #longContext = true;
   #thinking = true;
   #codexItems = true;
@@ -31,8 +31,9 @@ export class Lessons {
     return this.#images;
   }
 
-  get takesLargeImages(): boolean {
-    return this.#largeImages;
+  /** Null: pictures go as they are. Whoever sends the request makes the larger ones smaller. */
+  get imageLimit(): ImageLimit | null {
+    return this.#imageLimit;
   }
 
   get streams(): boolean {
@@ -90,11 +91,13 @@ export class Lessons {
     return `This model does not take the parameter ${parameter}; it is left out from now on.`;
   }
 
-  /** Nothing here can shrink a picture: the large ones are left out first, all of them if that does not help. */
+  /** The large ones are made smaller first, then smaller still; if that does not help, all of them are left out. */
   #learnImageSize({ messages }: ModelRequest): string | null {
-    if (this.#largeImages && stripImagesFromMessages(messages, isLargeImage).changed) {
-      this.#largeImages = false;
-      return "The server finds a picture too large; pictures over 4 MB or 8000 pixels are left out from now on. Send a smaller copy.";
+    for (const limit of [COMMON_LIMIT, STRICT_LIMIT]) {
+      if (this.#imageLimit !== null && limit.bytes >= this.#imageLimit.bytes) continue;
+      if (!stripImagesFromMessages(messages, (url) => isLargeImage(url, limit)).changed) continue;
+      this.#imageLimit = limit;
+      return `The server finds a picture too large; pictures over ${limit.bytes / 2 ** 20} MB or ${limit.side} pixels are made smaller from now on.`;
     }
     if (!this.#images || !stripImagesFromMessages(messages).changed) return null;
     this.#images = false;

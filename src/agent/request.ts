@@ -11,7 +11,6 @@ import {
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import type { Target } from "../llm/wire.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
-import { isLargeImage } from "./hygiene/image-size.ts";
 import { stripImagesFromMessages } from "./hygiene/images.ts";
 import { joinAssistants } from "./hygiene/repair-sequence.ts";
 import { sanitizeApiMessages } from "./hygiene/sanitize-api.ts";
@@ -30,8 +29,6 @@ export interface RequestParts {
   readonly scaffold: readonly HistoryMessage[];
   /** False: pictures are left out. */
   readonly images: boolean;
-  /** False: pictures that are large are left out. */
-  readonly largeImages?: boolean;
 }
 
 /** Servers want the user to speak first; a history may begin with a summary, or with a message that was sent to the user. */
@@ -71,9 +68,8 @@ export class RequestBuilder {
   }
 }
 
-function withFitImages({ history, images, largeImages = true }: RequestParts): readonly HistoryMessage[] {
-  if (images && largeImages) return history;
-  if (images) return stripImagesFromMessages(history, isLargeImage).messages as readonly HistoryMessage[]; // roles stay
+function withFitImages({ history, images }: RequestParts): readonly HistoryMessage[] {
+  if (images) return history;
   return stripImagesFromMessages(history).messages.map(asPlainText) as readonly HistoryMessage[]; // roles stay
 }
 

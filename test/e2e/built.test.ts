@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { promisify } from "node:util";
+import { PNG } from "pngjs";
 import { missingChromium, startSite } from "../support/engines/chromium.ts";
 import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
@@ -99,6 +100,16 @@ describe("the built program", () => {
     } finally {
       await site.close();
     }
+  });
+
+  test("makes a picture smaller that the server finds too large", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await writeFile(join(home.project, "wide.png"), PNG.sync.write(new PNG({ width: 9000, height: 30 })));
+    server.script({ fault: "status", status: 400, body: { error: { message: "image exceeds the maximum" } } });
+    server.script({ text: "I see" });
+    const { stdout, stderr } = await runHermes(["chat", "-q", "look", "--image", "wide.png"], { home, ...built() });
+    assert.match(stdout, /I see/, stderr);
+    assert.ok(server.last.raw.includes("data:image/jpeg;base64,"), stderr);
   });
 
   test("runs MCP servers, hooks, plugins, and a memory and an engine that came with it", async () => {

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { Step } from "../support/model-server/script.ts";
+import { PNG } from "pngjs";
+import { imageSize } from "../../src/agent/hygiene/image-size.ts";
+import type { RecordedRequest, Step } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
@@ -75,6 +77,11 @@ const CASES: readonly Case[] = [
   },
 ];
 
+function pictureSize({ raw }: RecordedRequest) {
+  const [, base64 = ""] = /"data:image\/\w+;base64,([^"]+)"/.exec(raw) ?? [];
+  return imageSize(Buffer.from(base64, "base64"));
+}
+
 describe("recovery", () => {
   let server: ModelServer;
   let other: ModelServer;
@@ -97,6 +104,19 @@ describe("recovery", () => {
       assert.equal(stderr.match(line)?.length, 1, stderr);
     });
   }
+
+  test("a picture that is too large goes out again as a smaller copy", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    await writeFile(join(home.project, "wide.png"), PNG.sync.write(new PNG({ width: 9000, height: 30 })));
+    server.script(refusal(400, "image dimensions exceed max allowed size: 8000 pixels")).otherwise({ text: "I see" });
+    const { stdout, stderr } = await runHermes(["chat", "-q", "look", "--image", "wide.png"], { home });
+    assert.match(stdout, /I see/);
+    assert.equal(stderr.match(/^⚠ .*pictures over 4 MB or 8000 pixels are made smaller.*$/gm)?.length, 1, stderr);
+    assert.deepEqual(server.requests.slice(0, 2).map(pictureSize), [
+      { width: 9000, height: 30 },
+      { width: 8000, height: 27 },
+    ]);
+  });
 
   test("the screen keeps such a line too, once", { skip: tmuxMissing() }, async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });

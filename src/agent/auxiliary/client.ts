@@ -11,6 +11,7 @@ import type { Usage } from "../../llm/usage.ts";
 import type { ModelError, ModelRequest, Target } from "../../llm/wire.ts";
 import { Lessons } from "../lessons.ts";
 import { listenToModel } from "../model-call.ts";
+import { FitPictures } from "../pictures/fit-pictures.ts";
 import { type KeyPort, KeyRing } from "../recovery/keys.ts";
 import { type Candidate, candidates } from "./candidates.ts";
 import {
@@ -57,6 +58,7 @@ class Auxiliary implements AuxiliaryClient {
   /** Destination -> until when it is not asked again. */
   readonly #unhealthy = new Map<string, number>();
   readonly #lessons = new Map<string, Lessons>();
+  readonly #pictures = new FitPictures();
   readonly #told = new Set<string>();
   readonly #keys: KeyRing;
 
@@ -135,12 +137,19 @@ class Auxiliary implements AuxiliaryClient {
   async #attemptWith(call: AuxCall, target: Target): Promise<Attempt> {
     const lessons = this.#lessonsOf(target);
     const request = this.#request(call, target);
-    let attempt = await this.#send(call, lessons.apply(request));
-    // A parameter the server does not know is left out, once.
+    let attempt = await this.#send(call, await this.#fit(request, lessons, call.signal));
+    // A parameter the server does not know is left out, a picture it finds too large is made smaller, once.
     if (attempt.type === "failed" && lessons.learn(attempt.error, attempt.classified, request) !== null) {
-      attempt = await this.#send(call, lessons.apply(request));
+      attempt = await this.#send(call, await this.#fit(request, lessons, call.signal));
     }
     return attempt;
+  }
+
+  /** A side call is about its picture: one that cannot be made smaller goes as it is, so that the server's reason is heard. */
+  async #fit(request: ModelRequest, lessons: Lessons, signal: AbortSignal): Promise<ModelRequest> {
+    const known = lessons.apply(request);
+    const fit = await this.#pictures.fit(known, lessons.imageLimit, signal);
+    return fit.lost > 0 ? known : fit.request;
   }
 
   async #send(call: AuxCall, request: ModelRequest): Promise<Attempt> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { imageSize, isLargeImage } from "./image-size.ts";
+import { COMMON_LIMIT, imageSize, isLargeImage, STRICT_LIMIT } from "./image-size.ts";
 
 const bytes = (...parts: (number | string)[]) =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : Buffer.from([part]))));
@@ -35,8 +35,9 @@ for (const [name, content, size] of cases) {
 }
 
 test("a picture is large from 4 MB or 8000 pixels on; addresses are not looked into", () => {
-  assert.equal(isLargeImage(dataUrl(png(8000, 8000))), false);
-  assert.equal(isLargeImage(dataUrl(png(8001, 1))), true);
-  assert.equal(isLargeImage(dataUrl(Buffer.alloc(4 * 1024 * 1024 + 3))), true);
-  assert.equal(isLargeImage("https://example.com/huge.png"), false);
+  assert.equal(isLargeImage(dataUrl(png(8000, 8000)), COMMON_LIMIT), false);
+  assert.equal(isLargeImage(dataUrl(png(8000, 8000)), STRICT_LIMIT), true);
+  assert.equal(isLargeImage(dataUrl(png(8001, 1)), COMMON_LIMIT), true);
+  assert.equal(isLargeImage(dataUrl(Buffer.alloc(4 * 1024 * 1024 + 3)), COMMON_LIMIT), true);
+  assert.equal(isLargeImage("https://example.com/huge.png", STRICT_LIMIT), false);
 });

@@ -1,18 +1,26 @@
-// How large a picture is, read from its first bytes: no codec, so a picture can be measured and left out, not shrunk.
+// How large a picture is, read from its first bytes.
 
-const MOST_BYTES = 4 * 1024 * 1024;
-const MOST_PIXELS = 8000;
+export interface ImageLimit {
+  readonly bytes: number;
+  /** Pixels of the longer side. */
+  readonly side: number;
+}
+
+const MB = 1024 * 1024;
+/** What servers commonly take; and what the strictest take of many pictures at once. */
+export const COMMON_LIMIT: ImageLimit = { bytes: 4 * MB, side: 8000 };
+export const STRICT_LIMIT: ImageLimit = { bytes: MB, side: 2000 };
 /** Base64 characters that are decoded to find the size; a JPEG may carry a preview and colour tables in front. */
 const HEAD = 256 * 1024;
 
-/** More than servers commonly take: 4 MB, or 8000 pixels on one side. Only for pictures that travel inside the request. */
-export function isLargeImage(url: string): boolean {
+/** Only pictures that travel inside the request have a size here. */
+export function isLargeImage(url: string, limit: ImageLimit): boolean {
   const comma = url.indexOf(",");
   if (!url.startsWith("data:") || comma < 0) return false;
   const base64 = url.slice(comma + 1);
-  if ((base64.length * 3) / 4 > MOST_BYTES) return true;
+  if ((base64.length * 3) / 4 > limit.bytes) return true;
   const size = imageSize(Buffer.from(base64.slice(0, HEAD), "base64"));
-  return size !== null && Math.max(size.width, size.height) > MOST_PIXELS;
+  return size !== null && Math.max(size.width, size.height) > limit.side;
 }
 
 interface Size {

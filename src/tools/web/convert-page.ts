@@ -1,6 +1,7 @@
 // Large pages are converted on a thread of their own, which is given up when it takes too long: no page may hold up a conversation, or
 // the others of this process.
 
+import { runAside } from "../../kit/run-aside.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import { plainMarkdown, sizeOf } from "./plain-text.ts";
 
@@ -29,30 +30,7 @@ async function convertHere(html: string, base: URL): Promise<MarkdownPage | null
   }
 }
 
-/** Null when the thread came to no end in time, or to a bad one. */
-async function convertAside(html: string, base: URL, { signal, timeMs = TIME_MS }: ConvertOptions) {
-  const { Worker } = await import("node:worker_threads");
-  signal.throwIfAborted();
-  const worker = new Worker(new URL("./markdown-worker.ts", import.meta.url), {
-    workerData: { html, base: base.href },
-    resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
-    // What a page holds must not find the user's keys, and nothing is written over the screen.
-    env: {},
-    stdout: true,
-    stderr: true,
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<MarkdownPage | null>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  const late = setTimeout(() => resolve(null), timeMs);
-  worker.once("message", resolve);
-  worker.once("error", () => resolve(null));
-  worker.once("exit", () => resolve(null));
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(late);
-    signal.removeEventListener("abort", stop);
-    await worker.terminate();
-  }
+function convertAside(html: string, base: URL, { signal, timeMs = TIME_MS }: ConvertOptions) {
+  const worker = new URL("./markdown-worker.ts", import.meta.url);
+  return runAside<MarkdownPage>(worker, { html, base: base.href }, { signal, timeMs, memoryMb: MEMORY_MB });
 }
