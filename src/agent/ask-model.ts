@@ -13,6 +13,7 @@ import type { AgentEventBody } from "./events.ts";
 import { type Failure, judgeFailure, retryDelayMs } from "./failure.ts";
 import { tellRequest } from "./loop-events.ts";
 import { listenToModel, type Reply } from "./model-call.ts";
+import { reasoningFor } from "./model-choice.ts";
 
 export interface Asking {
   readonly conversation: Conversation;
@@ -196,6 +197,7 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     images: conversation.takesImages,
   });
   const maxTokens = options.outputCap ?? model.maxTokens;
+  const reasoning = reasoningFor(model);
   const { promptLayout } = conversation;
   return {
     target: model.target,
@@ -206,7 +208,7 @@ async function buildRequest({ conversation }: Asking, options: AskOptions): Prom
     ...(options.scaffold.length > 0 ? { scaffolded: true } : {}),
     ...(options.toolChoice ? { toolChoice: options.toolChoice } : {}),
     ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(model.reasoning ? { reasoning: model.reasoning } : {}),
+    ...(reasoning ? { reasoning } : {}),
     limits: requestLimits(model.target, conversation.meter.lastPromptTokens ?? 0, model.liveness, {
       stream: conversation.lessons.streams,
     }),

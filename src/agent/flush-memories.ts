@@ -5,6 +5,7 @@ import { refuse } from "../safety/refusal.ts";
 import { AuxiliaryError } from "./auxiliary/contract.ts";
 import type { Conversation } from "./conversation.ts";
 import type { FlushReason } from "./flush-due.ts";
+import { reasoningFor } from "./model-choice.ts";
 import { RequestBuilder } from "./request.ts";
 import { type EndedCall, noticeMode, summaryParts } from "./review/summary.ts";
 
@@ -61,7 +62,8 @@ async function askForMemories(conversation: Conversation, { why, signal }: Flush
     images: choice.main && conversation.takesImages,
   });
   const { promptLayout } = conversation;
-  const { reasoning, cacheTtl, overrides } = model;
+  const { cacheTtl, overrides } = model;
+  const reasoning = reasoningFor(model);
   const same = {
     ...(promptLayout ? { promptLayout } : {}),
     ...(reasoning ? { reasoning } : {}),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aTarget } from "../../test/support/model-target.ts";
 import { defaultConfig } from "../home/config/schema.ts";
-import { modelChoice } from "./model-choice.ts";
+import { modelChoice, reasoningFor } from "./model-choice.ts";
 import type { AgentWish } from "./wish.ts";
 
 function choice(agent: Partial<ReturnType<typeof defaultConfig>["agent"]>, env: Record<string, string> = {}) {
@@ -20,6 +20,14 @@ test("the settings say how the model is asked", () => {
   assert.equal(choice({}).reasoning, undefined);
   assert.deepEqual(choice({ reasoning_effort: "none" }).reasoning, { enabled: false });
   assert.deepEqual(choice({ reasoning_effort: "high" }).reasoning, { enabled: true, effort: "high" });
+});
+
+test("a model at OpenRouter is asked to think unless the settings say otherwise; others are not", () => {
+  const { target } = choice({});
+  const routed = { ...target, profile: { ...target.profile, reasoningStyle: "openrouter" as const } };
+  assert.deepEqual(reasoningFor({ target: routed }), { enabled: true, effort: "medium" });
+  assert.deepEqual(reasoningFor({ target: routed, reasoning: { enabled: false } }), { enabled: false });
+  assert.equal(reasoningFor({ target }), undefined);
 });
 
 test("variables say how long it is waited for; what is no number of seconds counts as not said", () => {

@@ -37,6 +37,13 @@ export function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {
   return { reasoning: { enabled: true, effort: effort as "medium" } }; // checked by the option parser and the settings schema
 }
 
+/** What a conversation asks for: OpenRouter's models think only when they are asked to. Side calls ask for nothing. */
+export function reasoningFor({ reasoning, target }: ModelChoice): ModelChoice["reasoning"] {
+  return (
+    reasoning ?? (target.profile.reasoningStyle === "openrouter" ? { enabled: true, effort: "medium" } : undefined)
+  );
+}
+
 /** A positive number of seconds from a variable; anything else is not said. */
 function seconds(text: string | undefined): number | undefined {
   const value = Number(text);
