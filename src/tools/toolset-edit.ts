@@ -41,7 +41,7 @@ export function editToolsets(
     ...(freed.length > 0
       ? [{ path: ["agent", "disabled_toolsets"], value: disabled.filter((name) => !freed.includes(name)) }]
       : []),
-    ...excludeWrites(change, config),
+    ...serverToolWrites(change, config),
   ];
   return { writes: writes.filter(({ path, value }) => !isSame(valueAt(config, path), value)), freed };
 }
@@ -91,21 +91,33 @@ function mcpNames(
   return allowed.size === 0 ? ["no_mcp"] : [...allowed];
 }
 
-function excludeWrites({ names, enable }: ToolsetChange, config: Config) {
+/** Where a server has a list of wanted tools, that list decides and is what changes; its utilities know the other one alone. */
+function serverToolWrites({ names, enable }: ToolsetChange, config: Config) {
   const byServer = Map.groupBy(
     names.filter((name) => name.includes(":")),
     (name) => serverOf(name) ?? "",
   );
-  return [...byServer].map(([server, entries]) => {
-    const path = ["mcp_servers", server, "tools", "exclude"];
-    const present = valueAt(config, path);
-    const excluded = new Set<string>(Array.isArray(present) ? present.map(String) : []);
+  return [...byServer].flatMap(([server, entries]) => {
+    const path = ["mcp_servers", server, "tools"];
+    const included = namesAt(config, [...path, "include"]);
+    const excluded = namesAt(config, [...path, "exclude"]) ?? new Set();
     for (const entry of entries) {
       const tool = entry.slice(server.length + 1);
-      enable ? excluded.delete(tool) : excluded.add(tool);
+      if (enable) {
+        excluded.delete(tool);
+        included?.add(tool);
+      } else if (!included?.delete(tool)) excluded.add(tool);
     }
-    return { path, value: [...excluded] };
+    return [
+      ...(included ? [{ path: [...path, "include"], value: [...included] }] : []),
+      { path: [...path, "exclude"], value: [...excluded] },
+    ];
   });
+}
+
+function namesAt(config: Config, path: readonly string[]): Set<string> | null {
+  const value = valueAt(config, path);
+  return value === undefined || value === null ? null : new Set([value].flat().map(String));
 }
 
 function validNames(config: Config, registry: ToolRegistry): string[] {

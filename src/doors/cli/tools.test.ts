@@ -105,6 +105,21 @@ test("MCP servers and their single tools have switches too", async () => {
   await assert.rejects(tools("disable", "nobody:x"), /nobody:x/);
 });
 
+test("a tool of a server with a list of wanted tools is switched in that list", async () => {
+  const { tools, config } = open({
+    mcp_servers: { files: { command: "y", tools: { include: ["read_file", "write_file"] } } },
+  });
+  const lists = () => (config.mcp_servers as Record<string, Tree>).files?.tools;
+  await tools("disable", "files:write_file");
+  assert.deepEqual(lists(), { include: ["read_file"] });
+  await tools("enable", "files:edit_file");
+  assert.deepEqual(lists(), { include: ["read_file", "edit_file"] });
+  await tools("disable", "files:list_resources");
+  assert.deepEqual(lists(), { include: ["read_file", "edit_file"], exclude: ["list_resources"] });
+  await tools("disable", "files:read_file", "files:edit_file");
+  assert.deepEqual(lists(), { include: [], exclude: ["list_resources"] });
+});
+
 test("on a terminal toolsets are ticked by number or name, platform by platform", async () => {
   const config: Tree = { mcp_servers: { github: { command: "x" } } };
   const numberOf = (screen: string, name: string) => new RegExp(`(\\d+) \\[.\\] ${name} `).exec(screen)?.[1] ?? "none";
