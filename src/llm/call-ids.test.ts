@@ -87,6 +87,12 @@ test("a fresh answer's ids never repeat an earlier turn's", () => {
   assert.equal(ids.claim("other", "ls", "{}", 0), "other");
 });
 
+test("an id that cannot be written as UTF-8 is mended before anything is known by it", () => {
+  const ids = new FreshCallIds([]);
+  assert.equal(ids.claim("a\ud800", "ls", "{}", 0), "a\ufffd");
+  assert.equal(ids.claim("a\udfff", "ls", "{}", 1), "a\ufffd_d2");
+});
+
 test("a result finds its call by id, by call id and by the composite of both", () => {
   const ids = new CallIdsOnWire();
   assert.equal(ids.open(call("fc_1", { call_id: "call_1" }), 0), "call_1");

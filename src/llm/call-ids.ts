@@ -1,6 +1,7 @@
 // Ids of tool calls: never random, because a random id would break the cached prefix of the next request.
 import { createHash } from "node:crypto";
 import type { Message, ToolCall } from "./messages.ts";
+import { sanitizeSurrogates } from "./surrogates.ts";
 
 /** The id of a call that came without one: the same call at the same place always gets the same id. */
 export function deterministicCallId(name: string, args: string, index: number): string {
@@ -96,7 +97,9 @@ export class FreshCallIds {
   }
 
   claim(id: string, name: string, args: string, index: number): string {
-    const fresh = id.trim() === "" ? this.#derive(name, args, index) : nextFree(id, this.#taken);
+    // The store keeps a result's id as UTF-8: half a surrogate pair would come back as another id than that of its call.
+    const given = sanitizeSurrogates(id);
+    const fresh = given.trim() === "" ? this.#derive(name, args, index) : nextFree(given, this.#taken);
     this.#taken.add(fresh);
     return fresh;
   }

@@ -51,6 +51,18 @@ const cases: readonly [what: string, ApiMode, raw: object, numbers: readonly (nu
     { completion_tokens: 4 },
     [null, 4, null, null, null, null, null],
   ],
+  [
+    "what cannot be is unknown, whether it is too large, negative or no number",
+    "chat_completions",
+    {
+      prompt_tokens: 1e18,
+      completion_tokens: -3,
+      prompt_tokens_details: { cached_tokens: "many", cache_write_tokens: Number.MAX_SAFE_INTEGER },
+      completion_tokens_details: { reasoning_tokens: 1e300 },
+      cost: 1e308,
+    },
+    [null, null, null, null, null, null, null],
+  ],
 ];
 for (const [what, apiMode, raw, [input, output, read, write, reasoning, prompt, total]] of cases)
   test(what, () =>

@@ -21,6 +21,10 @@ export interface Usage {
   readonly cost?: { readonly usd: number | null; readonly status: CostStatus; readonly source?: string | null };
 }
 
+/** Beyond these no call can be: whoever reports more is not believed, or sums of it could no longer be read back from the store. */
+const MOST_TOKENS = 1e9;
+const MOST_COST_USD = 1e6;
+
 /** The usage object of any of the three wires, in our buckets. */
 export function normalizeUsage(raw: unknown, { apiMode }: { provider?: string; apiMode: ApiMode }): Usage {
   const usage = asRecord(raw);
@@ -44,7 +48,7 @@ export function normalizeUsage(raw: unknown, { apiMode }: { provider?: string; a
     reasoningTokens: count(output.reasoning_tokens) ?? count(output.thinking_tokens),
     promptTokens,
     totalTokens: promptTokens === null || outputTokens === null ? null : promptTokens + outputTokens,
-    ...(typeof cost === "number" && Number.isFinite(cost) && cost >= 0 ? { reportedCostUsd: cost } : {}),
+    ...(typeof cost === "number" && cost >= 0 && cost <= MOST_COST_USD ? { reportedCostUsd: cost } : {}),
   };
 }
 
@@ -111,5 +115,5 @@ function quantity(text: string | undefined): number | null {
 }
 
 function count(value: unknown): number | null {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : null;
+  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS ? Math.trunc(value) : null;
 }

@@ -1,6 +1,7 @@
 // The fetch for real servers, on Node's plain HTTP client: the built-in `fetch` costs about 60 ms and 20 MB with its first call, and
 // gives up after five minutes without a byte, also where a slow model is still thinking.
 import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Readable, Transform } from "node:stream";
 import type { FetchLike, ResponseLike } from "./transport.ts";
 
 export interface ModelFetchOptions {
@@ -75,8 +76,26 @@ function* headersOf(incoming: IncomingMessage): Generator<[string, string]> {
   }
 }
 
+/** Nobody asked for a compressed answer, but some proxies compress all the same. */
+function unpacked(incoming: IncomingMessage): Readable {
+  const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase();
+  if (!encoding || encoding === "identity") return incoming;
+  const { createUnzip, createBrotliDecompress, createZstdDecompress } = process.getBuiltinModule("node:zlib");
+  const unpackers: Readonly<Record<string, () => Transform>> = {
+    gzip: createUnzip,
+    "x-gzip": createUnzip,
+    deflate: createUnzip,
+    br: createBrotliDecompress,
+    zstd: createZstdDecompress,
+  };
+  const unpacker = unpackers[encoding]?.();
+  if (!unpacker) return incoming;
+  process.getBuiltinModule("node:stream").pipeline(incoming, unpacker, () => undefined); // whoever reads hears of an error
+  return unpacker;
+}
+
 function readerOf(incoming: IncomingMessage) {
-  const chunks = incoming[Symbol.asyncIterator]();
+  const chunks = unpacked(incoming)[Symbol.asyncIterator]();
   return {
     async read() {
       const { done, value } = await chunks.next();

@@ -3,6 +3,7 @@ import { CallRefusedError, type PaidUsage } from "../../llm/gate.ts";
 import { isUsableKey, keyForHost, needsNoKey } from "../../llm/providers/keys.ts";
 import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { resolveRuntimeProvider } from "../../llm/providers/resolve.ts";
+import { normalizeUsage } from "../../llm/usage.ts";
 import { createModelFetch } from "../../llm/wires/model-fetch.ts";
 import type { ToolContext } from "../context.ts";
 
@@ -134,11 +135,9 @@ export function mappingOf(value: unknown): Readonly<Record<string, unknown>> {
 function usageIn(answer: Buffer): PaidUsage | null {
   if (answer[0] !== 0x7b) return null;
   try {
-    const usage = mappingOf(mappingOf(JSON.parse(answer.toString("utf8"))).usage);
-    const { input_tokens: input, output_tokens: output } = usage;
-    return typeof input === "number" && typeof output === "number"
-      ? { inputTokens: input, outputTokens: output }
-      : null;
+    const { usage } = mappingOf(JSON.parse(answer.toString("utf8")));
+    const { inputTokens, outputTokens } = normalizeUsage(usage, { apiMode: "codex_responses" });
+    return inputTokens === null || outputTokens === null ? null : { inputTokens, outputTokens };
   } catch {
     return null; // whoever uses the answer says what is wrong with it
   }
