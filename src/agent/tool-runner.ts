@@ -141,9 +141,8 @@ export class ToolRunner {
     const { cwd } = this.#options.ports.environment;
     const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
-    // A hook that was not waited for may have had something against it.
-    if (!blocked && (run.signal.aborted || within?.aborted)) return notStarted(call, "parallel");
     const stop = within ? AbortSignal.any([run.signal, within]) : run.signal;
+    // A hook that was not waited for may have had something against it.
     if (stop.aborted) return null;
     emit({ type: "tool_start", call: view });
     if (!blocked && this.#options.ports.checkpoint) await orAbandon(this.#checkpoint(hooked), stop, 0);

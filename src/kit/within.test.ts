@@ -25,3 +25,12 @@ test("work that takes longer is not waited for, and its late failure is nobody's
   reject(new Error("too late"));
   await new Promise((resolve) => setImmediate(resolve));
 });
+
+test("work that throws at once leaves no timer behind", async () => {
+  const clock = jumpingClock();
+  const broken = () => {
+    throw new Error("broken");
+  };
+  const sleep = () => assert.fail("nobody waits for it");
+  await assert.rejects(within(broken, 1000, { ...clock, sleep }), /broken/);
+});

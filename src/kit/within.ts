@@ -6,11 +6,12 @@ export class OutOfTime extends Error {
 
 /** The work, if it is done in time; it is left to itself otherwise. */
 export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock, signal?: AbortSignal): Promise<T> {
+  // First: work that throws at once leaves no timer behind.
+  const running = work();
   const stop = new AbortController();
   const limit = clock.sleep(ms, signal ? AbortSignal.any([stop.signal, signal]) : stop.signal).then(() => {
     throw new OutOfTime(`no answer within ${ms / 1000} seconds`);
   });
-  const running = work();
   try {
     return await Promise.race([running, limit]);
   } finally {

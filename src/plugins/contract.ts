@@ -171,8 +171,7 @@ export interface PluginLlm {
   }): Promise<string>;
 }
 
-export const PROVIDER_KINDS = ["image_gen", "web_search", "browser", "tts", "transcription"] as const;
-export type ProviderKind = (typeof PROVIDER_KINDS)[number];
+export type ProviderKind = "image_gen" | "web_search" | "browser" | "tts" | "transcription";
 
 /** The conversation behind the code that runs now. */
 export interface ConversationPort {

@@ -30,7 +30,7 @@ export async function resolveSkill(name: string, catalogue: Catalogue, place: Sk
 }
 
 /** Why a name is no name, before anything is looked up. */
-export function refuseName(name: string): string | null {
+function refuseName(name: string): string | null {
   if (name === "") return "a skill name is needed";
   if (/^[/\\~]/.test(name) || /^[A-Za-z]:[/\\]/.test(name)) return "a skill is named, not given by its absolute path";
   if (name.split(/[/\\:]/).includes("..")) return "a skill name has no '..' in it";

@@ -63,6 +63,14 @@ test("a picture nobody can make smaller is left out in words, and told once", as
   assert.deepEqual([second.lost, second.newlyLost], [1, 0]);
 });
 
+test("what requests carry no more is forgotten", async () => {
+  const pictures = new FitPictures();
+  const request = asking({ role: "user", content: [webp] });
+  await pictures.fit(request, STRICT_LIMIT, never);
+  await pictures.fit(asking({ role: "user", content: [tiny] }), STRICT_LIMIT, never);
+  assert.equal((await pictures.fit(request, STRICT_LIMIT, never)).newlyLost, 1);
+});
+
 test("an interrupt ends the work", async () => {
   const stop = new AbortController();
   const request = asking({ role: "user", content: [wide] });

@@ -10,8 +10,8 @@ const MEMORY_MB = 512;
 const LEFT_OUT = "[picture left out: too large for this model, and not a PNG or JPEG that could be made smaller]";
 
 export class FitPictures {
-  /** By limit and address; null = it cannot be made smaller. */
-  readonly #copies = new WeakMap<ImageLimit, Map<string, string | null>>();
+  /** Of the newest request, by limit and address: what no request carries any more is let go of. Null = it cannot be made smaller. */
+  readonly #copies = new WeakMap<ImageLimit, ReadonlyMap<string, string | null>>();
   readonly #messages = new WeakMap<ImageLimit, WeakMap<Message, Message>>();
 
   /** The request as the limit wants it, how many of its pictures had to be left out, and how many of those for the first time. */
@@ -21,18 +21,19 @@ export class FitPictures {
     signal: AbortSignal,
   ): Promise<{ readonly request: ModelRequest; readonly lost: number; readonly newlyLost: number }> {
     if (limit === null) return { request, lost: 0, newlyLost: 0 };
-    const copies = this.#copies.get(limit) ?? new Map<string, string | null>();
-    this.#copies.set(limit, copies);
+    const known = this.#copies.get(limit);
+    const copies = new Map<string, string | null>();
     let newlyLost = 0;
     const sent = request.messages.flatMap(pictures);
-    for (const url of sent) {
-      if (copies.has(url)) continue;
-      const copy = isLargeImage(url, limit) ? await smallerCopy(url, limit, signal) : url;
+    for (const url of new Set(sent)) {
+      const before = known?.get(url);
+      const copy = before !== undefined ? before : await copyOf(url, limit, signal);
       // The request of an interrupted turn does not leave.
       if (signal.aborted) return { request, lost: 0, newlyLost };
       copies.set(url, copy);
-      if (copy === null) newlyLost++;
+      if (before === undefined && copy === null) newlyLost++;
     }
+    this.#copies.set(limit, copies);
     const lost = sent.filter((url) => copies.get(url) === null).length;
     return { request: { ...request, messages: this.#withCopies(request.messages, limit, copies) }, lost, newlyLost };
   }
@@ -63,7 +64,8 @@ function withCopies(message: Message, copies: ReadonlyMap<string, string | null>
   return { ...message, content };
 }
 
-async function smallerCopy(url: string, limit: ImageLimit, signal: AbortSignal): Promise<string | null> {
+async function copyOf(url: string, limit: ImageLimit, signal: AbortSignal): Promise<string | null> {
+  if (!isLargeImage(url, limit)) return url;
   const worker = new URL("./smaller-worker.ts", import.meta.url);
   const data = { base64: url.slice(url.indexOf(",") + 1), limit };
   const base64 = await runAside<string>(worker, data, { signal, timeMs: TIME_MS, memoryMb: MEMORY_MB }).catch(

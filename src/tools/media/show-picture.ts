@@ -4,7 +4,7 @@ import type { ToolOutput } from "../registry.ts";
 import type { ImageType } from "./image-type.ts";
 
 /** What providers take at most, as base64. */
-export const MOST_ENCODED = 20 * 1024 * 1024;
+const MOST_ENCODED = 20 * 1024 * 1024;
 const ANSWER_TOKENS = 2000;
 
 export interface Picture {

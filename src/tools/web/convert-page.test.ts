@@ -35,6 +35,12 @@ test("a page of thousands of tags keeps headings, links, its table and its numbe
   assert.match(markdown, /Paragraph 39 with a \*\*word\*\*\.$/);
 });
 
+test("a long table whose rows stand in a form keeps its text", async () => {
+  const { markdown } = await convert(`<h2>Orders</h2><table><form>${rows(700)}</form></table><p>The end.</p>`);
+  assert.match(markdown, /row 0\b[^]*row 699\b[^]*The end\.$/);
+  assert.doesNotMatch(markdown, /undefined/);
+});
+
 test("a thread that takes too long is given up, and the page still has headings, links and cells", async () => {
   const { title, markdown } = await convert(
     `<title>Slow &amp; long</title><h1>Head</h1><ul><li>one <a href="../x?a=1&amp;b=2">link</a></ul><a href="#here">here</a>

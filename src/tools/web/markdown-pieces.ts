@@ -64,6 +64,7 @@ function* cutList(list: PageElement, tag: "UL" | "OL"): Generator<Piece> {
 
 function* cutTable(table: PageElement): Generator<Piece> {
   const [head, ...rows] = rowsOf(table).map(({ outerHTML }) => outerHTML ?? "");
+  if (head === undefined) return yield { html: table.outerHTML ?? "", type: "block", before: 0 };
   for (const { html, before } of groups(rows)) yield { html: `<table>${head}${html}</table>`, type: "table", before };
 }
 

@@ -12,7 +12,7 @@ export const agentSections = {
     restart_drain_timeout: whole(180, "seconds running turns get to end at a restart", {
       env: "HERMES_RESTART_DRAIN_TIMEOUT",
     }),
-    api_max_retries: whole(3, "attempts per model request", { min: 0 }),
+    api_max_retries: whole(3, "attempts per model request"),
     service_tier: text("", "`fast` or `priority`, where the provider sells it"),
     tool_use_enforcement: oneOf<boolean | string | unknown[]>(
       ["flag", "text", "items"],

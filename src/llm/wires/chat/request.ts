@@ -46,7 +46,7 @@ function withCacheKey(body: Json, { target, messages, tools }: ModelRequest): Js
   return { ...body, prompt_cache_key: promptCacheKey(messages, tools) };
 }
 
-export function renderChatMessages(messages: readonly OutgoingMessage[], target: Target): readonly Json[] {
+function renderChatMessages(messages: readonly OutgoingMessage[], target: Target): readonly Json[] {
   const ids = new CallIdsOnWire();
   return messages.map((message) => renderMessage(message, target, ids));
 }
