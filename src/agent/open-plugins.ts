@@ -1,7 +1,6 @@
 // The plugins and shell hooks of one conversation. Nothing of them is loaded as long as none is configured.
 import { stat } from "node:fs/promises";
-import { join } from "node:path";
-import { installRoot } from "../home/product.ts";
+import { bundledPlugins } from "../home/product.ts";
 import { isSafeMode } from "../home/safe-mode.ts";
 import { isStandard } from "./compression/engine-name.ts";
 import type { AgentPorts } from "./options.ts";
@@ -33,5 +32,5 @@ async function isAnythingWanted({ home }: PluginWish): Promise<boolean> {
   if ((plugins.enabled ?? []).length > 0 || Object.keys(hooks).length > 0) return true;
   const provider = memory.provider.trim();
   if ((provider !== "" && provider !== "local") || !isStandard(context.engine)) return true;
-  return (await stat(join(installRoot(), "plugins")).catch(() => null)) !== null; // none came with the program
+  return (await stat(bundledPlugins()).catch(() => null)) !== null; // none came with the program
 }

@@ -1,4 +1,4 @@
-import { textOf, type UserMessage } from "../llm/messages.ts";
+import { type UserMessage, userTextToSend } from "../llm/messages.ts";
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import { withRecall } from "../prompt/overlay/recall.ts";
 import { StoreError } from "../sessions/store.ts";
@@ -19,7 +19,7 @@ export async function storeUserMessage(conversation: Conversation, input: UserIn
 
 function withOpening(message: UserMessage, opening: string | null): UserMessage {
   if (opening === null) return message;
-  return { ...message, api_content: withRecall(opening, [sentText(message)]) };
+  return { ...message, api_content: withRecall(opening, [userTextToSend(message)]) };
 }
 
 /** Blocks that only the model sees ride on the user message as it is sent; the stored text stays what the user wrote. */
@@ -31,7 +31,7 @@ export async function recallFor(
 ): Promise<UserEntry> {
   const blocks = [...pictures, ...(await recall(options, input, run))];
   if (blocks.length === 0) return entry;
-  const sent = sentText(entry.message);
+  const sent = userTextToSend(entry.message);
   return transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
 }
 
@@ -56,8 +56,4 @@ function userMessage(input: UserInput): UserMessage {
 
 function withSent(message: UserMessage, sent: string | undefined): UserMessage {
   return sent === undefined || sent === message.content ? message : { ...message, api_content: sent };
-}
-
-function sentText({ content, api_content }: UserMessage): string {
-  return api_content ?? textOf(content);
 }

@@ -2,7 +2,7 @@
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
 import { orAbandon } from "./abandon.ts";
-import { type Asked, type Asking, askModel, pause } from "./ask-model.ts";
+import { type Asked, type Asking, askModel } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome, UserInput } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
@@ -22,6 +22,7 @@ import {
 import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
 import type { Cause } from "./recovery/fallback.ts";
+import { pause } from "./recovery/tries.ts";
 import { noRoomToTalk } from "./small-window.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";

@@ -16,3 +16,6 @@ export function installRoot(): string {
   while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
   return folder;
 }
+
+/** The plugins that came with the program. */
+export const bundledPlugins = () => join(installRoot(), "plugins");

@@ -92,6 +92,11 @@ export function textOf(content: string | readonly ContentPart[] | null): string 
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
+/** The text of a user's message as it is sent. */
+export function userTextToSend({ content, api_content }: Pick<UserMessage, "content" | "api_content">): string {
+  return api_content ?? textOf(content);
+}
+
 /**
  * What a request carries of a user's message. Beside pictures, what `api_content` only adds to the text is a part of its own at the end;
  * anything else takes the place of the text.

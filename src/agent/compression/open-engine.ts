@@ -1,6 +1,5 @@
 // The context engine of one conversation, made when it is first needed.
-import { join } from "node:path";
-import { installRoot } from "../../home/product.ts";
+import { bundledPlugins } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
 import type { Conversation } from "../conversation.ts";
 import { ContextCompressor } from "./compressor.ts";
@@ -15,7 +14,7 @@ export async function openEngineFor(conversation: Conversation): Promise<OpenedE
   return openContextEngine({
     name: isSafeMode({ env: (name) => ports.toolPorts?.env?.(name) }) ? STANDARD_ENGINE : ports.config().context.engine,
     model: { model, contextLength, baseUrl, provider, apiMode },
-    pluginFolders: [ports.compression?.packagePlugins ?? join(installRoot(), "plugins"), ports.home.at("plugins")],
+    pluginFolders: [ports.compression?.packagePlugins ?? bundledPlugins(), ports.home.at("plugins")],
     log: ports.log,
     clock: ports.clock,
     standard: () => {

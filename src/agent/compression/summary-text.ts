@@ -1,5 +1,5 @@
 // How a summary stands in a conversation: marked, introduced, ended, and recognised again at the next compression.
-import { type ContentPart, type Message, textOf, type UserMessage } from "../../llm/messages.ts";
+import { type ContentPart, type Message, textOf, type UserMessage, userTextToSend } from "../../llm/messages.ts";
 
 export const SUMMARY_MARKER = "[CONTEXT COMPACTION — REFERENCE ONLY]";
 export const SUMMARY_END = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
@@ -88,7 +88,7 @@ export function withTodos<M extends Message>(messages: readonly M[], snapshot: s
   const at = messages.findLastIndex((message) => message.role === "user");
   const message = messages[at];
   if (message?.role !== "user") return messages;
-  const sent = message.api_content ?? textOf(message.content);
+  const sent = userTextToSend(message);
   return messages.with(at, { ...message, api_content: sent === "" ? snapshot : `${sent}\n\n${snapshot}` });
 }
 

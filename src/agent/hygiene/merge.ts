@@ -1,11 +1,11 @@
 // How two neighbours of one role become one message.
-import { type AssistantMessage, type ContentPart, textOf, type UserMessage } from "../../llm/messages.ts";
+import { type AssistantMessage, type ContentPart, type UserMessage, userTextToSend } from "../../llm/messages.ts";
 
 /** Strings are joined by a blank line, a blank side is dropped; if either side is a list, both become parts. */
 export function mergeUsers(first: UserMessage, second: UserMessage): UserMessage {
   const merged = { role: "user", content: joinContents(first.content, second.content) } as const;
   if (first.api_content === undefined && second.api_content === undefined) return merged;
-  const sent = joinTexts(sentText(first), sentText(second));
+  const sent = joinTexts(userTextToSend(first), userTextToSend(second));
   return sent === merged.content ? merged : { ...merged, api_content: sent };
 }
 
@@ -21,10 +21,6 @@ function joinTexts(first: string, second: string): string {
   if (first.trim() === "") return second;
   if (second.trim() === "") return first;
   return `${first}\n\n${second}`;
-}
-
-function sentText({ content, api_content }: UserMessage): string {
-  return api_content ?? textOf(content);
 }
 
 function partsOf(content: string | readonly ContentPart[]): readonly ContentPart[] {

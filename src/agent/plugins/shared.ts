@@ -1,7 +1,7 @@
 // The plugins of a home, shared by its conversations in this process.
 import { basename, dirname, join } from "node:path";
 import type { OpenHome } from "../../home/open.ts";
-import { installRoot } from "../../home/product.ts";
+import { bundledPlugins, installRoot } from "../../home/product.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { ConversationPort } from "../../plugins/contract.ts";
 import type { PluginPlaces } from "../../plugins/find.ts";
@@ -74,7 +74,7 @@ export function pluginPlaces({ home, cwd }: PluginHome): PluginPlaces {
   const root = installRoot();
   const around = basename(dirname(root)) === "node_modules" ? [dirname(root)] : [];
   return {
-    bundled: join(root, "plugins"),
+    bundled: bundledPlugins(),
     home: home.paths.at("plugins"),
     project: home.config().plugins.project_enabled ? join(cwd, ".hermes", "plugins") : null,
     packages: [...around, home.paths.at("node_modules")],

@@ -1,7 +1,7 @@
 // Which external memories there are: ours, those of plugins, those in the plugin folders of the package and the home. A bundled name wins.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { installRoot } from "../../home/product.ts";
+import { bundledPlugins } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
 import { importDefault } from "../../kit/import-default.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
@@ -46,7 +46,7 @@ export async function memoryProviderNames(
 
 /** Those of the package first: its names win. */
 function foldersOf({ paths, packagePlugins }: Pick<ProviderPlace, "paths" | "packagePlugins">): readonly string[] {
-  return [join(packagePlugins ?? join(installRoot(), "plugins"), "memory"), paths.at("plugins", "memory")];
+  return [join(packagePlugins ?? bundledPlugins(), "memory"), paths.at("plugins", "memory")];
 }
 
 async function bundled(name: string): Promise<ProviderFactory | null> {

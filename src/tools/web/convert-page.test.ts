@@ -37,7 +37,7 @@ test("a page of thousands of tags keeps headings, links, its table and its numbe
 
 test("a long table whose rows stand in a form keeps its text", async () => {
   const { markdown } = await convert(`<h2>Orders</h2><table><form>${rows(700)}</form></table><p>The end.</p>`);
-  assert.match(markdown, /row 0\b[^]*row 699\b[^]*The end\.$/);
+  assert.match(markdown, /row 0\b.*row 699\b.*The end\.$/s);
   assert.doesNotMatch(markdown, /undefined/);
 });
 
