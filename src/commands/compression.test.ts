@@ -92,7 +92,8 @@ describe("/compress and /pin", () => {
     assert.equal(rig.text(), "1. never push to main\n1. never push to main\n2. use tabs");
     await rig.type("/pin remove 2");
     await rig.type("/pin remove 7");
-    assert.match(rig.text(), /No longer pinned: use tabs[\s\S]*no pinned line 7/);
+    await rig.type("/pin remove");
+    assert.match(rig.text(), /No longer pinned: use tabs[\s\S]*no pinned line 7[\s\S]*remove needs the number/);
     await rig.type(`/pin ${"x".repeat(8000)}`);
     assert.match(rig.text(), /too much to pin/);
     server.script({ text: "NOTES" });

@@ -88,6 +88,7 @@ const pin: CommandDefinition = {
   busyPolicy: "dispatch",
   async run(args, ctx) {
     const { pins } = ctx.conversation.agent;
+    if (args === "remove") return ctx.warn("/pin remove needs the number of a line: /pin remove N. /pin lists them.");
     const number = /^remove\s+(\S+)$/.exec(args)?.[1];
     if (number !== undefined) {
       const removed = await pins.remove(Number(number));

@@ -92,5 +92,7 @@ export const knownVariables: readonly KnownVariable[] = [
 export function belongsIntoEnv(name: string): boolean {
   const upper = name.toUpperCase();
   if (/_(?:API_KEY|TOKEN|SECRET)$/.test(upper) || upper.startsWith("TERMINAL_SSH")) return true;
+  // No setting is written in capitals; a variable is, such as one that `key_env` names.
+  if (/^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(name)) return true;
   return knownVariables.some((variable) => variable.secret && variable.name === upper);
 }

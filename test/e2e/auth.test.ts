@@ -27,6 +27,7 @@ describe("hermes auth", () => {
     assert.equal((await auth(["add", "lmstudio"], "lm-second-0123456789")).code, 0);
     assert.match((await auth(["add", "lmstudio"], "lm-second-0123456789")).stderr, /kept already/);
     assert.match((await auth(["add", "lmstudio"], "changeme")).stderr, /no key/);
+    assert.match((await auth(["add", "lmstudio"], "lm-first-01234\nlm-second-5678")).stderr, /no key.*one line/);
     assert.match((await auth(["add", "nobody"], "lm-x-0123456789")).stderr, /Unknown provider "nobody"/);
     assert.equal((await stat(home.at("auth.json"))).mode & 0o777, 0o600);
 

@@ -60,6 +60,18 @@ describe("hermes -z", () => {
     assert.match(server.last.raw, /from a pipe/);
   });
 
+  test("an empty prompt is refused and nothing is sent, by -z and by -q alike", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    for (const args of [
+      ["-z", " "],
+      ["chat", "-q", ""],
+    ]) {
+      const { code, stderr } = await runHermes(args, { home });
+      assert.deepEqual([code, stderr], [1, "hermes: the prompt is empty.\n"]);
+    }
+    assert.equal(server.requests.length, 0);
+  });
+
   test("--image sends the picture along", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     await writeFile(join(home.project, "dot.png"), "not really a picture");

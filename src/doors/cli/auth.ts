@@ -85,7 +85,11 @@ async function add(
     ? await ctx.io.secret(`Key of ${provider} (not shown): `)
     : await readAll(ctx.io.stdin);
   const key = typed?.trim() ?? "";
-  if (!isUsableKey(key)) throw new ExitError(1, "hermes: nothing was added; that is no key.");
+  if (!isUsableKey(key) || !/^[\x21-\x7e]+$/.test(key))
+    throw new ExitError(
+      1,
+      "hermes: nothing was added; that is no key. A key is one line of letters, digits and signs.",
+    );
   const id = randomBytes(3).toString("hex");
   await editAuth(ctx.home, (file) => {
     const entries = entriesIn(file, provider);

@@ -46,7 +46,11 @@ function refuseBrokenConfig({ home }: CliContext): void {
 /** The text of `-q`, or all of stdin when that is no terminal; null = the interactive screen is wanted. */
 async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | null> {
   const fromStdin = options.query === "-" || (options.query === undefined && !ctx.io.stdinIsTerminal);
-  if (!fromStdin) return options.query ?? null;
+  if (!fromStdin) {
+    // A picture may be all there is to say.
+    if (options.query?.trim() === "" && !options.image?.length) throw new ExitError(1, "hermes: the prompt is empty.");
+    return options.query ?? null;
+  }
   const text = await readAll(ctx.io.stdin);
   if (text.trim() === "") throw new ExitError(1, "hermes: stdin is empty; there is nothing to ask.");
   return text;

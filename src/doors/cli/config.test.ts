@@ -195,6 +195,8 @@ test("keys and tokens go to .env, upper-cased and unseen", async () => {
     ["openai_api_key", "OPENAI_API_KEY"],
     ["MY_TOKEN", "MY_TOKEN"],
     ["FAL_KEY", "FAL_KEY"],
+    ["MY_OTHER_KEY", "MY_OTHER_KEY"],
+    ["HERMES_API_TIMEOUT", "HERMES_API_TIMEOUT"],
     ["terminal_ssh_host", "TERMINAL_SSH_HOST"],
   ] as const) {
     const { out } = await me.run("set", name, "s3cret value");
@@ -204,6 +206,12 @@ test("keys and tokens go to .env, upper-cased and unseen", async () => {
   assert.equal((await me.run("unset", "my_token")).code, 0);
   assert.ok(!me.read(".env").includes("MY_TOKEN"));
   assert.equal((await me.run("unset", "my_token")).code, 1);
+});
+
+test("a variable that stands in config.yaml is removed from there", async () => {
+  const me = person("MY_OTHER_KEY: abc\nx: 1\n");
+  assert.equal((await me.run("unset", "MY_OTHER_KEY")).code, 0);
+  assert.equal(me.read("config.yaml"), "x: 1\n");
 });
 
 test("terminal settings are mirrored to .env and the mirror goes with them", async () => {

@@ -136,13 +136,13 @@ async function setKey(
 
 async function unsetKey({ home, io }: CliContext, key: string | undefined): Promise<void> {
   if (key === undefined) throw new ExitError(1, "Usage: hermes config unset KEY");
-  if (!key.includes(".") && belongsIntoEnv(key)) {
+  const tree = home.configTree();
+  if (!key.includes(".") && belongsIntoEnv(key) && tree?.[key] === undefined) {
     if (!(await home.removeEnv(key.toUpperCase())))
       throw new ExitError(1, `${key.toUpperCase()} is not set in ${home.paths.envFile}`);
     io.out(`✓ Removed ${key.toUpperCase()} from ${home.display(home.paths.envFile)}\n`);
     return;
   }
-  const tree = home.configTree();
   if (tree === null) throw new ExitError(1, brokenFile(home));
   const path = parseKeyPath(key);
   if (path.reduce<unknown>(child, tree) === undefined)

@@ -84,8 +84,9 @@ export function classifyApiError(error: ApiFailure, options: ClassifyOptions = {
   };
 }
 
-/** Refused by the gate: nothing left, and trying again or elsewhere would not be right. */
+/** Refused on this side, nothing left: by the gate, where trying again or elsewhere would not be right, or for a key no header can hold. */
 function ourOwn({ code }: ApiFailure): Verdict | null {
+  if (code === "ERR_INVALID_CHAR") return ["auth", "KF"];
   return code === "budget_exceeded" || code === "key_host_mismatch" ? [code, ""] : null;
 }
 

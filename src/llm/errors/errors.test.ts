@@ -34,6 +34,7 @@ const cases: readonly [ApiFailure, FailureReason, string, ClassifyOptions?][] = 
 
   [{ message: "spending limit, try again", code: "budget_exceeded" }, "budget_exceeded", ""],
   [{ message: "forbidden", code: "key_host_mismatch" }, "key_host_mismatch", ""],
+  [{ message: "Invalid character in header content", code: "ERR_INVALID_CHAR" }, "auth", "KF"],
 
   [said(401, "bad key"), "auth", "KF"],
   [said(403, "nope"), "auth", "F"],
@@ -252,6 +253,10 @@ const explained: readonly [ApiFailure & { message: string }, RegExp][] = [
   [
     { status: 401, message: "invalid x-api-key" },
     /api\.anthropic\.com did not accept the API key\. Check ANTHROPIC_API_KEY/,
+  ],
+  [
+    { code: "ERR_INVALID_CHAR", message: 'Invalid character in header content ["authorization"]' },
+    /The API key for api\.anthropic\.com cannot be sent.*Check ANTHROPIC_API_KEY/,
   ],
   [{ status: 404, message: "model: does not exist" }, /does not know the model "claude-opus-5".*hermes model/],
   [{ status: 402, message: "insufficient credits" }, /no credit left/],

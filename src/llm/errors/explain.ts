@@ -25,7 +25,12 @@ interface Facts {
 type Lines = (facts: Facts) => readonly [sentence: string, action: string];
 
 const LINES: Readonly<Record<FailureReason, Lines>> = {
-  auth: ({ host, key }) => [`${host} did not accept the API key.`, `Check ${key}, or run \`hermes setup\`.`],
+  auth: ({ error, host, key }) => [
+    error.code === "ERR_INVALID_CHAR"
+      ? `The API key for ${host} cannot be sent: it has a line break or letters that no key has.`
+      : `${host} did not accept the API key.`,
+    `Check ${key}, or run \`hermes setup\`.`,
+  ],
   billing: ({ host }) => [
     `The account at ${host} has no credit left, or the plan does not cover this model.`,
     "Add credit there, or choose another model with /model.",
