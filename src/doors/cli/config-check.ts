@@ -1,5 +1,8 @@
 // hermes config check: is the file sound, and what is missing?
+import { isMapping } from "../../home/config/decode.ts";
+import { isSection, type Shape } from "../../home/config/field.ts";
 import { versionOf } from "../../home/config/migrate.ts";
+import { normalise } from "../../home/config/normalise.ts";
 import { CONFIG_VERSION, configSchema } from "../../home/config/schema.ts";
 import { allKeys } from "../../home/config/set-key.ts";
 import { knownVariables } from "../../home/known-variables.ts";
@@ -20,8 +23,9 @@ export function checkConfig({ home, io }: CliContext): void {
 
   const findings = home.configFindings();
   for (const { severity, message } of findings) io.out(`${severity === "error" ? "✗" : "⚠"} ${message}\n`);
-  for (const line of unknownKeys(tree)) io.out(`⚠ ${line}\n`);
-  if (findings.length === 0) io.out(`✓ No mistakes in ${file}\n`);
+  const unknown = unknownKeys(tree);
+  for (const line of unknown) io.out(`⚠ ${line}\n`);
+  if (findings.length + unknown.length === 0) io.out(`✓ No mistakes in ${file}\n`);
 
   for (const [group, title] of Object.entries(groupTitles)) {
     const known = knownVariables.filter((variable) => variable.group === group && variable.secret);
@@ -44,21 +48,19 @@ function versionLine(tree: Readonly<Record<string, unknown>>, file: string): str
   return `⚠ ${file} has version ${version}, the current one is ${CONFIG_VERSION}; run: hermes config migrate`;
 }
 
-/** Top-level names and keys of known sections that the schema does not have. They are kept, but nothing reads them. */
+/** Names that the schema does not have, at the top and in its sections. They are kept, but nothing reads them. */
 function unknownKeys(tree: Readonly<Record<string, unknown>>): string[] {
-  const accepted = new Set([
-    "_config_version",
-    "provider",
-    "base_url",
-    "context_length",
-    "api_base",
-    "max_turns",
-    "personalities",
-    "fallback_model",
-  ]);
-  return Object.keys(tree).flatMap((key) => {
-    if (accepted.has(key) || Object.hasOwn(configSchema.fields, key)) return [];
+  const { _config_version, ...settings } = normalise(tree);
+  return unknownIn(configSchema.fields, settings, "").map((key) => {
     const near = didYouMean(key, [...Object.keys(configSchema.fields), ...allKeys()]);
-    return [`${key} is not a setting this program knows.${near.length > 0 ? ` Did you mean ${near.join(", ")}?` : ""}`];
+    return `${key} is not a setting this program knows.${near.length > 0 ? ` Did you mean ${near.join(", ")}?` : ""}`;
+  });
+}
+
+function unknownIn(shape: Shape, tree: Readonly<Record<string, unknown>>, place: string): string[] {
+  return Object.entries(tree).flatMap(([key, value]) => {
+    const entry = Object.hasOwn(shape, key) ? shape[key] : undefined;
+    if (entry === undefined) return [`${place}${key}`];
+    return isSection(entry) && isMapping(value) ? unknownIn(entry.fields, value, `${place}${key}.`) : [];
   });
 }

@@ -285,7 +285,7 @@ test("show masks every secret, also as JSON", async () => {
 });
 
 test("check tells version, mistakes, unknown keys and missing keys, and fails on errors only", async () => {
-  const me = person("custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x}\n");
+  const me = person("custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x}\nbudget: {days: {usd: 1}}\n");
   const { code, out } = await me.run("check");
   assert.equal(code, 1);
   for (const part of [
@@ -293,11 +293,15 @@ test("check tells version, mistakes, unknown keys and missing keys, and fails on
     "✗ custom_providers is a mapping",
     "Did you mean display",
     "⚠ agent.max_turns",
+    "⚠ budget.days is not a setting",
     "OPENROUTER_API_KEY",
   ]) {
     assert.ok(out.includes(part), part);
   }
-  assert.equal((await person("_config_version: 24\n").run("check")).code, 0);
+  assert.ok(!out.includes("No mistakes"));
+  const sound = await person("_config_version: 24\nmodel: {name: x}\n").run("check");
+  assert.equal(sound.code, 0);
+  assert.match(sound.out, /✓ No mistakes/);
 });
 
 test("migrate asks for settings that skills declare and nobody has set; show lists them", async () => {

@@ -52,7 +52,7 @@ export class CapKeeper {
   async #refusal(purpose: CallPurpose, estimate: Estimate, caps: Caps, now: Date): Promise<string | null> {
     for (const scope of SCOPES) {
       const { usd, tokens } = caps[scope];
-      if (usd === null && tokens === null) continue;
+      if ((usd === null && tokens === null) || (scope === "job" && !purpose.jobId)) continue;
       for (const [cap, unit] of [
         [usd, "usd"],
         [tokens, "tokens"],

@@ -340,6 +340,12 @@ test("a cap of 0 in any scope lets nothing leave, whatever the price", async () 
   );
 });
 
+test("a cap for jobs, even of 0, does not stop a conversation", async () => {
+  const { gate, sent } = gateWith([done], { caps: cap("job", { tokens: 0 }) });
+  await drain(gate.stream(request, { task: "main", sessionId: "s1" }, never));
+  assert.equal(sent(), 1);
+});
+
 test("the row tells how much of the request was there before; a break that nobody announced is a defect", async () => {
   const { gate, rows, defects } = gateWith([done]);
   const say = (...texts: readonly string[]) =>
