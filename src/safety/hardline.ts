@@ -94,9 +94,9 @@ const HARDLINE: readonly Rule[] = [
   programRule("telinit 0/6 (shutdown/reboot)", ["telinit"], (invocation) =>
     RUN_LEVEL.test(optionsOf(invocation, { short: "t" }).operands[0] ?? ""),
   ),
-  programRule("systemctl poweroff/reboot", ["systemctl"], (invocation) => {
+  programRule("systemctl poweroff/reboot", ["systemctl", "loginctl"], (invocation) => {
     const [verb = "", unit = ""] = optionsOf(invocation, { short: "tpHMnos" }).operands;
-    if (/^(?:poweroff|reboot|halt|kexec)$/.test(verb)) return true;
+    if (/^(?:poweroff|reboot|soft-reboot|halt|kexec)$/.test(verb)) return true;
     return /^(?:start|isolate)$/.test(verb) && /^(?:poweroff|reboot|halt|kexec)\.target$/.test(unit);
   }),
 ];

@@ -11,8 +11,13 @@ export interface Places {
 export function placePath(written: string, cwd: string | null, places: Places): string {
   const path = expandHome(written);
   const anchored = isAnchored(path) || cwd === null ? path : `${expandHome(cwd)}/${path}`;
-  return collapse(fold(fold(anchored, places.home, "~/.hermes"), places.osHome, "~")).toLowerCase();
+  // Collapsed before folding: `/home/x/../me` is `/home/me`.
+  const plain = collapse(anchored).replace(PROCESS_ROOT, "/");
+  return collapse(fold(fold(plain, places.home, "~/.hermes"), places.osHome, "~")).toLowerCase();
 }
+
+/** The root as a process sees it, which is the root. */
+const PROCESS_ROOT = /^(?:\/proc\/(?:self|thread-self|[0-9]+)(?:\/task\/[0-9]+)?\/root(?=\/|$))+\/?/;
 
 const isAnchored = (path: string) => /^[/~$\\]|^[A-Za-z]:/.test(path);
 
@@ -21,7 +26,9 @@ function expandHome(path: string): string {
     .replaceAll("\\", "/")
     .replace(/^\$\{?HERMES_HOME\}?(?=\/|$)/i, "~/.hermes")
     .replace(/^\$\{?HOME\}?(?=\/|$)/i, "~")
-    .replace(/^~\+(?=\/|$)/, ".");
+    .replace(/^~\+(?=\/|$)/, ".")
+    .replace(/^~root(?=\/|$)/, "/root")
+    .replace(/^~([a-z_][a-z0-9_.-]*)(?=\/|$)/i, "/home/$1");
 }
 
 /** A root or one-part directory is never folded: `/root` would hide every path below it. */

@@ -61,15 +61,11 @@ export const SYSTEM_PLACES: readonly ProtectedPlace[] = [
   ...files("/var/run/docker.sock /run/docker.sock", { holds: "system", write: "deny", read: "allow" }),
 ];
 
-/** Where macOS really keeps these; only a shell is asked about them. */
-export const SYSTEM_PLACES_OF_SHELLS: readonly ProtectedPlace[] = directories(
-  "/private/var /private/tmp /private/home",
-  {
-    holds: "system",
-    write: "allow",
-    read: "allow",
-  },
-);
+/** Where macOS really keeps these, and the switch that stops Linux at once; only a shell is asked about them. */
+export const SYSTEM_PLACES_OF_SHELLS: readonly ProtectedPlace[] = [
+  ...directories("/private/var /private/tmp /private/home", { holds: "system", write: "allow", read: "allow" }),
+  ...files("/proc/sysrq-trigger", { holds: "system", write: "allow", read: "allow" }),
+];
 
 /** Whether a place covers a path that is spelled from the same start. */
 export function covers({ path, type }: ProtectedPlace, candidate: string): boolean {

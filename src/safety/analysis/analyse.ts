@@ -2,7 +2,7 @@
 import type { Command, Group, Redirection, Script, SimpleCommand, Word, WordPart } from "../shell/ast.ts";
 import { parseCommandLine } from "../shell/parse.ts";
 import { printedTexts } from "../shell/printed-text.ts";
-import { resolveText, resolveWord } from "../shell/resolve.ts";
+import { resolveText, resolveWord, WORD_BREAK } from "../shell/resolve.ts";
 import { createScope, type Scope } from "../shell/scope.ts";
 import { isForkBomb } from "./fork-bomb.ts";
 import {
@@ -16,15 +16,18 @@ import {
   type Wrapper,
 } from "./invocation.ts";
 import { splitNaively } from "./naive.ts";
-import { inputTexts, type Payload, payloadsOf } from "./payloads.ts";
+import { type Payload, payloadsOf } from "./payloads.ts";
 import { matchWatchedProgram } from "./program-glob.ts";
-import { readsCommandsFromInput } from "./shells.ts";
+import { isShell, readsCommandsFromInput, shellOptions, shellPayload } from "./shells.ts";
 import { unwrap } from "./wrappers.ts";
+import { passesOn, printedBy, WrittenScripts } from "./written-scripts.ts";
 
 /** Texts inside texts; an honest command needs two or three. */
 const MAX_PAYLOAD_DEPTH = 10;
 /** Of all texts together: a short line can spell out a long one again and again. */
 const MAX_READ_CHARS = 600_000;
+/** Function bodies read once more for the words of a call. */
+const MAX_CALLS = 50;
 
 export function analyseCommand(command: string): Analysis {
   const found = new Finder();
@@ -46,6 +49,9 @@ interface Frame extends Context {
   readonly nameSubstitutions: readonly Substitution[];
 }
 
+/** Read one text further in, by whatever ran it. */
+const inner = ({ remote, depth }: Context): Context => ({ remote, depth: depth + 1, via: [] });
+
 class Finder implements Analysis {
   readonly invocations: Invocation[] = [];
   readonly pipelines: (readonly Stage[])[] = [];
@@ -57,6 +63,9 @@ class Finder implements Analysis {
   private readonly scope: Scope = createScope();
   private cwd: string | null = null;
   private readChars = 0;
+  private readonly functions = new Map<string, readonly Script[]>();
+  private calls = 0;
+  private readonly files = new WrittenScripts();
 
   readText(text: string, context: Context): readonly Invocation[] {
     this.readChars += text.length;
@@ -93,6 +102,7 @@ class Finder implements Analysis {
 
   private readGroup(group: Group, context: Context, background: boolean): Stage {
     if (isForkBomb(group)) this.forkBomb = true;
+    if (group.kind === "function") this.functions.set(group.name, group.bodies);
     for (const word of group.words) this.readWord(word, context);
     const inside = group.bodies.flatMap((body) => this.readScript(body, context));
     const redirects = this.readRedirects(group.redirections, context);
@@ -123,7 +133,7 @@ class Finder implements Analysis {
       ...name.map((text) => ({ text, substitutions: nameSubstitutions })),
       ...others.flatMap((word) => this.readArgs(word, context)),
     ];
-    this.readLoopVariable(args);
+    this.readVariables(args, redirects);
     return this.add(args, { ...context, background, assignments, redirects, nameSubstitutions });
   }
 
@@ -132,16 +142,33 @@ class Finder implements Analysis {
     return resolveWord(word, this.scope, "argument").map((text) => ({ text, substitutions }));
   }
 
-  /** `for x in a b`: x may be either. */
-  private readLoopVariable(args: readonly Arg[]): void {
-    const [head, name, word, ...values] = args.map(({ text }) => text);
+  /** `for x in a b`: x may be either. Other words that give a variable its value do so at once. */
+  private readVariables(args: readonly Arg[], redirects: readonly Redirect[]): void {
+    const [head = "", ...words] = args.map(({ text }) => text);
+    const [name, word, ...values] = words;
     if ((head === "for" || head === "select") && name !== undefined && word === "in") this.scope.set(name, values);
-    if (head === "export" || head === "declare" || head === "local" || head === "readonly" || head === "typeset") {
-      for (const { text } of args.slice(1)) {
+    if (head === "set" && words.includes("--")) this.setPositional(words.slice(words.indexOf("--") + 1));
+    if (/^(?:export|declare|local|readonly|typeset)$/.test(head)) {
+      for (const text of words) {
         const match = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/.exec(text);
         if (match) this.scope.set(match[1] ?? "", [match[2] ?? ""]);
       }
     }
+    if (head === "printf" && name === "-v" && word !== undefined) {
+      this.scope.set(word, printedTexts("printf", values) ?? []);
+    }
+    const fed = redirects.find(({ operator }) => operator === "<<<")?.target;
+    if (fed !== undefined && /^(?:read|mapfile|readarray)$/.test(head)) {
+      for (const text of words) if (/^[A-Za-z_]\w*$/.test(text)) this.scope.set(text, [fed]);
+    }
+  }
+
+  /** `$1`, `$2`, `$@` of what is read from here on. */
+  private setPositional(values: readonly string[]): void {
+    values.slice(0, 9).forEach((value, index) => {
+      this.scope.set(String(index + 1), [value]);
+    });
+    for (const name of ["@", "*"]) this.scope.set(name, [values.join(WORD_BREAK)]);
   }
 
   /** Everything that runs inside a word. */
@@ -209,7 +236,31 @@ class Finder implements Analysis {
     this.invocations.push(invocation);
     this.texts.push(rest.map(({ text }) => text).join(" "));
     if (invocation.program === "cd" || invocation.program === "pushd") this.changeDirectory(invocation);
-    return [invocation, ...payloadsOf(invocation).flatMap((payload) => this.readPayload(payload, invocation, frame))];
+    this.files.note(invocation);
+    if (isShell(invocation.program)) this.readShellOperands(invocation);
+    return [
+      invocation,
+      ...payloadsOf(invocation).flatMap((payload) => this.readPayload(payload, invocation, frame)),
+      ...this.files.textsRunBy(invocation).flatMap((text) => this.readText(text, inner(frame))),
+      ...this.readFunction(invocation, frame),
+    ];
+  }
+
+  /** `sh -c script zero one two`. */
+  private readShellOperands(invocation: Invocation): void {
+    if (shellPayload(invocation) === null) return;
+    const [, zero, ...values] = shellOptions(invocation).operands;
+    if (zero === undefined) return;
+    this.scope.set("0", [zero]);
+    this.setPositional(values);
+  }
+
+  /** A function of this line, called with words: its body is read again with them in place. */
+  private readFunction(invocation: Invocation, frame: Frame): readonly Invocation[] {
+    const bodies = this.functions.get(invocation.path);
+    if (!bodies || invocation.args.length === 0 || this.calls++ > MAX_CALLS) return [];
+    this.setPositional(invocation.args.map(({ text }) => text));
+    return bodies.flatMap((body) => this.readScript(body, inner(frame)));
   }
 
   private changeDirectory({ args }: Invocation): void {
@@ -239,21 +290,15 @@ class Finder implements Analysis {
     });
   }
 
-  /** `echo "..." | sh` and `cat <<E | sh`: the text is a script. */
+  /** `echo "..." | sh` and `cat <<E | sh`: the text is a script. `| tee file` writes one. */
   private readPipedTexts(stages: readonly Stage[], context: Context): readonly Invocation[] {
-    return stages.slice(1).flatMap((stage, index) => {
+    let texts: readonly string[] = [];
+    return stages.flatMap((stage) => {
+      const fed = texts;
+      if (!stage.every(passesOn)) texts = stage.flatMap(printedBy);
+      for (const invocation of stage) this.files.noteTee(invocation, fed);
       if (!stage.some(readsCommandsFromInput)) return [];
-      const texts = (stages[index] ?? []).flatMap((source) => {
-        const heredocs = inputTexts(source).map((payload) => (payload.type === "text" ? payload.text : ""));
-        return [
-          ...heredocs,
-          ...(printedTexts(
-            source.program,
-            source.args.map(({ text }) => text),
-          ) ?? []),
-        ];
-      });
-      return texts.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
+      return fed.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
     });
   }
 

@@ -1,6 +1,7 @@
 // Programs that hand part of their arguments to a shell or run them, beside the shells and wrappers proper.
 import { type Arg, argTexts, type Invocation } from "./invocation.ts";
 import { readOptions } from "./options.ts";
+import { sedRuns, sedScripts } from "./sed-script.ts";
 
 export interface Executed {
   /** Texts a shell will parse. */
@@ -13,9 +14,12 @@ export interface Executed {
 export function executedBy(invocation: Invocation): Executed | null {
   const { program } = invocation;
   const verbs = Object.hasOwn(VERB_RUNNERS, program) ? VERB_RUNNERS[program] : undefined;
-  if (verbs) return { texts: [], words: wordsBehindVerb(invocation, verbs) };
   const find = Object.hasOwn(TEXT_FINDERS, program) ? TEXT_FINDERS[program] : undefined;
-  return find ? { texts: find(argTexts(invocation)), words: [] } : null;
+  if (!verbs && !find) return null;
+  return {
+    texts: find ? find(argTexts(invocation)) : [],
+    words: verbs ? wordsBehindVerb(invocation, verbs) : [],
+  };
 }
 
 /** `uv run cmd`: the command stands behind the verb and its options, or behind `--`. */
@@ -25,7 +29,9 @@ const VERB_RUNNERS: Readonly<Record<string, readonly string[]>> = {
   pipenv: ["run"],
   conda: ["run"],
   mise: ["exec", "x"],
-  direnv: ["exec"],
+  nix: ["--command", "-c", "run", "shell"],
+  gdb: ["--args"],
+  perf: ["stat", "record", "trace"],
   bundle: ["exec"],
   npm: ["exec", "x"],
   pnpm: ["exec", "dlx"],
@@ -43,38 +49,117 @@ function wordsBehindVerb({ args }: Invocation, verbs: readonly string[]): readon
   if (dashes >= 0) return behind.slice(dashes + 1);
   const { firstOperand } = readOptions(
     behind.map(({ text }) => text),
-    { short: "np", long: ["name", "prefix", "with", "python", "package"], stopAtOperand: true },
+    { short: "npeo", long: ["name", "prefix", "with", "python", "package"], stopAtOperand: true },
   );
   return behind.slice(firstOperand);
 }
 
 const phrases = (args: readonly string[]) => args.filter((arg) => /\s/.test(arg));
-const behind = (args: readonly string[], option: RegExp) =>
-  args.flatMap((arg, index) => (option.test(args[index - 1] ?? "") ? [arg] : []));
 const matches = (args: readonly string[], pattern: RegExp) =>
   args.flatMap((arg) => [...arg.matchAll(pattern)].map((match) => match[1] ?? ""));
 
+/** The values of options, given as `-e x`, `-ae x`, `-ex`, `--long x` or `--long=x`. */
+function valuesOf(args: readonly string[], short: string, ...longs: readonly string[]): readonly string[] {
+  return args.flatMap((arg, index) => {
+    const next = args.slice(index + 1, index + 2);
+    const [name = "", ...value] = arg.split("=");
+    if (longs.includes(name)) return arg.includes("=") ? [value.join("=")] : next;
+    if (!/^-[a-zA-Z]/.test(arg)) return [];
+    if (short.includes(arg.at(-1) ?? "-")) return next;
+    return short.includes(arg[1] ?? "-") ? [arg.slice(2)] : [];
+  });
+}
+
+const STRING = /"((?:[^"\\]|\\.)*)"/g;
+
+/** A command may stand in a variable first, so every string counts once the program runs one. */
 const awkTexts = (args: readonly string[]) =>
-  matches(args, /system\s*\(\s*"((?:[^"\\]|\\.)*)"/g).concat(matches(args, /"((?:[^"\\]|\\.)*)"\s*\|\s*getline/g));
-const editorTexts = (args: readonly string[]) => matches(args, /^[+:]*(?:r\s*)?!(.*)$/g);
+  matches(
+    args.filter((arg) => /\bsystem\s*\(|(?<!\|)\|(?!\|)/.test(arg)),
+    STRING,
+  );
+const editorTexts = (args: readonly string[]) => [
+  ...matches(args, /(?:^|[\s:+|%0-9])(?:r\s*|w\s*)?!(.*)$/gm),
+  ...matches(
+    args,
+    /\b(?:system|systemlist|termopen|shell-command|call-process-shell-command)\s*\(?\s*["']([^"'\n]*)["']/g,
+  ),
+];
+const databaseTexts = (args: readonly string[]) =>
+  matches(args, /(?:^|;|\\n)\s*(?:\\!|\.shell\s|\.system\s|system\s)\s*(.*)$/gm);
+const debuggerTexts = (args: readonly string[]) => matches(args, /^\s*(?:shell\s|!)\s*(.*)$/gm);
+/** A rule may hold its command behind `;`, or on lines of its own behind a tab. */
+const makeTexts = (args: readonly string[]) =>
+  args
+    .flatMap((text) => text.split(/\n|\\n/))
+    .map((line) => line.replace(/^[^\t;]*:[^;]*;/, "").trim())
+    .map((line) => line.replace(/^[-@+]+/, ""));
+const tmuxTexts = (args: readonly string[]) => {
+  const verb = args.findIndex((arg) =>
+    /^(?:new|neww|new-session|new-window|split-?w.*|respawn-.*|run.*|send.*)$/.test(arg),
+  );
+  const rest = readOptions(args.slice(verb + 1), { short: "ceFlnstxy", stopAtOperand: true }).operands;
+  return verb < 0 ? phrases(args) : [...phrases(args), rest.join(" ")];
+};
+const callTexts = (args: readonly string[]) => valuesOf(args, "c", "--call");
 
 const TEXT_FINDERS: Readonly<Record<string, (args: readonly string[]) => readonly string[]>> = {
-  tmux: phrases,
-  screen: phrases,
+  tmux: tmuxTexts,
+  screen: (args) => [
+    ...phrases(args),
+    readOptions(args, { short: "SscehtTp", stopAtOperand: true }).operands.join(" "),
+  ],
   nodemon: phrases,
   concurrently: phrases,
   hyperfine: phrases,
   entr: phrases,
   "nix-shell": phrases,
-  npx: (args) => behind(args, /^(?:-c|--call)$/),
+  cargo: (args) => valuesOf(args, "s", "--shell"),
+  npx: callTexts,
+  npm: callTexts,
+  pnpm: (args) => (args.some((arg) => /^(?:-c|--shell-mode)$/.test(arg)) ? phrases(args) : []),
+  yarn: phrases,
   awk: awkTexts,
   gawk: awkTexts,
   mawk: awkTexts,
+  nawk: awkTexts,
+  sed: (args) => sedScripts(args).flatMap(sedRuns),
+  gsed: (args) => sedScripts(args).flatMap(sedRuns),
   vim: editorTexts,
   nvim: editorTexts,
   vi: editorTexts,
+  view: editorTexts,
   ex: editorTexts,
-  sqlite3: (args) => matches(args, /^\s*\.(?:shell|system)\s+(.*)$/gm),
-  tar: (args) => matches(args, /^--(?:checkpoint-action=exec|to-command|use-compress-program)=(.*)$/g),
-  rsync: (args) => behind(args, /^(?:-e|--rsh)$/),
+  ed: editorTexts,
+  emacs: editorTexts,
+  less: editorTexts,
+  sqlite3: databaseTexts,
+  psql: databaseTexts,
+  mysql: databaseTexts,
+  mariadb: databaseTexts,
+  gdb: debuggerTexts,
+  lldb: debuggerTexts,
+  expect: (args) => matches(args, /(?:^|[;\n])\s*(?:spawn|exec|system)\s+(.*)$/gm),
+  make: (args) => [...makeTexts(valuesOf(args, "", "--eval")), ...matches(args, /^SHELL=(.*)$/g)],
+  zip: (args) => valuesOf(args, "", "-TT", "--unzip-command"),
+  tar: (args) => [
+    ...valuesOf(args, "IF", "--to-command", "--use-compress-program", "--rsh-command", "--info-script"),
+    ...valuesOf(args, "", "--new-volume-script", "--checkpoint-action").map((value) => value.replace(/^exec=/, "")),
+  ],
+  rsync: (args) => valuesOf(args, "e", "--rsh"),
 };
+
+/** What these read from their input can hold commands too. */
+const INPUT_FINDERS: Readonly<Record<string, (args: readonly string[]) => readonly string[]>> = {
+  ...Object.fromEntries("awk gawk mawk nawk".split(" ").map((program) => [program, awkTexts])),
+  ...Object.fromEntries("sqlite3 psql mysql mariadb".split(" ").map((program) => [program, databaseTexts])),
+  ...Object.fromEntries("ed ex vim vi".split(" ").map((program) => [program, editorTexts])),
+  gdb: debuggerTexts,
+  make: makeTexts,
+};
+
+/** Commands in what a heredoc or here-string feeds to a program with a language of its own. */
+export function executedFromInput(program: string, inputs: readonly string[]): readonly string[] {
+  const find = Object.hasOwn(INPUT_FINDERS, program) ? INPUT_FINDERS[program] : undefined;
+  return find && inputs.length > 0 ? find(inputs) : [];
+}

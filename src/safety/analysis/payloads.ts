@@ -1,7 +1,8 @@
 // Commands that travel inside the arguments of another: `bash -c '...'`, `find -exec`, `ssh host ...`.
 
 import { printedTexts } from "../shell/printed-text.ts";
-import { executedBy } from "./executors.ts";
+import { executedBy, executedFromInput } from "./executors.ts";
+import { commandVariables, gitCommandTexts } from "./git-commands.ts";
 import { type Arg, argTexts, type Invocation } from "./invocation.ts";
 import { readOptions } from "./options.ts";
 import { isShell, readsCommandsFromInput, shellPayload } from "./shells.ts";
@@ -13,12 +14,19 @@ export type Payload =
   | { readonly type: "words"; readonly words: readonly Arg[]; readonly remote: boolean };
 
 export function payloadsOf(invocation: Invocation): readonly Payload[] {
+  return [...commandVariables(invocation).map((value) => text(value)), ...ownPayloads(invocation)];
+}
+
+function ownPayloads(invocation: Invocation): readonly Payload[] {
   const { program } = invocation;
   if (isShell(program)) return shellTexts(invocation);
   const read = Object.hasOwn(READERS, program) ? READERS[program] : undefined;
   if (read) return read(invocation);
   const executed = executedBy(invocation);
-  return executed ? [...executed.texts.map((value) => text(value)), ...wordsFrom(executed.words, false)] : [];
+  if (!executed) return [];
+  const fed = inputTexts(invocation).map((payload) => (payload.type === "text" ? payload.text : ""));
+  const texts = [...executed.texts, ...executedFromInput(program, fed)];
+  return [...texts.map((value) => text(value)), ...wordsFrom(executed.words, false)];
 }
 
 const text = (value: string, remote = false): Payload => ({ type: "text", text: value, remote });
@@ -57,21 +65,25 @@ const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payl
   sudo: inputTexts,
   su: (invocation) => [...optionTexts(invocation, "c", ["command", "session-command"]), ...inputTexts(invocation)],
   runuser: (invocation) => optionTexts(invocation, "c", ["command"]),
-  script: (invocation) => optionTexts(invocation, "c", ["command"]),
+  script: (invocation) => [...optionTexts(invocation, "c", ["command"]), ...scriptWords(invocation)],
   watch: (invocation) =>
     joined(readOptions(argTexts(invocation), { short: "n", long: ["interval"], stopAtOperand: true }).operands),
-  parallel: (invocation) =>
+  watchexec: (invocation) =>
     joined(
-      readOptions(argTexts(invocation), { short: "jaISnNLd", long: ["jobs", "arg-file"], stopAtOperand: true })
-        .operands,
+      readOptions(argTexts(invocation), {
+        short: "wefiodsN",
+        long: ["watch", "exts", "filter", "ignore", "shell", "signal", "debounce"],
+        stopAtOperand: true,
+      }).operands,
     ),
+  parallel: parallelWords,
   "-c": (invocation) => (invocation.via.at(-1)?.program === "flock" ? joined(argTexts(invocation)) : []),
   env: splitString,
   "[[": conditionWords,
   at: inputTexts,
   batch: inputTexts,
   alias: (invocation) => argTexts(invocation).map((arg) => text(arg.slice(arg.indexOf("=") + 1))),
-  git: gitTexts,
+  git: (invocation) => gitCommandTexts(argTexts(invocation)).map((value) => text(value)),
   xargs: xargsWords,
   find: findWords,
   fd: fdWords,
@@ -96,6 +108,12 @@ function optionTexts(invocation: Invocation, short: string, long: readonly strin
   return values.filter(({ name }) => name === short || long.includes(name)).map(({ value }) => text(value));
 }
 
+/** BSD's `script file command ...`. */
+function scriptWords(invocation: Invocation): readonly Payload[] {
+  const { firstOperand: at } = readOptions(argTexts(invocation), { short: "cEIOBTtmo", stopAtOperand: true });
+  return wordsFrom(invocation.args.slice(at + 1), false);
+}
+
 function splitString(invocation: Invocation): readonly Payload[] {
   const args = argTexts(invocation);
   const at = args.findIndex((arg) => /^(?:-[a-zA-Z0]*S|--split-string(?:=|$))/.test(arg));
@@ -103,23 +121,6 @@ function splitString(invocation: Invocation): readonly Payload[] {
   const own = (args[at] ?? "").replace(/^(?:-[a-zA-Z0]*?S|--split-string=?)/, "");
   return joined([own, ...args.slice(at + 1)]);
 }
-
-/** Aliases given on the line, and the verbs that run a command: `rebase --exec`, `submodule foreach`, `bisect run`. */
-function gitTexts(invocation: Invocation): readonly Payload[] {
-  const args = argTexts(invocation);
-  const given = args.flatMap((arg, index) => {
-    const alias = /^alias\.[^=]*=!([\s\S]*)$/.exec(arg)?.[1];
-    if (alias !== undefined && args[index - 1] === "-c") return [text(alias)];
-    const isExec = args.includes("rebase") && /^(?:-x|--exec)$/.test(args[index - 1] ?? "");
-    const exec = isExec ? arg : args.includes("rebase") ? /^--exec=([\s\S]*)$/.exec(arg)?.[1] : undefined;
-    return exec === undefined ? [] : [text(exec)];
-  });
-  const verb = args.findIndex((arg, index) => runsRest(args[index - 1], arg));
-  return verb < 0 ? given : [...given, ...joined(args.slice(verb + 1))];
-}
-
-const runsRest = (noun: string | undefined, verb: string) =>
-  (noun === "submodule" && verb === "foreach") || (noun === "bisect" && verb === "run");
 
 /** A shell without `[[` would run what stands behind `&&`, `||` and `;` in it. */
 function conditionWords(invocation: Invocation): readonly Payload[] {
@@ -138,6 +139,18 @@ function xargsWords(invocation: Invocation): readonly Payload[] {
     stopAtOperand: true,
   });
   return wordsFrom(invocation.args.slice(options.firstOperand), false);
+}
+
+/** One word is a text for the shell; several are a command and its arguments. */
+function parallelWords(invocation: Invocation): readonly Payload[] {
+  const { firstOperand: at } = readOptions(argTexts(invocation), {
+    short: "jaISnNLd",
+    long: ["jobs", "arg-file"],
+    stopAtOperand: true,
+  });
+  const words = invocation.args.slice(at);
+  const [first] = words;
+  return first && /\s/.test(first.text) ? joined(words.map(({ text: word }) => word)) : wordsFrom(words, false);
 }
 
 const wordsFrom = (words: readonly Arg[], remote: boolean): readonly Payload[] =>

@@ -33,7 +33,7 @@ export function shellPayload(invocation: Invocation): string | null {
   const options = shellOptions(invocation);
   const long = options.values.find(({ name }) => name === "command" || name === "init-command");
   if (long) return long.value;
-  return hasLetter(options, "c") ? (options.operands[0] ?? null) : null;
+  return hasLetter(options, "c") ? (options.operands[0] ?? "") : null;
 }
 
 /** A shell that takes its commands from its input. */

@@ -66,6 +66,35 @@ const WRAPPERS: Readonly<Record<string, WrapperSpec>> = {
   torsocks: {},
   proxychains: { short: "f" },
   proxychains4: { short: "f" },
+  "ld.so": { long: ["library-path", "preload", "argv0", "audit"] },
+  setarch: {},
+  linux32: {},
+  linux64: {},
+  // `setarch x86_64 cmd`: the machine stands where a program would.
+  x86_64: {},
+  i386: {},
+  i686: {},
+  aarch64: {},
+  numactl: { short: "NmCpilr", long: ["cpunodebind", "physcpubind", "membind", "preferred", "interleave"] },
+  cgexec: { short: "g" },
+  prlimit: { short: "p", long: ["pid"] },
+  cpulimit: { short: "lpe", long: ["limit", "pid", "exe"] },
+  valgrind: {},
+  catchsegv: {},
+  chronic: {},
+  ifne: {},
+  entr: { idle: "s" },
+  firejail: {},
+  proot: { short: "rbwqk" },
+  daemonize: { short: "acpuloeE" },
+  dtach: { short: "AcnN" },
+  "ssh-agent": { short: "aEt", idle: "k" },
+  sshpass: { short: "pfdP" },
+  faketime: { operands: 1 },
+  torify: {},
+  tsocks: {},
+  uvx: { short: "p", long: ["from", "with", "python"] },
+  direnv: { operands: 2 },
   noglob: {},
   nocorrect: {},
 };
@@ -80,10 +109,14 @@ const NAME_VALUE = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/;
 
 /** Null when the program is no wrapper, or runs nothing this time. */
 export function unwrap(program: string, args: readonly string[]): Unwrapped | null {
-  const spec = Object.hasOwn(WRAPPERS, program) ? WRAPPERS[program] : undefined;
+  const name = /^ld(?:64)?(?:-linux.*|-musl.*)?\.so(?:\.[0-9]+)*$/.test(program) ? "ld.so" : program;
+  const spec = Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
   if (!spec) return null;
   const options = readOptions(args, { ...spec, stopAtOperand: true });
   if (spec.idle && options.letters.some((letter) => spec.idle?.includes(letter))) return null;
+  // Without a user named by option it is another `su`, whose command stands behind -c.
+  if (program === "runuser" && !options.values.some(({ name: given }) => given === "u" || given === "user"))
+    return null;
   if (spec.idleLongs?.some((name) => options.longs.includes(name))) return null;
   let at = options.firstOperand;
   if (program === "env" && args[at] === "-") at++;

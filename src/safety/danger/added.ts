@@ -9,7 +9,9 @@ function removesJobs(invocation: Invocation): boolean {
   if (invocation.program === "atrm") return invocation.args.length > 0;
   if (invocation.program === "schtasks") return argTexts(invocation).some((arg) => /^\/{1,2}delete$/i.test(arg));
   const options = optionsOf(invocation, { short: "u" });
-  return invocation.program === "at" ? hasLetter(options, "d", "r") : hasLetter(options, "r");
+  if (invocation.program === "at") return hasLetter(options, "d", "r");
+  // `crontab file` and `crontab -` put a new table in the place of the old one.
+  return hasLetter(options, "r") || options.operands.length > 0;
 }
 
 function flushesFirewall(invocation: Invocation): boolean {

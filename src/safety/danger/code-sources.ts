@@ -5,12 +5,12 @@ import { isShell } from "../analysis/shells.ts";
 import { oncePerScene, type Scene } from "../scene.ts";
 
 export const isInterpreter = (program: string) =>
-  /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir)$/.test(
+  /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir|ipython[0-9.]*|ghc|scala|jshell)$/.test(
     program,
   );
 
 /** A shell, or an interpreter that got no script to run and so runs its input. */
-function runsInput(invocation: Invocation): boolean {
+export function runsInput(invocation: Invocation): boolean {
   if (isShell(invocation.program)) return true;
   if (!isInterpreter(invocation.program)) return false;
   const options = readOptions(argTexts(invocation), { short: "cemErRWX", stopAtOperand: true });
@@ -50,7 +50,11 @@ function runsArgument(invocation: Invocation, form: Substitution["form"]): boole
 
 export function isDecoder({ program, args }: Invocation): boolean {
   const texts = args.map(({ text }) => text);
-  if (program === "uudecode") return true;
+  if (/^(?:uudecode|gunzip|zcat|gzcat|bzcat|bunzip2|xzcat|unxz|zstdcat|unzstd|base58|basez)$/.test(program))
+    return true;
+  if (/^(?:gzip|bzip2|xz|zstd|lz4)$/.test(program)) {
+    return texts.some((text) => /^(?:-[a-zA-Z0-9]*d[a-zA-Z0-9]*|--(?:decompress|uncompress))$/.test(text));
+  }
   if (!/^(?:base64|gbase64|base32|basenc)$/.test(program)) return false;
   const options = readOptions(texts, { short: "wbio", long: ["wrap", "break", "input", "output"] });
   return hasLetter(options, "d", "D") || hasLong(options, "decode", 1);

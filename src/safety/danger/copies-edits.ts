@@ -2,21 +2,42 @@ import type { Invocation } from "../analysis/invocation.ts";
 import { hasLetter, hasLong, type Options } from "../analysis/options.ts";
 import { optionsOf, pathOf, programRule, type Rule, type RuleGroup } from "../scene.ts";
 import { isCredentialOrStartFile, isHermesFile, isProjectSetting, isSystemConfig } from "../sensitive-targets.ts";
+import { namedOutputs } from "../written-targets.ts";
 
 const COPIERS = ["cp", "mv", "install", "ln", "rsync", "scp"];
 
-/** Where a copy goes: the last operand, or the value of `-t`. */
-function destination(invocation: Invocation): string {
+/** Where a copy goes: the last operand, or the value of `-t`; and what it would be called there if that is a directory. */
+function destination(invocation: Invocation): { readonly path: string; readonly inside: readonly string[] } {
   const options = optionsOf(invocation, {
     short: invocation.program === "install" ? "tSmog" : invocation.program === "scp" ? "cDFiJloPSX" : "tS",
     long: ["target-directory", "suffix", "mode", "owner", "group", "exclude", "include", "rsh", "chmod"],
   });
   const named = options.values.find(({ name }) => name === "t" || name === "target-directory")?.value;
-  return named ?? (options.operands.length > 1 ? (options.operands.at(-1) ?? "") : "");
+  const path = named ?? (options.operands.length > 1 ? (options.operands.at(-1) ?? "") : "");
+  const sources = named === undefined ? options.operands.slice(0, -1) : options.operands;
+  const names = sources.map((source) => source.replace(/\/+$/, "").replace(/.*\//, ""));
+  return { path, inside: path === "" ? [] : names.map((name) => `${path}/${name}`) };
 }
 
 function copyRule(key: string, isTarget: (path: string) => boolean): Rule {
-  return programRule(key, COPIERS, (invocation, scene) => isTarget(pathOf(destination(invocation), invocation, scene)));
+  return programRule(key, COPIERS, (invocation, scene) =>
+    isTarget(pathOf(destination(invocation).path, invocation, scene)),
+  );
+}
+
+/** A copy into a directory replaces the file of the same name there; and more than copies names the file it writes. */
+function placeRule(key: string, isTarget: (path: string, program: string) => boolean): Rule {
+  return {
+    key,
+    matches: (scene) =>
+      scene.invocations.some((invocation) => {
+        const { program } = invocation;
+        const copied = COPIERS.includes(program) ? destination(invocation) : { path: "", inside: [] };
+        return [copied.path, ...copied.inside, ...namedOutputs(invocation)]
+          .filter((path) => path !== "")
+          .some((path) => isTarget(pathOf(path, invocation, scene), program));
+      }),
+  };
 }
 
 type Editor = "short" | "long" | "script";
@@ -52,11 +73,12 @@ const HERMES_EDIT = "in-place edit of Hermes config/env";
 export const copiesAndEdits: RuleGroup = {
   reason: "replaces a file that holds settings or secrets",
   rules: [
-    copyRule("copy/move file into system config path", isSystemConfig),
+    placeRule("copy/move file into system config path", isSystemConfig),
     copyRule("overwrite project env/config file", (path) => isProjectSetting(path) && !isHermesFile(path)),
-    copyRule(
+    placeRule(
       "copy/move file into sensitive credential/SSH/shell-rc path",
-      (path) => isCredentialOrStartFile(path) || isHermesFile(path),
+      // Emptying a file of the agent's own has a rule of its own.
+      (path, program) => isCredentialOrStartFile(path) || (program !== "truncate" && isHermesFile(path)),
     ),
     editRule(CREDENTIAL_EDIT, ["short"], isCredentialOrStartFile),
     editRule(`${CREDENTIAL_EDIT} (long flag)`, ["long"], isCredentialOrStartFile),

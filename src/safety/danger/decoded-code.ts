@@ -14,7 +14,7 @@ export const decodedCode: RuleGroup = {
   rules: [
     decodedRule("decoded content", isDecoder),
     decodedRule("xxd-decoded content", isHexDecoder),
-    decodedRule("tr-transformed output", ({ program }) => program === "tr"),
+    decodedRule("tr-transformed output", ({ program }) => /^(?:tr|rev|cut|g?sed|[gmn]?awk)$/.test(program)),
     decodedRule("openssl-decoded content", isOpensslDecoder),
   ],
 };

@@ -9,7 +9,7 @@ const early = (options: Options) => ({
 export const deletion: RuleGroup = {
   reason: "removes files for good",
   rules: [
-    programRule("delete in root path", ["rm"], (invocation, scene) =>
+    programRule("delete in root path", ["rm", "unlink", "shred"], (invocation, scene) =>
       optionsOf(invocation).operands.some((operand) => pathOf(operand, invocation, scene).startsWith("/")),
     ),
     programRule("recursive delete", ["rm"], (invocation) => {

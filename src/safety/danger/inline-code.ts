@@ -1,8 +1,10 @@
-import { argTexts, type Invocation } from "../analysis/invocation.ts";
+import { argTexts, type Invocation, type Stage } from "../analysis/invocation.ts";
 import { hasLetter, hasLong, type OptionSpec, type Options, readOptions } from "../analysis/options.ts";
+import { sedRuns, sedScripts } from "../analysis/sed-script.ts";
 import { isShell, readsCommandsFromInput, shellPayload } from "../analysis/shells.ts";
+import { printedBy } from "../analysis/written-scripts.ts";
 import { optionsOf, programRule, type Rule, type RuleGroup } from "../scene.ts";
-import { isInterpreter } from "./code-sources.ts";
+import { isInterpreter, runsInput } from "./code-sources.ts";
 
 interface CodeOptions extends OptionSpec {
   /** Letters whose value is code. */
@@ -28,7 +30,7 @@ const INTERPRETERS: Readonly<Record<string, CodeOptions>> = {
 
 function codeOptionsOf(program: string): CodeOptions {
   const family = program.replace(/[0-9.]+$/, "");
-  if (family === "python" || family === "pypy") return PYTHON;
+  if (family === "python" || family === "ipython" || family === "pypy") return PYTHON;
   return INTERPRETERS[family] ?? OTHERS;
 }
 
@@ -49,6 +51,14 @@ function runsInlineScript(invocation: Invocation): boolean {
     (spec.longCode?.some((name) => hasLong(options, name)) ?? false)
   );
 }
+
+/** `echo code | python3`: a script on the line by another door. */
+const runsPrintedScript = (stages: readonly Stage[]) =>
+  stages.some(
+    (stage, index) =>
+      stage.some((invocation) => isInterpreter(invocation.program) && runsInput(invocation)) &&
+      (stages[index - 1]?.some((source) => printedBy(source).length > 0) ?? false),
+  );
 
 const hasHeredoc = ({ redirects }: Invocation) => redirects.some(({ operator }) => operator.startsWith("<<"));
 
@@ -107,13 +117,19 @@ export const inlineCode: RuleGroup = {
       matches: (scene) =>
         scene.invocations.some((invocation) => isShell(invocation.program) && shellPayload(invocation) !== null),
     },
-    { key: "script execution via -e/-c flag", matches: (scene) => scene.invocations.some(runsInlineScript) },
+    {
+      key: "script execution via -e/-c flag",
+      matches: (scene) => scene.invocations.some(runsInlineScript) || scene.pipelines.some(runsPrintedScript),
+    },
     { key: "script execution via heredoc", matches: (scene) => scene.invocations.some(scriptFromHeredoc) },
     {
       key: "shell execution via heredoc",
       matches: (scene) =>
         scene.invocations.some((invocation) => readsCommandsFromInput(invocation) && hasHeredoc(invocation)),
     },
+    programRule("arbitrary program execution via sed e", ["sed", "gsed"], (invocation) =>
+      sedScripts(argTexts(invocation)).some((script) => sedRuns(script).length > 0),
+    ),
     toolRule("rg --pre", ["rg"], RG, (options) => hasLong(options, "pre")),
     toolRule("rg --hostname-bin", ["rg"], RG, (options) => hasLong(options, "hostname-bin", 5)),
     toolRule("sort --compress-program", ["sort", "gsort"], { short: "kStTo" }, (options) =>

@@ -5,13 +5,15 @@ import { programRule, type RuleGroup } from "../scene.ts";
 const FIND_VALUES =
   /^-(?:i?name|i?path|i?wholename|i?regex|i?lname|type|newer.*|size|user|group|perm|[acm](?:time|min)|maxdepth|mindepth|printf)$/;
 
+const REMOVERS = ["rm", "unlink", "shred"];
+
 export const massDelete: RuleGroup = {
   reason: "removes every file a search finds",
   rules: [
-    programRule("xargs with rm", ["rm"], ({ via }) =>
+    programRule("xargs with rm", REMOVERS, ({ via }) =>
       via.some(({ program }) => program === "xargs" || program === "parallel"),
     ),
-    programRule("find -exec/-execdir rm", ["rm"], ({ via }) =>
+    programRule("find -exec/-execdir rm", REMOVERS, ({ via }) =>
       via.some(({ program }) => /^(?:find|fd|fdfind)$/.test(program)),
     ),
     programRule("find -delete", ["find"], (invocation) =>

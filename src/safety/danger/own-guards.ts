@@ -1,6 +1,6 @@
 // An agent with a shell could lift its own limits with the program's own commands. Only its user may.
 import type { Invocation } from "../analysis/invocation.ts";
-import { hasLong } from "../analysis/options.ts";
+import { hasLetter, hasLong, type Options } from "../analysis/options.ts";
 import { optionsOf, pathOf, type RuleGroup, type Scene } from "../scene.ts";
 import { isHermesFile } from "../sensitive-targets.ts";
 import { hermesOptions } from "./hermes-command.ts";
@@ -37,29 +37,42 @@ function changesSettings([verb = "", key = ""]: readonly string[]): boolean {
   return SETTINGS.test(key.toLowerCase()) || VARIABLES.test(key) || key.includes("$");
 }
 
+const OWN_SWITCHES = /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS)$/;
+
 function liftsLimits(invocation: Invocation): boolean {
+  // Exported, a switch stays for every later command of the shell.
+  if (/^(?:export|declare|typeset)$/.test(invocation.program))
+    return invocation.args.some(({ text }) => OWN_SWITCHES.test(text.split("=", 1)[0] ?? ""));
   const options = hermesOptions(invocation);
   if (!options) return false;
   const [noun = "", ...rest] = options.operands;
   if (hasLong(options, "yolo") || hasLong(options, "accept-hooks")) return true;
-  if (invocation.assignments.some(({ name }) => /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS)$/.test(name)))
-    return true;
+  if (invocation.assignments.some(({ name }) => OWN_SWITCHES.test(name))) return true;
   if (noun === "config") return changesSettings(rest);
   const verb = Object.hasOwn(VERBS, noun) ? VERBS[noun] : undefined;
   return verb !== undefined && rest[0] !== undefined && verb.test(rest[0]);
 }
 
 const REMOVERS = new Set(["rm", "unlink", "shred", "truncate", "mv"]);
+const OWN_HOME = /^~\/\.hermes(?:\/profiles(?:\/[^/]+)?)?$/;
 
-/** Files that hold trust, questions and answers; a database shell could answer a question that waits for the user. */
+/**
+ * Files that hold trust, questions and answers; a database shell could answer a question that waits for the user.
+ * A link is a second name for one of them, under which no later check would know it.
+ */
 function touchesOwnFiles(invocation: Invocation, scene: Scene): boolean {
   const { program } = invocation;
   const isDatabase = program === "sqlite3" || program === "sqlite";
-  if (!isDatabase && !REMOVERS.has(program)) return false;
   const options = optionsOf(invocation);
+  const links = program === "ln" || program === "link" || (program === "cp" && linksInstead(options));
+  if (!isDatabase && !links && !REMOVERS.has(program)) return false;
   if (isDatabase && (options.clusters.includes("readonly") || hasLong(options, "readonly"))) return false;
-  return options.operands.some((path) => isHermesFile(pathOf(path, invocation, scene)));
+  const paths = options.operands.map((path) => pathOf(path, invocation, scene));
+  return paths.some((path) => isHermesFile(path) || (!isDatabase && OWN_HOME.test(path)));
 }
+
+const linksInstead = (options: Options) =>
+  hasLetter(options, "l", "s") || hasLong(options, "link") || hasLong(options, "symbolic-link", 2);
 
 export const ownGuards: RuleGroup = {
   reason: "would change what Hermes itself may do, which only its user decides",

@@ -4,7 +4,11 @@ import { isShell } from "../analysis/shells.ts";
 import { optionsOf, type Scene } from "../scene.ts";
 
 const NETCATS = new Set(["nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"]);
-const isNetwork = ({ program }: Invocation) => NETCATS.has(program) || program === "telnet" || program === "socat";
+const isNetwork = ({ program, args }: Invocation) =>
+  NETCATS.has(program) ||
+  program === "telnet" ||
+  program === "socat" ||
+  (program === "openssl" && args[0]?.text === "s_client");
 
 /** A shell whose input or output is a connection. */
 export function isReverseShell(scene: Scene): boolean {

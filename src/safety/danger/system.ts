@@ -44,8 +44,11 @@ export const system: RuleGroup = {
         ),
     },
     programRule("stop/restart system service", ["systemctl", "service", "rc-service"], stopsService),
-    programRule("kill all processes", ["kill"], (invocation) =>
-      argTexts(invocation).some((arg, index) => arg === "-1" && index > 0),
+    programRule(
+      "kill all processes",
+      ["kill", "killall5"],
+      (invocation) =>
+        invocation.program === "killall5" || argTexts(invocation).some((arg, index) => arg === "-1" && index > 0),
     ),
     programRule("force kill processes", ["pkill"], killsByForce),
     programRule("force kill processes (killall -KILL)", ["killall"], flagSignal),

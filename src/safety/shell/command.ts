@@ -40,6 +40,7 @@ export function readCommand(reader: Reader, grammar: Grammar): Command {
   for (;;) {
     skipBlanks(reader);
     const fresh = draft.words.length === 0 && draft.assignments.length === 0 && draft.redirections.length === 0;
+    if (fresh && draft.keywords.at(-1) === "coproc") skipCoprocName(reader);
     const group = fresh ? readGroup(reader, grammar, draft.start) : null;
     if (group) return group;
     if (!readPart(reader, grammar, draft)) break;
@@ -48,6 +49,13 @@ export function readCommand(reader: Reader, grammar: Grammar): Command {
     if (definition) return definition;
   }
   return { type: "simple", ...draft, end };
+}
+
+/** `coproc NAME { ...; }`: only in front of a group is the word a name. */
+function skipCoprocName(reader: Reader): void {
+  const name = /[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[{(])/y;
+  name.lastIndex = reader.at;
+  if (name.test(reader.text)) reader.at = name.lastIndex;
 }
 
 /** Takes one word, assignment or redirection; false at the command's end. */

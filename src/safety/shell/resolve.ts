@@ -7,7 +7,8 @@ import type { Scope } from "./scope.ts";
 /** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
 export type Position = "command" | "argument";
 
-const SPLIT = "\0";
+/** Stands between words inside one resolved text. */
+export const WORD_BREAK = "\0";
 const MAX_ALTERNATIVES = 8;
 /** As long as the longest command that is read; expansions past it are dropped. */
 const MAX_TEXT_CHARS = 128_000;
@@ -29,7 +30,7 @@ export function resolveWord(word: Word, scope: Scope, position: Position): reado
   }
   const whole = braces ? texts.flatMap(expandBraces) : texts;
   return whole
-    .flatMap((text) => (text.includes(SPLIT) ? text.split(SPLIT).filter((piece) => piece !== "") : [text]))
+    .flatMap((text) => (text.includes(WORD_BREAK) ? text.split(WORD_BREAK).filter((piece) => piece !== "") : [text]))
     .filter((text) => text !== "" || quoted)
     .map((text) => text.replace(CONTROL, ""));
 }
@@ -46,7 +47,7 @@ function textOf(parts: readonly WordPart[], scope: Scope): string {
   for (const part of parts) {
     text = part.type === "literal" ? text + part.text : bounded(text, partValues(part, scope, "argument")[0] ?? "");
   }
-  return text.replaceAll(SPLIT, " ");
+  return text.replaceAll(WORD_BREAK, " ");
 }
 
 const bounded = (text: string, more: string) => (text.length > MAX_TEXT_CHARS ? text : text + more);
@@ -61,7 +62,7 @@ function partValues(part: Exclude<WordPart, { type: "literal" }>, scope: Scope, 
   return variableValues(part, scope, position).map((value) => splitUnless(part.quoted, value));
 }
 
-const splitUnless = (quoted: boolean, text: string) => (quoted ? text : text.replace(/[ \t\n]+/g, SPLIT));
+const splitUnless = (quoted: boolean, text: string) => (quoted ? text : text.replace(/[ \t\n]+/g, WORD_BREAK));
 
 type Variable = Extract<WordPart, { type: "variable" }>;
 
@@ -70,6 +71,8 @@ function variableValues(part: Variable, scope: Scope, position: Position): reado
   const known = scope.get(name);
   const unknown = unknownValue(part, position);
   if (operator === "" || operator === "?" || operator === ":?") return known ?? [unknown];
+  // `"${list[@]}"` is as many words as the list has, quoted or not.
+  if (operator === "[" && known) return known.map((value) => value.trim().replace(/[ \t\n]+/g, WORD_BREAK));
   if (operator === "+" || operator === ":+") return [textOf(part.operand, scope)];
   if (operator === "-" || operator === ":-" || operator === "=" || operator === ":=") {
     if (known) return known;
