@@ -4,8 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { OfferedTool } from "../src/plugins/active-plugin.ts";
 import type { Factory } from "../src/plugins/contract.ts";
-import { type OfferedTool, PluginHost } from "../src/plugins/host.ts";
+import { PluginHost } from "../src/plugins/host.ts";
 import { jumpingClock } from "./support/memory-provider.ts";
 import { recordingLog } from "./support/tool-context.ts";
 

@@ -2,8 +2,8 @@
 
 import type { ProviderFactory } from "../../memory/providers/contract.ts";
 import { registerMemoryProvider } from "../../memory/providers/find.ts";
+import type { OfferedTool, PluginSinks } from "../../plugins/active-plugin.ts";
 import type { ConversationPort } from "../../plugins/contract.ts";
-import type { OfferedTool, PluginSinks } from "../../plugins/host.ts";
 import type { ToolContext } from "../../tools/context.ts";
 import { registerProvider } from "../../tools/extra-providers.ts";
 import { type ForeignToolSpec, registry, type ToolOutput } from "../../tools/registry.ts";
