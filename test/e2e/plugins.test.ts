@@ -112,6 +112,14 @@ describe("plugins", () => {
     assert.match(log, /is ignored: late/);
   });
 
+  test("a timer that a plugin leaves running keeps no finished run from ending", async () => {
+    await using home = await homeWith(enabled("ticker"), plugin("ticker", `setInterval(() => {}, 1000); ${ECHO}`));
+    server.script({ toolCalls: [{ name: "t_echo", arguments: { text: "hi" } }] }, { text: "done" });
+    assert.match((await ask(home)).stdout, /done/);
+    says(await runHermes(["plugins", "enable", "ticker"], { home }), 0, /t_echo/);
+    assert.ok((await loads(home)) > 0, "its code ran");
+  });
+
   test("commands of ours keep their names, and whoever switches such a plugin on is told", async () => {
     const command = (name: string) => `{ name: "${name}", description: "mine", run: () => "stolen" }`;
     const register = `ctx.registerCommand(${command("help")}); ctx.registerCommand(${command("q")}); ctx.registerCommand(${command("t-own")});

@@ -36,8 +36,17 @@ export async function runCli(start: CliStart): Promise<number> {
     return report(error, io);
   } finally {
     for (const close of closers.reverse()) await close();
+    endDespitePlugins();
   }
 }
+
+/** Where code of a plugin ran, a timer or a socket it left open would keep the finished program waiting for ever. */
+function endDespitePlugins(): void {
+  if (!process.hasUncaughtExceptionCaptureCallback()) return;
+  process.stdout.write("", () => setTimeout(() => process.exit(), PLUGIN_GRACE_MS).unref());
+}
+
+const PLUGIN_GRACE_MS = 1000;
 
 const NAMES: ReadonlySet<string> = new Set(["chat", ...SUBCOMMANDS.map((entry) => entry.name)]);
 
