@@ -7,9 +7,9 @@ export interface SshTarget {
   readonly port: number;
 }
 
-/** Likely to go away by itself: worth another try after a while. */
+/** Likely to go away by itself: worth another try after a while. A shared connection that breaks may take ssh along without a word. */
 export function isTransient(errors: string): boolean {
-  return /connection (refused|timed out|reset|closed)|no route to host|network is unreachable|operation timed out|broken pipe|kex_exchange|mux_client|session open refused|temporary failure/i.test(
+  return /^\s*$|connection (refused|timed out|reset|closed)|no route to host|network is unreachable|operation timed out|broken pipe|kex_exchange|mux_client|session open refused|temporary failure/i.test(
     errors,
   );
 }
