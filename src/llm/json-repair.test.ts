@@ -70,3 +70,10 @@ test("valid JSON keeps its value", () => {
     }),
   );
 });
+
+test("arguments nested beyond all use are lost, not walked", () => {
+  const nested = (levels: number) => `{"a":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+  assert.equal(repairArguments(nested(400)).outcome, "valid");
+  assert.equal(repairArguments(nested(5_000)).outcome, "lost");
+  assert.equal(repairArguments(`{"a":"${"[".repeat(5_000)}"}`).outcome, "valid", "brackets in a text are no levels");
+});

@@ -12,6 +12,8 @@ export interface RepairedArguments {
 }
 
 const MOST_SURPLUS_CLOSERS = 50;
+/** Deeper arguments serve no tool, and whatever walks them later (also from the store, in every request) would run out of stack. */
+const MOST_LEVELS = 500;
 
 /** Valid JSON text for whatever a model sent as arguments; `{}` when nothing can be saved. */
 export function repairToolCallArguments(raw: unknown, options: RepairOptions = {}): string {
@@ -24,11 +26,28 @@ export function repairArguments(raw: unknown, options: RepairOptions = {}): Repa
   if (typeof raw === "object") return { json: JSON.stringify(raw), outcome: "valid" };
   const text = String(raw).trim();
   if (text === "" || text === "None") return { json: "{}", outcome: "valid" };
+  if (isTooDeep(text)) return { json: "{}", outcome: "lost" };
   const strict = compact(text);
   if (strict !== null) return { json: strict, outcome: "valid" };
   const mended = mend(text, options.truncated === true);
   const json = mended === null ? null : compact(mended);
   return json === null ? { json: "{}", outcome: "lost" } : { json, outcome: "repaired" };
+}
+
+function isTooDeep(text: string): boolean {
+  if (text.length <= 2 * MOST_LEVELS) return false;
+  let level = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index++) {
+    const char = text[index];
+    if (char === "\\") index++;
+    else if (char === '"') inString = !inString;
+    else if (inString) continue;
+    else if (char === "[" || char === "{") level++;
+    else if (char === "]" || char === "}") level--;
+    if (level > MOST_LEVELS) return true;
+  }
+  return false;
 }
 
 function compact(text: string): string | null {

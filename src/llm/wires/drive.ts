@@ -23,6 +23,8 @@ export interface Assembler {
   whole(body: unknown): readonly ModelEvent[];
   /** True once the protocol's own last event was seen: nothing more is read. */
   readonly finished: boolean;
+  /** True once the model has ended its answer, though more (usage, the end marker) may follow: nothing of it can be lost any more. */
+  readonly answered: boolean;
   /** The stream is over: calls, usage and `done`. Throws WireFailure when the answer was cut off. */
   end(): readonly ModelEvent[];
   /** For an answer that broke off: usage if it came, and what had been received. */
@@ -62,6 +64,9 @@ export async function* drive(
         }
       } else yield* assembler.whole(await answer.whole());
       complete = true;
+    } catch (thrown) {
+      // Some servers never close the stream, or break it off behind the last word. The answer was paid for, and it is there.
+      if (!(thrown instanceof WireFailure) || signal.aborted || !assembler.answered) throw thrown;
     } finally {
       answer.close({ complete });
     }

@@ -139,6 +139,34 @@ test("silence inside a stream is a stale stream, and what had come is reported",
   await model.last.clientLeft;
 });
 
+test("what breaks behind the model's last word takes nothing away from its answer", async () => {
+  const chunk = (value: object) => `data: ${JSON.stringify(value)}\n\n`;
+  const said = chunk({ choices: [{ delta: { content: "all of it" }, finish_reason: "stop" }] });
+  const usage = chunk({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
+  // What follows the text, and whether the connection breaks or stays open for ever. Behind the usage nobody waits at all.
+  for (const [rest, end, staleMs] of [
+    ["", "silence", 60],
+    [usage, "silence", 60_000],
+    ["", "break", 60_000],
+    [chunk({ error: { message: "too late" } }), "silence", 60_000],
+  ] as const) {
+    const events = await withServer(
+      (_, response) => {
+        response.setHeader("content-type", "text/event-stream").write(said + rest, () => {
+          if (end === "break") setTimeout(() => response.destroy(), 20);
+        });
+      },
+      (baseUrl) => collect(wire, aRequest(aTarget("chat_completions", { baseUrl }), { limits: { staleMs } })),
+    );
+    const last = events.at(-1);
+    assert.equal(last?.type === "done" && last.message.content, "all of it", `${rest} ${end}`);
+    assert.equal(
+      events.some((event) => event.type === "usage"),
+      rest === usage,
+    );
+  }
+});
+
 test("a server that does not begin to answer is stale too", async () => {
   model.script(() => new Promise(() => undefined));
   assert.equal(failure(await collect(wire, request({ limits: { firstByteMs: 40 } }))).code, "stale_stream");

@@ -89,6 +89,10 @@ export class AnthropicAssembler implements Assembler {
     return [{ type: "usage", usage: normalizeUsage(this.#usage, { apiMode: "anthropic_messages" }) }];
   }
 
+  get answered(): boolean {
+    return this.finished;
+  }
+
   partial(): ModelError["partial"] | undefined {
     if (this.#blocks.size === 0) return undefined;
     const { content, toolCalls } = fromAnthropicResponse({ content: this.#content() });

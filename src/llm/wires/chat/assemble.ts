@@ -43,7 +43,7 @@ export async function assembleChatStream(
 }
 
 export class ChatAssembler implements Assembler {
-  readonly finished = false;
+  finished = false;
   readonly #provider: string;
   readonly #ids: FreshCallIds;
   readonly #tools = new ToolSlots();
@@ -63,8 +63,11 @@ export class ChatAssembler implements Assembler {
   push({ data }: ServerEvent): readonly ModelEvent[] {
     const chunk = asRecord(data);
     if (chunk.error) throw failureFrom(chunk, { fallback: "The server reported an error inside the stream." });
-    if (isRecord(chunk.usage))
+    if (isRecord(chunk.usage)) {
       this.#usage = normalizeUsage(chunk.usage, { provider: this.#provider, apiMode: "chat_completions" });
+      // Behind the finish reason the count is the last thing to come: not every server sends an end marker or closes.
+      this.finished = this.answered;
+    }
     const choice = asRecord(asList(chunk.choices)[0]);
     const events = this.#take(asRecord(choice.delta ?? choice.message));
     this.#finish = finishReason(choice.finish_reason) ?? this.#finish;
@@ -106,6 +109,10 @@ export class ChatAssembler implements Assembler {
 
   usageSoFar(): readonly ModelEvent[] {
     return this.#usage ? [{ type: "usage", usage: this.#usage }] : [];
+  }
+
+  get answered(): boolean {
+    return this.#finish !== null;
   }
 
   partial(): ModelError["partial"] | undefined {

@@ -140,6 +140,10 @@ export class ResponsesAssembler implements Assembler {
     return isRecord(usage) ? [{ type: "usage", usage: normalizeUsage(usage, { apiMode: "codex_responses" }) }] : [];
   }
 
+  get answered(): boolean {
+    return this.finished;
+  }
+
   partial(): ModelError["partial"] | undefined {
     const items = [...this.#open.values(), ...this.#done.values()];
     if (items.length === 0 && this.#text === "") return undefined;
