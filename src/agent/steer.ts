@@ -1,4 +1,5 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
+import { foldedMatches } from "../kit/look-alikes.ts";
 import type { ToolMessage } from "../llm/messages.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
 import type { Entry } from "./transcript.ts";
@@ -23,9 +24,18 @@ export function steerLast(entries: readonly Entry[], text: string): readonly Ent
   });
 }
 
-/** A copy of a marker inside tool output is no marker any more: its first bracket becomes a parenthesis. */
+const BEGINNINGS = ["[out-of-band user message", "[/out-of-band user message"];
+
+/** A copy of a marker inside tool output, however it is spelled, is no marker any more: its first bracket becomes a parenthesis. */
 export function neutralizeSteerMarkers(text: string): string {
-  return text.replaceAll(STEER_OPEN, `(${STEER_OPEN.slice(1)}`).replaceAll(STEER_CLOSE, `(${STEER_CLOSE.slice(1)}`);
+  const starts = BEGINNINGS.flatMap((word) => foldedMatches(text, word)).map(({ start }) => start);
+  let inert = "";
+  let from = 0;
+  for (const start of starts.sort((a, b) => a - b)) {
+    inert += `${text.slice(from, start)}(`;
+    from = start + 1;
+  }
+  return inert + text.slice(from);
 }
 
 /** What the user said meanwhile, waiting for a tool result to ride on. */

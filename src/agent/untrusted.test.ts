@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { foldedMatches } from "./look-alikes.ts";
+import { foldedMatches } from "../kit/look-alikes.ts";
 import { wrapUntrusted } from "./untrusted.ts";
 
 const LONG = "a page with more than thirty-two characters on it";

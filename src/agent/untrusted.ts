@@ -1,6 +1,6 @@
 // The fence around text from the outside world. Whoever wrote that text must not be able to close it, or to open another.
+import { foldedMatches } from "../kit/look-alikes.ts";
 import type { ContentPart } from "../llm/messages.ts";
-import { foldedMatches } from "./look-alikes.ts";
 
 const SHORTEST_WORTH_WRAPPING = 32;
 const TOKEN = "untrusted_tool_result";

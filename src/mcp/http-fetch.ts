@@ -1,7 +1,9 @@
 // The fetch of HTTP servers: what a redirect may take along, and certificates of one's own.
+import { lookup } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { expandPath } from "../safety/paths.ts";
+import { checkUrl } from "../safety/url-guard.ts";
 import { McpError, messageOf } from "./errors.ts";
 import type { HttpPlace } from "./settings.ts";
 
@@ -20,15 +22,31 @@ export interface FetchOwner {
 export async function serverFetch(place: HttpPlace, owner: FetchOwner): Promise<Fetch> {
   const own = place.verify !== true || place.clientCert !== null;
   const base: Fetch = own ? await tlsFetch(place, owner) : (url, init) => fetch(url, init);
-  return followingRedirects(base, Object.keys(place.headers));
+  return followingRedirects(base, place, owner.server);
+}
+
+/** A server may name other addresses: in a redirect, or for signing in. From the internet none of them leads into the local network. */
+async function checkForeign(target: URL, home: URL, server: string): Promise<void> {
+  const resolve = async (host: string) => (await lookup(host, { all: true })).map(({ address }) => address);
+  const own = new URL(home);
+  own.username = own.password = "";
+  const { isPrivate } = await checkUrl(own, { allowPrivate: true, resolve });
+  const foreign = await checkUrl(target, { allowPrivate: true, resolve });
+  if (foreign.isPrivate && !isPrivate)
+    throw new McpError(
+      "refused",
+      `MCP server "${server}" leads to ${target.host}, an address of this machine or its local network. A server on the internet may not.`,
+    );
 }
 
 /** Follows redirects by itself: to another origin go no credentials, neither the token nor the headers the user configured. */
-function followingRedirects(base: Fetch, configured: readonly string[]): Fetch {
+function followingRedirects(base: Fetch, { url: home, headers }: HttpPlace, server: string): Fetch {
+  const configured = Object.keys(headers);
   return async (url, init = {}) => {
     let target = new URL(url);
     let request: RequestInit = { ...init, redirect: "manual" };
     for (let n = 0; ; n++) {
+      if (target.origin !== home.origin) await checkForeign(target, home, server);
       const response = await base(target, request);
       const location = response.headers.get("location");
       if (response.status < 300 || response.status > 399 || response.status === 304 || location === null)

@@ -9,6 +9,11 @@ export function isForbiddenDevice(path: string): boolean {
   return DEVICES.test(path) || PROCESS.test(path);
 }
 
+/** Nothing there is a file that could be written whole; `/dev/shm` is memory with files in it. */
+export function isKernelPlace(path: string): boolean {
+  return /^\/(?:dev|proc|sys)\/(?!shm\/)/.test(path);
+}
+
 /** The forbidden device a path leads to, links followed one by one; null if it leads to none. */
 export async function findForbiddenDevice(
   path: string,

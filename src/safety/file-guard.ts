@@ -118,7 +118,9 @@ function below(path: string, homes: readonly string[], places: readonly Protecte
   return homes.flatMap((home) => {
     if (!isWithin(path, home) || path === home) return [];
     const rest = path.slice(home.endsWith(sep) ? home.length : home.length + 1).replaceAll(sep, "/");
-    return places.filter((place) => covers(place, rest));
+    // Some file systems do not tell `CONFIG.YAML` from `config.yaml`.
+    const lower = rest.toLowerCase();
+    return places.filter((place) => covers(place, lower));
   });
 }
 

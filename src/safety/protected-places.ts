@@ -45,13 +45,14 @@ export const HERMES_PLACES: readonly ProtectedPlace[] = [
     write: "allow",
     read: "deny",
   }),
-  ...files("state.db state.db-wal state.db-shm context_trust.json shell-hooks-allowlist.json", {
+  ...files("state.db state.db-wal state.db-shm state.db-journal context_trust.json shell-hooks-allowlist.json", {
     holds: "own state",
     write: "deny",
     read: "allow",
   }),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),
-  ...directories("pairing sessions", { holds: "own state", write: "deny", read: "allow" }),
+  // git runs what the settings in its store name, so the store of checkpoints is nobody's to write.
+  ...directories("pairing sessions checkpoints", { holds: "own state", write: "deny", read: "allow" }),
   ...directories("skills/.hub", { holds: "own secrets", write: "allow", read: "deny" }),
 ];
 

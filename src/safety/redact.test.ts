@@ -15,9 +15,10 @@ const tokens = [
     " ",
   ),
   ..."hsk- mem0_ brv_ xai- ntn_ glpat- gldt- glrt- fw_".split(" "),
+  ..."rk_test_ dckr_pat_ shpat_ lin_api_ nvapi- whsec_ figd_ ya29. hvs.".split(" "),
 ].map((prefix) => `${prefix}${tail}`);
 
-for (const token of [...tokens, "AKIAIOSFODNN7EXAMPLE"]) {
+for (const token of [...tokens, "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"]) {
   test(`a token that begins like ${token.slice(0, 8)} is masked, in any surroundings`, () => {
     const masked = `${token.slice(0, 6)}...${token.slice(-4)}`;
     assert.equal(redact(token), masked);
@@ -134,6 +135,7 @@ const untouched: [string, string][] = [
   ["names that only contain the letters", "AUTHOR=Bob KEYBOARD=us MONKEY=banana"],
   ["a reference to a variable", `API_KEY=$OPENAI_API_KEY A_TOKEN="\${TOKEN}" B_TOKEN="$(cat ~/.token)"`],
   ["a placeholder", "API_KEY=<your-key>"],
+  ["a command that brings the value", "A_TOKEN=$(cat token.txt)"],
   ["query of an ordinary URL", "https://x.com/cb?code=ABC&state=XYZ&token=abc"],
   ["a Discord mention", "<@123456789012345678>"],
   ["too short for a token", "sk-short"],
@@ -281,5 +283,6 @@ test("a known value is masked as base64 and hex too, wherever in the encoded tex
     redact(Buffer.from(secret).toString("hex")).includes(Buffer.from(secret.slice(8, 16)).toString("hex")),
     false,
   );
+  assert.match(redact(Buffer.from(secret).toString("hex").toUpperCase()), /^[0-9A-F]{6}\.\.\.[0-9A-F]{4}$/);
   assert.equal(redact(redact(secret)), redact(secret));
 });

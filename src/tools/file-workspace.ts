@@ -1,6 +1,6 @@
 // What every file tool needs before it touches a file: the path, the guards, what the agent already knows.
 import { join, posix } from "node:path";
-import { findForbiddenDevice } from "../safety/device-guard.ts";
+import { findForbiddenDevice, isKernelPlace } from "../safety/device-guard.ts";
 import { createFileGuard, type FileGuard } from "../safety/file-guard.ts";
 import { expandPath } from "../safety/paths.ts";
 import { fileMarks } from "../safety/redact/marks.ts";
@@ -54,6 +54,9 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
     async refuseWrite(path, crossProfile) {
       const device = await findForbiddenDevice(path, files.follow);
       if (device !== null) return `Cannot write ${path}: ${device} is a device.`;
+      const kernel = isKernelPlace(path) ? path : (await files.follow(path)).find(isKernelPlace);
+      if (kernel !== undefined)
+        return `Cannot write ${path}: ${kernel} is no ordinary file but a part of the running system.`;
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
       if (verdict.type === "allow") return null;

@@ -94,6 +94,8 @@ test("protected files are refused with what, where and what to do", async () => 
   assert.match((await write("~/.hermes/config.yaml", "x")).error, /hermes config set/);
   assert.match((await write("/etc/hosts", "x")).error, /^Write denied/);
   assert.match((await write("/dev/full", "x")).error, /device/);
+  assert.match((await write("/dev/no-such-disk", "x")).error, /part of the running system/);
+  assert.match((await write("/proc/self/root/proc/no-such-switch", "x")).error, /part of the running system/);
   assert.equal((await write("~/.ssh_backup/x", "x")).error, undefined);
 });
 

@@ -1,5 +1,6 @@
 // What is added to the user's message as it is sent. The stored text stays what the user wrote.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
+import { foldedMatches } from "../../kit/look-alikes.ts";
 import { longDate } from "../blocks/session-line.ts";
 import type { CalendarDay } from "../contract.ts";
 
@@ -11,8 +12,19 @@ const PREVIEW_CHARS = 500;
 
 /** Recalled text between tags that it cannot close; null when there is none. */
 export function recallBlock(text: string): string | null {
-  const inert = text.replace(TAG, "").replaceAll(NOTE, "").trim();
+  const inert = breakName(text.replace(TAG, "").replaceAll(NOTE, "")).trim();
   return inert === "" ? null : `<memory-context>\n${NOTE}\n\n${inert}\n</memory-context>`;
+}
+
+/** What is left of a tag, or was put together by taking one out of it, has not the tag's name any more. */
+function breakName(text: string): string {
+  let broken = "";
+  let from = 0;
+  for (const { start, end } of foldedMatches(text, "memory-context")) {
+    broken += `${text.slice(from, start)}memory context`;
+    from = end;
+  }
+  return broken + text.slice(from);
 }
 
 /** The message as it is sent. */

@@ -29,6 +29,7 @@ export function prepareKnown(secrets: readonly string[]): readonly string[] {
 function* encodings(secret: string): Generator<string> {
   const bytes = Buffer.from(secret);
   yield bytes.toString("hex");
+  yield bytes.toString("hex").toUpperCase();
   for (const before of [0, 1, 2]) {
     const whole = Buffer.concat([Buffer.alloc(before), bytes]);
     const first = Math.ceil((before * 8) / 6);

@@ -44,7 +44,7 @@ const PHONE = /^\+[1-9]\d{6,14}$/;
 export function isHarmless(value: string): boolean {
   if (value.includes("$(") || value.includes("`")) return true;
   if (PHONE.test(value)) return false;
-  return /^(?:[+-]?\d+(?:[._]\d+)*|true|false|yes|no|on|off|null|none|undefined|\$\w.*|\$\{.*|\{\{.*|<[^>]*>?|%\w+%)$/i.test(
+  return /^(?:[+-]?\d+(?:[._]\d+)*|true|false|yes|no|on|off|null|none|undefined|\$(?:\w.*)?|\$\{.*|\{\{.*|<[^>]*>?|%\w+%)$/i.test(
     value,
   );
 }
