@@ -1,6 +1,5 @@
 import type { ToolDefinition } from "../llm/wire.ts";
 import type { ConversationFollower } from "./options.ts";
-import type { TrajectoryFiles } from "./trajectory-files.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface Trajectories {
@@ -17,10 +16,7 @@ export async function openTrajectories(
   if (!home.config().agent.save_trajectories || start) return null;
   const { TrajectoryFiles } = await import("./trajectory-files.ts");
   const onTrouble = (error: unknown) => home.log.warn(`the trajectory could not be kept in ${cwd}`, error);
-  const files: TrajectoryFiles = new TrajectoryFiles({
-    ...{ dir: cwd, clock, definitions, onTrouble },
-    redact: home.redact.forKeeping,
-  });
+  const files = new TrajectoryFiles({ dir: cwd, clock, definitions, onTrouble, redact: home.redact.forKeeping });
   return {
     beside: (follower) => ({
       ...follower,

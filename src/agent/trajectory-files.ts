@@ -26,24 +26,25 @@ export class TrajectoryFiles {
     this.#place = place;
   }
 
-  /** Nothing waits for it; a turn without a finished answer goes into a file of its own. */
-  turnEnded({ messages, model, completed }: TurnOutcome): void {
-    const { dir, clock, definitions, redact, onTrouble } = this.#place;
+  /** Nothing waits for it, and no turn fails for it. */
+  turnEnded(outcome: TurnOutcome): void {
+    this.#writing = this.#writing.then(() => this.#write(outcome)).catch(this.#place.onTrouble);
+  }
+
+  /** A turn without a finished answer goes into a file of its own. */
+  async #write({ messages, model, completed }: TurnOutcome): Promise<void> {
+    const { dir, clock, definitions, redact } = this.#place;
     const first = messages.find(({ role }) => role === "user");
     if (!first) return;
+    const said = toTrajectory(messages, textOf(first.content), definitions());
     const line: TrajectoryLine = {
-      conversations: toTrajectory(messages, textOf(first.content), definitions()).map(({ from, value }) => ({
-        from,
-        value: redact(value),
-      })),
+      conversations: said.map(({ from, value }) => ({ from, value: redact(value) })),
       timestamp: new Date(clock.now()).toISOString(),
       model,
       completed,
     };
     const path = join(dir, completed ? "trajectory_samples.jsonl" : "failed_trajectories.jsonl");
-    this.#writing = this.#writing
-      .then(() => appendFile(path, `${JSON.stringify(line)}\n`, { mode: 0o600 }))
-      .catch(onTrouble);
+    await appendFile(path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
   }
 
   settled(): Promise<void> {

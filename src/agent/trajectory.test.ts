@@ -3,8 +3,11 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { talk } from "../../test/support/talk.ts";
+import { systemClock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { TurnOutcome } from "./events.ts";
 import { hasReasoning, toTrajectory } from "./trajectory.ts";
+import { TrajectoryFiles } from "./trajectory-files.ts";
 
 const call = (id: string, name: string, args: string) => ({
   id,
@@ -124,4 +127,21 @@ test("a home that wants trajectories keeps one line per turn, failed ones apart;
   await plain.say("first");
   await plain.conversation.close("cli_close");
   await assert.rejects(stat(join(plain.project, "trajectory_samples.jsonl")), { code: "ENOENT" });
+});
+
+test("a turn that cannot be written down is told, and nothing fails for it", async () => {
+  const troubles: unknown[] = [];
+  const files = new TrajectoryFiles({
+    dir: "/nowhere",
+    clock: systemClock,
+    definitions: () => {
+      throw new Error("no tools");
+    },
+    redact: (text) => text,
+    onTrouble: (error) => troubles.push(error),
+  });
+  const messages: readonly HistoryMessage[] = [{ role: "user", content: "hi" }];
+  files.turnEnded({ messages, model: "m", completed: true } as unknown as TurnOutcome); // all that is read of it
+  await files.settled();
+  assert.match(String(troubles), /no tools/);
 });

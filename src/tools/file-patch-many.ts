@@ -1,5 +1,6 @@
 // patch, mode "patch": several files in one text. First all of it is tried, then all of it is done.
-import { basename, dirname, join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { dirname, join } from "node:path";
 import { findFileMark } from "../safety/redact/marks.ts";
 import { toolResult } from "./dispatch.ts";
 import { describeFileError } from "./file-access.ts";
@@ -112,25 +113,31 @@ function findMarks(plan: Plan, operations: readonly PatchOperation[], identify: 
 
 /** Does what was planned; what was done before a failure is taken back. Null, or what went wrong. */
 async function runSteps(plan: Plan, workspace: Workspace): Promise<string | null> {
-  const done: PatchStep[] = [];
-  for (const step of plan.steps) {
+  const steps = plan.steps.map(withAside);
+  for (const [index, step] of steps.entries()) {
     try {
       await runStep(step, workspace);
-      done.push(step);
     } catch (error) {
-      const left = await undo(done, workspace);
+      const left = await undo(steps.slice(0, index), workspace);
       const state = left.length === 0 ? "All files are as they were." : `Not restored: ${left.join(", ")}.`;
       return `The patch could not be applied: ${describeFileError(error, step.key)}. ${state}`;
     }
   }
-  for (const { key } of done.filter(({ type }) => type === "remove")) await workspace.files.remove(asideOf(key));
+  for (const step of steps) if (step.type === "remove") await workspace.files.remove(step.aside);
   return null;
 }
 
-/** Where a file waits that is to be removed: until everything is done it can come back as it was. */
-const asideOf = (key: string) => join(dirname(key), `.${basename(key)}.${process.pid}.removed`);
+/** A file that is to be removed waits aside: until everything is done it can come back as it was. */
+type Step =
+  | Exclude<PatchStep, { type: "remove" }>
+  | (Extract<PatchStep, { type: "remove" }> & { readonly aside: string });
 
-async function runStep(step: PatchStep, { files, activity }: Workspace): Promise<void> {
+function withAside(step: PatchStep): Step {
+  if (step.type !== "remove") return step;
+  return { ...step, aside: join(dirname(step.key), `.hermes-removed-${randomBytes(6).toString("hex")}`) };
+}
+
+async function runStep(step: Step, { files, activity }: Workspace): Promise<void> {
   switch (step.type) {
     case "write": {
       const written = await writeTextFile(files, step.key, step.text);
@@ -138,7 +145,7 @@ async function runStep(step: PatchStep, { files, activity }: Workspace): Promise
       return;
     }
     case "remove":
-      await files.move(step.key, asideOf(step.key));
+      await files.move(step.key, step.aside);
       activity.removed(step.key);
       return;
     case "move":
@@ -148,12 +155,12 @@ async function runStep(step: PatchStep, { files, activity }: Workspace): Promise
   }
 }
 
-async function undo(done: readonly PatchStep[], { files }: Workspace): Promise<string[]> {
+async function undo(done: readonly Step[], { files }: Workspace): Promise<string[]> {
   const left: string[] = [];
   for (const step of done.toReversed()) {
     try {
       if (step.type === "move") await files.move(step.to, step.key);
-      else if (step.type === "remove") await files.move(asideOf(step.key), step.key);
+      else if (step.type === "remove") await files.move(step.aside, step.key);
       else if (step.before === null) await files.remove(step.key);
       else await writeTextFile(files, step.key, step.before);
     } catch {

@@ -283,6 +283,18 @@ test("what was moved, changed and removed comes back as it was: place, text and 
   await assert.rejects(onDisk("bin2/tool.sh"));
 });
 
+test("a file may be removed twice in one patch, and one with the longest name at all", async () => {
+  const longest = "n".repeat(255);
+  await put("twice.txt", "one\n");
+  await put(longest, "two\n");
+  const others = (await readdir(rig.at("."))).filter((name) => name !== "twice.txt" && name !== longest);
+  const result = await apply(
+    `*** Delete File: twice.txt\n*** Add File: twice.txt\n+more\n*** Delete File: twice.txt\n*** Delete File: ${longest}`,
+  );
+  assert.equal(result.success, true, JSON.stringify(result));
+  assert.deepEqual(await readdir(rig.at(".")), others);
+});
+
 test("a file that is no text can be moved and removed, not changed", async () => {
   const bytes = Buffer.from([0x89, 0x50, 0xff, 0x00, 0xfe]);
   for (const name of ["logo.png", "gone.png"]) await writeFile(rig.at(name), bytes);

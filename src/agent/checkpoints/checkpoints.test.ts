@@ -172,13 +172,6 @@ test("nothing is copied twice: an unchanged project makes no checkpoint", async 
   assert.equal(record.workdir, rig.root);
 });
 
-const bad = [
-  { name: "0", says: /no checkpoint; take a number/ },
-  { name: "99", says: /no checkpoint; take a number/ },
-  { name: "abc", says: /no checkpoint; take a number/ },
-  { name: "--output=x", says: /no checkpoint; take a number/ },
-  { name: "beef", says: /No checkpoint of .* is called beef/ },
-] as const;
 test("a file that changed within the second of its last copy, and kept its size, is copied all the same", async (t) => {
   const rig = await checkpointRig(t);
   const second = () => Math.floor(Date.now() / 1000);
@@ -198,6 +191,13 @@ test("a file that changed within the second of its last copy, and kept its size,
   assert.equal(newest?.why, "second");
 });
 
+const bad = [
+  { name: "0", says: /no checkpoint; take a number/ },
+  { name: "99", says: /no checkpoint; take a number/ },
+  { name: "abc", says: /no checkpoint; take a number/ },
+  { name: "--output=x", says: /no checkpoint; take a number/ },
+  { name: "beef", says: /No checkpoint of .* is called beef/ },
+] as const;
 test("a checkpoint has a number or an id of hex digits, and a file lies inside", async (t) => {
   const rig = await checkpointRig(t, { "a.txt": "1" });
   await assert.rejects(rig.files.find("1"), /no checkpoints/);
