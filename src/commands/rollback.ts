@@ -37,6 +37,9 @@ async function act(args: string, files: Rollback, ctx: CommandContext): Promise<
   if (diff !== undefined) return show(files, checkpoint, file, ctx);
   const report = await files.restore(checkpoint, { file, removeNew });
   const { restored, removed, created, kept } = report;
+  // The checkpoint of the present moved its number, and at the limit its id too.
+  const isIt = ({ at, tree }: typeof checkpoint) => at === checkpoint.at && tree === checkpoint.tree;
+  const again = (await files.list()).findIndex(isIt) + 1;
   const lines = [
     restored.length + removed.length === 0
       ? `Nothing had to be changed${file === undefined ? "" : ` about ${file}`}.`
@@ -44,7 +47,9 @@ async function act(args: string, files: Rollback, ctx: CommandContext): Promise<
     ...section("Put back", restored),
     ...section("Removed", removed),
     ...section("Created since, and left alone", created),
-    ...(created.length > 0 ? [`To remove them too: /rollback ${name}${file ? ` ${file}` : ""} ${REMOVE}`] : []),
+    ...(created.length > 0 && again > 0
+      ? [`To remove them too: /rollback ${again}${file ? ` ${file}` : ""} ${REMOVE}`]
+      : []),
     ...section(
       "Not put back",
       kept.map(({ path, why }) => `${path}: ${why}`),

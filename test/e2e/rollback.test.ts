@@ -105,13 +105,23 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     await screen.waitFor("-the old text");
     await screen.say("/rollback 7");
     await screen.waitFor("is no checkpoint");
+    await screen.say("/rollback 1 no-such.txt");
+    await screen.waitFor("no-such.txt is not in checkpoint");
     await screen.say("/rollback 1");
     const text = await screen.waitFor("To undo this: /rollback");
     assert.match(text, /Put back:\s+src\/a\.txt[\s\S]*Created since, and left alone:\s+src\/new\.txt/);
     assert.equal(await readFile(join(at.project, "src", "a.txt"), "utf8"), "the old text\n");
+    const [, hint = ""] = /To remove them too: (\/rollback.*)/.exec(text) ?? [];
+    await screen.say(hint.trim());
+    await screen.waitFor(/Removed:\s+src\/new\.txt/);
+    assert.equal(
+      await readFile(join(at.project, "src", "a.txt"), "utf8"),
+      "the old text\n",
+      "the hint means the same one",
+    );
 
     const status = await runHermes(["checkpoints"], { home: at });
-    assert.match(status.stdout, /Checkpoints: off[\s\S]*MB of at most 500 MB[\s\S]* {3}2 {2}just now {4}~\/project\n$/);
+    assert.match(status.stdout, /Checkpoints: off[\s\S]*MB of at most 500 MB[\s\S]* {3}3 {2}just now {4}~\/project\n$/);
     assert.match(
       (await runHermes(["checkpoints", "prune"], { home: at })).stdout,
       /^Removed 0 checkpoints and 0 folders; /,

@@ -46,6 +46,28 @@ test("files go back as they were, byte for byte, whatever a project's attributes
   assert.equal(undone.link, "-> /etc/passwd");
 });
 
+test("going back where nothing has to change makes no checkpoint, so that numbers stay; unknown names are refused", async (t) => {
+  const rig = await checkpointRig(t, { "a.txt": "one", "b/c.txt": "c" });
+  await rig.take();
+  await rig.write("a.txt", "two");
+  await rig.write("new.txt", "new");
+  const first = await rig.files.find("1");
+  assert.deepEqual(await rig.files.restore(first, { file: "b" }), {
+    restored: [],
+    removed: [],
+    created: [],
+    kept: [],
+    before: null,
+  });
+  assert.deepEqual((await rig.files.restore(first, { file: "new.txt" })).created, ["new.txt"]);
+  await assert.rejects(
+    rig.files.restore(first, { file: "nothing.txt" }),
+    /nothing\.txt is not in checkpoint [0-9a-f]{7}, nor/,
+  );
+  assert.equal((await rig.files.list()).length, 1);
+  assert.deepEqual((await rig.files.restore(await rig.files.find("1"), {})).restored, ["a.txt"]);
+});
+
 test("the user's own repository is not touched: index, refs, settings and hooks are byte for byte what they were", async (t) => {
   const rig = await checkpointRig(t, { "a.txt": "one\n", ".gitignore": "ignored/\n" });
   const git = (...args: string[]) =>

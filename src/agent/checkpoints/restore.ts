@@ -2,6 +2,7 @@
 import { chmod, lstat, mkdir, rm, rmdir, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { UserError } from "../../kit/user-error.ts";
 import { type Checkpoint, type KeptFile, readBlobs, readCheckpoints, readTree } from "./records.ts";
 import { type CheckpointStore, refOf } from "./store.ts";
 
@@ -37,16 +38,29 @@ export async function restore(
 ): Promise<RestoreReport> {
   return store.exclusively(async () => {
     const target = await readTree(store.git, checkpoint.tree);
-    const why = `before going back to ${checkpoint.id.slice(0, 7)}`;
     const { sessionId, signal, file } = wish;
-    const made = await store.takeLocked(root, { why, sessionId, include: [...target.keys()], signal });
+    const include = [...target.keys()];
+    const asked = (path: string) => file === undefined || path === file || path.startsWith(`${file}/`);
+    const notThen = new Set(checkpoint.leftOut.map(({ path }) => path));
+    const since = (present: ReadonlyMap<string, KeptFile>) => ({
+      changed: [...target].filter(([path, entry]) => asked(path) && !isSame(present.get(path), entry)),
+      created: [...present.keys()].filter((path) => asked(path) && !target.has(path) && !notThen.has(path)),
+    });
+
+    // A checkpoint of the present moves the numbers of all others, so none is made for nothing.
+    const seen = since(await readTree(store.git, (await store.presentLocked(root, include, signal)).tree));
+    if (file !== undefined && !include.some(asked) && seen.created.length === 0)
+      throw new UserError(
+        `${file} is not in checkpoint ${checkpoint.id.slice(0, 7)}, nor was it created since. Names begin below ${root}.`,
+      );
+    if (seen.changed.length === 0 && !(wish.removeNew && seen.created.length > 0))
+      return { restored: [], removed: [], created: seen.created, kept: [], before: null };
+
+    const why = `before going back to ${checkpoint.id.slice(0, 7)}`;
+    const made = await store.takeLocked(root, { why, sessionId, include, signal });
     const [newest] = await readCheckpoints(store.git, refOf(root), 1);
     const present = newest ? await readTree(store.git, newest.tree) : new Map<string, KeptFile>();
-    const asked = (path: string) => file === undefined || path === file || path.startsWith(`${file}/`);
-
-    const changed = [...target].filter(([path, entry]) => asked(path) && !isSame(present.get(path), entry));
-    const notThen = new Set(checkpoint.leftOut.map(({ path }) => path));
-    const created = [...present.keys()].filter((path) => asked(path) && !target.has(path) && !notThen.has(path));
+    const { changed, created } = since(present);
     // First: what is put back may stand where new files were.
     const removed = wish.removeNew ? created : [];
     for (const path of removed) await removeFile(root, path);
