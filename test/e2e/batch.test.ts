@@ -168,6 +168,22 @@ describe("hermes batch", () => {
     assert.match(stderr, /✓ {2}.*modest/);
   });
 
+  test("a prompt whose folder is not there is not asked; a folder may be named from where the batch runs", async () => {
+    await using at = await place([
+      { prompt: "lost", cwd: "/nowhere/at/all" },
+      { prompt: "number", cwd: 5 },
+      { prompt: "below", cwd: "sub" },
+    ]);
+    await mkdir(join(at.project, "sub"));
+    server.script({ thinking: "hm", toolCalls: [{ name: "terminal", arguments: { command: "pwd" } }] });
+    const { stderr, code } = await runHermes(args(), { home: at });
+    assert.equal(code, 1);
+    assert.match(stderr, /1 line of the dataset .*skipped/);
+    assert.match(stderr, /✗ The cwd of this prompt is not a folder: \/nowhere\/at\/all\..*lost/);
+    assert.deepEqual([...new Set(server.requests.map(promptOf))], ["below"]);
+    assert.ok(server.requests.at(-1)?.raw.includes(join(at.project, "sub")));
+  });
+
   test("wrong input is said in one line", async () => {
     await using at = await place(["a"]);
     await mkdir(join(at.project, "empty"), { recursive: true });

@@ -13,7 +13,7 @@ export interface DatasetItem {
 
 export interface Dataset {
   readonly items: readonly DatasetItem[];
-  /** Lines that hold no prompt. */
+  /** Lines that hold no prompt, or a place that is no text. */
   readonly corrupt: number;
 }
 
@@ -41,6 +41,8 @@ function parseItem(line: string, index: number): DatasetItem | null {
   const value = parseLine(line);
   const prompt = value?.prompt;
   if (typeof prompt !== "string" || prompt.trim() === "") return null;
+  // A place that cannot be read must not become another one.
+  if (![value?.image, value?.docker_image, value?.cwd].every(isTextOrAbsent)) return null;
   const image = textIn(value?.image) ?? textIn(value?.docker_image);
   const cwd = textIn(value?.cwd);
   return { index, prompt, ...(image ? { image } : {}), ...(cwd ? { cwd } : {}) };
@@ -59,3 +61,4 @@ export function parseLine(line: string): Readonly<Record<string, unknown>> | nul
 }
 
 const textIn = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value.trim() : undefined);
+const isTextOrAbsent = (value: unknown) => value === undefined || value === null || typeof value === "string";

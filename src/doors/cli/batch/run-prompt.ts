@@ -1,9 +1,12 @@
 // One prompt of a batch: an agent of its own, unattended, without memory and project files; what it did becomes a sample.
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../../agent/events.ts";
 import { openAgent } from "../../../agent/open.ts";
 import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
+import { UserError } from "../../../kit/user-error.ts";
 import type { ModelGate } from "../../../llm/gate.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import type { DatasetItem } from "./dataset.ts";
@@ -52,11 +55,12 @@ export async function runPrompt(
 
 async function play(item: DatasetItem, toolsets: readonly string[], place: PromptPlace): Promise<PromptResult> {
   const { clock, signal } = place;
+  const home = item.image ? inContainer(place.home, item.image) : place.home;
   const conversation = await openAgent({
-    home: item.image ? inContainer(place.home, item.image) : place.home,
+    home,
     clock,
     store: async () => place.store,
-    cwd: item.cwd ?? place.cwd,
+    cwd: await folderOf(item, home, place.cwd),
     platform: "cli",
     source: "tool",
     interactive: false,
@@ -102,6 +106,18 @@ async function play(item: DatasetItem, toolsets: readonly string[], place: Promp
     await conversation.close("cli_close");
   }
 }
+
+/** On this machine the folder must be there: a shell without one would run in the nearest that is. */
+async function folderOf(item: DatasetItem, home: OpenHome, fallback: string): Promise<string> {
+  if (item.cwd === undefined) return fallback;
+  if (!HERE.has(home.config().terminal.backend)) return item.cwd;
+  const folder = resolve(fallback, item.cwd);
+  const found = await stat(folder).catch(() => null);
+  if (!found?.isDirectory()) throw new UserError(`The cwd of this prompt is not a folder: ${folder}.`);
+  return folder;
+}
+
+const HERE: ReadonlySet<string> = new Set(["local", "auto", "bubblewrap"]);
 
 function inContainer(home: OpenHome, image: string): OpenHome {
   return Object.assign(Object.create(home) as OpenHome, {
