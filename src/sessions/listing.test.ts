@@ -32,15 +32,19 @@ test("a conversation is one line: shown as its tip, begun when its root began, n
   assert.equal((await store.list({ includeChildren: true, projectTips: false })).length, 3);
 });
 
-test("delegates are hidden, branches are lines of their own", async (t) => {
+test("delegates are hidden unless their source is asked for, branches are lines of their own", async (t) => {
   const { store, clock } = await temporaryStore(t);
   await store.create({ id: "a" });
-  await store.create({ id: "sub", parentSessionId: "a", modelConfig: { _delegate_from: "a" } });
+  await store.create({ id: "sub", parentSessionId: "a", source: "subagent", modelConfig: { _delegate_from: "a" } });
   await store.create({ id: "marked", parentSessionId: "a", modelConfig: { _branched_from: "a" } });
   await store.end("a", "branched");
   clock.ms += 1000;
   await store.create({ id: "unmarked", parentSessionId: "a" });
   assert.deepEqual((await store.list()).map((item) => item.id).sort(), ["a", "marked", "unmarked"]);
+  assert.deepEqual(
+    (await store.list({ source: "subagent" })).map((item) => item.id),
+    ["sub"],
+  );
 });
 
 test("order, pages and filters", async (t) => {

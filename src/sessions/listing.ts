@@ -1,4 +1,5 @@
-// The session list a person sees: one line per conversation. A chain of compressions is shown as its tip, delegated work not at all.
+// The session list a person sees: one line per conversation. A chain of compressions is shown as its tip, delegated work only when
+// its source is asked for.
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import { plainText } from "./content.ts";
 import type { StoreCore } from "./core.ts";
@@ -45,7 +46,7 @@ export function arrange(kin: readonly ListedKin[], options: ListOptions): readon
   );
   const heads = options.includeChildren
     ? kin
-    : kin.filter((one) => isHead(one, one.parentId ? byId.get(one.parentId) : undefined));
+    : kin.filter((one) => isHead(one, one.parentId ? byId.get(one.parentId) : undefined, options.source));
   const conversations = heads.map((root): Conversation => {
     const chain = options.projectTips === false ? [root] : chainFrom(root, children);
     return { root, chain, tip: chain.at(-1) ?? root };
@@ -60,9 +61,9 @@ export function arrange(kin: readonly ListedKin[], options: ListOptions): readon
 }
 
 /** Roots, and branches: those are conversations of their own. */
-function isHead(one: ListedKin, parent: ListedKin | undefined): boolean {
+function isHead(one: ListedKin, parent: ListedKin | undefined, source: string | undefined): boolean {
   if (!parent || parent === one) return true;
-  if (one.modelConfig?._delegate_from) return false;
+  if (one.modelConfig?._delegate_from) return one.source === source;
   if (one.modelConfig?._branched_from) return true;
   return parent.endReason === "branched" && parent.endedAt !== null && parent.endedAt <= one.startedAt;
 }
