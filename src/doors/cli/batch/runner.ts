@@ -45,7 +45,8 @@ export interface BatchResult {
 export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<BatchResult> {
   const distribution = distributionNamed(wish.distribution);
   const { items: all, corrupt } = await readDataset(wish.datasetFile);
-  if (corrupt > 0) ports.say(`${corrupt} ${corrupt === 1 ? "line" : "lines"} of the dataset without a readable prompt skipped.`);
+  if (corrupt > 0)
+    ports.say(`${corrupt} ${corrupt === 1 ? "line" : "lines"} of the dataset without a readable prompt skipped.`);
   const items = all.slice(0, wish.maxSamples ?? all.length);
   if (items.length === 0) throw new UserError(`The dataset ${wish.datasetFile} holds no prompts.`);
   const folder = new RunFolder(wish.dir, wish.runName, () => ports.clock.now());
