@@ -30,6 +30,7 @@ const deeds: readonly [way: string, code: string, line: string | RegExp][] = [
   ["words only known at run time", "os.system('tou' + chr(99) + 'h marker')", "touch marker"],
   ["another name", "getattr(os, 'sys' + 'tem')('touch marker')", "touch marker"],
   ["a list of words", "subprocess.run(['touch', 'a marker'])", "touch 'a marker'"],
+  ["another folder", "subprocess.run(['touch', 'marker'], cwd='/')", "cd / && touch marker"],
   ["a shell of subprocess", "subprocess.run('touch marker; true', shell=True)", "touch marker; true"],
   ["a pipe", "os.popen('touch marker').read()", "touch marker"],
   ["the place of the script", "os.execv('/usr/bin/env', ['env', 'touch', 'marker'])", "/usr/bin/env touch marker"],
@@ -75,6 +76,31 @@ tell(lambda: ctypes.CDLL(None).system(b"true"))`);
   assert.match(
     output,
     /^Write denied: .*credentials.*\nWrite denied: .*settings.*\nstart programs with subprocess, or with terminal/,
+  );
+  assert.deepEqual(asked, []);
+});
+
+test("a second name, a moved folder or a database library is no way to a guarded file", async (t) => {
+  const { run, asked, root } = await refusing(t);
+  await writeFile(join(root, "config.yaml"), "mine");
+  const { output } = await run(`import os, sqlite3
+def tell(work):
+    try: work(); print("done")
+    except PermissionError as error: print(error)
+home = os.environ["HOME"]
+tell(lambda: os.link(home + "/config.yaml", "x"))
+tell(lambda: os.rename(home, home + "-away"))
+tell(lambda: sqlite3.connect(home + "/state.db"))
+tell(lambda: sqlite3.connect("file:" + home + "/state.db?mode=rwc", uri=True))
+tell(lambda: sqlite3.connect("own.db").close())
+tell(lambda: sqlite3.connect(":memory:").close())`);
+  assert.deepEqual(
+    output
+      .trim()
+      .split("\n")
+      .map((line) => (/^Write denied/.test(line) ? "denied" : line)),
+    ["denied", "denied", "denied", "denied", "done", "done"],
+    output,
   );
   assert.deepEqual(asked, []);
 });

@@ -34,18 +34,19 @@ def guard(places, roots):
     def full(path):
         return None if isinstance(path, int) else os.path.abspath(text(path))
 
-    def program(path, args, settled=None):
+    def program(path, args, settled=None, cwd=None):
         words = [text(args)] if isinstance(args, (str, bytes, os.PathLike)) else [text(word) for word in args]
         words[:1] = [text(path)]
         if words != settled:
-            ask(line=words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else shlex.join(words))
+            line = words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else shlex.join(words)
+            ask(line="cd %s && %s" % (shlex.quote(text(cwd)), line) if cwd and full(cwd) != os.getcwd() else line)
         return words
     def execute(path, args, *_):
         if exists(path):  # every folder of PATH is tried
             program(path, args)
     last = threading.local()
-    def popen(executable, args, *_):
-        last.words = program(executable, args)
+    def popen(executable, args, cwd=None, *_):
+        last.words = program(executable, args, None, cwd)
     def spawn(path, args, *_):
         # Subprocess may have it done by posix_spawn, which tells of itself too.
         program(path, args, last.__dict__.pop("words", None))
@@ -72,6 +73,10 @@ def guard(places, roots):
             made.add(place)
     def rename(source, target, *_):
         write(source)
+        # A folder takes what is guarded below it along, to where nobody knows it.
+        for place in places:
+            if within(place, [full(source)]):
+                ask(write=place)
         write(target)
         make(target)
     def remove(path, folder=-1, *_):
@@ -93,6 +98,20 @@ def guard(places, roots):
     def kill(pid, number):
         if pid == -1:
             ask(line="kill -%d -1" % number)
+    # A database opens its file by itself; one that waits for the user's answer could be given it here.
+    def database(path, *_):
+        name = text(path)
+        if name in ("", ":memory:"):
+            return
+        if not name.startswith("file:"):
+            return write(name)
+        from urllib.parse import unquote
+        place, _, wishes = name[5:].partition("?")
+        if "mode=ro" not in wishes and "mode=memory" not in wishes and "immutable=1" not in wishes:
+            write(unquote(place))
+    def connect(_, address):
+        if isinstance(address, (str, bytes)) and within(os.path.realpath(text(address)), places):
+            ask(write=full(address))
     def symbol(_, name):
         if name in ("system", "popen", "posix_spawn", "posix_spawnp", "execl", "execv", "execve", "execvp", "execvpe"):
             raise PermissionError("start programs with subprocess, or with terminal of hermes_tools")
@@ -107,12 +126,14 @@ def guard(places, roots):
         "open": opened,
         "os.mkdir": make,
         "os.rename": rename,
-        "os.link": lambda source, target, *_: write(target),
+        "os.link": lambda source, target, *_: (write(source), write(target)),
         "os.symlink": lambda source, target, *_: write(target),
         "os.truncate": write,
         "os.chmod": chmod,
         "os.chown": write,
         "os.kill": kill,
+        "sqlite3.connect": database,
+        "socket.connect": connect,
         "ctypes.dlsym": symbol,
     }
     def hook(event, args):
