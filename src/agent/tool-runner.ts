@@ -1,16 +1,15 @@
-// The one path of every tool call: prepare, hooks, handler, redaction, size, fence, hints. Results come back in call order.
+// The one path of every tool call: prepare, hooks, handler, redaction, size. Results come back in call order.
 import { randomUUID } from "node:crypto";
-import type { ContentPart, HistoryMessage, ThreatAdvice, ToolCall, ToolMessage } from "../llm/messages.ts";
-import { withHints } from "../prompt/hints/with-hints.ts";
+import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
 import type { RunContext, ToolContext } from "../tools/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
 import { orAbandon } from "./abandon.ts";
 import { pathsOfBatch, planToolBatch } from "./batch-plan.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import { stubResult } from "./hygiene/unfinished.ts";
 import { maskArgs } from "./masked-args.ts";
 import type { AgentPorts, HookedCall, HookedResult, ToolRunnerPort, ToolTimes } from "./options.ts";
 import { followLinks } from "./real-paths.ts";
+import { type Finished, resultMessages } from "./result-messages.ts";
 import type { CallFacts } from "./run-context.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import { isFailedResult } from "./tool-failure.ts";
@@ -34,20 +33,6 @@ export interface ToolRunnerOptions {
   /** Told about every call that came to an end. */
   readonly onFinished: (call: HookedCall, result: string, failed: boolean) => void;
   readonly contextFor: (call: CallFacts) => ToolContext;
-}
-
-/** A finished call before it becomes a message: the size of all results together is looked at first. */
-interface Finished {
-  readonly call: ToolCall;
-  /** Who fenced text comes from when it is not the tool itself: a script's output may be what a page said. */
-  readonly source?: string;
-  readonly content: string | readonly ContentPart[];
-  readonly appendix: string;
-  readonly summary?: string;
-  /** The call as it ran, and where the terminal was: it may have something to tell. */
-  readonly ran?: { readonly call: HookedCall; readonly cwd: string };
-  /** Not run, or given up: a line of the runtime, not tool output. */
-  readonly stub?: true;
 }
 
 /** A tool that makes a call while it runs. */
@@ -81,7 +66,7 @@ export class ToolRunner {
       if (kind === "sequential") for (const index of indexes) await run(index);
       else await inPool(indexes, MOST_AT_ONCE, run);
     }
-    return this.#entries(finished);
+    return resultMessages(finished, this.#options);
   }
 
   /**
@@ -96,9 +81,9 @@ export class ToolRunner {
     const done = await this.#runCall(call, by?.signal ?? run.signal);
     if (!done) return cancelled(name);
     const { content, source = name } = done;
-    if (!by) return textOfParts(wrapUntrusted(source, content));
+    if (!by) return textOf(wrapUntrusted(source, content));
     if (isUntrusted(source)) this.#outsiders.set(by.call.id, source);
-    return textOfParts(content);
+    return textOf(content);
   }
 
   async #plan(calls: readonly ToolCall[]) {
@@ -163,9 +148,9 @@ export class ToolRunner {
     const finished = await this.#finish(call, hooked, outcome, { ms, nested: within !== undefined });
     const source = this.#outsiders.get(call.id) ?? name;
     this.#outsiders.delete(call.id);
-    const shown = textOfParts(wrapUntrusted(source, finished.content));
+    const shown = textOf(wrapUntrusted(source, finished.content));
     const diff = this.#options.ports.redact(diffs.join(""));
-    this.#options.onFinished(hooked, textOfParts(finished.content), finished.failed);
+    this.#options.onFinished(hooked, textOf(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
   }
@@ -260,53 +245,6 @@ export class ToolRunner {
     return { call, content: limited ?? text, appendix, failed };
   }
 
-  async #entries(finished: readonly Finished[]): Promise<readonly Entry[]> {
-    const { tools, run } = this.#options;
-    const sized = finished.flatMap((one) =>
-      typeof one.content === "string" ? [{ callId: one.call.id, name: one.call.function.name, text: one.content }] : [],
-    );
-    const texts = (await tools.limitBatch?.(sized, run)) ?? sized.map((one) => one.text);
-    let next = 0;
-    const entries: Entry[] = [];
-    for (const one of finished) {
-      const content = typeof one.content === "string" ? (texts[next++] ?? one.content) : one.content;
-      if (one.stub) {
-        entries.push({ message: stubResult(one.call, textOfParts(content)) });
-        continue;
-      }
-      const hints = await this.#hints(one);
-      const source = one.source ?? one.call.function.name;
-      const threats = isUntrusted(source) ? await this.#advice(source, textOfParts(content)) : null;
-      const entry = (shown: string | readonly ContentPart[]) => ({
-        ...toolMessage(one, wrapUntrusted(source, shown), { tools, hints }),
-        ...(threats && { threats }),
-      });
-      entries.push({ message: entry(content), ...(one.summary === undefined ? {} : { stored: entry(one.summary) }) });
-    }
-    return entries;
-  }
-
-  /** The user hears of what looks like an attack; the model has it fenced already. */
-  async #advice(source: string, text: string): Promise<ThreatAdvice | null> {
-    const { adviseOn, describeAdvice } = await import("./threat-advice.ts");
-    const advice = await adviseOn(text);
-    if (advice?.risk === "high")
-      this.#options.emit({ type: "status", kind: "warn", message: describeAdvice(source, advice) });
-    return advice;
-  }
-
-  /** Results are taken one by one here, so what is discovered comes in the order of the calls. */
-  async #hints({ ran }: Finished): Promise<string | null> {
-    const { ports, emit, history } = this.#options;
-    if (!ran || !ports.hints) return null;
-    const found = await this.#hook("hints", async () =>
-      (await ports.hints?.())?.check(ran.call, { cwd: ran.cwd, history: history() }),
-    );
-    for (const message of found?.warnings ?? []) emit({ type: "status", kind: "warn", message });
-    // Rules of a project are as foreign as tool output: they cannot speak in the user's name either.
-    return found?.text ? neutralizeSteerMarkers(found.text) : null;
-  }
-
   async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {
     try {
       return await call();
@@ -321,28 +259,6 @@ type Dispatched =
   | { readonly type: "output"; readonly output: ToolOutput }
   | { readonly type: "blocked"; readonly text: string }
   | { readonly type: "abandoned"; readonly text: string };
-
-function toolMessage(
-  one: Finished,
-  content: string | readonly ContentPart[],
-  { tools, hints }: { readonly tools: ToolRunnerPort; readonly hints: string | null },
-): ToolMessage {
-  // Servers match a result to its call by the name the model wrote, also when that was a bridge.
-  const name = one.call.function.name;
-  const origin = tools.textOrigin?.(one.source ?? name);
-  return {
-    role: "tool",
-    name,
-    tool_name: name,
-    content: withHints(one.appendix === "" ? content : append(content, one.appendix), hints),
-    tool_call_id: one.call.id,
-    ...(origin === undefined ? {} : { text_origin: origin }),
-  };
-}
-
-function append(content: string | readonly ContentPart[], text: string): string | readonly ContentPart[] {
-  return typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }];
-}
 
 function notStarted(call: ToolCall, kind: "sequential" | "parallel"): Finished {
   const name = call.function.name;
@@ -362,12 +278,7 @@ function errorResult(message: string): string {
 }
 
 function summaryOf(output: MultimodalOutput): string {
-  return output.text_summary ?? (textOfParts(output.content) || "[screenshot]");
-}
-
-function textOfParts(content: string | readonly ContentPart[]): string {
-  if (typeof content === "string") return content;
-  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+  return output.text_summary ?? (textOf(output.content) || "[screenshot]");
 }
 
 function parseArguments(text: string): Readonly<Record<string, unknown>> {

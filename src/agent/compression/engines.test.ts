@@ -217,6 +217,21 @@ test("an engine that throws whenever it is asked costs a line in the log and no 
     );
 });
 
+test("a promise where an answer is due is no answer, and its failure ends nothing", async () => {
+  const { guardEngine } = await import("./guarded-engine.ts");
+  const log = recordedLog();
+  const late = {
+    name: "late",
+    shouldCompress: async () => true,
+    updateFromResponse: () => Promise.reject(new Error("later")),
+  };
+  const engine = guardEngine(late as never, log); // what JavaScript lets pass
+  assert.equal(engine.shouldCompress(1), false);
+  assert.equal(engine.updateFromResponse({ promptTokens: 1, completionTokens: 1, totalTokens: 2 }), undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.match(log.lines.join(), /"late": updateFromResponse failed/);
+});
+
 test("a compression stands though the engine fails at the bound; an engine of the package is found", async (t) => {
   const folder = await temporaryFolder(t);
   const place = join(folder, "context_engine", "ours");

@@ -28,12 +28,20 @@ export function guardEngine(engine: ContextEngine, log: Pick<Logger, "warn">): C
       const value: unknown = Reflect.get(target, member, target);
       if (typeof value !== "function") return value;
       if (!Object.hasOwn(OTHERWISE, member)) return value.bind(target);
+      const otherwise = OTHERWISE[member as keyof ContextEngine]; // one of its own keys
+      const failed = (error: unknown) => {
+        log.warn(`context engine "${target.name}": ${String(member)} failed`, error);
+        return otherwise;
+      };
       return (...args: readonly unknown[]) => {
         try {
-          return Reflect.apply(value, target, args);
+          const given: unknown = Reflect.apply(value, target, args);
+          if (!(given instanceof Promise)) return given;
+          // Nobody waits here: a promise is no answer, and its failure must not end the process.
+          given.catch(failed);
+          return otherwise;
         } catch (error) {
-          log.warn(`context engine "${target.name}": ${String(member)} failed`, error);
-          return OTHERWISE[member as keyof ContextEngine]; // one of its own keys
+          return failed(error);
         }
       };
     },
