@@ -74,12 +74,14 @@ describe("hermes -z", () => {
 
   test("--image sends the picture along", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    await writeFile(join(home.project, "dot.png"), "not really a picture");
+    const gif = "GIF89a, and the rest";
+    await writeFile(join(home.project, "dot.png"), gif);
     server.script({ text: "a dot" });
     const { stdout, code } = await runHermes(["-z", "what is this?", "--image", "dot.png"], { home });
     assert.equal(stdout, "a dot\n");
     assert.equal(code, 0);
-    const url = `data:image/png;base64,${btoa("not really a picture")}`;
+    // The kind is told by the first bytes; the name lies.
+    const url = `data:image/gif;base64,${btoa(gif)}`;
     assert.deepEqual(server.last.body.messages.at(-1).content, [
       { type: "text", text: "what is this?" },
       { type: "image_url", image_url: { url } },
@@ -87,6 +89,10 @@ describe("hermes -z", () => {
     const gone = await runHermes(["-z", "and this?", "--image", "gone.png"], { home });
     assert.equal(gone.code, 1);
     assert.match(gone.stderr, /gone\.png/);
+    await writeFile(join(home.project, "text.png"), "not really a picture");
+    const none = await runHermes(["-z", "and this?", "--image", "text.png"], { home });
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /text\.png is no image/);
   });
 
   test("an answer is printed even when its usage cannot be written", async () => {

@@ -1,16 +1,10 @@
 // Images given on the command line, as parts of the message.
-import { readFile } from "node:fs/promises";
-import { extname, resolve } from "node:path";
+import { readFile, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import type { ContentPart } from "../../llm/messages.ts";
 import { ExitError } from "./context.ts";
 
-const TYPES: Readonly<Record<string, string>> = {
-  ".png": "image/png",
-  ".jpg": "image/jpeg",
-  ".jpeg": "image/jpeg",
-  ".gif": "image/gif",
-  ".webp": "image/webp",
-};
+const MOST_BYTES = 50 * 1024 * 1024;
 
 /** What goes beside the text; null when there is nothing to attach. */
 export async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | null> {
@@ -19,13 +13,19 @@ export async function attachImages(paths: readonly string[], cwd: string): Promi
 }
 
 async function imagePart(path: string): Promise<ContentPart> {
-  const type = TYPES[extname(path).toLowerCase()];
-  if (!type)
-    throw new ExitError(1, `hermes: ${path} is no image this program can send (${Object.keys(TYPES).join(" ")}).`);
+  const bytes = await bytesOf(path);
+  const { imageType, SHOWABLE } = await import("../../tools/media/image-type.ts");
+  const type = imageType(bytes);
+  if (type === null || !SHOWABLE.has(type))
+    throw new ExitError(1, `hermes: ${path} is no image this program can send (png, jpeg, gif, webp).`);
+  return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
+}
+
+async function bytesOf(path: string): Promise<Buffer> {
   try {
-    const bytes = await readFile(path);
-    return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
+    if ((await stat(path)).size <= MOST_BYTES) return await readFile(path);
   } catch (error) {
     throw new ExitError(1, `hermes: cannot read the image ${path}: ${(error as NodeJS.ErrnoException).code ?? error}.`);
   }
+  throw new ExitError(1, `hermes: ${path} is too large to send; 50 MB are allowed.`);
 }
