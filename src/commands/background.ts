@@ -23,7 +23,7 @@ const agents: CommandDefinition = {
   aliases: ["tasks"],
   description: "what runs: turn, sub-agents, background prompts, processes",
   category: "Session",
-  argsHint: "[stop <id>]",
+  argsHint: "[stop <id>|pause|resume]",
   subcommands: ["stop", "pause", "resume"],
   busyPolicy: "dispatch",
   async run(args, ctx) {
