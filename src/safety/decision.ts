@@ -69,7 +69,8 @@ export type ApprovalOutcome = ApprovedCommand | RefusedCommand;
 
 /** The one check in front of every command. Tools hold it through their context. */
 export interface CommandGuard {
-  decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome>;
+  /** `cwd`: where it would begin, if that is known; `rm -r *` is one thing in a project and another in `/`. */
+  decide(command: string, signal: AbortSignal, cwd?: string): Promise<ApprovalOutcome>;
   /** The same for a script. What is cleared is the command that runs it, given the script on its input. Absent: no scripts here. */
   decideCode?(code: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 }

@@ -100,13 +100,14 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     return answer.approved ? { ...answer, cleared: clearCommand(CODE_RUNNER) } : answer;
   }
 
-  async function decide(command: string, signal: AbortSignal): Promise<ApprovalOutcome> {
+  async function decide(command: string, signal: AbortSignal, cwd?: string): Promise<ApprovalOutcome> {
     if (options.isolated()) return allowed(command, null);
     const settings = options.settings();
     const verdict = classifyCommand(command, {
       ...options.places,
       sudoPasswordSet: options.sudoPasswordSet(),
       denyGlobs: settings.approvals.deny,
+      ...(cwd === undefined ? {} : { cwd }),
     });
     if (verdict.verdict === "block") return block(command, verdict);
     if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off")

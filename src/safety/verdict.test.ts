@@ -94,3 +94,23 @@ test("a long hostile command is judged without effort that grows with its square
     assert.notEqual(verdict.category, "");
   }
 });
+
+test("a relative name counts by where the command begins", () => {
+  const at = (cwd: string, command: string) => classifyCommand(command, { ...options, cwd }).category;
+  assert.equal(at("/", "rm -rf *"), "recursive delete of root filesystem");
+  assert.equal(at("/", "rm -rf ./*"), "recursive delete of root filesystem");
+  assert.equal(at("/etc", "sudo rm -rf ."), "recursive delete of system directory");
+  assert.equal(at("/home/me", "rm -rf *"), "recursive delete of home directory");
+  assert.equal(at("/home/me/project", "rm -rf .."), "recursive delete of home directory");
+  assert.equal(at("/home/me/project", "rm -rf *"), "recursive delete");
+  assert.equal(at("/", "cd /tmp/x && rm -rf *"), "delete in root path");
+  assert.equal(at("/home/me/.hermes", "echo x > auth.json"), "overwrite system file via redirection");
+  assert.equal(
+    at("/home/me/.ssh", "cp x authorized_keys"),
+    "copy/move file into sensitive credential/SSH/shell-rc path",
+  );
+  assert.equal(at("/home/me/.hermes", "rm state.db"), "change the agent's own guards");
+  for (const cwd of ["/srv/project", "/home/me/project", "/root/project", "/private/tmp/x", "/private/var/folders/x"])
+    for (const command of ["rm file.txt", "echo x > out.txt", "cp a b", "cat notes", "tar xf a.tgz -C out"])
+      assert.equal(at(cwd, command), null, `${cwd}: ${command}`);
+});

@@ -1,7 +1,7 @@
 // The one judgement on a command line: hardline, sudo guard, the user's own refusals, then the danger table. It never runs anything.
 import { analyseCommand } from "./analysis/analyse.ts";
 import { readsPasswordFromInput } from "./danger/sudo.ts";
-import { type Danger, findDanger } from "./danger/table.ts";
+import { type Danger, findDanger, findPlacedDanger } from "./danger/table.ts";
 import type { CommandVerdict } from "./decision.ts";
 import { matchGlob } from "./glob.ts";
 import { findHardline, LIMIT_KEY } from "./hardline.ts";
@@ -12,6 +12,8 @@ import { type Scene, setScene } from "./scene.ts";
 export interface ClassifyOptions extends Places {
   /** A sudo password is stored, so reading it from input is no guessing. */
   readonly sudoPasswordSet: boolean;
+  /** Where the command would begin, if that is known. */
+  readonly cwd?: string;
   /** Globs of commands the user always refuses. */
   readonly denyGlobs: readonly string[];
 }
@@ -21,10 +23,14 @@ export const USER_DENY_KEY = "refused by approvals.deny";
 
 export function classifyCommand(command: string, options: ClassifyOptions): CommandVerdict {
   if (exceedsLimits(command)) return limitExceeded;
-  const scenes = spellings(command).map((text) => setScene(analyseCommand(text), options));
+  const texts = spellings(command);
+  const scenes = texts.map((text) => setScene(analyseCommand(text), options));
+  const placed = texts.flatMap((text) =>
+    options.cwd ? [setScene(analyseCommand(text, plainCwd(options.cwd)), options)] : [],
+  );
   if (scenes.some(({ tooDeep }) => tooDeep)) return limitExceeded;
 
-  const hardline = scenes.map(findHardline).find((key) => key !== null);
+  const hardline = [...scenes, ...placed].map(findHardline).find((key) => key !== null);
   if (hardline) {
     return { verdict: "block", category: hardline, reason: "it would destroy or stop this machine", hardline: true };
   }
@@ -45,10 +51,13 @@ export function classifyCommand(command: string, options: ClassifyOptions): Comm
       hardline: false,
     };
   }
-  const danger = worst(scenes.map(findDanger));
+  const danger = worst([...scenes.map(findDanger), ...placed.map(findPlacedDanger)]);
   if (danger) return { verdict: "ask", category: danger.key, reason: `it ${danger.reason}`, hardline: false };
   return { verdict: "allow", category: null, reason: "nothing dangerous found", hardline: false };
 }
+
+/** macOS keeps its temporary files below `/private`; standing there is no danger. */
+const plainCwd = (cwd: string) => cwd.replace(/^\/private(?=\/)/, "");
 
 const limitExceeded: CommandVerdict = {
   verdict: "block",

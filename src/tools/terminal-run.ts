@@ -29,7 +29,8 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   const guidance = background ? null : foregroundGuidance(command);
   if (guidance) return refusal(guidance);
 
-  const approval = await ctx.guard.decide(command, ctx.signal);
+  const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
+  const approval = await ctx.guard.decide(command, ctx.signal, cwd);
   if (!approval.approved) {
     if (!approval.pending) return refusal(approval.message, "blocked");
     return toolResult({

@@ -97,6 +97,24 @@ test("nothing runs without the guard's leave", async (t) => {
   });
 });
 
+test("the guard is told where a command begins: the shell's directory, or the call's own", async (t) => {
+  const told: (string | undefined)[] = [];
+  const allowing = allowingGuard();
+  const { terminal, project } = await open(t, {
+    guard: {
+      decide: (command, signal, cwd) => {
+        told.push(cwd);
+        return allowing.decide(command, signal);
+      },
+    },
+  });
+  await mkdir(join(project, "sub"));
+  await terminal("cd sub");
+  await terminal("true");
+  await terminal("true", { workdir: "/" });
+  assert.deepEqual(told, [project, join(project, "sub"), "/"]);
+});
+
 test("the guard sees the command as it was written, and consent is told", async (t) => {
   const { guard, asked } = decision({ userApproved: true, description: "recursive delete" });
   const { terminal } = await open(t, { guard });

@@ -29,8 +29,9 @@ const MAX_READ_CHARS = 600_000;
 /** Function bodies read once more for the words of a call. */
 const MAX_CALLS = 50;
 
-export function analyseCommand(command: string): Analysis {
-  const found = new Finder();
+/** `cwd`: where the line begins, if paths are to be measured from there. */
+export function analyseCommand(command: string, cwd: string | null = null): Analysis {
+  const found = new Finder(cwd);
   found.readText(command, { remote: false, depth: 0, via: [] });
   return found;
 }
@@ -61,11 +62,15 @@ class Finder implements Analysis {
   ok = true;
   tooDeep = false;
   private readonly scope: Scope = createScope();
-  private cwd: string | null = null;
+  private cwd: string | null;
   private readChars = 0;
   private readonly functions = new Map<string, readonly Script[]>();
   private calls = 0;
   private readonly files = new WrittenScripts();
+
+  constructor(cwd: string | null) {
+    this.cwd = cwd;
+  }
 
   readText(text: string, context: Context): readonly Invocation[] {
     this.readChars += text.length;

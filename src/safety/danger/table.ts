@@ -49,12 +49,24 @@ export interface Danger {
   readonly rank: number;
 }
 
-const RULES = GROUPS.flatMap(({ reason, rules }) => rules.map((rule) => ({ rule, reason })));
+const RULES = GROUPS.flatMap((group) => group.rules.map((rule) => ({ rule, reason: group.reason, group })));
+
+/** Rules on which file is meant: a relative name counts by where the command begins. */
+const PLACED: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards]);
 
 export const DANGER_KEYS: readonly string[] = RULES.map(({ rule }) => rule.key);
 
 export function findDanger(scene: Scene): Danger | null {
   const rank = RULES.findIndex(({ rule }) => rule.matches(scene));
+  return dangerAt(rank);
+}
+
+/** The same for a line that was read with the directory it begins in. */
+export function findPlacedDanger(scene: Scene): Danger | null {
+  return dangerAt(RULES.findIndex(({ rule, group }) => PLACED.has(group) && rule.matches(scene)));
+}
+
+function dangerAt(rank: number): Danger | null {
   const found = RULES[rank];
   return found ? { key: found.rule.key, reason: found.reason, rank } : null;
 }

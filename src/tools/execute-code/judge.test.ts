@@ -30,6 +30,7 @@ const deeds: readonly [way: string, code: string, line: string | RegExp][] = [
   ["words only known at run time", "os.system('tou' + chr(99) + 'h marker')", "touch marker"],
   ["another name", "getattr(os, 'sys' + 'tem')('touch marker')", "touch marker"],
   ["a list of words", "subprocess.run(['touch', 'a marker'])", "touch 'a marker'"],
+  ["a folder it went to", "os.chdir('/'); os.system('touch marker')", "cd / && touch marker"],
   ["another folder", "subprocess.run(['touch', 'marker'], cwd='/')", "cd / && touch marker"],
   ["a shell of subprocess", "subprocess.run('touch marker; true', shell=True)", "touch marker; true"],
   ["a pipe", "os.popen('touch marker').read()", "touch marker"],

@@ -34,12 +34,15 @@ def guard(places, roots):
     def full(path):
         return None if isinstance(path, int) else os.path.abspath(text(path))
 
+    def placed(line, cwd=None):
+        place = full(cwd) if cwd else os.getcwd()
+        return line if place == start else "cd %s && %s" % (shlex.quote(place), line)
     def program(path, args, settled=None, cwd=None):
         words = [text(args)] if isinstance(args, (str, bytes, os.PathLike)) else [text(word) for word in args]
         words[:1] = [text(path)]
         if words != settled:
             line = words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else shlex.join(words)
-            ask(line="cd %s && %s" % (shlex.quote(text(cwd)), line) if cwd and full(cwd) != os.getcwd() else line)
+            ask(line=placed(line, cwd))
         return words
     def execute(path, args, *_):
         if exists(path):  # every folder of PATH is tried
@@ -117,7 +120,7 @@ def guard(places, roots):
             raise PermissionError("start programs with subprocess, or with terminal of hermes_tools")
 
     deeds = {
-        "os.system": lambda command: ask(line=text(command)),
+        "os.system": lambda command: ask(line=placed(text(command))),
         "subprocess.Popen": popen,
         "os.exec": execute,
         "os.posix_spawn": spawn,
