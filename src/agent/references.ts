@@ -19,12 +19,21 @@ export async function attachReferences(text: string, place: TypedPlace): Promise
   const { home, cwd, platform, contextLength, readPage } = place;
   if (!expandsReferences(platform, home.config().context_references)) return null;
   const { userHome, files, denyList, run } = await readingPorts(home);
+  const advice: string[] = [];
+  const readAndJudge = async (url: string, read: NonNullable<TypedPlace["readPage"]>) => {
+    const page = await read(url);
+    const { adviseOn, describeAdvice } = await import("./threat-advice.ts");
+    const found = await adviseOn(page);
+    if (found?.risk === "high") advice.push(describeAdvice(`@url:${url}`, found));
+    return page;
+  };
   const options = {
     ...{ cwd, userHome, contextLength, files, denyList, run, ignoreRules: rulesAbove },
-    ...(readPage ? { readPage } : {}),
+    ...(readPage ? { readPage: (url: string) => readAndJudge(url, readPage) } : {}),
   };
   const remote = !expandsReferences(platform, { remote: false });
   if (remote && !(await isFitForRemote(options))) return null;
   const expansion = await expandReferences(text, options);
-  return expansion.references.length === 0 ? null : expansion;
+  if (expansion.references.length === 0) return null;
+  return { ...expansion, warnings: [...expansion.warnings, ...advice] };
 }

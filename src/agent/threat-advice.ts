@@ -4,9 +4,14 @@ import type { ThreatAdvice } from "../llm/messages.ts";
 /** Null when nothing was found. */
 export async function adviseOn(text: string): Promise<ThreatAdvice | null> {
   const { judgeFindings, scanForThreats } = await import("../safety/threats/scan.ts");
-  const findings = scanForThreats(text, "context");
+  const findings = scanForThreats(unescaped(text), "context");
   if (findings.length === 0) return null;
   return { risk: judgeFindings(findings) === "blocked" ? "high" : "low", findings, redacted: false };
+}
+
+/** Results are JSON, in which a line break is a letter: without this it would hide the first word of every line from the scan. */
+function unescaped(text: string): string {
+  return text.replace(/\\+[nrt]/g, "\n");
 }
 
 /** One line for the user. */
