@@ -2,14 +2,14 @@
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
 import { orAbandon } from "./abandon.ts";
+import { answerAtLimit } from "./answer-at-limit.ts";
 import { type Asked, type Asking, askModel } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome, UserInput } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
+import { showFinalText } from "./final-text.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import type { Verdict } from "./judge.ts";
-import { tellAnswer } from "./loop-events.ts";
-import { answerAtLimit } from "./loop-notes.ts";
 import {
   type Ending,
   failedEnding,
@@ -17,7 +17,6 @@ import {
   interruptedEnding,
   interruptedWaiting,
   makeOutcome,
-  partialEnding,
 } from "./outcome.ts";
 import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
@@ -127,7 +126,7 @@ class Turn {
     await this.#keepWithin(() => this.#conversation.context.beforeTurn(this.#options));
     for (;;) {
       if (signal.aborted) return this.#interrupted();
-      if (!budget.consume()) return this.#answerAtLimit();
+      if (!budget.consume()) return answerAtLimit(this.#asking, this.#kit.judge, { apiCalls: this.#apiCalls, budget });
       this.#apiCalls++;
       emit({ type: "step", iteration: this.#apiCalls, max: budget.max, previousTools: this.#previousTools });
       try {
@@ -291,27 +290,6 @@ class Turn {
 
   // --- ends
 
-  /** The budget is used up: one last call without tools, asked once more if nothing comes. */
-  async #answerAtLimit(): Promise<Ending> {
-    const { budget } = this.#options;
-    const exitReason = `max_iterations_reached(${this.#apiCalls}/${budget.max})`;
-    if (this.#conversation.options.limits.lastAnswer === false)
-      return partialEnding(exitReason, "The limit was reached.");
-    const scaffold = [...this.#kit.judge.scaffold, answerAtLimit(budget.max)];
-    for (let attempt = 1; attempt <= 2; attempt++) {
-      const asked = await askModel(this.#asking, { scaffold, toolChoice: "none" });
-      if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
-      if (asked.type !== "answer") break;
-      const { tool_calls: _, ...message } = asked.message;
-      const verdict = this.#kit.judge.judge({ ...asked, message, finishReason: "stop" }, []);
-      if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
-    }
-    return partialEnding(
-      exitReason,
-      `I reached the limit of ${budget.max} model calls for one turn before I could finish. Say "continue" to go on, or raise agent.max_turns.`,
-    );
-  }
-
   async #failed({ failure, attempts, request }: Extract<Asked, { type: "failed" }>): Promise<Ending> {
     await keepRefused(this.#conversation, failure, request);
     const ending = failureEnding(failure, attempts, this.#conversation);
@@ -364,27 +342,13 @@ class Turn {
   }
 
   async #outcome(ending: Ending): Promise<TurnOutcome> {
-    const { budget, interruptMessage } = this.#options;
-    const shown = await this.#endFinalText(ending);
+    const { budget, interruptMessage, emit } = this.#options;
+    const shown = await showFinalText(ending, this.#conversation, this.#kit, emit);
     return makeOutcome(
       this.#conversation,
       { ...ending, ...shown },
       { apiCalls: this.#apiCalls, withinBudget: budget.used < budget.max, interruptMessage: interruptMessage() },
     );
-  }
-
-  /** What failed to be written is said below the answer; the history keeps the answer alone. */
-  async #endFinalText({ kind, finalText, streamed: begun = false }: Ending): Promise<Partial<Ending>> {
-    const { emit } = this.#options;
-    if (finalText === null || (kind !== "answered" && kind !== "partial")) return { streamed: false };
-    const footer = this.#kit.run.config.display.file_mutation_verifier ? this.#kit.mutations.footer() : null;
-    const written = footer === null ? finalText : `${finalText}\n\n${footer}`;
-    const text = await tellAnswer(this.#conversation, written);
-    const transformed = text !== written;
-    const streamed = begun && !transformed;
-    if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });
-    emit({ type: "text_end", text, kind: "final", streamed });
-    return { finalText: text, streamed, ...(transformed ? { transformed } : {}) };
   }
 
   // --- shared
