@@ -1,10 +1,20 @@
-// SIGINT, SIGTERM and SIGHUP during a turn that nobody watches on a screen.
+// SIGINT, SIGTERM and SIGHUP during a turn that nobody watches on a screen, and a reader who has left.
 import type { Clock } from "../kit/clock.ts";
 
 const CODES: Partial<Record<NodeJS.Signals, number>> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+/** What shells report for a program that nobody reads any more. */
+const READER_GONE = 141;
 const DEFAULT_GRACE_SECONDS = 1.5;
 /** npm and our own launcher hand on what the terminal has sent to us as well: one press of Ctrl+C may arrive several times. */
 const SAME_PRESS_MS = 300;
+
+const whenReaderLeft = new Set<() => void>();
+
+/** Stops what runs, as a signal would; false when nothing does. SIGPIPE itself cannot tell: a tool's closed pipe raises it as well. */
+export function stopForGoneReader(): boolean {
+  for (const stop of whenReaderLeft) stop();
+  return whenReaderLeft.size > 0;
+}
 
 export interface StopSignals {
   /** The exit code of the signal that came first; null while there was none. */
@@ -15,7 +25,7 @@ export interface StopSignals {
 interface StopOptions {
   /** Called once, with the first signal. */
   stop(): void;
-  /** Seconds a turn gets to end after SIGTERM or SIGHUP; what is no number counts as 1.5. */
+  /** Seconds a turn gets to end after SIGTERM or SIGHUP, or when nobody reads any more; what is no number counts as 1.5. */
   readonly graceSeconds?: string | undefined;
   readonly clock: Pick<Clock, "now">;
 }
@@ -28,12 +38,17 @@ export function onStopSignal({ stop, graceSeconds, clock }: StopOptions): StopSi
     const code = CODES[signal] ?? 1;
     if (first && clock.now() - first.at < SAME_PRESS_MS) return;
     if (first) process.exit(code);
+    begin(code, signal !== "SIGINT");
+  };
+  const begin = (code: number, hurried: boolean) => {
     first = { at: clock.now(), code };
-    if (signal !== "SIGINT") grace = setTimeout(() => process.exit(code), graceMs(graceSeconds));
+    if (hurried) grace = setTimeout(() => process.exit(code), graceMs(graceSeconds));
     stop();
   };
+  const onReaderLeft = () => first ?? begin(READER_GONE, true);
   const names = Object.keys(CODES) as NodeJS.Signals[]; // the keys just written
   for (const name of names) process.on(name, onSignal);
+  whenReaderLeft.add(onReaderLeft);
   return {
     get code() {
       return first?.code ?? null;
@@ -41,6 +56,7 @@ export function onStopSignal({ stop, graceSeconds, clock }: StopOptions): StopSi
     stopListening() {
       clearTimeout(grace);
       for (const name of names) process.off(name, onSignal);
+      whenReaderLeft.delete(onReaderLeft);
     },
   };
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ModelServer } from "../support/model-server/server.ts";
@@ -34,6 +35,29 @@ describe("a signal", () => {
       assert.match(result.stderr, /interrupted/);
     });
   }
+
+  test("a reader who leaves ends the turn as a signal does: every call is booked, the history is closed", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const child = startHermes(["chat", "-q", "look around"], { home });
+    server.script(
+      () => {
+        child.stderr?.destroy();
+        child.stdout?.destroy();
+        return { toolCalls: [{ name: "terminal", arguments: { command: "echo seen" } }] };
+      },
+      { fault: "stall", after: 3, answer: { text: "an answer that nobody waits for" } },
+    );
+    const { code } = await child.result;
+    assert.equal(code, 141);
+    const db = new DatabaseSync(home.at("state.db"), { readOnly: true });
+    assert.equal(db.prepare("SELECT count(*) AS n FROM model_calls").get()?.n, server.requests.length);
+    const roles = db.prepare("SELECT role FROM messages ORDER BY id").all();
+    assert.deepEqual(
+      roles.map((row) => row.role),
+      ["user", "assistant", "tool", "assistant"],
+    );
+    db.close();
+  });
 
   /** A command that does not listen to SIGTERM; resolves to the pid of its shell. */
   async function stubborn(home: TempHome): Promise<number> {

@@ -1,15 +1,18 @@
 // The process's streams as sub-commands see them.
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
+import { stopForGoneReader } from "../stop-signals.ts";
 import type { CliIo } from "./context.ts";
 
 export function processIo(options: { readonly noColor: boolean }): CliIo {
   const { stdin, stdout, stderr } = process;
-  // A reader that has seen enough (`| head`) is no error.
+  // A reader that has seen enough (`| head`) is no error. A turn that runs is ended first: its last call is booked, its answer stored.
+  let stopping = false;
   for (const stream of [stdout, stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit();
-      throw error;
+      if (error.code !== "EPIPE") throw error;
+      stopping ||= stopForGoneReader();
+      if (!stopping) process.exit();
     });
   }
   return {

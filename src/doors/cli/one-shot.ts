@@ -34,7 +34,8 @@ export async function runOneShot(
       note: () => undefined,
       warn: (text) => ctx.io.err(`hermes: ${text}\n`),
     });
-    if (input === null) return signals.code ?? 1;
+    // A signal that came before there was a turn to stop counts as well.
+    if (input === null || signals.code !== null) return signals.code ?? 1;
     const outcome = await answer(conversation, input);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
     else if (outcome.finalText && !outcome.failed && !outcome.interrupted) ctx.io.out(`${outcome.finalText}\n`);

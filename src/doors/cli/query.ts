@@ -40,7 +40,8 @@ export async function runQuery(
       note: (text) => silent || ctx.io.err(`${text}\n`),
       warn: (text) => ctx.io.err(`⚠ ${text}\n`),
     });
-    if (input === null) return signals.code ?? 1;
+    // A signal that came before there was a turn to stop counts as well.
+    if (input === null || signals.code !== null) return signals.code ?? 1;
     let outcome: TurnOutcome | null = null;
     for await (const event of conversation.agent.run(input)) {
       if (event.type === "done") outcome = event.outcome;
