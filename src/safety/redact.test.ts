@@ -286,3 +286,31 @@ test("a known value is masked as base64 and hex too, wherever in the encoded tex
   assert.match(redact(Buffer.from(secret).toString("hex").toUpperCase()), /^[0-9A-F]{6}\.\.\.[0-9A-F]{4}$/);
   assert.equal(redact(redact(secret)), redact(secret));
 });
+
+test("a known value that an encoder broke over lines is masked in both, and the lines stay", () => {
+  const secret = "zq9-hunter2correcthorse-77";
+  const masking = createRedactor({ enabled: true, knownSecrets: () => [secret] });
+  const wrap = (text: string, width: number) => text.match(new RegExp(`.{1,${width}}`, "g"))?.join("\n") ?? "";
+  for (let before = 20; before < 120; before += 7) {
+    const plain = `${"x".repeat(before)}${secret}${"y".repeat(40)}`;
+    for (const [encoding, width] of [
+      ["base64", 76],
+      ["base64", 64],
+      ["hex", 60],
+    ] as const) {
+      const encoded = Buffer.from(plain).toString(encoding);
+      const perByte = encoding === "hex" ? 2 : 4 / 3;
+      const core = encoded.slice(Math.ceil((before + 6) * perByte), Math.floor((before + 20) * perByte));
+      const wrapped = `out:\n${wrap(encoded, width)}\nend`;
+      for (const text of [wrapped, JSON.stringify({ output: wrapped })]) {
+        const shown = masking(text);
+        assert.equal(shown.split(/\n|\\n/).length, text.split(/\n|\\n/).length);
+        assert.ok(text.replaceAll(/\n|\\n/g, "").includes(core));
+        assert.ok(!shown.replaceAll(/\n|\\n/g, "").includes(core), shown);
+        assert.equal(masking(shown), shown);
+      }
+    }
+  }
+  const harmless = `${"A".repeat(76)}\n${"B".repeat(76)}\nword`;
+  assert.equal(masking(harmless), harmless);
+});

@@ -1,5 +1,6 @@
 // Secrets whose very value is known: masked wherever they occur.
 import { isHarmless, type Marks } from "./marks.ts";
+import { redactWrapped } from "./wrapped.ts";
 
 const MIN_LENGTH = 8;
 const MIN_ENCODED = 10;
@@ -44,5 +45,5 @@ export function redactKnown(text: string, known: readonly string[], marks: Marks
   let result = text;
   for (const secret of known)
     if (result.includes(secret)) result = result.replaceAll(secret, () => marks.token(secret, ""));
-  return result;
+  return redactWrapped(result, known, marks);
 }
