@@ -1,6 +1,6 @@
 // Secrets as settings screens show them.
 import { isMapping } from "./config/decode.ts";
-import { isSecretName } from "./secrets.ts";
+import { isSecret } from "./secrets.ts";
 
 /** First and last four characters of a long value, nothing of a short one. */
 export function maskValue(value: string): string {
@@ -10,7 +10,7 @@ export function maskValue(value: string): string {
 
 /** The same tree with every secret in it masked. */
 export function maskTree(node: unknown, name = ""): unknown {
-  if (typeof node === "string") return node !== "" && isSecretName(name) ? maskValue(node) : node;
+  if (typeof node === "string") return isSecret(name, node) ? maskValue(node) : node;
   if (Array.isArray(node)) return node.map((item) => maskTree(item, name));
   if (!isMapping(node)) return node;
   return Object.fromEntries(Object.entries(node).map(([key, inner]) => [key, maskTree(inner, key)]));

@@ -392,6 +392,18 @@ describe("a managed home", () => {
 });
 
 describe("secrets", () => {
+  test("the file a key lies in is no secret, the key itself is", async () => {
+    const me = user({
+      ".hermes/config.yaml": `terminal: {ssh_key: ~/.ssh/id_ed25519}
+voice: {record_key: ctrl+space}
+mcp_servers: {a: {url: "https://x.test", client_key: /etc/keys/me.pem}, b: {url: "https://x.test", client_key: MIIEvQIBADANBg}}
+`,
+      ".hermes/.env": "DEPLOY_SSH_KEY=b3BlbnNzaC1rZXk\n",
+    });
+    const home = await me.open();
+    assert.deepEqual([...home.secrets()].sort(), ["MIIEvQIBADANBg", "b3BlbnNzaC1rZXk"]);
+  });
+
   test("are known from .env, the environment, settings and auth.json, and nothing else is", async () => {
     const me = user({
       ".hermes/.env": "A_API_KEY=from-dot-env\nMAX_TOKENS=1234567890\nSHORT_KEY=abc\nGREETING=hello-world\n",

@@ -29,26 +29,33 @@ export function collectSecrets({ environment, config, authFile }: SecretSources)
 }
 
 /** Names that hold secrets, in .env and in settings alike. */
-export function isSecretName(name: string): boolean {
+function isSecretName(name: string): boolean {
   if (/(?:_|^)(?:MAX|NUM|COUNT|LIMIT|BUDGET)_?TOKENS?$|TOKENS$/i.test(name)) return false;
   return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTHORIZATION)$|_KEY$/i.test(
     name,
   );
 }
 
+/** Some names hold a key or the file it lies in; a path is no secret, and masking it would garble every mention of the file. */
+export function isSecret(name: string, value: string): boolean {
+  if (/^record_key$/i.test(name)) return false; // a key of the keyboard
+  const isFile = /(?:^|_)(?:SSH|CLIENT)_KEY$/i.test(name) && /^(?:~|\.{1,2})?\/[^+=]*$/.test(value);
+  return value !== "" && !isFile && isSecretName(name);
+}
+
 /** Where secrets stand in a tree of settings. A `${NAME}` that is read from elsewhere is none. */
 export function* secretPaths(node: unknown, path: readonly string[] = []): Generator<readonly string[]> {
   if (Array.isArray(node)) for (const [index, item] of node.entries()) yield* secretPaths(item, [...path, `${index}`]);
   else if (isMapping(node)) for (const [key, inner] of Object.entries(node)) yield* secretPaths(inner, [...path, key]);
-  else if (typeof node === "string" && node !== "" && !/^\$\{[^}]*\}$/.test(node)) {
+  else if (typeof node === "string" && !/^\$\{[^}]*\}$/.test(node)) {
     const name = path.findLast((part) => !/^\d+$/.test(part)) ?? "";
-    if (isSecretName(name)) yield path;
+    if (isSecret(name, node)) yield path;
   }
 }
 
 function* secretsIn(node: unknown, name = ""): Generator<string> {
   if (typeof node === "string") {
-    if (node.length >= MIN_LENGTH && isSecretName(name)) yield node;
+    if (node.length >= MIN_LENGTH && isSecret(name, node)) yield node;
     return;
   }
   if (Array.isArray(node)) for (const item of node) yield* secretsIn(item, name);
