@@ -7,10 +7,8 @@ import { describeFileError } from "../file-access.ts";
 import { openWorkspace } from "../file-workspace.ts";
 import type { ToolOutput } from "../registry.ts";
 import { openWebAccess } from "../web/access.ts";
-import { imageType, SHOWABLE } from "./image-type.ts";
+import { imageType, MOST_IMAGE_BYTES, SHOWABLE } from "./image-type.ts";
 import { showPicture } from "./show-picture.ts";
-
-const MOST_BYTES = 50 * 1024 * 1024;
 
 /** The image cannot be had; the message says why. */
 class ImageError extends Error {
@@ -42,7 +40,7 @@ export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: 
 
 export async function downloadImage(address: string, ctx: ToolContext): Promise<Uint8Array> {
   if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
-  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MOST_BYTES };
+  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MOST_IMAGE_BYTES };
   const answer = await openWebAccess(ctx).fetch(address, limits);
   if (answer.status >= 400) throw new ImageError(`${address} answered ${answer.status} ${answer.statusText}.`);
   return answer.body;
@@ -59,7 +57,8 @@ async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
   try {
     const facts = await workspace.files.facts(file);
     if (facts?.type !== "file") throw new ImageError(`File not found: ${path}`);
-    if (facts.size > MOST_BYTES) throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
+    if (facts.size > MOST_IMAGE_BYTES)
+      throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
     return await workspace.files.read(file);
   } catch (error) {
     if (error instanceof ImageError) throw error;

@@ -10,6 +10,9 @@ export type ImageType =
   | "image/svg+xml"
   | "image/x-icon";
 
+/** Larger ones are not read at all. */
+export const MOST_IMAGE_BYTES = 50 * 1024 * 1024;
+
 /** What models take. The others are told apart so that the refusal can name them. */
 export const SHOWABLE: ReadonlySet<ImageType> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 

@@ -5,6 +5,7 @@ import { openWebAccess } from "../web/access.ts";
 import { downloadImage } from "./analyze-image.ts";
 import { bytesOf, orderFromPlugin } from "./brought.ts";
 import { type Endpoint, MediaError, mappingOf, order, textOf } from "./endpoint.ts";
+import { MOST_IMAGE_BYTES } from "./image-type.ts";
 import { chooseEndpoint, type MediaService } from "./services.ts";
 
 const SIZES = { landscape: "1536x1024", square: "1024x1024", portrait: "1024x1536" } as const;
@@ -89,7 +90,7 @@ async function fetchPicture(url: string, endpoint: Endpoint, ctx: ToolContext): 
   const [, inline] = /^data:image\/[\w.+-]+;base64,(.+)$/s.exec(url) ?? [];
   if (inline !== undefined) return Buffer.from(inline, "base64");
   if (!URL.canParse(url) || new URL(url).host !== new URL(endpoint.baseUrl).host) return downloadImage(url, ctx);
-  const { status, body } = await openWebAccess(ctx).fetchService(url, { maxBytes: 50 * 1024 * 1024 });
+  const { status, body } = await openWebAccess(ctx).fetchService(url, { maxBytes: MOST_IMAGE_BYTES });
   if (status !== 200) throw new MediaError(`${new URL(url).host} answered HTTP ${status}.`);
   return body;
 }
