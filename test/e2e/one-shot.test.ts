@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
@@ -93,6 +93,15 @@ describe("hermes -z", () => {
     const none = await runHermes(["-z", "and this?", "--image", "text.png"], { home });
     assert.equal(none.code, 1);
     assert.match(none.stderr, /text\.png is no image/);
+  });
+
+  test("--usage-file holds tokens and cost", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ text: "hi", usage: { input: 100, output: 20 } });
+    const file = home.at("usage.json");
+    assert.equal((await runHermes(["-z", "x", "--usage-file", file], { home })).code, 0);
+    const { input_tokens, output_tokens, cost_usd, cost_status } = JSON.parse(await readFile(file, "utf8"));
+    assert.deepEqual([input_tokens, output_tokens, cost_usd, cost_status], [100, 20, 0, "included"]);
   });
 
   test("an answer is printed even when its usage cannot be written", async () => {

@@ -57,7 +57,7 @@ export function addChatOptions(command: Command): Command {
     .option("--ignore-rules", "no AGENTS.md, SOUL.md, memory or preloaded skills")
     .option("--safe-mode", "both of the above, and no plugins, servers or hooks")
     .option("--source <name>", "source stored with the session")
-    .option("--usage-file <path>", "with -z: write tokens and cost of the run as JSON")
+    .option("--usage-file <path>", "with -z: write tokens and cost of the conversation as JSON")
     .option("--learn", "with -z or -q: wait for a review of the conversation that is due")
     .option("-v, --verbose", "debug log on screen")
     .option("--tui", "accepted; there is one screen")

@@ -59,7 +59,8 @@ async function answer(conversation: OpenAgent, input: UserInput): Promise<TurnOu
 
 async function writeUsage(path: string, outcome: TurnOutcome): Promise<void> {
   try {
-    await writeFile(path, `${JSON.stringify(resultJson(outcome).usage)}\n`);
+    const { usage, cost_usd, cost_status } = resultJson(outcome);
+    await writeFile(path, `${JSON.stringify({ ...usage, cost_usd, cost_status })}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : error;
     throw new ExitError(1, `hermes: the answer is printed, but its usage could not be written: ${reason}.`);
