@@ -101,9 +101,23 @@ function readEntry(name: string, entry: Readonly<Record<string, unknown>>): Cust
     requestTimeoutSeconds: positive(entry.request_timeout_seconds),
     staleTimeoutSeconds: positive(entry.stale_timeout_seconds),
     compat,
-    warnings,
+    warnings: [...warnings, ...unreadableTimes(name, entry)],
   };
 }
+
+function unreadableTimes(name: string, entry: Readonly<Record<string, unknown>>): readonly string[] {
+  const models = Object.entries(mapping(entry.models)).map(([model, facts]) => [`models.${model}.`, facts] as const);
+  return [["", entry] as const, ...models].flatMap(([place, facts]) =>
+    Object.entries(mapping(facts))
+      .filter(([key, value]) => TIMES.has(key) && value !== null && positive(value) === undefined)
+      .map(
+        ([key, value]) =>
+          `providers.${name}.${place}${key}: ${JSON.stringify(value)} is ignored. Legal: seconds, over 0.`,
+      ),
+  );
+}
+
+const TIMES: ReadonlySet<string> = new Set(["request_timeout_seconds", "stale_timeout_seconds", "timeout_seconds"]);
 
 function readModels(value: unknown): CustomProvider["models"] {
   const facts = Object.entries(mapping(value)).map(([model, entry]) => {

@@ -131,6 +131,22 @@ test("the user's compat flags win over what we know, and wrong ones are named", 
   assert.equal(runtime.warnings.length, 2);
 });
 
+test("times of a provider that are no seconds are named", () => {
+  const providers = {
+    lab: {
+      base_url: "https://lab.example.com/v1",
+      request_timeout_seconds: 600,
+      stale_timeout_seconds: "soon",
+      models: { slow: { timeout_seconds: -1 } },
+    },
+  };
+  const { warnings } = resolveRuntimeProvider({ requested: "lab", model: "m", config: { providers }, env: {} });
+  assert.deepEqual(warnings, [
+    'providers.lab.stale_timeout_seconds: "soon" is ignored. Legal: seconds, over 0.',
+    "providers.lab.models.slow.timeout_seconds: -1 is ignored. Legal: seconds, over 0.",
+  ]);
+});
+
 test("a target joins key, window, profile, headers and body of a custom provider", async () => {
   const config = {
     providers: {
