@@ -93,6 +93,11 @@ test("a long hostile command is judged without effort that grows with its square
     const verdict = classifyCommand(`${piece.repeat(Math.floor(100_000 / piece.length))}\nls`, options);
     assert.notEqual(verdict.category, "");
   }
+  for (const program of ["make --eval", "awk", "sed", "mysql -e", "vim -c", "gdb -ex", "expect -c"])
+    for (const piece of [":", '"\\', "/", "\n", " r", "system (", "\\a", "s/a/b/e;"])
+      classifyCommand(`${program} '${piece.repeat(Math.floor(40_000 / piece.length))}'; ls`, options);
+  classifyCommand(`f() { ${"echo a; ".repeat(4000)} }; ${"f x; ".repeat(2000)}`, options);
+  classifyCommand("echo 'bash x.sh; bash y.sh' > x.sh; echo 'bash x.sh' > y.sh; bash x.sh; ".repeat(200), options);
 });
 
 test("a relative name counts by where the command begins", () => {

@@ -28,6 +28,7 @@ const MAX_PAYLOAD_DEPTH = 10;
 const MAX_READ_CHARS = 600_000;
 /** Function bodies read once more for the words of a call. */
 const MAX_CALLS = 50;
+const MAX_CALLED_CHARS = 30_000;
 
 /** `cwd`: where the line begins, if paths are to be measured from there. */
 export function analyseCommand(command: string, cwd: string | null = null): Analysis {
@@ -66,6 +67,7 @@ class Finder implements Analysis {
   private readChars = 0;
   private readonly functions = new Map<string, readonly Script[]>();
   private calls = 0;
+  private calledChars = 0;
   private readonly files = new WrittenScripts();
 
   constructor(cwd: string | null) {
@@ -263,7 +265,10 @@ class Finder implements Analysis {
   /** A function of this line, called with words: its body is read again with them in place. */
   private readFunction(invocation: Invocation, frame: Frame): readonly Invocation[] {
     const bodies = this.functions.get(invocation.path);
-    if (!bodies || invocation.args.length === 0 || this.calls++ > MAX_CALLS) return [];
+    if (!bodies || invocation.args.length === 0) return [];
+    for (const { pipelines } of bodies)
+      this.calledChars += (pipelines.at(-1)?.end ?? 0) - (pipelines[0]?.start ?? 0) + 1;
+    if (this.calls++ > MAX_CALLS || this.calledChars > MAX_CALLED_CHARS) return [];
     this.setPositional(invocation.args.map(({ text }) => text));
     return bodies.flatMap((body) => this.readScript(body, inner(frame)));
   }

@@ -70,29 +70,47 @@ function valuesOf(args: readonly string[], short: string, ...longs: readonly str
   });
 }
 
-const STRING = /"((?:[^"\\]|\\.)*)"/g;
+/** What stands between double quotes; read in one pass, as a pattern would begin anew at every quote. */
+function stringsIn(text: string): readonly string[] {
+  const found: string[] = [];
+  let string: string | null = null;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] ?? "";
+    if (char === '"') {
+      if (string !== null) found.push(string);
+      string = string === null ? "" : null;
+    } else if (string !== null) string += char === "\\" ? char + (text[++at] ?? "") : char;
+  }
+  return found;
+}
+
+/** More are read as one text: each for itself would take too long. */
+const MOST_STRINGS = 50;
 
 /** A command may stand in a variable first, so every string counts once the program runs one. */
-const awkTexts = (args: readonly string[]) =>
-  matches(
-    args.filter((arg) => /\bsystem\s*\(|(?<!\|)\|(?!\|)/.test(arg)),
-    STRING,
-  );
+const awkTexts = (args: readonly string[]) => {
+  const programs = args.filter((arg) => /\bsystem\s{0,9}\(|(?<!\|)\|(?!\|)/.test(arg));
+  const strings = programs.flatMap(stringsIn);
+  return strings.length > MOST_STRINGS ? [strings.join("\n")] : strings;
+};
 const editorTexts = (args: readonly string[]) => [
-  ...matches(args, /(?:^|[\s:+|%0-9])(?:r\s*|w\s*)?!(.*)$/gm),
+  ...matches(args, /(?:^|[\s:+|%0-9])(?:[rw][ \t]{0,9})?!(.*)$/gm),
   ...matches(
     args,
-    /\b(?:system|systemlist|termopen|shell-command|call-process-shell-command)\s*\(?\s*["']([^"'\n]*)["']/g,
+    /\b(?:system|systemlist|termopen|shell-command|call-process-shell-command)\s{0,9}\(?\s{0,9}["']([^"'\n]*)["']/g,
   ),
 ];
 const databaseTexts = (args: readonly string[]) =>
-  matches(args, /(?:^|;|\\n)\s*(?:\\!|\.shell\s|\.system\s|system\s)\s*(.*)$/gm);
-const debuggerTexts = (args: readonly string[]) => matches(args, /^\s*(?:shell\s|!)\s*(.*)$/gm);
+  matches(args, /(?:^|;|\\n)[ \t]{0,9}(?:\\!|\.shell\s|\.system\s|system\s)(.*)$/gm);
+const debuggerTexts = (args: readonly string[]) => matches(args, /^[ \t]{0,9}(?:shell\s|!)(.*)$/gm);
 /** A rule may hold its command behind `;`, or on lines of its own behind a tab. */
 const makeTexts = (args: readonly string[]) =>
   args
     .flatMap((text) => text.split(/\n|\\n/))
-    .map((line) => line.replace(/^[^\t;]*:[^;]*;/, "").trim())
+    .map((line) => {
+      const rule = line.indexOf(";");
+      return (line.slice(0, rule + 1).includes(":") ? line.slice(rule + 1) : line).trim();
+    })
     .map((line) => line.replace(/^[-@+]+/, ""));
 const tmuxTexts = (args: readonly string[]) => {
   const verb = args.findIndex((arg) =>
@@ -139,7 +157,7 @@ const TEXT_FINDERS: Readonly<Record<string, (args: readonly string[]) => readonl
   mariadb: databaseTexts,
   gdb: debuggerTexts,
   lldb: debuggerTexts,
-  expect: (args) => matches(args, /(?:^|[;\n])\s*(?:spawn|exec|system)\s+(.*)$/gm),
+  expect: (args) => matches(args, /(?:^|[;\n])[ \t]{0,9}(?:spawn|exec|system)\s(.*)$/gm),
   make: (args) => [...makeTexts(valuesOf(args, "", "--eval")), ...matches(args, /^SHELL=(.*)$/g)],
   zip: (args) => valuesOf(args, "", "-TT", "--unzip-command"),
   tar: (args) => [

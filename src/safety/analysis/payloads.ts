@@ -180,7 +180,8 @@ function sshText(invocation: Invocation): readonly Payload[] {
     stopAtOperand: true,
   });
   const local = values.flatMap(({ value }) => /^(?:ProxyCommand|LocalCommand)[= ](.*)$/i.exec(value)?.[1] ?? []);
-  return [...local.map((value) => text(value)), ...joined(operands.slice(1), true)];
+  const isHere = /^(?:[^@]*@)?(?:localhost|127(?:\.[0-9]+){3}|::1|\[::1\])$/i.test(operands[0] ?? "");
+  return [...local.map((value) => text(value)), ...joined(operands.slice(1), !isHere)];
 }
 
 function afterDashes(invocation: Invocation): readonly Payload[] {

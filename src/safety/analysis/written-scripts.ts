@@ -32,7 +32,8 @@ export class WrittenScripts {
 
   noteTee(invocation: Invocation, fed: readonly string[]): void {
     if (invocation.program !== "tee") return;
-    for (const text of argTexts(invocation)) if (!text.startsWith("-")) this.add(text, fed);
+    const texts = [...fed, ...printedBy(invocation)];
+    for (const text of argTexts(invocation)) if (!text.startsWith("-")) this.add(text, texts);
   }
 
   /** The texts of files that the invocation runs: by path, through a shell, or by sourcing them. */
@@ -43,7 +44,14 @@ export class WrittenScripts {
     const sourced = program === "source" || program === "." ? argTexts(invocation).slice(0, 1) : [];
     const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
     const scripts = isShell(program) ? [...shellOptions(invocation).operands.slice(0, 1), ...fed] : [];
-    return [...byPath, ...sourced, ...scripts].flatMap((file) => this.texts.get(plain(file)) ?? []);
+    return [...byPath, ...sourced, ...scripts].flatMap((file) => this.take(plain(file)));
+  }
+
+  /** Once: a script may start itself anew. */
+  private take(name: string): readonly string[] {
+    const texts = this.texts.get(name) ?? [];
+    this.texts.delete(name);
+    return texts;
   }
 
   private add(file: string, texts: readonly string[]): void {
