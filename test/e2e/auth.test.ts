@@ -55,11 +55,15 @@ describe("hermes auth", () => {
     );
   });
 
-  test("a file that is broken is not written over; a logout keeps the keys", async () => {
+  test("a file that is broken is named, not taken for none, and not written over; a logout keeps the keys", async () => {
     await using home = await tempHome({ "auth.json": "{ broken" });
     const broken = await runHermes(["auth", "add", "xai"], { home, stdin: "xai-0123456789" });
     assert.equal(broken.code, 1);
     assert.match(broken.stderr, /auth\.json cannot be read/);
+    const listed = await runHermes(["auth", "list"], { home });
+    assert.deepEqual([listed.code, listed.stdout], [1, ""]);
+    assert.match(listed.stderr, /auth\.json cannot be read \(it is not JSON\)/);
+    assert.match((await runHermes(["doctor"], { home })).stdout, /✗ .*auth\.json cannot be read/);
     assert.equal(await readFile(home.at("auth.json"), "utf8"), "{ broken");
     const login = { id: "aaaaaa", auth_type: "oauth", access_token: "t-0123456789" };
     const key = { id: "bbbbbb", auth_type: "api_key", access_token: "k-0123456789" };

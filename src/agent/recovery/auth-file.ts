@@ -21,18 +21,23 @@ export async function readAuth(home: Home): Promise<AuthFile | null> {
   }
 }
 
-/** Rejects with a `UserError` where the file is there and cannot be read: it is not written over. */
+/** Empty where there is none. Rejects with a `UserError` where the file is there and cannot be read. */
+export async function openAuth(home: Pick<Home, "paths">): Promise<AuthFile> {
+  try {
+    return mapping(JSON.parse(await readFile(home.paths.at("auth.json"), "utf8")));
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : null;
+    if (code === "ENOENT") return {};
+    // The words of a parser quote the file, and with it keys.
+    throw new UserError(
+      `${home.paths.at("auth.json")} cannot be read (${code ?? "it is not JSON"}); its keys are not used. Mend or remove it.`,
+    );
+  }
+}
+
+/** Rejects like `openAuth`: a file that cannot be read is not written over. */
 export async function editAuth(home: Home, change: (file: AuthFile) => AuthFile): Promise<void> {
-  await withLock(home.paths.at("auth.lock"), async () => {
-    let file: AuthFile = {};
-    try {
-      file = mapping(JSON.parse(await readFile(home.paths.at("auth.json"), "utf8")));
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "ENOENT"))
-        throw new UserError(`${home.paths.at("auth.json")} cannot be read (${String(error)}). Mend or remove it.`);
-    }
-    await writeAuth(home, change(file));
-  });
+  await withLock(home.paths.at("auth.lock"), async () => writeAuth(home, change(await openAuth(home))));
 }
 
 /** To be called under the lock. */

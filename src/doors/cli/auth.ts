@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import { type AuthFile, editAuth, entriesIn, readAuth, withPool } from "../../agent/recovery/auth-file.ts";
+import { type AuthFile, editAuth, entriesIn, openAuth, withPool } from "../../agent/recovery/auth-file.ts";
 import { resolveProviderAlias } from "../../llm/providers/aliases.ts";
 import { type PoolEntry, restsUntil } from "../../llm/providers/credential-pool.ts";
 import { isUsableKey } from "../../llm/providers/keys.ts";
@@ -46,7 +46,7 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list(wanted: string | undefined, ctx: CliContext): Promise<void> {
-  const file = (await readAuth(ctx.home)) ?? {};
+  const file = await openAuth(ctx.home);
   const only = wanted === undefined ? null : providerNamed(wanted);
   const providers = Object.keys(mapping(file.credential_pool)).filter((id) => only === null || id === only);
   const rows = providers.flatMap((id) => entriesIn(file, id).map((entry) => ({ id, entry })));

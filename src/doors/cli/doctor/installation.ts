@@ -1,5 +1,7 @@
 import { access, constants, stat } from "node:fs/promises";
+import { openAuth } from "../../../agent/recovery/auth-file.ts";
 import { VERSION } from "../../../home/product.ts";
+import { UserError } from "../../../kit/user-error.ts";
 import type { CliContext } from "../context.ts";
 import type { Finding } from "./finding.ts";
 
@@ -32,6 +34,11 @@ export async function checkHome(ctx: CliContext): Promise<readonly Finding[]> {
       fix: `chmod 600 ${paths.envFile}`,
     });
   }
+  const broken = await openAuth(ctx.home).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (broken instanceof UserError) findings.push({ level: "error", text: broken.message });
   return findings;
 }
 
