@@ -95,7 +95,7 @@ export class HookBus {
     const { clock, limitMs } = this.#options;
     const limit = listener.limitMs ?? limitMs;
     const settled = new AbortController();
-    const work = Promise.resolve().then(() => listener.call(structuredClone(payload), signal));
+    const work = Promise.resolve().then(() => listener.call(structuredClone(payload), settled.signal));
     const after = (ms: number, then: symbol) =>
       clock.sleep(ms, settled.signal).then(
         () => then,
