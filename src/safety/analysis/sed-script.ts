@@ -12,7 +12,6 @@ export function sedScripts(args: readonly string[]): readonly string[] {
   return named.length > 0 ? named : operands.filter((operand) => operand !== "").slice(0, 1);
 }
 
-const ADDRESS = /(?:[0-9$]+(?:~[0-9]+)?|\/(?:[^/\\\n]|\\.)*\/[IM]*|\\(.)(?:(?!\1)[^\\\n]|\\.)*\1[IM]*)/y;
 const FLAGS = /[a-zA-Z0-9]*/y;
 
 /** What a sed script would hand to a shell, as far as the script tells. */
@@ -26,8 +25,15 @@ export function sedRuns(script: string): readonly string[] {
     return text;
   };
   while (at < script.length) {
-    take(/[\s;{}!,+~0-9]+/y);
-    if (take(ADDRESS) !== "") continue;
+    take(/[\s;{}!,+~$0-9]+/y);
+    if (script[at] === "/" || script[at] === "\\") {
+      // An address: `/re/`, or `\cREc` with any other sign for c.
+      if (script[at] === "\\") at++;
+      readPart();
+      at++;
+      take(/[IM]*/y);
+      continue;
+    }
     const command = script[at++];
     if (command === "s" || command === "y") {
       const [, replacement = ""] = [readPart(), readPart()];
