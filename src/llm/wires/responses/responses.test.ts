@@ -408,6 +408,17 @@ test("a stream is built from its items, not from its last event", async () => {
   );
 });
 
+test("items that all have the same number are kept in their order, and one that comes twice is one", async () => {
+  const call = (id: string) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name: "ls", arguments: "{}" });
+  const { output } = await consume(item(call("a")), item(call("b")), item(call("c"), 2), item(call("c"), 2), over());
+  assert.deepEqual(output, [call("a"), call("b"), call("c")]);
+});
+
+test("the output of the last event counts when nothing else came", async () => {
+  const { output, outputText, seen } = await consume(over({ output: [text("hello")] }));
+  assert.deepEqual([output, outputText, seen], [[text("hello")], "hello", ["hello"]]);
+});
+
 test("text without a message becomes one", async () => {
   const { output } = await consume(said("hello"), over());
   assert.deepEqual(output, [text("hello")]);

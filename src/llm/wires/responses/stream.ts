@@ -1,4 +1,5 @@
-// A Responses stream is built from its finished items and text deltas; the output inside the last event may be null.
+// A Responses stream is built from its finished items and text deltas. The output inside the last event may be null; it counts when
+// nothing else came.
 import { FreshCallIds } from "../../call-ids.ts";
 import type { Message } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
@@ -67,6 +68,7 @@ export class ResponsesAssembler implements Assembler {
       case "response.failed":
         this.finished = true;
         this.#terminal = { status: event.type.slice("response.".length), ...asRecord(event.response) };
+        if (event.type === "response.completed" && this.#heardNothing) return this.#takeOutput(this.#terminal);
         if (event.type === "response.failed") throw responseFailure({ ...asRecord(event.response), status: "failed" });
         return [];
       case "error":
@@ -85,7 +87,15 @@ export class ResponsesAssembler implements Assembler {
     if (!Array.isArray(response.output) && response.status !== "failed")
       throw failureFrom(body, { code: "bad_answer", fallback: "The server's answer has no output." });
     this.#terminal = { status: "completed", ...response };
-    return asList(response.output)
+    return this.#takeOutput(response);
+  }
+
+  get #heardNothing(): boolean {
+    return this.#text === "" && this.#open.size === 0 && this.#done.size === 0;
+  }
+
+  #takeOutput({ output }: Json): readonly ModelEvent[] {
+    return asList(output)
       .map(asRecord)
       .flatMap((item, index) => [
         ...this.#added(index, item),
@@ -158,11 +168,19 @@ export class ResponsesAssembler implements Assembler {
   }
 
   #finishedItem(index: unknown, item: Json): readonly ModelEvent[] {
-    const at = typeof index === "number" ? index : this.#done.size;
-    this.#open.delete(at);
-    this.#done.set(at, item);
+    this.#open.delete(Number(index));
+    this.#done.set(this.#placeOf(index, item), item);
     const remark = item.type === "message" && isCommentary(item) ? textOfItem(item) : "";
     return remark.trim() === "" ? [] : [{ type: "remark", text: remark }];
+  }
+
+  /** Some servers number every item 0, or none: another item on a used place is one more, the same one again is the same. */
+  #placeOf(index: unknown, item: Json): number {
+    const next = Math.max(-1, ...this.#done.keys()) + 1;
+    if (typeof index !== "number") return next;
+    const known = this.#done.get(index);
+    const isSame = known === undefined || (known.id === item.id && known.call_id === item.call_id);
+    return isSame ? index : next;
   }
 
   #spoke(index: number, id: string, delta: string): readonly ModelEvent[] {
