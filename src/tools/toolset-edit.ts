@@ -27,7 +27,9 @@ export function editToolsets(
 ): ToolsetEdit {
   const { config, platform } = question;
   const valid = validNames(config, registry);
-  const unknown = change.names.filter((name) => !valid.includes(serverOf(name) ?? name.replace(/^mcp-/, "")));
+  const unknown = change.names.filter(
+    (name) => !valid.includes(serverOf(name) ?? name.replace(/^mcp-/, "")) || isNoToolOfIts(name, config, registry),
+  );
   if (unknown.length > 0) return { unknown, valid };
 
   const toolsets = change.names.filter((name) => !name.includes(":"));
@@ -114,6 +116,21 @@ function serverToolWrites({ names, enable }: ToolsetChange, config: Config) {
     ];
   });
 }
+
+/** A misspelt tool would be "switched off" while the real one runs on. What a server has is known once it was connected. */
+function isNoToolOfIts(name: string, config: Config, registry: ToolRegistry): boolean {
+  const server = serverOf(name);
+  if (server === null) return false;
+  const tool = name.slice(server.length + 1);
+  const lists = ["include", "exclude"].map((key) => namesAt(config, ["mcp_servers", server, "tools", key]));
+  const on = registry.toolsOf(`mcp-${server}`);
+  const registered = `mcp_${server}_${tool}`.replace(/[^A-Za-z0-9_]/g, "_");
+  // With a list of wanted tools the others are not known; long names are cut when they are registered.
+  if (on.length === 0 || lists[0] || lists[1]?.has(tool) || registered.length > LONGEST_NAME) return false;
+  return !on.includes(registered);
+}
+
+const LONGEST_NAME = 64;
 
 function namesAt(config: Config, path: readonly string[]): Set<string> | null {
   const value = valueAt(config, path);

@@ -120,6 +120,23 @@ test("a tool of a server with a list of wanted tools is switched in that list", 
   assert.deepEqual(lists(), { include: [], exclude: ["list_resources"] });
 });
 
+test("a tool that a connected server does not have is refused", async () => {
+  const { registry } = await import("../../tools/registry.ts");
+  const { tools, config } = open({ mcp_servers: { my_box: { command: "x" } } });
+  registry.register({
+    ...{ name: "mcp_my_box_write_file", toolset: "mcp-my_box", description: "writes" },
+    parameters: { type: "object", properties: {} },
+    handler: () => "",
+  });
+  try {
+    await assert.rejects(tools("disable", "my_box:writefile"), /my_box:writefile.*Nothing was changed/);
+    await tools("disable", "my_box:write_file");
+    assert.deepEqual((config.mcp_servers as Record<string, Tree>).my_box?.tools, { exclude: ["write_file"] });
+  } finally {
+    registry.deregister("mcp_my_box_write_file");
+  }
+});
+
 test("on a terminal toolsets are ticked by number or name, platform by platform", async () => {
   const config: Tree = { mcp_servers: { github: { command: "x" } } };
   const numberOf = (screen: string, name: string) => new RegExp(`(\\d+) \\[.\\] ${name} `).exec(screen)?.[1] ?? "none";
