@@ -93,3 +93,17 @@ test("what an answer or a refusal says is left of the allowance is known from th
   left.push(remaining());
   assert.deepEqual([left[0], left.at(-1)], [undefined, 59]);
 });
+
+test("a conversation at OpenRouter asks its model to think, elsewhere it asks for nothing", async () => {
+  for (const [reasoningStyle, wished] of [
+    ["openrouter", { enabled: true, effort: "medium" }],
+    ["openai", undefined],
+  ] as const) {
+    const gate = new ScriptedGate({ text: "ok" });
+    await play(
+      rigAgent({ gate, model: { target: aTarget("chat_completions", { profile: { reasoningStyle } }) } }),
+      "go",
+    );
+    assert.deepEqual(gate.requests[0]?.reasoning, wished);
+  }
+});

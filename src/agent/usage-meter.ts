@@ -1,6 +1,7 @@
 import type { CostStatus } from "../llm/gate.ts";
 import type { RateLimits, Usage } from "../llm/usage.ts";
 import type { Session } from "../sessions/store.ts";
+import { COST_STATUSES, worse } from "../sessions/usage-totals.ts";
 import type { SessionTotals } from "./events.ts";
 
 /** What a provider said is left of its allowance, and when. */
@@ -105,15 +106,8 @@ export class UsageMeter {
   }
 }
 
-// From sure to unsure.
-const STATUSES: readonly CostStatus[] = ["included", "actual", "estimated", "unknown"];
-
-function worse(a: CostStatus, b: CostStatus): CostStatus {
-  return STATUSES.indexOf(a) >= STATUSES.indexOf(b) ? a : b;
-}
-
 function statusOf(text: string | null): CostStatus {
-  return STATUSES.find((status) => status === text) ?? "unknown";
+  return COST_STATUSES.find((status) => status === text) ?? "unknown";
 }
 
 function sourceOf(costSource: string | undefined): Pick<SessionTotals, "costSource"> {

@@ -1,42 +1,19 @@
 // Decisions about whole scripts, by who is there. What they do while they run is judged deed by deed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordedLog } from "../../test/support/session-store.ts";
-import { type Config, defaultConfig } from "../home/config/schema.ts";
-import { systemClock } from "../kit/clock.ts";
-import { createApprovalStore } from "./approval-store.ts";
-import { createSessionApprovals } from "./approvals.ts";
+import { guardRig } from "../../test/support/guard-rig.ts";
+import type { Config } from "../home/config/schema.ts";
 import { CODE_RUNNER } from "./code-runner.ts";
 import { clearedText } from "./decision.ts";
-import { createGuard, type GuardOptions } from "./guard.ts";
-import type { ApprovalQuestion, Ask } from "./questions.ts";
+import type { GuardOptions } from "./guard.ts";
+import type { ApprovalChoice } from "./questions.ts";
 
 const { signal } = new AbortController();
 const KEY = "script execution via execute_code";
 
-function rig(over: Partial<GuardOptions>, settings: (config: Config) => void, choice = "deny") {
-  const config = defaultConfig();
-  settings(config);
-  const asked: ApprovalQuestion[] = [];
-  const guard = createGuard({
-    settings: () => config,
-    places: { home: "/home/me/.hermes", osHome: "/home/me" },
-    sudoPasswordSet: () => false,
-    interactive: true,
-    origin: "foreground",
-    sessionKey: "s",
-    ask: (async (question: ApprovalQuestion) => {
-      asked.push(question);
-      return { choice };
-    }) as unknown as Ask, // the guard asks for approvals only
-    approvals: createSessionApprovals(),
-    questions: createApprovalStore({ clock: systemClock }),
-    yolo: false,
-    isolated: () => false,
-    saveAllowlist: async () => undefined,
-    log: recordedLog(),
-    ...over,
-  });
+function rig(over: Partial<GuardOptions>, settings: (config: Config) => void, choice: ApprovalChoice = "deny") {
+  const { guard, asked, answer } = guardRig(over, settings);
+  answer({ choice });
   return { asked, decide: (code: string) => guard.decideCode(code, signal) };
 }
 

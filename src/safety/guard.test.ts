@@ -3,15 +3,11 @@ import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { manualClock, recordedLog } from "../../test/support/session-store.ts";
-import { type Config, defaultConfig } from "../home/config/schema.ts";
-import { systemClock } from "../kit/clock.ts";
-import { createApprovalStore } from "./approval-store.ts";
-import { createSessionApprovals } from "./approvals.ts";
+import { guardRig } from "../../test/support/guard-rig.ts";
+import { manualClock } from "../../test/support/session-store.ts";
+import type { Config } from "../home/config/schema.ts";
 import { saveBlockedScript } from "./blocked-scripts.ts";
 import { type ApprovalOutcome, type ApprovedCommand, clearedText, type RefusedCommand } from "./decision.ts";
-import { createGuard, type GuardOptions } from "./guard.ts";
-import type { ApprovalChoice, ApprovalQuestion, Ask } from "./questions.ts";
 
 const HARDLINE = "mkfs x";
 const DANGEROUS = "rm -r build";
@@ -24,43 +20,9 @@ type OutcomeFields = Pick<ApprovalOutcome, "message" | "description" | "patternK
 } & Partial<Omit<ApprovedCommand, "approved">> &
   Partial<Omit<RefusedCommand, "approved">>;
 
-function rig(over: Partial<GuardOptions> = {}, settings: (config: Config) => void = () => undefined) {
-  const config = defaultConfig();
-  settings(config);
-  const asked: ApprovalQuestion[] = [];
-  const saved: string[] = [];
-  let next: { choice: ApprovalChoice; reason?: string; timedOut?: boolean } = { choice: "deny" };
-  const approvals = createSessionApprovals();
-  const options: GuardOptions = {
-    settings: () => config,
-    places: { home: "/home/me/.hermes", osHome: "/home/me" },
-    sudoPasswordSet: () => false,
-    interactive: true,
-    origin: "foreground",
-    sessionKey: "s",
-    ask: (async (question: ApprovalQuestion) => {
-      asked.push(question);
-      return next;
-    }) as unknown as Ask, // the guard asks for approvals only
-    approvals,
-    questions: createApprovalStore({ clock: systemClock }),
-    yolo: false,
-    isolated: () => false,
-    saveAllowlist: async (key) => void saved.push(key),
-    log: recordedLog(),
-    ...over,
-  };
-  const guard = createGuard(options);
-  return {
-    config,
-    asked,
-    saved,
-    approvals,
-    answer: (given: typeof next) => {
-      next = given;
-    },
-    decide: (command: string): Promise<OutcomeFields> => guard.decide(command, signal),
-  };
+function rig(...given: Parameters<typeof guardRig>) {
+  const { guard, ...rest } = guardRig(...given);
+  return { ...rest, decide: (command: string): Promise<OutcomeFields> => guard.decide(command, signal) };
 }
 
 test("a harmless command runs without a question", async () => {

@@ -19,6 +19,7 @@ export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
   };
 }
 
-function worse(a: CostStatus, b: CostStatus): CostStatus {
+/** The less sure of the two. */
+export function worse(a: CostStatus, b: CostStatus): CostStatus {
   return COST_STATUSES.indexOf(a) >= COST_STATUSES.indexOf(b) ? a : b;
 }

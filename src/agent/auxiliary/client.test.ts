@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { PNG } from "pngjs";
 import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
 import { aTarget } from "../../../test/support/model-target.ts";
 import { manualClock, recordedLog } from "../../../test/support/session-store.ts";
@@ -255,4 +256,24 @@ test("a chosen provider without a key is named in the log once, and the main mod
     1,
   );
   assert.deepEqual(await client.resolveAux("title_generation"), { target: main, main: true, auto: false });
+});
+
+test("a side model gets a smaller copy of a picture it finds too large; one that cannot be made smaller brings its own refusal", async () => {
+  const tooLarge = { error: { status: 400, message: "image dimensions exceed max allowed size: 8000 pixels" } };
+  const picture = (type: string, bytes: Buffer) =>
+    ({
+      role: "user",
+      content: [{ type: "image_url", image_url: { url: `data:image/${type};base64,${bytes.toString("base64")}` } }],
+    }) as const;
+  const wide = picture("png", PNG.sync.write(new PNG({ width: 9000, height: 20 })));
+  const seen = rig({ steps: [tooLarge, { text: "a line" }] });
+  assert.equal((await seen.call({ task: "vision", messages: [wide] })).text, "a line");
+  assert.deepEqual(
+    seen.gate.requests.map(({ messages }) => /data:image\/\w+/.exec(JSON.stringify(messages))?.[0]),
+    ["data:image/png", "data:image/jpeg"],
+  );
+  const huge = picture("webp", Buffer.alloc(5_000_000));
+  const lost = rig({ steps: [tooLarge, tooLarge] });
+  await assert.rejects(lost.call({ task: "vision", messages: [huge] }), /8000 pixels/);
+  assert.ok(lost.gate.requests.every(({ messages }) => JSON.stringify(messages).includes("data:image/webp")));
 });
