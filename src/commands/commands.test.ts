@@ -110,8 +110,47 @@ test("a running turn keeps out what would change it", async (t) => {
     await rig.type(command);
     assert.doesNotMatch(rig.text(), /has to wait/, command);
   }
+});
+
+test("a running turn is interrupted after the yes, and by nothing else", async (t) => {
+  const rig = await commandRig(t);
+  await rig.chat("hello");
+  rig.busy = true;
+  for (const command of ["/new", "/reset Other", "/quit --delete"]) {
+    await rig.type(command);
+    assert.match(rig.text(), /^asked: .*\nNothing changed\.$/, command);
+  }
+  await rig.type("/quit soon");
+  assert.equal(rig.text(), 'warning: /quit knows only --delete, not "soon".');
+  assert.equal(rig.busy, true, "the work went on");
+  rig.answers.push("once");
+  await rig.type("/quit --delete");
+  assert.equal(rig.text(), "asked: Delete this conversation and leave?\ninterrupted\nquit and delete");
+  rig.busy = true;
+  await rig.type("/quit");
+  assert.equal(rig.text(), "interrupted\nquit");
+  rig.busy = true;
+  rig.answers.push("once");
   await rig.type("/new");
-  assert.match(rig.text(), /^interrupted\n/);
+  assert.equal(rig.text(), "asked: Start a new conversation?\ninterrupted\nswitched to new");
+  rig.busy = true;
+  await rig.type("/new");
+  assert.match(rig.text(), /^asked/, "a first turn that runs is work too");
+  await rig.type("/new now");
+  assert.equal(rig.text(), "interrupted\nswitched to new");
+});
+
+test("a turn that begins while a question is open keeps out what would change it", async (t) => {
+  const rig = await commandRig(t);
+  await rig.chat("hello");
+  const { confirm } = rig.ctx;
+  rig.ctx.confirm = async (title, detail) => {
+    rig.busy = true;
+    return confirm(title, detail);
+  };
+  rig.answers.push("once");
+  await rig.type("/clear");
+  assert.match(rig.text(), /^asked: Clear the screen.*\nwarning: \/clear has to wait/);
 });
 
 test("settings are shown and changed", async (t) => {

@@ -13,7 +13,7 @@ export async function confirmDestructive(
   { what, detail, skip }: DestructiveQuestion,
 ): Promise<boolean> {
   const session = await ctx.store.get(ctx.conversation.agent.sessionId);
-  const nothingToLose = (session?.messageCount ?? 0) === 0;
+  const nothingToLose = !ctx.busy && (session?.messageCount ?? 0) === 0;
   if (skip || nothingToLose || !ctx.home.config().approvals.destructive_slash_confirm) return true;
   const choice = await ctx.confirm(what, detail);
   if (choice === "always") await ctx.home.setConfigKey("approvals.destructive_slash_confirm", false);

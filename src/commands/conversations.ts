@@ -18,9 +18,10 @@ const startNew: CommandDefinition = {
   argsHint: "[name]",
   destructive: true,
   busyPolicy: "interrupt_then_dispatch",
+  mayRun: (typed, ctx) =>
+    confirmDestructive(ctx, { what: "Start a new conversation?", detail: STAYS, skip: takeSkipWord(typed).skip }),
   async run(typed, ctx) {
-    const { args, skip } = takeSkipWord(typed);
-    if (!(await confirmDestructive(ctx, { what: "Start a new conversation?", detail: STAYS, skip }))) return;
+    const { args } = takeSkipWord(typed);
     await ctx.startSession(args === "" ? {} : { title: args });
   },
 };
@@ -31,10 +32,11 @@ const clear: CommandDefinition = {
   category: "Session",
   availability: "cli",
   destructive: true,
-  async run(typed, ctx) {
-    const { skip } = takeSkipWord(typed);
+  mayRun(typed, ctx) {
     const what = "Clear the screen and start a new conversation?";
-    if (!(await confirmDestructive(ctx, { what, detail: STAYS, skip }))) return;
+    return confirmDestructive(ctx, { what, detail: STAYS, skip: takeSkipWord(typed).skip });
+  },
+  async run(_typed, ctx) {
     ctx.terminal?.clearScreen();
     await ctx.startSession({});
   },
@@ -104,13 +106,20 @@ const quit: CommandDefinition = {
   subcommands: ["--delete"],
   destructive: true,
   busyPolicy: "interrupt_then_dispatch",
-  async run(typed, ctx: CommandContext) {
+  async mayRun(typed, ctx) {
     const { args, skip } = takeSkipWord(typed);
-    if (args !== "" && args !== "--delete") return ctx.warn(`/quit knows only --delete, not "${args}".`);
-    const deleteSession = args === "--delete";
-    const question = { what: "Delete this conversation and leave?", detail: "It is gone for good.", skip };
-    if (deleteSession && !(await confirmDestructive(ctx, question))) return;
-    ctx.quit({ deleteSession });
+    if (args === "") return true;
+    if (args === "--delete")
+      return confirmDestructive(ctx, {
+        what: "Delete this conversation and leave?",
+        detail: "It is gone for good.",
+        skip,
+      });
+    ctx.warn(`/quit knows only --delete, not "${args}".`);
+    return false;
+  },
+  async run(typed, ctx: CommandContext) {
+    ctx.quit({ deleteSession: takeSkipWord(typed).args === "--delete" });
   },
 };
 

@@ -20,5 +20,10 @@ export interface CommandDefinition {
   readonly permission?: "user" | "admin";
   /** What happens when a turn is running. Default `reject`. */
   readonly busyPolicy?: "dispatch" | "reject" | "interrupt_then_dispatch";
+  /**
+   * The question before a destructive command, and what has to be refused as it was typed. False = the command does not run.
+   * Comes before a running turn is interrupted: who says no loses nothing.
+   */
+  mayRun?(args: string, ctx: CommandContext): Promise<boolean>;
   run(args: string, ctx: CommandContext): Promise<void>;
 }

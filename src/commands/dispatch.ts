@@ -46,12 +46,17 @@ export async function dispatchTyped(
   }
   const { command } = match;
   const policy = command.busyPolicy ?? "reject";
-  if (ctx.busy && policy === "reject") {
+  const hasToWait = () => {
+    if (!ctx.busy || policy !== "reject") return false;
     ctx.warn(`/${command.name} has to wait until the running turn is over. Stop it with Ctrl+C or /stop first.`);
     return true;
-  }
-  if (ctx.busy && policy === "interrupt_then_dispatch") await surface.interrupt();
+  };
+  if (hasToWait()) return true;
   try {
+    if (command.mayRun && !(await command.mayRun(typed.args, ctx))) return true;
+    // While a question was open a turn may have begun, or come to its end.
+    if (hasToWait()) return true;
+    if (ctx.busy && policy === "interrupt_then_dispatch") await surface.interrupt();
     await command.run(typed.args, ctx);
   } catch (error) {
     ctx.warn(`/${command.name}: ${error instanceof Error ? error.message : error}`);

@@ -144,4 +144,32 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     await screen.waitFor("⏹ stopped");
     await screen.waitFor("Other answered.");
   });
+
+  test("/new asks while the agent works on, and stops it after the yes", async () => {
+    await using opened = await open();
+    const { screen } = opened;
+    const slow = Promise.withResolvers<void>();
+    answer({
+      "slow thing": () => slow.promise.then(() => ({ text: "Slow answered." })),
+      "endless thing": async (request) => {
+        await request.clientLeft;
+        return { text: "" };
+      },
+    });
+    await screen.say("slow thing");
+    await screen.waitFor(WAITING, { history: false });
+    await screen.say("/new");
+    await screen.waitFor("Start a new conversation?");
+    await screen.press("Enter");
+    await screen.waitFor("Nothing changed.");
+    slow.resolve();
+    await screen.waitFor("Slow answered.");
+    await screen.say("endless thing");
+    await screen.waitFor(WAITING, { history: false });
+    await screen.say("/new");
+    await screen.waitFor("Start a new conversation?", { history: false });
+    await screen.press("Up", "Up", "Enter");
+    await asked("endless thing")[0]?.clientLeft;
+    await screen.waitFor("A new conversation begins");
+  });
 });
