@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The launcher. Plain JavaScript that any Node from 18 on can read: it finds a Node that is new enough, then the program.
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -23,9 +23,33 @@ if (Number(process.versions.node.split(".")[0]) >= REQUIRED_MAJOR) {
 
 async function runProgram() {
   module.enableCompileCache?.();
+  const source = join(root, "src", "main.ts");
   const built = join(root, "dist", "main.js");
-  const fromSource = process.env.HERMES_FROM_SOURCE === "1" || !existsSync(built);
-  await import(pathToFileURL(fromSource ? join(root, "src", "main.ts") : built).href);
+  await import(pathToFileURL(runsFromSource(source, built) ? source : built).href);
+}
+
+/** In a clone, a build is used only while it is newer than everything it was made of. An installed package has no source. */
+function runsFromSource(source, built) {
+  if (!existsSync(built)) return true;
+  if (!existsSync(source)) return false;
+  const wanted = process.env.HERMES_FROM_SOURCE;
+  if (wanted === "1" || wanted === "0") return wanted === "1";
+  const builtAt = changedAt(built);
+  return newerInside(dirname(source), builtAt) || changedAt(join(root, "package-lock.json")) >= builtAt;
+}
+
+function newerInside(folder, time) {
+  if (changedAt(folder) >= time) return true; // the folder itself tells of files that are gone
+  return readdirSync(folder, { withFileTypes: true }).some((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return newerInside(path, time);
+    return !entry.name.endsWith(".test.ts") && changedAt(path) >= time;
+  });
+}
+
+/** 0 for what is not there, such as the target of an editor's lock file. */
+function changedAt(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 async function runWith(node) {

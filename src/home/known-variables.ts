@@ -63,6 +63,8 @@ export const knownVariables: readonly KnownVariable[] = [
     HERMES_HOME: "where everything lives instead of ~/.hermes",
     HERMES_HOME_MODE: "mode of new directories, octal (0700)",
     HERMES_SKIP_CHMOD: "leave modes of existing files alone",
+    HERMES_FROM_SOURCE:
+      "in a clone: 1 runs src/, 0 runs dist/; otherwise dist/ runs only while nothing in src/ is newer",
     HERMES_MANAGED: "name of the package manager that owns this installation",
     HERMES_YOLO_MODE: "no questions about dangerous commands; read once at start",
     HERMES_IGNORE_USER_CONFIG: "built-in defaults instead of config.yaml",

@@ -17,5 +17,11 @@ export function installRoot(): string {
   return folder;
 }
 
+/** What runs: the source of a clone, or what was built from it. */
+export const runsFromSource = () => import.meta.url.endsWith(".ts");
+
+/** A build lies beside the source. */
+export const hasBuild = () => existsSync(join(installRoot(), "dist", "main.js"));
+
 /** The plugins that came with the program. */
 export const bundledPlugins = () => join(installRoot(), "plugins");

@@ -169,6 +169,8 @@ hooks: { pre_llm_call: [{ command: ~/hook.sh }] }\n`,
 
   test("opens its other doors", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { stdout } = await runHermes(["version"], { home, ...built() });
+    assert.match(stdout, /^Runs: the build in dist\/$/m);
     for (const args of [
       ["--version"],
       ["config", "path"],

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { installRoot, VERSION, versionLine } from "../../home/product.ts";
+import { hasBuild, installRoot, runsFromSource, VERSION, versionLine } from "../../home/product.ts";
 import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
@@ -9,6 +9,7 @@ export function define(command: Command, ctx: CliContext): void {
     .action((options: { json?: boolean }) => {
       const facts = {
         version: VERSION,
+        program: runsFromSource() ? "source" : "build",
         node: process.versions.node,
         sqlite: process.versions.sqlite ?? null,
         platform: `${process.platform} ${process.arch}`,
@@ -20,10 +21,17 @@ export function define(command: Command, ctx: CliContext): void {
       const rows = [
         versionLine(),
         `Installed: ${facts.installed}`,
+        `Runs: ${whatRuns(ctx)}`,
         `Node: ${facts.node} (${facts.platform})`,
         `SQLite: ${facts.sqlite ?? "not available"}`,
         `Home: ${facts.home} (profile ${facts.profile})`,
       ];
       ctx.io.out(`${rows.join("\n")}\n`);
     });
+}
+
+function whatRuns({ home }: CliContext): string {
+  if (!runsFromSource()) return "the build in dist/";
+  const stale = hasBuild() && home.override("HERMES_FROM_SOURCE") !== "1";
+  return `the source in src/${stale ? "; the build in dist/ is older (npm run build renews it)" : ""}`;
 }
