@@ -90,6 +90,15 @@ async function rich(): Promise<SkillsHome> {
   return place;
 }
 
+test("a setting written as a mapping in place of a list is one setting", async () => {
+  const extra =
+    "metadata:\n  hermes:\n    config:\n      key: x.path\n      description: Where\n      default: /srv/data\n";
+  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", extra) });
+  const expansion = await expandTyped("/x", place, options);
+  assert.ok(expansion?.type === "expanded");
+  assert.ok(expansion.apiContent.includes("  x.path = /srv/data\n"), expansion.apiContent);
+});
+
 test("the parts of an expansion come in their order, and the stored text is what was typed", async () => {
   const place = await rich();
   const expansion = await expandTyped("/x do it", place, { ...options, sessionId: "s", runtimeNote: "nobody is here" });

@@ -20,10 +20,11 @@ export function mapField(value: Value): FrontMatter {
   return typeof value === "object" && !Array.isArray(value) ? (value as FrontMatter) : {}; // not a list: a mapping
 }
 
-/** A list as it stands, for items that are more than text. A single item counts as a list of one. */
+/** A list as it stands, for items that are more than text. A single item, text or mapping, counts as a list of one. */
 export function itemsField(value: Value): readonly FrontMatterValue[] {
   if (Array.isArray(value)) return value;
-  return value === undefined || textField(value) === "" ? [] : [value];
+  if (value === undefined) return [];
+  return typeof value === "string" && textField(value) === "" ? [] : [value];
 }
 
 export function flagField(value: Value): boolean {

@@ -69,6 +69,19 @@ test("a whole skill: text, files, what it needs", async () => {
   assert.deepEqual([answer.version, answer.license], ["1.10", "MIT"]);
 });
 
+test("a need written as a mapping in place of a list is one need", async () => {
+  const extra =
+    "required_environment_variables:\n  name: X_KEY\n  help: https://x.example\nsetup:\n  collect_secrets:\n    env_var: S_KEY\n" +
+    "required_credential_files:\n  path: token.json\n  description: T\n";
+  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", extra) });
+  const answer = await skillTools(place, { interactive: false }).view({ name: "x" });
+  assert.deepEqual(answer.required_environment_variables, [
+    { name: "X_KEY", prompt: "Enter value for X_KEY", help: "https://x.example" },
+    { name: "S_KEY", prompt: "Enter value for S_KEY" },
+  ]);
+  assert.deepEqual(answer.missing_credential_files, ["token.json"]);
+});
+
 test("a skill without needs is available", async () => {
   const place = await skillsHome({ "skills/x/SKILL.md": "D" });
   const answer = await skillTools(place).view({ name: "x" });
