@@ -91,9 +91,7 @@ function refuseDefault(name: string, done: string): void {
 async function refuseRunning(root: string, name: string): Promise<void> {
   const pid = await runningGateway(profileDir(root, name));
   if (pid === null) return;
-  throw new ProfileError(
-    `The gateway of profile '${name}' is running (process ${pid}). Stop it first: hermes -p ${name} gateway stop`,
-  );
+  throw new ProfileError(`The gateway of profile '${name}' is running (process ${pid}). Stop it first.`);
 }
 
 export async function runningGateway(dir: string): Promise<number | null> {

@@ -3,9 +3,11 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { parseFrontMatter } from "../kit/front-matter.ts";
+import { unquote } from "../kit/quotes.ts";
 import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
 import { unifiedDiff } from "../kit/unified-diff.ts";
-import { describeChange } from "./manage/create.ts";
+import { textField } from "./fields.ts";
 import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/request.ts";
 import type { SkillsPlace } from "./roots.ts";
 import type { SkillResult } from "./run.ts";
@@ -88,7 +90,8 @@ async function gistOf(request: ManageRequest, plan: Plan): Promise<string> {
   const name = `'${plan.skillName}'`;
   if (plan.file === "SKILL.md" && (request.action === "create" || request.action !== "patch") && plan.after !== null) {
     const verb = request.action === "create" ? "create" : "rewrite";
-    return `${verb} ${name} — ${truncateCodePoints(describeChange(plan.after), 140, "…")} (${sizeOf(plan.after)})`;
+    const description = unquote(textField(parseFrontMatter(plan.after).fields.description));
+    return `${verb} ${name} — ${truncateCodePoints(description, 120, "…")} (${sizeOf(plan.after)})`;
   }
   if (request.action !== "patch")
     return `${request.action} ${name} ${request.action === "delete" ? "" : plan.file}`.trim();

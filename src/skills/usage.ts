@@ -25,7 +25,7 @@ type Tree = Record<string, Record<string, unknown>>;
 type Where = Pick<SkillsPlace, "paths" | "clock" | "log">;
 
 const PAUSE_MS = 1000;
-const usageFile = (where: Where) => join(where.paths.skillsDir, ".usage.json");
+export const usageFile = (where: Pick<SkillsPlace, "paths">) => join(where.paths.skillsDir, ".usage.json");
 
 /** The one lock of a home's skills. Not re-entrant. */
 export const skillsLock = (where: Pick<SkillsPlace, "paths">) => join(where.paths.skillsDir, ".lock.db");

@@ -4,7 +4,10 @@ import { test } from "node:test";
 import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
+import { manageSkill } from "../skills/manage/manage.ts";
+import type { GuardScan, ManageRequest } from "../skills/manage/request.ts";
 import { readUsage } from "../skills/usage.ts";
+import { ViewMemory } from "../skills/view-memory.ts";
 import { dispatch } from "./dispatch.ts";
 import { registry } from "./registry.ts";
 
@@ -56,7 +59,7 @@ test("create writes a skill that every surface finds at once", async () => {
   const made = await manage({ action: "create", name: "deploy", category: "ops", content: good("deploy") });
   assert.equal(made.success, true);
   assert.equal(made.message, "Skill 'deploy' created.");
-  assert.deepEqual([made.path, made.category, made._change], ["ops/deploy", "ops", { description: "When to use it" }]);
+  assert.deepEqual([made.path, made.category], ["ops/deploy", "ops"]);
   assert.equal(await readFile(place.at("skills/ops/deploy/SKILL.md"), "utf8"), good("deploy"));
   assert.deepEqual((await list()).skills, [{ name: "deploy", description: "When to use it", category: "ops" }]);
   assert.equal((await view({ name: "ops/deploy" })).success, true);
@@ -136,7 +139,6 @@ test("a skill shown by its front matter's name can be patched by it", async () =
   const { manage } = skillTools(place);
   const answer = await manage({ action: "patch", name: "front", old_string: "Do it.", new_string: "Do it well." });
   assert.equal(answer.message, "Patched SKILL.md in skill 'front' (1 replacement).");
-  assert.deepEqual(answer._change, { old: "Do it.", new: "Do it well." });
 });
 
 test("patch forgives other indentation", async () => {
@@ -273,7 +275,8 @@ test("delete refuses pinned skills, links and false heirs", async () => {
   const { manage } = skillTools(place);
   const pinned = await manage({ action: "delete", name: "x" });
   assert.equal(pinned.code, "pinned");
-  assert.match(pinned.error, /hermes curator unpin x/);
+  assert.match(pinned.error, /not deleted/);
+  assert.ok(pinned.error.includes(`"pinned": false in ${place.at("skills/.usage.json")}`), pinned.error);
   assert.equal((await manage({ action: "patch", name: "x", old_string: "Do it.", new_string: "Done." })).success, true);
   assert.equal((await manage({ action: "delete", name: "y", absorbed_into: "nobody" })).code, "bad_argument");
   assert.equal((await manage({ action: "delete", name: "y", absorbed_into: "y" })).code, "bad_argument");
@@ -318,6 +321,56 @@ test("with the guard on, a dangerous skill is refused and everything is as befor
     (await manage({ action: "create", name: "y", content: skillText("y", "D", "", "sudo ls\n") })).success,
     true,
   );
+});
+
+test("what was sent with a change is not sent back with its result", async () => {
+  const { manage } = skillTools(await skillsHome());
+  const marker = "a sentence the model has written itself";
+  const file = { name: "x", file_path: "references/a.md" };
+  const calls: readonly Record<string, unknown>[] = [
+    { action: "create", name: "x", content: skillText("x", "When to use it", "", `${marker}\n`) },
+    { action: "patch", name: "x", old_string: marker, new_string: `${marker}, twice` },
+    { action: "edit", name: "x", content: skillText("x", marker) },
+    { ...file, action: "write_file", file_content: marker },
+    { ...file, action: "remove_file" },
+  ];
+  for (const call of calls) {
+    const answer = await manage(call);
+    assert.equal(answer.success, true, answer.error);
+    assert.ok(!JSON.stringify(answer).includes(marker), JSON.stringify(answer));
+    assert.deepEqual(
+      Object.keys(answer).filter((key) => key.startsWith("_")),
+      [],
+    );
+  }
+});
+
+test("with the guard on, a scan that fails allows nothing", async () => {
+  const place = await skillsHome({ "skills/old/SKILL.md": "D" });
+  place.settings = { guard_agent_created: true };
+  const change = (request: ManageRequest, scan: GuardScan) =>
+    manageSkill({
+      request,
+      place,
+      run: { origin: "foreground", taskId: "t", sessionId: "s" },
+      ports: { views: new ViewMemory(), scan },
+    });
+  const text = await readFile(place.at("skills/old/SKILL.md"), "utf8");
+  const rejects: GuardScan = async () => {
+    throw new Error("out of memory");
+  };
+  const throws: GuardScan = () => {
+    throw new Error("out of memory");
+  };
+  for (const scan of [rejects, throws]) {
+    const made = await change({ action: "create", name: "x", content: good("x") }, scan);
+    assert.equal(made.code, "blocked");
+    assert.match(String(made.error), /^Security scan blocked this skill \(the scan itself failed\):\n.*out of memory/);
+    const patch = { action: "patch", name: "old", old_string: "Do it.", new_string: "Do it now." } as const;
+    assert.equal((await change(patch, scan)).code, "blocked");
+  }
+  assert.equal(await exists(place.at("skills/x")), false);
+  assert.equal(await readFile(place.at("skills/old/SKILL.md"), "utf8"), text);
 });
 
 test("two agents patching one skill at once lose nothing", async () => {

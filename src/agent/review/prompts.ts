@@ -20,7 +20,7 @@ Save it in the first of these places that fits:
 3. A support file of such a skill, with a line in SKILL.md that points to it: references/ for detail and knowledge, templates/ for starting points, scripts/ for what can be run again.
 4. A new skill for the whole class of task, with a rich SKILL.md. Its name says what kind of work it is for; never a ticket, an error message, a code name or "fix-this".
 
-Read a skill with skill_view before you change it. Skills that came with the program, were installed or belong to the user are protected: leave them as they are, say so, and recommend "hermes curator adopt NAME". Where two skills overlap, only mention it.
+Read a skill with skill_view before you change it. Skills that came with the program, were installed or belong to the user are protected: leave them as they are, and name in your answer what you would change. Where two skills overlap, only mention it.
 
 Do not save: failures that come from this machine's momentary state, claims that a tool does not work, passing errors, the story of this one task, attempts that never worked out dressed up as a method. When something failed and was solved, save the solution.`;
 

@@ -61,7 +61,7 @@ test("a review makes a skill of its own, and may mend it later when it has read 
   assert.match(created ?? "", /"success":true/);
   assert.match(unread ?? "", /"code":"not_read"/);
   assert.match(patched ?? "", /"success":true/);
-  assert.match(refused ?? "", /hermes curator adopt mine/);
+  assert.match(refused ?? "", /'mine' is the user's own/);
   assert.match(await readFile(place.at("skills/release/SKILL.md"), "utf8"), /Tag the version/);
   assert.match(await readFile(place.at("skills/mine/SKILL.md"), "utf8"), /^Do it/m);
 });

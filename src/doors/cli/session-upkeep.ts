@@ -111,10 +111,7 @@ export async function stats(ctx: CliContext, flags: { json?: true }): Promise<vo
 export async function optimize(ctx: CliContext): Promise<void> {
   const pid = await runningGateway(ctx);
   if (pid !== null) {
-    throw new ExitError(
-      1,
-      `A gateway is running (pid ${pid}) and would be held up. Stop it first: hermes gateway stop`,
-    );
+    throw new ExitError(1, `A gateway is running (pid ${pid}) and would be held up. Stop it first.`);
   }
   const store = await ctx.store();
   const { bytesBefore, bytesAfter } = await store.optimize((text) => ctx.io.err(`${text}\n`));

@@ -1,10 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { truncateCodePoints } from "../../kit/code-points.ts";
-import { parseFrontMatter } from "../../kit/front-matter.ts";
-import { unquote } from "../../kit/quotes.ts";
 import { loadCatalogue } from "../catalogue.ts";
-import { textField } from "../fields.ts";
 import { failure } from "../run.ts";
 import { exists } from "../skill-copy.ts";
 import type { ManageCall, Planned } from "./request.ts";
@@ -55,16 +51,9 @@ export async function planCreate(call: ManageCall): Promise<Planned> {
         skill_md: join(dir, "SKILL.md"),
         ...(category !== null && { category }),
         hint: `Add files with skill_manage(action='write_file', name='${name}', file_path='references/...', file_content=...). New conversations list it.`,
-        _change: { description: describeChange(content) },
       };
     },
   };
-}
-
-/** What a user is told about a new text. */
-export function describeChange(content: string): string {
-  const description = unquote(textField(parseFrontMatter(content).fields.description));
-  return truncateCodePoints(description, 120, "…");
 }
 
 async function isLink(path: string): Promise<boolean> {

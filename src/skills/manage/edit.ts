@@ -1,7 +1,7 @@
 // Changing the text of a skill that exists: whole, in part, or one of its files.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
+import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
 import { parseFrontMatter } from "../../kit/front-matter.ts";
 import { fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
 import { unquote } from "../../kit/quotes.ts";
@@ -11,7 +11,6 @@ import { skillFiles } from "../files.ts";
 import { readText } from "../read-tree.ts";
 import { failure, type SkillResult } from "../run.ts";
 import { indexDescription } from "../visible.ts";
-import { describeChange } from "./create.ts";
 import type { ManageCall, Planned } from "./request.ts";
 import { checkContent, checkSize, writablePath } from "./validate.ts";
 import { writeGuarded } from "./write.ts";
@@ -25,10 +24,7 @@ function refuse(code: string, error: string, extra: Readonly<Record<string, unkn
 export async function planEdit(skill: Skill, content: string, call: ManageCall): Promise<Planned> {
   const bad = checkContent(content, { name: skill.name, isNew: false });
   if (bad !== null) return refuse("bad_content", bad);
-  const result = {
-    message: `Skill '${skill.name}' updated (full rewrite).`,
-    _change: { description: describeChange(content) },
-  };
+  const result = { message: `Skill '${skill.name}' updated (full rewrite).` };
   return planText(skill, "SKILL.md", await readText(join(skill.dir, "SKILL.md")), content, call, result);
 }
 
@@ -41,10 +37,7 @@ export async function planWriteFile(skill: Skill, call: ManageCall): Promise<Pla
   if (target.path === "SKILL.md") return planEdit(skill, file_content, call);
   const bad = checkSize(file_content);
   if (bad !== null) return refuse("too_large", bad);
-  const result = {
-    message: `File '${target.path}' written to skill '${skill.name}'.`,
-    _change: { file: target.path },
-  };
+  const result = { message: `File '${target.path}' written to skill '${skill.name}'.` };
   return planText(skill, target.path, await readText(target.absolute), file_content, call, result);
 }
 
@@ -74,7 +67,6 @@ export async function planPatch(skill: Skill, call: ManageCall): Promise<Planned
     message: `Patched ${path} in skill '${skill.name}' (${replaced.count} replacement${replaced.count === 1 ? "" : "s"}).`,
     strategy: replaced.strategy,
     ...(replaced.warning !== undefined && { warning: replaced.warning }),
-    _change: { old: truncateCodePoints(old_string, 200, "…"), new: truncateCodePoints(new_string, 200, "…") },
   };
   return planText(skill, path, before, replaced.text, call, result);
 }

@@ -8,7 +8,7 @@ import { reason } from "../open-skill.ts";
 import { resolveSkill } from "../resolve.ts";
 import { failure } from "../run.ts";
 import { archiveSkill } from "../skill-copy.ts";
-import { readUsage } from "../usage.ts";
+import { readUsage, usageFile } from "../usage.ts";
 import type { ManageCall, Planned } from "./request.ts";
 import { writablePath } from "./validate.ts";
 import { removeEmptyUpTo } from "./write.ts";
@@ -39,7 +39,7 @@ export async function planRemoveFile(skill: Skill, { request }: ManageCall): Pro
     async commit() {
       await rm(absolute);
       await removeEmptyUpTo(dirname(absolute), skill.dir);
-      return { success: true, message: `File '${path}' removed from skill '${skill.name}'.`, _change: { file: path } };
+      return { success: true, message: `File '${path}' removed from skill '${skill.name}'.` };
     },
   };
 }
@@ -49,7 +49,7 @@ export async function planDelete(skill: Skill, { request, place }: ManageCall): 
   if (usage?.get(skill.name)?.pinned)
     return refuse(
       "pinned",
-      `Skill '${skill.name}' is pinned. Its user can release it: hermes curator unpin ${skill.name}`,
+      `Skill '${skill.name}' is pinned: it can be improved, but not deleted. Its user can release it with "pinned": false in ${usageFile(place)}.`,
     );
   const absorbed = request.absorbed_into?.trim() ?? "";
   if (absorbed !== "") {

@@ -47,7 +47,10 @@ for (const origin of ["background_review", "curator"] as const) {
       plan: no,
       outside: no,
     });
-    assert.match((await manage({ ...patch, name: "mine" })).error, /hermes curator adopt mine/);
+    assert.match(
+      (await manage({ ...patch, name: "mine" })).error,
+      /'mine' is the user's own; a review does not change/,
+    );
   });
 }
 

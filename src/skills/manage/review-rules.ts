@@ -15,7 +15,6 @@ export const isUnwatched = (origin: string) => origin === "background_review" ||
 /** Null = the change may go on. */
 export async function refuseUnwatched(skill: Skill, call: ManageCall): Promise<SkillResult | null> {
   const { request, place, run, ports } = call;
-  const adopt = `To let reviews maintain it, its user can run: hermes curator adopt ${skill.name}`;
   const refuse = (why: string) => failure("protected", `Skill '${skill.name}' ${why}`);
   if (PROTECTED.has(skill.name) || PROTECTED.has(skill.dirName))
     return refuse("belongs to the program and stays as it is.");
@@ -25,7 +24,7 @@ export async function refuseUnwatched(skill: Skill, call: ManageCall): Promise<S
   if (usage === null) return refuse("cannot be changed: the usage file, which says whose it is, cannot be read.");
   const record = usage.get(skill.name);
   if (record?.pinned) return failure("pinned", `Skill '${skill.name}' is pinned; a review does not change it.`);
-  if (record?.created_by !== "agent") return refuse(`is the user's own. ${adopt}`);
+  if (record?.created_by !== "agent") return refuse("is the user's own; a review does not change it.");
   if (request.action === "delete") {
     return request.absorbed_into?.trim()
       ? null
