@@ -8,7 +8,7 @@ import { contextSize } from "../kit/formats.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
-import { resolveModelName } from "../llm/providers/model-names.ts";
+import { resolveModelName, splitProviderPrefix } from "../llm/providers/model-names.ts";
 import { ProviderError } from "../llm/providers/provider-error.ts";
 import {
   cleanUrl,
@@ -50,7 +50,7 @@ export async function chooseTarget(
 ): Promise<ChosenModel> {
   const config = home.config();
   await useKeptFacts(home);
-  const { model, provider } = splitProvider(wish);
+  const { model, provider } = splitProvider(wish, config);
   const kept = await keysIn(home);
   let runtime = runtimeFor(home, { model, provider }, kept);
   if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
@@ -78,8 +78,8 @@ function seeing(target: Target, { agent }: Config): Target {
  * What this run asks for, filled up from what the session was held with. Another provider does not have the same models, and
  * the demo only stood in for a model that was not configured yet.
  */
-export function resumedModel(wish: ModelWish, recorded: ModelWish): ModelWish {
-  const asked = splitProvider(wish);
+export function resumedModel(home: OpenHome, wish: ModelWish, recorded: ModelWish): ModelWish {
+  const asked = splitProvider(wish, home.config());
   if (recorded.provider === "demo") return asked;
   const provider = asked.provider ?? recorded.provider;
   return { provider, model: asked.model ?? (provider === recorded.provider ? recorded.model : undefined) };
@@ -136,17 +136,15 @@ function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
 export const demoNote = () =>
   'No model is configured, so the built-in demo answers (it is no AI). "hermes setup" connects a real one.';
 
-/** `provider:model` in one word, when what stands before the colon is a provider. */
-function splitProvider(wish: ModelWish): ModelWish {
-  const match = /^([a-z][\w.-]*):(.+)$/i.exec(wish.model ?? "");
-  if (!match || wish.provider) return wish;
-  const provider = match[1] as string; // group 1 is not optional
-  return isProvider(provider) ? { provider, model: match[2] } : wish;
+/** `provider:model` in one word, when what stands before the colon is a provider, built in or the user's own. */
+function splitProvider(wish: ModelWish, config: Config): ModelWish {
+  if (!wish.model || wish.provider) return wish;
+  return splitProviderPrefix(wish.model, (name) => isProvider(name, config)) ?? wish;
 }
 
-function isProvider(name: string): boolean {
+function isProvider(name: string, config: Config): boolean {
   try {
-    resolveRuntimeProvider({ requested: name, config: {}, env: {} });
+    resolveRuntimeProvider({ requested: name, config, env: {} });
     return true;
   } catch (error) {
     return error instanceof ProviderError && error.code !== "invalid_provider";
@@ -188,14 +186,15 @@ function runtimeFor(home: OpenHome, wish: ModelWish, kept: KeptKeys): RuntimePro
   }
 }
 
-/** All or nothing: the new target is complete before the agent hears of it. */
+/** All or nothing: the new target is complete before the agent hears of it. `present` serves when no provider is named. */
 export async function switchTarget(
   home: OpenHome,
   agent: Agent,
-  wish: { model: string; provider: string; global?: boolean | undefined },
+  wish: { model: string; provider?: string | undefined; present: string; global?: boolean | undefined },
   store: SessionStore,
 ): Promise<{ chosen: ChosenModel; said: string }> {
-  const next = await chooseTarget(home, wish, { switched: true });
+  const { model, provider = wish.present } = splitProvider(wish, home.config());
+  const next = await chooseTarget(home, { model, provider }, { switched: true });
   const { target, providerName } = next;
   await agent.switchModel({ ...agent.model, target });
   if (await store.get(agent.sessionId)) {

@@ -57,7 +57,9 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const found = wish.resume ? await resumeSession(wish.resume.name, store) : null;
   const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
-  const chosen = start?.model ? handedOver(start.model.target) : await chooseTarget(home, resumedModel(wish, recorded));
+  const chosen = start?.model
+    ? handedOver(start.model.target)
+    : await chooseTarget(home, resumedModel(home, wish, recorded));
   // A child begins where its parent stands.
   const folder = start ? { cwd: wish.cwd, isFallback: false, warning: null } : await sessionCwd(home, wish.cwd);
   const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;

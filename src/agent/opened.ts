@@ -151,8 +151,8 @@ export class Opened implements OpenAgent {
   }
 
   async switchModel(wish: { model: string; provider?: string; global?: boolean }): Promise<string> {
-    const provider = wish.provider ?? this.#chosen.providerName;
-    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, { ...wish, provider }, this.store);
+    const asked = { ...wish, present: this.#chosen.providerName };
+    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, asked, this.store);
     this.#chosen = chosen;
     return said;
   }

@@ -3,6 +3,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { commandRig } from "../../test/support/command-rig.ts";
+import { ModelServer } from "../../test/support/model-server/server.ts";
+import { modelConfig } from "../../test/support/temp-home.ts";
 
 const QUICK = `quick_commands:
   greet: {type: exec, command: "echo hello $((1+1))"}
@@ -181,6 +183,32 @@ test("a model that cannot be had leaves the old one", async (t) => {
   const rig = await commandRig(t);
   await rig.type("/model x --provider nowhere");
   assert.match(rig.text(), /warning: .*Still using demo/s);
+});
+
+test("a provider before the model's name is the provider's, never part of the name; a tag is", async (t) => {
+  const [first, second] = [await ModelServer.start(), await ModelServer.start()];
+  t.after(() => Promise.all([first.close(), second.close()]));
+  const box = `providers:\n  box: {base_url: "${second.url}", api_key: box-key-1234567890}\n`;
+  const rig = await commandRig(t, { "config.yaml": modelConfig(first) + box });
+  const cases: [typed: string, model: string, provider: string, baseUrl: string][] = [
+    ["local:my-model", "my-model", "custom", first.url],
+    ["qwen:0.5b", "qwen:0.5b", "custom", first.url],
+    ["box:big", "big", "box", second.url],
+    ["local:small", "small", "box", second.url],
+    ["custom:other", "other", "custom", first.url],
+    ["custom:box:vendor/big", "vendor/big", "box", second.url],
+  ];
+  for (const [typed, model, provider, baseUrl] of cases) {
+    await rig.type(`/model ${typed}`);
+    assert.ok(rig.text().startsWith(`Now using ${model} (${provider}), `), typed);
+    assert.equal(rig.ctx.conversation.target.baseUrl, baseUrl, typed);
+  }
+  await rig.type("/model openrouter:x");
+  assert.match(rig.text(), /No API key for provider openrouter.*Still using vendor\/big/s);
+  second.otherwise(() => ({ text: "Big answered." }));
+  await rig.chat("hello");
+  assert.equal(second.requests.at(-1)?.body.model, "vendor/big");
+  assert.equal(first.requests.length, 0);
 });
 
 test("toolsets are listed and switched for the next conversation", async (t) => {

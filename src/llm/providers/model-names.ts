@@ -8,12 +8,25 @@ import { mapping, text } from "./settings.ts";
 // `qwen:0.5b` and `deepseek:latest` are Ollama tags, not a provider and a model.
 const TAG = /^(\d+(\.\d+)?(x\d+)?[bm]\b|latest|stable|q\d|fp?\d+|bf16|instruct|chat|coder|vision|text)/i;
 
+export interface PrefixedModel {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** `openrouter:x` is a provider and a model; null for a name whose colon means something else, such as a tag. */
+export function splitProviderPrefix(name: string, isProvider: (name: string) => boolean): PrefixedModel | null {
+  const [, provider = "", model = ""] = /^([^:]+):(.+)$/.exec(name) ?? [];
+  if (model === "" || TAG.test(model) || !isProvider(provider)) return null;
+  // `custom:box:x` is the model x of the user's own entry box.
+  const own = provider.toLowerCase() === "custom" && splitProviderPrefix(model, (box) => isProvider(`custom:${box}`));
+  return own ? { provider: `custom:${own.provider}`, model: own.model } : { provider, model };
+}
+
 /** `openrouter:x` -> `x`; a name with a tag stays whole. */
 export function stripProviderPrefix(model: string): string {
-  const colon = model.indexOf(":");
-  if (colon <= 0) return model;
-  const rest = model.slice(colon + 1);
-  return isProviderName(model.slice(0, colon)) && rest !== "" && !TAG.test(rest) ? rest : model;
+  // `local` is no provider of ours, but a usual word for "the server I already use".
+  const isKnown = (name: string) => name.toLowerCase() === "local" || isProviderName(name);
+  return splitProviderPrefix(model, isKnown)?.model ?? model;
 }
 
 function isProviderName(name: string): boolean {
