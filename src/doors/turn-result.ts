@@ -1,8 +1,13 @@
 // The result of a turn for programs.
-import type { TurnOutcome } from "../agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../agent/events.ts";
 
-/** The JSON object of `--json`: a format that scripts rely on. */
-export function resultJson(outcome: TurnOutcome) {
+/** What an event warns of; null for all others. */
+export function warningOf(event: AgentEvent): string | null {
+  return event.type === "status" && event.kind === "warn" ? event.message : null;
+}
+
+/** The JSON object of `--json`: a format that scripts rely on. `warnings` is what a person would have been shown. */
+export function resultJson(outcome: TurnOutcome, warnings: readonly string[]) {
   const { totals } = outcome;
   return {
     session_id: outcome.sessionId,
@@ -11,6 +16,7 @@ export function resultJson(outcome: TurnOutcome) {
     failed: outcome.failed,
     interrupted: outcome.interrupted,
     error: outcome.error ?? null,
+    warnings,
     turn_exit_reason: outcome.exitReason,
     model: outcome.model,
     provider: outcome.provider,

@@ -5,7 +5,7 @@ import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { onStopSignal } from "../stop-signals.ts";
-import { resultJson } from "../turn-result.ts";
+import { resultJson, warningOf } from "../turn-result.ts";
 import { withReferences } from "../typed-input.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
@@ -29,15 +29,19 @@ export async function runOneShot(
   try {
     // The one line a script may see: that no model is connected.
     if (conversation.demo) for (const note of conversation.notes) ctx.io.err(`${note}\n`);
+    const warnings = [...ctx.home.warnings, ...conversation.notes];
     const typed = { text: prompt, ...(parts ? { parts } : {}) };
     const input = await withReferences(typed, conversation, {
       note: () => undefined,
-      warn: (text) => ctx.io.err(`hermes: ${text}\n`),
+      warn(text) {
+        warnings.push(text);
+        ctx.io.err(`hermes: ${text}\n`);
+      },
     });
     // A signal that came before there was a turn to stop counts as well.
     if (input === null || signals.code !== null) return signals.code ?? 1;
-    const outcome = await answer(conversation, input);
-    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
+    const outcome = await answer(conversation, input, warnings);
+    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
     else if (outcome.finalText && !outcome.failed && !outcome.interrupted) ctx.io.out(`${outcome.finalText}\n`);
     if (outcome.interrupted && !options.json) ctx.io.err(`hermes: ${outcome.finalText ?? "interrupted."}\n`);
     if (options.usageFile) await writeUsage(options.usageFile, outcome);
@@ -50,8 +54,10 @@ export async function runOneShot(
   }
 }
 
-async function answer(conversation: OpenAgent, input: UserInput): Promise<TurnOutcome> {
+async function answer(conversation: OpenAgent, input: UserInput, warnings: string[]): Promise<TurnOutcome> {
   for await (const event of conversation.agent.run(input)) {
+    const warning = warningOf(event);
+    if (warning !== null) warnings.push(warning);
     if (event.type === "done") return event.outcome;
   }
   throw new Error("the turn ended without a result");
@@ -59,7 +65,7 @@ async function answer(conversation: OpenAgent, input: UserInput): Promise<TurnOu
 
 async function writeUsage(path: string, outcome: TurnOutcome): Promise<void> {
   try {
-    const { usage, cost_usd, cost_status } = resultJson(outcome);
+    const { usage, cost_usd, cost_status } = resultJson(outcome, []);
     await writeFile(path, `${JSON.stringify({ ...usage, cost_usd, cost_status })}\n`);
   } catch (error) {
     const reason = error instanceof Error ? error.message : error;

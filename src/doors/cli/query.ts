@@ -1,4 +1,4 @@
-// `hermes chat -q`: one turn with everything a person wants to see. With --quiet or --json only the answer.
+// `hermes chat -q`: one turn with everything a person wants to see. With --quiet only the answer and warnings, with --json one object.
 
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
@@ -10,7 +10,7 @@ import { recoveryLine } from "../recovery-feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { subagentLine } from "../subagent-feed.ts";
 import { feedLine, feedSuffix } from "../tool-feed.ts";
-import { resultJson } from "../turn-result.ts";
+import { resultJson, warningOf } from "../turn-result.ts";
 import { withReferences } from "../typed-input.ts";
 import { attachImages } from "./attachments.ts";
 import type { ChatOptions } from "./chat-options.ts";
@@ -32,24 +32,31 @@ export async function runQuery(
     clock: ctx.clock,
   });
   try {
+    const warnings = [...ctx.home.warnings, ...conversation.notes];
     for (const note of conversation.notes) ctx.io.err(`${note}\n`);
     announceResume(conversation, ctx);
     if (!silent) ctx.io.err(`❯ ${query.trimEnd()}\n`);
     const typed = { text: query, ...(parts ? { parts } : {}) };
     const input = await withReferences(typed, conversation, {
       note: (text) => silent || ctx.io.err(`${text}\n`),
-      warn: (text) => ctx.io.err(`⚠ ${text}\n`),
+      warn(text) {
+        warnings.push(text);
+        ctx.io.err(`⚠ ${text}\n`);
+      },
     });
     // A signal that came before there was a turn to stop counts as well.
     if (input === null || signals.code !== null) return signals.code ?? 1;
     let outcome: TurnOutcome | null = null;
     for await (const event of conversation.agent.run(input)) {
+      const warning = warningOf(event);
+      if (warning !== null) warnings.push(warning);
+      if (warning !== null && !options.json) ctx.io.err(`⚠ ${warning}\n`);
       if (event.type === "done") outcome = event.outcome;
       else if (event.type === "ask") await answerOnTerminal(event.request, ctx);
       else if (!silent) show(event, ctx);
     }
     if (outcome === null) throw new Error("the turn ended without a result");
-    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome))}\n`);
+    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
     else present(outcome, request, ctx, options.quiet === true);
     if (!options.json)
       ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx.home.paths.profile));
@@ -74,7 +81,6 @@ function show(event: AgentEvent, ctx: CliContext): void {
   const child = event.type === "subagent" ? subagentLine(event) : null;
   if (child !== null) ctx.io.err(`${child}\n`);
   if (event.type === "text_end" && event.kind === "interim" && event.text.trim()) ctx.io.err(`${event.text.trim()}\n`);
-  if (event.type === "status" && event.kind === "warn") ctx.io.err(`⚠ ${event.message}\n`);
   const recovery = recoveryLine(event);
   if (recovery !== null) ctx.io.err(`${recovery}\n`);
 }
