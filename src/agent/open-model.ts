@@ -181,10 +181,24 @@ function runtimeFor(home: OpenHome, wish: ModelWish, kept: KeptKeys): RuntimePro
       activeLogin: kept.activeLogin ?? null,
     });
   } catch (error) {
-    if (error instanceof ProviderError && error.code === "no_provider_configured") return demoRuntime();
-    throw error;
+    if (!(error instanceof ProviderError)) throw error;
+    if (error.code === "no_provider_configured") return demoRuntime();
+    const model = wish.model ?? (home.config().model.default || home.env("HERMES_INFERENCE_MODEL"));
+    if (!wish.provider || model || !UNUSABLE.has(error.code)) throw error;
+    throw new ProviderError(
+      "no_model_configured",
+      `${error.message} No model is set either: pass \`-m MODEL\`, or set \`model.default\` in config.yaml.`,
+    );
   }
 }
+
+/** The provider itself cannot be used, so it was not looked which model is meant. */
+const UNUSABLE: ReadonlySet<string> = new Set([
+  "missing_key",
+  "login_required",
+  "missing_base_url",
+  "invalid_provider",
+]);
 
 /** All or nothing: the new target is complete before the agent hears of it. `present` serves when no provider is named. */
 export async function switchTarget(

@@ -184,6 +184,24 @@ describe("hermes -z", () => {
     });
   }
 
+  test("a provider without any model is wrong usage, exit code 2, whether it could be used or not", async () => {
+    await using home = await tempHome();
+    const env = { OPENAI_API_KEY: "sk-0123456789abcdefghijklmnop" };
+    const ask = async (provider: string, vars = {}, ...more: string[]) => {
+      const { code, stderr } = await runHermes(["-z", "hi", "--provider", provider, ...more], { home, env: vars });
+      return { code, stderr };
+    };
+    for (const [provider, vars] of [["openai"], ["openai", env], ["nosuch"], ["custom"]] as const) {
+      const { code, stderr } = await ask(provider, vars);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /^hermes: .*-m MODEL.*\n$/);
+    }
+    assert.match((await ask("openai")).stderr, /No API key for provider openai-api.* No model is set either/);
+    assert.equal((await ask("openai", {}, "-m", "gpt-5")).code, 1, "only the key is missing");
+    await home.write("config.yaml", "model: { default: gpt-5 }\n");
+    assert.equal((await ask("openai")).code, 1);
+  });
+
   test("a refused connection names the address", async () => {
     const gone = await ModelServer.start();
     await gone.close();
