@@ -152,6 +152,15 @@ for (const mode of API_MODES)
       assert.equal(message.tool_calls?.[0]?.function.arguments, '{"path":"/tmp/re');
     });
 
+    test("complete arguments that are no JSON are not handed out either, and nothing says that they were cut", async () => {
+      model.script({ toolCalls: [{ name: "ls", arguments: '{"command": ls}' }] });
+      const events = await ask();
+      assert.ok(!events.some((event) => event.type === "tool_call"));
+      const { finishReason, message } = doneOf(events);
+      assert.equal(finishReason, "tool_calls");
+      assert.equal(message.tool_calls?.[0]?.function.arguments, '{"command": ls}');
+    });
+
     test("an error status is a failure with the server's words", async () => {
       model.script({
         fault: "status",

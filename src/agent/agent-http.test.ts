@@ -91,6 +91,18 @@ for (const mode of MODES) {
     assert.equal(outcome.finalText, "Well. Here it is.");
     assert.equal(outcome.messages.length, 2);
   });
+
+  test(`${mode}: complete arguments that are no JSON are asked for twice more, then the model reads the parser's words`, async (t) => {
+    const { server, agent } = await overHttp(t, mode);
+    const bad = { toolCalls: [{ name: "echo", arguments: '{"command": ls}' }] };
+    server.script(bad, bad, bad, { text: "Sorry." });
+    const { events, outcome } = await play(agent, "go");
+    assert.equal(outcome.finalText, "Sorry.");
+    assert.equal(server.requests.length, 4);
+    assert.match(server.last.raw, /not valid JSON \(Unexpected token 'l'/);
+    assert.ok(!server.requests.some((request) => request.raw.includes("cut off")));
+    assert.ok(!JSON.stringify(events).includes("cut off"));
+  });
 }
 
 test("a stream that ends without saying why is a lost connection, not an answer", async (t) => {

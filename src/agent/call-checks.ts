@@ -1,6 +1,6 @@
 // Is a batch of tool calls fit to run? Names and arguments are put right where that is safe, otherwise the fault is named.
 import { uniquifyToolCallIds } from "../llm/call-ids.ts";
-import { repairArguments } from "../llm/json-repair.ts";
+import { repairArguments, repairToolCallArguments } from "../llm/json-repair.ts";
 import type { HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
 import { stubResult } from "./hygiene/unfinished.ts";
@@ -17,13 +17,12 @@ export function checkCall(
   call: ToolCall,
   { names, truncated }: { readonly names: ReadonlySet<string>; readonly truncated: boolean },
 ): CheckedCall {
-  const raw = call.function.arguments;
-  const { json, outcome } = repairArguments(raw, { truncated });
-  if (outcome === "lost" && (truncated || !/[}\]]\s*$/.test(raw))) return { fault: "cut", call };
+  const { json, outcome, problem = "not a JSON object" } = repairArguments(call.function.arguments, { truncated });
+  if (outcome === "cut") return { fault: "cut", call };
   const name = names.has(call.function.name) ? call.function.name : repairToolName(call.function.name, [...names]);
   if (name === null) return { fault: "name", call };
-  const args = outcome === "lost" ? null : objectText(json);
-  if (args === null) return { fault: "json", call, problem: parserMessage(raw) };
+  const args = outcome === "invalid" ? null : objectText(json);
+  if (args === null) return { fault: "json", call, problem };
   return { fault: null, call: { ...call, function: { name, arguments: args } } };
 }
 
@@ -32,17 +31,8 @@ function objectText(json: string): string | null {
   const value: unknown = JSON.parse(json);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return json;
   if (typeof value !== "string" || !value.trimStart().startsWith("{")) return null;
-  const inner = repairArguments(value);
-  return inner.outcome === "lost" ? null : inner.json;
-}
-
-function parserMessage(text: string): string {
-  try {
-    JSON.parse(text);
-    return "not a JSON object";
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
+  const { json: inner, outcome } = repairArguments(value);
+  return outcome === "cut" || outcome === "invalid" ? null : inner;
 }
 
 export interface Rejected {
@@ -83,8 +73,7 @@ function presentable(call: ToolCall): ToolCall {
       .trim()
       .replace(/[^A-Za-z0-9_-]+/g, "_")
       .slice(0, 64) || "invalid_tool_call";
-  const { json, outcome } = repairArguments(call.function.arguments);
-  return { ...call, function: { name, arguments: outcome === "lost" ? "{}" : json } };
+  return { ...call, function: { name, arguments: repairToolCallArguments(call.function.arguments) } };
 }
 
 export interface AcceptedBatch {

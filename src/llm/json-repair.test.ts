@@ -35,8 +35,8 @@ const repairs: readonly [what: string, raw: unknown, json: string][] = [
 for (const [what, raw, json] of repairs) test(what, () => assert.equal(repairToolCallArguments(raw), json));
 
 test("at the length limit no bracket is added, and lossless repairs still work", () => {
-  assert.deepEqual(repairArguments('{"a":[1,2', { truncated: true }), { json: "{}", outcome: "lost" });
-  assert.deepEqual(repairArguments('{"a":[1}', { truncated: true }), { json: "{}", outcome: "lost" });
+  assert.deepEqual(repairArguments('{"a":[1,2', { truncated: true }), { json: "{}", outcome: "cut" });
+  assert.deepEqual(repairArguments('{"a":[1}', { truncated: true }), { json: "{}", outcome: "cut" });
   assert.deepEqual(repairArguments('{"a":"x\ny",}', { truncated: true }), {
     json: '{"a":"x\\ny"}',
     outcome: "repaired",
@@ -46,7 +46,10 @@ test("at the length limit no bracket is added, and lossless repairs still work",
 test("a repair says what it did", () => {
   assert.equal(repairArguments("{}").outcome, "valid");
   assert.equal(repairArguments('{"a":1,}').outcome, "repaired");
-  assert.equal(repairArguments('{"a":"').outcome, "lost");
+  assert.equal(repairArguments('{"a":"').outcome, "cut");
+  const { outcome, problem } = repairArguments('{"command": ls}');
+  assert.deepEqual([outcome, /Unexpected token 'l'/.test(problem ?? "")], ["invalid", true]);
+  assert.equal(repairArguments('{"a": b}', { truncated: true }).outcome, "cut", "the brace may be an inner one");
 });
 
 test("whatever comes in, valid JSON comes out", () => {
@@ -74,6 +77,10 @@ test("valid JSON keeps its value", () => {
 test("arguments nested beyond all use are lost, not walked", () => {
   const nested = (levels: number) => `{"a":${"[".repeat(levels)}${"]".repeat(levels)}}`;
   assert.equal(repairArguments(nested(400)).outcome, "valid");
-  assert.equal(repairArguments(nested(5_000)).outcome, "lost");
+  assert.deepEqual(repairArguments(nested(5_000)), {
+    json: "{}",
+    outcome: "invalid",
+    problem: "nested deeper than 500 levels",
+  });
   assert.equal(repairArguments(`{"a":"${"[".repeat(5_000)}"}`).outcome, "valid", "brackets in a text are no levels");
 });

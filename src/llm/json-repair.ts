@@ -1,4 +1,4 @@
-// Models write almost-JSON. What can be mended without guessing is mended; what was cut off is not.
+// Models write almost-JSON. What can be repaired without guessing is repaired; the rest was cut off, or is complete and no JSON.
 
 export interface RepairOptions {
   /** The answer ended at its length limit: missing brackets are missing content, so none are added. */
@@ -8,7 +8,10 @@ export interface RepairOptions {
 export interface RepairedArguments {
   /** Valid, compact JSON text. */
   readonly json: string;
-  readonly outcome: "valid" | "repaired" | "lost";
+  /** `cut`: the text ends in the middle. `invalid`: it is complete, but no JSON. Both have lost their content. */
+  readonly outcome: "valid" | "repaired" | "cut" | "invalid";
+  /** Why they are invalid. */
+  readonly problem?: string;
 }
 
 const MOST_SURPLUS_CLOSERS = 50;
@@ -20,18 +23,24 @@ export function repairToolCallArguments(raw: unknown, options: RepairOptions = {
   return repairArguments(raw, options).json;
 }
 
-/** Like `repairToolCallArguments`, and says whether anything was mended or lost. */
+/** Like `repairToolCallArguments`, and says whether anything was repaired or lost. */
 export function repairArguments(raw: unknown, options: RepairOptions = {}): RepairedArguments {
   if (raw === null || raw === undefined) return { json: "{}", outcome: "valid" };
   if (typeof raw === "object") return { json: JSON.stringify(raw), outcome: "valid" };
   const text = String(raw).trim();
   if (text === "" || text === "None") return { json: "{}", outcome: "valid" };
-  if (isTooDeep(text)) return { json: "{}", outcome: "lost" };
+  if (isTooDeep(text)) return lost(text, options, `nested deeper than ${MOST_LEVELS} levels`);
   const strict = compact(text);
-  if (strict !== null) return { json: strict, outcome: "valid" };
+  if (strict.json !== null) return { json: strict.json, outcome: "valid" };
   const mended = mend(text, options.truncated === true);
-  const json = mended === null ? null : compact(mended);
-  return json === null ? { json: "{}", outcome: "lost" } : { json, outcome: "repaired" };
+  const json = mended === null ? null : compact(mended).json;
+  return json === null ? lost(text, options, strict.problem) : { json, outcome: "repaired" };
+}
+
+/** A text that ends in a closing bracket says itself that it is complete, unless the whole answer was cut. */
+function lost(text: string, { truncated = false }: RepairOptions, problem: string): RepairedArguments {
+  if (truncated || !/[}\]]$/.test(text)) return { json: "{}", outcome: "cut" };
+  return { json: "{}", outcome: "invalid", problem };
 }
 
 function isTooDeep(text: string): boolean {
@@ -50,11 +59,11 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-function compact(text: string): string | null {
+function compact(text: string): { readonly json: string } | { readonly json: null; readonly problem: string } {
   try {
-    return JSON.stringify(JSON.parse(text));
-  } catch {
-    return null;
+    return { json: JSON.stringify(JSON.parse(text)) };
+  } catch (error) {
+    return { json: null, problem: error instanceof Error ? error.message : String(error) };
   }
 }
 

@@ -1,4 +1,4 @@
-// The last step of every answer with tool calls: ids that are free, arguments that are JSON, and what was cut kept apart.
+// The last step of every answer with tool calls: ids that are free, arguments that are JSON, and what cannot be run kept apart.
 import type { FreshCallIds } from "../call-ids.ts";
 import { repairArguments } from "../json-repair.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../messages.ts";
@@ -17,9 +17,11 @@ export interface RawCall {
 
 export interface FinishedCalls {
   readonly calls: readonly ToolCall[];
-  /** Calls whose arguments were cut off: in `calls` they keep their raw text, and they must not be run. */
-  readonly cut: ReadonlySet<ToolCall>;
-  /** Names of the tools whose arguments were mended. */
+  /** Calls whose arguments are no JSON: in `calls` they keep their raw text, and they must not be run. */
+  readonly unusable: ReadonlySet<ToolCall>;
+  /** One of them ends in the middle: the whole answer was cut, whatever the server says. */
+  readonly cut: boolean;
+  /** Names of the tools whose arguments were repaired. */
   readonly repaired: readonly string[];
 }
 
@@ -28,11 +30,13 @@ export function finishCalls(
   ids: FreshCallIds,
   options: { readonly truncated: boolean },
 ): FinishedCalls {
-  const cut = new Set<ToolCall>();
+  const unusable = new Set<ToolCall>();
+  let cut = false;
   const repaired: string[] = [];
   const calls = raw.map((each, index) => {
     const { json, outcome } = repairArguments(each.arguments, options);
-    const args = outcome === "lost" ? each.arguments : json;
+    const lost = outcome === "cut" || outcome === "invalid";
+    const args = lost ? each.arguments : json;
     const id = ids.claim(each.id, each.name, args, index);
     const call: ToolCall = {
       id,
@@ -41,23 +45,24 @@ export function finishCalls(
       ...(each.hasCallId && { call_id: id }),
       ...each.extra,
     };
-    if (outcome === "lost") cut.add(call);
+    if (lost) unusable.add(call);
+    if (outcome === "cut") cut = true;
     if (outcome === "repaired") repaired.push(each.name);
     return call;
   });
-  return { calls, cut, repaired };
+  return { calls, unusable, cut, repaired };
 }
 
 /** The end of a good answer: the calls that may be run, usage, and `done`. */
 export function closingEvents(
-  { calls, cut, repaired }: FinishedCalls,
+  { calls, unusable, repaired }: FinishedCalls,
   finishReason: FinishReason,
   message: Omit<AssistantMessage, "role" | "tool_calls" | "finish_reason">,
   usage: readonly ModelEvent[],
 ): readonly ModelEvent[] {
   const { content, ...rest } = message;
   return [
-    ...calls.filter((call) => !cut.has(call)).map((call) => ({ type: "tool_call", call }) as const),
+    ...calls.filter((call) => !unusable.has(call)).map((call) => ({ type: "tool_call", call }) as const),
     ...usage,
     {
       type: "done",

@@ -146,7 +146,7 @@ export class AnthropicAssembler implements Assembler {
       ...(answer.reasoningDetails && { reasoning_details: answer.reasoningDetails }),
       ...(answer.orderedBlocks && { anthropic_content_blocks: recordOrder(answer.orderedBlocks, finished.calls) }),
     };
-    const finishReason = finished.cut.size > 0 ? "length" : answer.finishReason;
+    const finishReason = finished.cut ? "length" : answer.finishReason;
     return closingEvents(finished, finishReason, said, this.usageSoFar());
   }
 

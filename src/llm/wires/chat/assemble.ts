@@ -151,7 +151,7 @@ export class ChatAssembler implements Assembler {
   }
 
   #finishReason({ calls, cut }: FinishedCalls): FinishReason {
-    if (this.#finish === null || cut.size > 0) return "length";
+    if (this.#finish === null || cut) return "length";
     if (this.#refusal !== "") return "content_filter";
     // Some servers say "stop" although they call tools, or announce calls that never come.
     if (calls.length > 0 && this.#finish === "stop") return "tool_calls";

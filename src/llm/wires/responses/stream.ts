@@ -141,7 +141,7 @@ export class ResponsesAssembler implements Assembler {
       ...(answer.reasoningItems.length > 0 && { codex_reasoning_items: answer.reasoningItems }),
       ...(answer.messageItems.length > 0 && { codex_message_items: answer.messageItems }),
     };
-    const finishReason = finished.cut.size > 0 ? "length" : answer.finishReason;
+    const finishReason = finished.cut ? "length" : answer.finishReason;
     return closingEvents(finished, finishReason, said, this.usageSoFar());
   }
 
