@@ -19,6 +19,7 @@ import {
   rejectArguments,
   rejectNames,
 } from "./call-checks.ts";
+import { hasPayload } from "./hygiene/sanitize-api.ts";
 import {
   answerFromResults,
   callAgainAfterLoss,
@@ -237,8 +238,8 @@ export class AnswerJudge {
 
   #judgeInterim(answer: Answer): Verdict {
     const same = JSON.stringify(this.#interims.at(-1)?.content) === JSON.stringify(answer.message.content);
-    if (!same || this.#interims.length === 0) {
-      const interim: AssistantMessage = { ...answer.message, content: visibleText(answer.message) };
+    const interim: AssistantMessage = { ...answer.message, content: visibleText(answer.message) };
+    if (hasPayload(interim) && (!same || this.#interims.length === 0)) {
       this.#interims = [...this.#interims, interim];
       this.#scaffold = [...this.#scaffold, interim];
     }

@@ -133,6 +133,14 @@ test("a connection lost inside a call asks for the call again", async () => {
   assert.deepEqual(said(outcome.messages), ["user: go", "assistant: ", "tool: echo x", "assistant: ok"]);
 });
 
+test("an incomplete answer with nothing in it is asked for again as it was, at most three times", async () => {
+  const nothing = { finish: "incomplete" } as const;
+  const { outcome, gate } = await turn([nothing, nothing, nothing, nothing]);
+  assert.equal(outcome.exitReason, "truncated_response");
+  assert.equal(gate.requests.length, 4);
+  assert.deepEqual(gate.requests[3]?.messages, gate.requests[0]?.messages);
+});
+
 test("an incomplete answer is asked to go on and joined with what follows", async () => {
   const interim = {
     text: "Looking.",

@@ -18,7 +18,8 @@ function fillEmpty(message: Message): Message {
   return { ...message, content: INTERRUPTED };
 }
 
-function hasPayload(message: Message): boolean {
+/** There is something in it that a server can be sent. */
+export function hasPayload(message: Message): boolean {
   if (hasContent(message.content)) return true;
   if (message.role === "user") return (message.api_content ?? "").trim() !== "";
   if (message.role !== "assistant") return false;

@@ -46,9 +46,11 @@ export function fromResponsesOutput(json: unknown, { issuer }: { readonly issuer
     if (item.type === "reasoning") return asList(item.summary).map((part) => asText(asRecord(part).text));
     return item.type === "message" && isCommentary(item) ? [textOfItem(item)] : [];
   });
-  const toolCalls = items.flatMap((item) => toCall(item));
+  const calls = items.filter(isCall);
+  const toolCalls = calls.flatMap(toCall);
   const unfinished = UNFINISHED.includes(status) || final.some((item) => UNFINISHED.includes(asText(item.status)));
-  const noAnswer = final.length === 0 && (thoughts.length > 0 || messages.length > 0);
+  // Calls that were begun and never finished are no answer either.
+  const noAnswer = final.length === 0 && (thoughts.length > 0 || messages.length > 0 || calls.length > 0);
   const reason = asText(asRecord(response.incomplete_details).reason);
 
   const finishReason = (): FinishReason => {
@@ -71,8 +73,11 @@ export function textOfItem(item: Json): string {
   return parts.map((part) => asText(part.text) || asText(part.refusal)).join("");
 }
 
+export function isCall({ type }: Json): boolean {
+  return type === "function_call" || type === "custom_tool_call";
+}
+
 function toCall(item: Json): readonly ResponsesCall[] {
-  if (item.type !== "function_call" && item.type !== "custom_tool_call") return [];
   if (UNFINISHED.includes(asText(item.status))) return [];
   const itemId = asText(item.id) || null;
   const callId = asText(item.call_id) || (splitResponsesToolId(itemId ?? "")[0] ?? "");

@@ -302,8 +302,9 @@ const outputs: readonly [what: string, response: Json, finish: string, content: 
     null,
     1,
   ],
+  ["an unfinished call alone", { status: "completed", output: [made({ status: "incomplete" })] }, "incomplete", null, 0],
   [
-    "an unfinished call",
+    "text beside an unfinished call",
     { status: "completed", output: [text("hi"), made({ status: "in_progress" })] },
     "stop",
     "hi",
@@ -457,6 +458,16 @@ test("in the wire, commentary is thinking, and an item that never ended is a los
     (thrown) => thrown instanceof WireFailure && thrown.error.code === "stream_cut",
   );
   assert.deepEqual(assembler.partial(), { text: "half", pendingTools: [] });
+});
+
+test("a call that was begun and never finished makes the answer incomplete", () => {
+  const assembler = new ResponsesAssembler({});
+  const begun = made({ arguments: "", status: "in_progress" });
+  assembler.push({ data: { type: "response.output_item.added", output_index: 0, item: begun } });
+  assembler.push({ data: over() });
+  const done = assembler.end().at(-1);
+  assert.ok(done?.type === "done");
+  assert.deepEqual([done.finishReason, done.message.content, done.message.tool_calls], ["incomplete", "", undefined]);
 });
 
 test("an answer as a message carries its replay state, stamped", () => {

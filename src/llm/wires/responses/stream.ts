@@ -11,7 +11,7 @@ import { closingEvents, finishCalls } from "../finish-calls.ts";
 import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
 import type { ServerEvent } from "../transport.ts";
 import { isCommentary } from "./input.ts";
-import { fromResponsesOutput, responseFailure, textOfItem } from "./output.ts";
+import { fromResponsesOutput, isCall, responseFailure, textOfItem } from "./output.ts";
 
 export interface ConsumedResponse {
   readonly status: string;
@@ -110,6 +110,7 @@ export class ResponsesAssembler implements Assembler {
     const output = [...this.#done].sort(([a], [b]) => a - b).map(([, item]) => item);
     const hasText = output.some((item) => item.type === "message" && !isCommentary(item));
     if (!hasText && this.#text !== "") output.push(synthesised(this.#text));
+    output.push(...this.#pendingCalls);
     if (!this.#terminal && output.length === 0)
       throw new WireFailure({ message: "The stream ended with no terminal response.", code: "empty_stream" });
     const { status, usage, incomplete_details } = this.#terminal ?? { status: "completed" };
@@ -120,6 +121,11 @@ export class ResponsesAssembler implements Assembler {
       ...(usage !== undefined && { usage }),
       ...(incomplete_details !== undefined && incomplete_details !== null && { incomplete_details }),
     };
+  }
+
+  /** Calls that were begun and never finished, although the answer is over. */
+  get #pendingCalls(): readonly Json[] {
+    return [...this.#open.values()].filter(isCall).map((item) => ({ ...item, status: "incomplete" }));
   }
 
   end(): readonly ModelEvent[] {
@@ -157,14 +163,12 @@ export class ResponsesAssembler implements Assembler {
   partial(): ModelError["partial"] | undefined {
     const items = [...this.#open.values(), ...this.#done.values()];
     if (items.length === 0 && this.#text === "") return undefined;
-    const calls = items.filter((item) => item.type === "function_call" || item.type === "custom_tool_call");
-    return { text: this.#text, pendingTools: calls.map((item) => asText(item.name)) };
+    return { text: this.#text, pendingTools: items.filter(isCall).map((item) => asText(item.name)) };
   }
 
   #added(index: number, item: Json): readonly ModelEvent[] {
     this.#open.set(index, item);
-    const isCall = item.type === "function_call" || item.type === "custom_tool_call";
-    return isCall ? [{ type: "tool_pending", name: asText(item.name) }] : [];
+    return isCall(item) ? [{ type: "tool_pending", name: asText(item.name) }] : [];
   }
 
   #finishedItem(index: unknown, item: Json): readonly ModelEvent[] {
