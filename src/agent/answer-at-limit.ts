@@ -10,9 +10,9 @@ export async function answerAtLimit(
   judge: AnswerJudge,
   { apiCalls, budget }: { readonly apiCalls: number; readonly budget: IterationBudget },
 ): Promise<Ending> {
+  const { limits, session } = asking.conversation.options;
   const exitReason = `max_iterations_reached(${apiCalls}/${budget.max})`;
-  if (asking.conversation.options.limits.lastAnswer === false)
-    return partialEnding(exitReason, "The limit was reached.");
+  if (limits.lastAnswer === false) return partialEnding(exitReason, "The limit was reached.");
   const scaffold = [...judge.scaffold, note(budget.max)];
   for (let attempt = 1; attempt <= 2; attempt++) {
     const asked = await askModel(asking, { scaffold, toolChoice: "none" });
@@ -22,8 +22,10 @@ export async function answerAtLimit(
     const verdict = judge.judge({ ...asked, message, finishReason: "stop" }, []);
     if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
   }
-  return partialEnding(
-    exitReason,
-    `I reached the limit of ${budget.max} model calls for one turn before I could finish. Say "continue" to go on, or raise agent.max_turns.`,
-  );
+  const sentence = `I reached the limit of ${budget.max} model calls for one turn before I could finish.`;
+  const advice =
+    session.task === "subagent"
+      ? "Give the rest to another sub-agent, or raise delegation.max_iterations."
+      : 'Say "continue" to go on, or raise agent.max_turns.';
+  return partialEnding(exitReason, `${sentence} ${advice}`);
 }

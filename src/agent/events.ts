@@ -66,7 +66,7 @@ export interface SubagentEvent {
   /** The call it makes; with phase `tool`. */
   readonly call?: ToolCallView;
   /** How it ended; with phase `complete`. */
-  readonly status?: "completed" | "failed" | "interrupted" | "timeout" | "error";
+  readonly status?: "completed" | "failed" | "max_iterations" | "interrupted" | "timeout" | "error";
   readonly ms?: number;
 }
 

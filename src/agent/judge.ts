@@ -221,8 +221,8 @@ export class AnswerJudge {
         finishReason: "length",
         streamed: text,
       };
-      const ending = partialEnding("truncated_response", said, this.#message("", source, []));
-      return { type: "end", ending: { ...ending, streamed: true, error: "the answer was cut off" } };
+      const kept = { message: this.#message("", source, []), error: "the answer was cut off" };
+      return { type: "end", ending: { ...partialEnding("truncated_response", said, kept), streamed: true } };
     }
     if (answer) this.#outputCap = this.#raisedCap(times);
     this.#scaffold = [...this.#scaffold, { role: "assistant", content: text }, ask];
@@ -248,7 +248,8 @@ export class AnswerJudge {
     const sentence = said || 'The model did not finish its answer. Say "continue" to go on.';
     const message =
       said === "" ? undefined : this.#message("", { ...answer, message: { role: "assistant", content: "" } }, []);
-    return { type: "end", ending: partialEnding("truncated_response", sentence, message) };
+    const kept = { message, error: "the model did not finish its answer" };
+    return { type: "end", ending: partialEnding("truncated_response", sentence, kept) };
   }
 
   #judgeScratchpad(answer: Answer): Verdict {
@@ -257,7 +258,8 @@ export class AnswerJudge {
     const text = visibleText(answer.message).trim();
     const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to go on.';
     const message = text === "" ? undefined : this.#message(text, answer, []);
-    return { type: "end", ending: partialEnding("truncated_response", sentence, message) };
+    const kept = { message, error: "the model's answer ended inside its own notes" };
+    return { type: "end", ending: partialEnding("truncated_response", sentence, kept) };
   }
 
   // --- no answer at all

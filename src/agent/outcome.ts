@@ -26,8 +26,13 @@ export function failedEnding(exitReason: string, sentence: string, error: string
   return { exitReason, finalText: sentence, kind: "failed", error };
 }
 
-export function partialEnding(exitReason: string, sentence: string, message?: AssistantMessage): Ending {
-  return { exitReason, finalText: sentence, kind: "partial", error: sentence, ...(message ? { message } : {}) };
+/** An end before the work was done. `text` is what there is of an answer, or the sentence that stands for it. */
+export function partialEnding(
+  exitReason: string,
+  text: string,
+  { error = text, message }: Pick<Ending, "error" | "message"> = {},
+): Ending {
+  return { exitReason, finalText: text, kind: "partial", error, message };
 }
 
 /** A tool failed so often in a row that going on would only cost more. */
@@ -35,7 +40,10 @@ export function haltedEnding({ tool, code, count }: NonNullable<TurnOutcome["gua
   const sentence = `I stopped: ${tool} failed ${count} times in a row. Tell me how to go on, or change tool_loop_guardrails in config.yaml.`;
   // Kept like an answer: whoever comes back reads why it stopped, and so does the model.
   const message: AssistantMessage = { role: "assistant", content: sentence };
-  return { ...partialEnding("guardrail_halt", sentence, message), guardrail: { tool, code, count } };
+  return {
+    ...partialEnding("guardrail_halt", sentence, { message, error: `${tool} failed ${count} times in a row` }),
+    guardrail: { tool, code, count },
+  };
 }
 
 export function interruptedEnding(exitReason: string, sentence: string): Ending {
@@ -66,7 +74,7 @@ export function makeOutcome(conversation: Conversation, ending: Ending, facts: T
     finalText,
     messages: transcript.messages,
     apiCalls: facts.apiCalls,
-    completed: !interrupted && kind !== "failed" && finalText !== null && facts.withinBudget,
+    completed: kind === "answered" && finalText !== null && facts.withinBudget,
     failed: kind === "failed",
     partial: kind === "partial",
     interrupted,

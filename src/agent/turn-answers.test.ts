@@ -96,6 +96,17 @@ test("after three continuations the text so far is the partial answer", async ()
   assert.deepEqual(said(outcome.messages), ["user: go", "assistant: xxxx"]);
 });
 
+for (const [exitReason, steps] of [
+  ["truncated_response", Array(4).fill({ text: "x", finish: "length" })],
+  ["truncated_tool_call", Array(4).fill({ calls: [{ name: "echo", args: '{"text": "ab' }], finish: "length" })],
+  ["invalid_tool_call", Array(3).fill({ calls: [{ name: "nothing_like_it", args: {} }] })],
+  ["partial_stream_recovery", [{ text: "shown", message: { content: null } }]],
+] as const)
+  test(`a turn that ended as ${exitReason} is partial and not completed`, async () => {
+    const { outcome } = await turn([...steps]);
+    assert.deepEqual([outcome.exitReason, outcome.partial, outcome.completed], [exitReason, true, false]);
+  });
+
 test("text from before the cut stands in the message that carries the calls", async () => {
   const { outcome } = await turn([
     { text: "Let me ", finish: "length" },

@@ -130,8 +130,14 @@ test("at the limit one last answer is asked for, without tools, and nothing of t
 test("an empty last answer is asked for once more, then a fixed sentence says how to go on", async () => {
   const { outcome, gate } = await turn([{ calls: [echo("1")] }, {}, {}], { limits: { maxIterations: 1 } });
   assert.equal(gate.requests.length, 3);
-  assert.match(outcome.finalText ?? "", /limit of 1 model calls.*continue/);
+  assert.match(outcome.finalText ?? "", /limit of 1 model calls.*continue.*agent\.max_turns/);
   assert.equal(outcome.messages.at(-1)?.role, "tool");
+  const child = await turn([{ calls: [echo("1")] }, {}, {}], {
+    limits: { maxIterations: 1 },
+    session: { task: "subagent" },
+  });
+  assert.match(child.outcome.finalText ?? "", /limit of 1 model calls.*delegation\.max_iterations/);
+  assert.doesNotMatch(child.outcome.finalText ?? "", /continue|max_turns/);
 });
 
 test("a batch of nothing but execute_code gives its call back", async () => {

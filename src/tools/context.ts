@@ -210,7 +210,7 @@ export type ChildrenAnswer =
 
 export interface ChildReport {
   readonly task_index: number;
-  readonly status: "completed" | "failed" | "interrupted" | "timeout" | "error";
+  readonly status: "completed" | "failed" | "max_iterations" | "interrupted" | "timeout" | "error";
   readonly summary: string | null;
   readonly api_calls: number;
   readonly duration_seconds: number;

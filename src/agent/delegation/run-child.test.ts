@@ -130,6 +130,29 @@ test("a child whose model refuses is a failed report with the reason", async () 
   assert.match(report.error ?? "", /key|401/);
 });
 
+const atLimit = { tools: look, limits: { maxIterations: 2 }, session: { task: "subagent" } } as const;
+const limit = "stopped at its limit of 2 model calls (delegation.max_iterations)";
+
+test("a child at its limit has a status of its own and names its own setting, beside what it found by then", async () => {
+  const { running, events } = rig([call("0"), call("1"), { text: "So far: seen." }], atLimit);
+  const { report } = await running;
+  assert.deepEqual([report.status, report.exit_reason], ["max_iterations", "max_iterations"]);
+  assert.deepEqual([report.summary, report.error], ["So far: seen.", limit]);
+  assert.equal(events.at(-1)?.status, "max_iterations");
+});
+
+test("a child at its limit that has nothing to say says so once, with no advice for a user", async () => {
+  const { running } = rig([call("0"), call("1"), {}, {}], atLimit);
+  const { report } = await running;
+  assert.deepEqual([report.status, report.summary, report.error], ["max_iterations", null, limit]);
+});
+
+test("a child whose answer was cut off is a failed report with what it said", async () => {
+  const piece = { text: "x", finish: "length" } as const;
+  const { report } = await rig([piece, piece, piece, piece]).running;
+  assert.deepEqual([report.status, report.summary, report.error], ["failed", "xxxx", "the answer was cut off"]);
+});
+
 test("a child that throws is an error report", async () => {
   const gate = new ScriptedGate();
   const agent = rigAgent({ gate });

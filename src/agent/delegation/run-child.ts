@@ -64,7 +64,7 @@ export async function runChild(run: ChildRun): Promise<FinishedChild> {
   } finally {
     ended.abort();
   }
-  const verdict = judge(end, timeout.signal.aborted ? { seconds, agent } : null);
+  const verdict = judge(end, agent, timeout.signal.aborted ? seconds : null);
   const { totals } = agent;
   const ms = clock.now() - began;
   const report: ChildReport = {
@@ -92,20 +92,29 @@ type Ended =
   | { readonly type: "thrown"; readonly message: string };
 type Verdict = Pick<ChildReport, "status" | "summary" | "exit_reason" | "error">;
 
-function judge(end: Ended, late: { readonly seconds: number; readonly agent: Agent } | null): Verdict {
-  const summary = end.type === "outcome" && !end.outcome.failed ? end.outcome.finalText : null;
-  if (late) {
-    const error = `stopped after ${late.seconds} s (delegation.child_timeout_seconds): ${lastSign(late.agent)}`;
+function judge(end: Ended, agent: Agent, lateAfter: number | null): Verdict {
+  if (lateAfter !== null) {
+    const error = `stopped after ${lateAfter} s (delegation.child_timeout_seconds): ${lastSign(agent)}`;
     return { status: "timeout", exit_reason: "timeout", summary: null, error };
   }
-  if (end.type === "thrown") return { status: "error", exit_reason: "error", summary, error: end.message };
+  if (end.type === "thrown") return { status: "error", exit_reason: "error", summary: null, error: end.message };
   if (end.type === "abandoned" || end.outcome.interrupted)
     return { status: "interrupted", exit_reason: "interrupted", summary: null, error: "stopped before it was done" };
-  const { failed, error, finalText, exitReason } = end.outcome;
+  const { failed, partial, error, finalText, exitReason } = end.outcome;
   if (failed || !finalText)
-    return { status: "failed", exit_reason: "error", summary, error: finalText ?? error ?? "it gave no answer" };
-  const exit_reason = exitReason.startsWith("max_iterations") ? "max_iterations" : "completed";
-  return { status: "completed", exit_reason, summary, ...(error === undefined ? {} : { error }) };
+    return { status: "failed", exit_reason: "error", summary: null, error: finalText ?? error ?? "it gave no answer" };
+  if (exitReason.startsWith("max_iterations")) {
+    const limit = `stopped at its limit of ${agent.activity().maxIterations} model calls (delegation.max_iterations)`;
+    return { status: "max_iterations", exit_reason: "max_iterations", summary: keptAnswer(end.outcome), error: limit };
+  }
+  if (partial && error !== undefined)
+    return { status: "failed", exit_reason: "error", summary: keptAnswer(end.outcome), error };
+  return { status: "completed", exit_reason: "completed", summary: finalText };
+}
+
+/** What the model itself said at the end of a turn that was not completed; other final texts are words of the loop to a user. */
+function keptAnswer({ messages, guardrail, finalText }: TurnOutcome): string | null {
+  return messages.at(-1)?.role === "assistant" && !guardrail ? finalText : null;
 }
 
 /** What a timeout has to say beside that it came. */

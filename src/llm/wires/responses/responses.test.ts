@@ -302,7 +302,13 @@ const outputs: readonly [what: string, response: Json, finish: string, content: 
     null,
     1,
   ],
-  ["an unfinished call alone", { status: "completed", output: [made({ status: "incomplete" })] }, "incomplete", null, 0],
+  [
+    "an unfinished call alone",
+    { status: "completed", output: [made({ status: "incomplete" })] },
+    "incomplete",
+    null,
+    0,
+  ],
   [
     "text beside an unfinished call",
     { status: "completed", output: [text("hi"), made({ status: "in_progress" })] },
