@@ -195,6 +195,12 @@ const delays: readonly [string, number | null][] = [
   ['"retryDelay": "34.5s"', 34.5],
   ["resets in 2 days and 3 hours", 2 * 86_400 + 3 * 3600],
   ["retry after 5", 5],
+  ["rate limited, retry 5s", 5],
+  ["Retry: 2 minutes", 120],
+  ["please wait 20 seconds and try again", 20],
+  ["wait a moment, then retry in 7s", 7],
+  ["retry 3 times at most", null],
+  ["no retry 429", null],
   ["no number here", null],
   ["limit 500 per day", null],
 ];

@@ -12,18 +12,19 @@ export function parseRetryAfter(value: string | number | null | undefined, now: 
 
 const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** `Resets in 4hr 5min`, `retry after 20 s`, `quotaResetDelay: 1500ms`, `try again in 1m30s`; null when nothing is said. */
+/** `Resets in 4hr 5min`, `retry after 20 s`, `retry 5s`, `quotaResetDelay: 1500ms`, `try again in 1m30s`; null when nothing is said. */
 export function extractRetryDelaySeconds(text: string): number | null {
   const lead =
-    /(?:resets?\s+in|retry\s+(?:after|in)|try\s+again\s+(?:after|in)|(?:quota)?reset_?delay|retry_?delay|retry[-_]after)["'\s:=]*/gi;
-  for (const { index, 0: found } of text.matchAll(lead)) {
-    const seconds = readDuration(text.slice(index + found.length));
+    /(?<named>resets?\s+in|retry\s+(?:after|in)|try\s+again\s+(?:after|in)|(?:quota)?reset_?delay|retry_?delay|retry[-_]after)["'\s:=]*|\b(?:retry|try\s+again|wait)(?:ing)?["'\s:=]+/gi;
+  for (const { index, 0: found, groups } of text.matchAll(lead)) {
+    // "retry 3 times" is no delay: a number behind the bare word needs its unit.
+    const seconds = readDuration(text.slice(index + found.length), { needsUnit: groups?.named === undefined });
     if (seconds !== null) return seconds;
   }
   return null;
 }
 
-function readDuration(text: string): number | null {
+function readDuration(text: string, { needsUnit }: { readonly needsUnit: boolean }): number | null {
   const part =
     /^[\s,]*(?:and\s+)?(\d+(?:\.\d+)?)\s*(milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|hr|h|days?|d)?(?![a-z])/i;
   let rest = text;
@@ -31,7 +32,7 @@ function readDuration(text: string): number | null {
   for (let match = part.exec(rest); match; match = part.exec(rest)) {
     const unit = match[2]?.toLowerCase();
     // A second bare number is no part of the duration.
-    if (!unit && total !== null) break;
+    if (!unit && (total !== null || needsUnit)) break;
     total = (total ?? 0) + Number(match[1]) * (UNITS[unitKey(unit ?? "s")] ?? 1);
     rest = rest.slice(match[0].length);
     if (!unit) break;

@@ -52,6 +52,7 @@ const rests: readonly [number, object, number][] = [
   [429, { retry_until: new Date((START + 77) * 1000).toISOString() }, 77],
   [429, { message: "Resets in 4hr 5min" }, 4 * 3600 + 300],
   [429, { message: "retry after 9 s" }, 9],
+  [429, { message: "slow down, retry 5s" }, 5],
 ];
 for (const [statusCode, errorContext, seconds] of rests) {
   test(`after ${statusCode} ${JSON.stringify(errorContext)} a key rests ${seconds} s`, () => {
