@@ -113,10 +113,11 @@ const never: Record<string, [Settings, Partial<RigOptions>]> = {
   "it is a scheduled run": [{ least: 1 }, { session: { origin: "cron" } }],
 };
 for (const [why, [settings, more]] of Object.entries(never)) {
-  test(`no last look when ${why}`, async (t) => {
+  test(`no last look, at the end or before a compression, when ${why}`, async (t) => {
     const { agent, gate } = await rig(t, settings, more);
     await talk(agent, gate, 3);
     assert.deepEqual(await agent.saveMemories(), []);
+    await agent.flushMemories("compression", new AbortController().signal);
     assert.equal(flushes(gate), 0);
   });
 }
