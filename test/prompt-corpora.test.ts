@@ -183,7 +183,7 @@ describe("attacks", () => {
       const reading = await soul(text);
       assert.equal(reading.text, null, name);
       // Headings and comments alone are an old template, and not used at all.
-      if (reading.report?.reason?.startsWith("not customised")) continue;
+      if (reading.report?.reason?.startsWith("only headings and comments")) continue;
       assert.match(reading.blockedMarker ?? "", /^\[BLOCKED: SOUL\.md contained potential prompt injection \(/, name);
       assert.equal(reading.warnings.length, 1, name);
     }

@@ -6,7 +6,7 @@ import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
 import { hostFiles } from "../ports/file-access.ts";
 import { SHIPPED_SOULS } from "./shipped-souls.ts";
-import { isCustomised, readSoul, type SoulOptions, wantsSoul } from "./soul.ts";
+import { readSoul, type SoulOptions, wantsSoul } from "./soul.ts";
 
 async function readFrom(t: TestContext, entry: TreeEntry | undefined, change: Partial<SoulOptions> = {}) {
   const tree = await tempTree(t, entry === undefined ? {} : { "SOUL.md": entry });
@@ -34,7 +34,14 @@ const cases: readonly (readonly [
   ["not UTF-8", new Uint8Array([0xff, 0x41]), null, "unreadable", true],
   ["a folder", null, null, "skipped", true],
   ["the default of this program", `${DEFAULT_IDENTITY}\n`, null, "loaded", false],
-  ["a template of comments", "# Persona\n\n<!--\nDescribe yourself here.\n-->\n", null, "loaded", false],
+  ["a template of comments", "# Persona\n\n<!--\nDescribe yourself here.\n-->\n", null, "empty", false],
+  [
+    "headings with a sentence",
+    "# Me\n\nI am a cat. <!-- really -->",
+    "# Me\n\nI am a cat. <!-- really -->",
+    "loaded",
+    false,
+  ],
   [
     "the default with one word changed",
     DEFAULT_IDENTITY.replace("direct", "blunt"),
@@ -80,8 +87,21 @@ test("a long SOUL.md is cut with its own label", async (t) => {
 
 test("the default of today is on the list of defaults ever shipped", () => {
   assert.ok(SHIPPED_SOULS.includes(sha256(DEFAULT_IDENTITY)));
-  assert.equal(isCustomised(DEFAULT_IDENTITY), false);
-  assert.equal(isCustomised("# Me\n\nI am a cat. <!-- really -->"), true);
+});
+
+test("a default nobody edited counts with what of it is in the prompt", async (t) => {
+  const { report } = await readFrom(t, `${DEFAULT_IDENTITY}\n`);
+  assert.equal(report?.keptChars, DEFAULT_IDENTITY.length);
+  assert.equal(report?.chars, report?.keptChars);
+  assert.ok((report?.tokens ?? 0) > 0);
+  assert.match(report?.reason ?? "", /not edited: the built-in identity/);
+});
+
+test("the default of another program is its user's text, word for word", async (t) => {
+  const theirs =
+    "You are Hermes Agent, an intelligent AI assistant created by Nous Research. You are helpful, knowledgeable, and direct. You assist users with a wide range of tasks including answering questions, writing and editing code, analyzing information, creative work, and executing actions via your tools. You communicate clearly, admit uncertainty when appropriate, and prioritize being genuinely useful over being verbose unless otherwise directed below. Be targeted and efficient in your exploration and investigations.";
+  const soul = await readFrom(t, theirs);
+  assert.deepEqual([soul.text, soul.report?.keptChars, soul.report?.reason], [theirs, theirs.length, undefined]);
 });
 
 const wishes: readonly (readonly [skipContextFiles: boolean, loadSoulIdentity: boolean, wanted: boolean])[] = [

@@ -1,5 +1,6 @@
 // The home's SOUL.md: who the agent is, in the user's own words. A file of that name anywhere else is never looked at.
 import { dirname } from "node:path";
+import { DEFAULT_IDENTITY } from "../../home/soul.ts";
 import { countCodePoints } from "../../kit/code-points.ts";
 import { estimateTokens } from "../../llm/catalogue/estimate.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
@@ -34,10 +35,8 @@ export async function readSoul(options: SoulOptions): Promise<SoulReading> {
     return { text: null, blockedMarker: null, report: report(path, file.type, { reason }), warnings };
   }
   const chars = countCodePoints(file.text);
-  if (!isCustomised(file.text)) {
-    const reason = "not customised: the built-in identity is used";
-    return { text: null, blockedMarker: null, report: report(path, "loaded", { chars, reason }), warnings: [] };
-  }
+  const unused = notCustomised(file.text, path, chars);
+  if (unused) return { text: null, blockedMarker: null, report: unused, warnings: [] };
   const screened = screen(file.text, file.hash, options);
   if (screened.verdict === "blocked") return withheld(path, chars, screened);
   const cut = truncateFile(file.text, limit, LABEL);
@@ -54,12 +53,17 @@ export async function readSoul(options: SoulOptions): Promise<SoulReading> {
   return { text: cut.text, blockedMarker: null, report: report(path, status, facts), warnings };
 }
 
-/** False for every text the program itself once put there, and for a template of comments and headings. */
-export function isCustomised(text: string): boolean {
-  if (SHIPPED_SOULS.includes(sha256(text))) return false;
-  if (text.length > LONGEST_TEMPLATE) return true;
+/** For a text the program itself once put there, and for a template of comments and headings; null for the user's own. */
+function notCustomised(text: string, path: string, chars: number): ContextFileReport | null {
+  if (SHIPPED_SOULS.includes(sha256(text))) {
+    const reason = "not edited: the built-in identity of this version is used";
+    const kept = { keptChars: countCodePoints(DEFAULT_IDENTITY), tokens: estimateTokens(DEFAULT_IDENTITY) };
+    return report(path, "loaded", { chars, ...kept, reason });
+  }
+  if (text.length > LONGEST_TEMPLATE) return null;
   const said = text.replace(/<!--[\s\S]*?-->/g, "").split("\n");
-  return said.some((line) => line.trim() !== "" && !/^#{1,6}(?:\s|$)/.test(line.trim()));
+  if (said.some((line) => line.trim() !== "" && !/^#{1,6}(?:\s|$)/.test(line.trim()))) return null;
+  return report(path, "empty", { chars, reason: "only headings and comments: the built-in identity is used" });
 }
 
 function withheld(path: string, chars: number, screened: Screened): SoulReading {
