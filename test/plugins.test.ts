@@ -92,6 +92,21 @@ test("a plugin that throws, one that hands over nonsense and one without code ar
   assert.equal(events.at(-1)?.type, "done");
 });
 
+test("a memory or an engine is registered as what makes it; anything else is refused in words that help", async (t) => {
+  const conversation = await begin(t, {
+    config: enabled("t_made", "t_alone", "t_engine"),
+    home: {
+      ...plugin("t_made", `export default (ctx) => ctx.registerMemoryProvider("t_made", { name: "t_made" });`),
+      ...plugin("t_alone", `export default (ctx) => ctx.registerMemoryProvider({ name: "t_alone" });`),
+      ...plugin("t_engine", `export default (ctx) => ctx.registerContextEngine("t_engine");`),
+    },
+  });
+  const notes = conversation.conversation.notes.join("\n");
+  assert.match(notes, /memory provider t_made: the second argument must be a function that makes it, not an object/);
+  assert.match(notes, /an object, given first, is no name for a memory provider/);
+  assert.match(notes, /context engine t_engine: the second argument must be a function that makes it, not undefined/);
+});
+
 test("a tool of ours is not replaced without leave, and is with it", async (t) => {
   const code = `export default (ctx) => {
     ctx.registerTool({ name: "clarify", description: "mine", override: true, handler: () => "mine" });

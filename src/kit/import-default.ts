@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 
-const ENTRIES = ["index.mjs", "index.js", "index.ts"];
+export const INDEX_FILES: readonly string[] = ["index.mjs", "index.js", "index.ts"];
 
 /**
  * The function that the first of these folders exports by default from its index file; null when none has one. Rejects when it is there
@@ -12,7 +12,7 @@ export async function importDefault(
   what: string,
 ): Promise<((...args: never[]) => unknown) | null> {
   for (const folder of folders) {
-    for (const entry of ENTRIES) {
+    for (const entry of INDEX_FILES) {
       const made = await defaultOf(`${folder}/${entry}`, what);
       if (made) return made;
     }
@@ -23,6 +23,7 @@ export async function importDefault(
 async function defaultOf(path: string, what: string): Promise<((...args: never[]) => unknown) | null> {
   if (!(await stat(path).catch(() => null))?.isFile()) return null;
   const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
-  if (typeof module.default !== "function") throw new Error(`${path} has no default export that makes ${what}`);
+  if (typeof module.default !== "function")
+    throw new Error(`the default export of ${path} must be a function that makes ${what}`);
   return module.default as (...args: never[]) => unknown; // what it makes is checked by whoever calls it
 }

@@ -98,9 +98,9 @@ function makeContext(
     registerCliCommand: (command) =>
       add(taken.cliCommands, checkCommand(command, "hermes "), `command ${command?.name}`),
     registerMemoryProvider: (name, create) =>
-      add(taken.memories, { name: checkName(name, "memory provider"), create }, `memory provider ${name}`),
+      add(taken.memories, checkFactory(name, create, "memory provider"), `memory provider ${name}`),
     registerContextEngine: (name, create) =>
-      add(taken.engines, { name: checkName(name, "context engine"), create }, `context engine ${name}`),
+      add(taken.engines, checkFactory(name, create, "context engine"), `context engine ${name}`),
     registerImageGenProvider: provider("image_gen"),
     registerWebSearchProvider: provider("web_search"),
     registerBrowserProvider: provider("browser"),
@@ -138,7 +138,24 @@ function checkCommand<C extends PluginCommand | PluginCliCommand>(command: C, le
   return command;
 }
 
+/** Each conversation has one of its own, so what is registered is what makes them. */
+function checkFactory(
+  name: unknown,
+  create: Factory,
+  what: string,
+): { readonly name: string; readonly create: Factory } {
+  const named = checkName(name, what);
+  if (typeof create === "function") return { name: named, create };
+  throw new Error(`${what} ${named}: the second argument must be a function that makes it, not ${kindOf(create)}`);
+}
+
 function checkName(name: unknown, what: string): string {
   if (typeof name === "string" && NAME.test(name)) return name;
-  throw new Error(`"${name}" is no name for a ${what} (letters, digits, - and _, at most 64)`);
+  const given = typeof name === "string" ? `"${name}"` : `${kindOf(name)}, given first,`;
+  throw new Error(`${given} is no name for a ${what} (letters, digits, - and _, at most 64)`);
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -1,4 +1,5 @@
 // `hermes memory setup` and what `status` says of the external memory.
+import { isSafeMode } from "../../home/safe-mode.ts";
 import { localMinute } from "../../kit/relative-time.ts";
 import type { MemoryProvider, ProviderField, ProviderPlace } from "../../memory/providers/contract.ts";
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
@@ -11,6 +12,15 @@ interface Flags {
 }
 
 export async function setUpProvider(ctx: CliContext, given: string | undefined, flags: Flags): Promise<void> {
+  const takeBack = await offerThoseOfPlugins(ctx, given);
+  try {
+    await setUp(ctx, given, flags);
+  } finally {
+    takeBack();
+  }
+}
+
+async function setUp(ctx: CliContext, given: string | undefined, flags: Flags): Promise<void> {
   const place = placeOf(ctx);
   const names = await memoryProviderNames(place);
   const name = given ?? (await choose(names, ctx, flags));
@@ -105,6 +115,7 @@ export async function reportProvider(ctx: CliContext): Promise<ProviderReport | 
   const place = placeOf(ctx);
   const health = await readHealth(ctx.home.paths);
   const own = health?.provider === name ? health : null;
+  const takeBack = await offerThoseOfPlugins(ctx, name);
   try {
     const provider = await load(name, place, await memoryProviderNames(place));
     const available = await provider.isAvailable();
@@ -113,6 +124,8 @@ export async function reportProvider(ctx: CliContext): Promise<ProviderReport | 
     return { name, available, problem: available ? null : "not available", lines, health: own };
   } catch (error) {
     return { name, available: false, problem: reasonOf(error), lines: [], health: own };
+  } finally {
+    takeBack();
   }
 }
 
@@ -125,6 +138,22 @@ export function printProvider(ctx: CliContext, report: ProviderReport | null): v
   if (!health) return;
   const counts = `${health.timeouts} recall${health.timeouts === 1 ? "" : "s"} too slow, ${health.errors} failure${health.errors === 1 ? "" : "s"}`;
   ctx.io.out(`  ${counts}; the last ${localMinute(health.last_at)}: ${health.last}\n`);
+}
+
+/** As a conversation does: plugins that are on, and the one that declares what is named. Returns how to take them back. */
+async function offerThoseOfPlugins(
+  { home, clock, cwd, io }: CliContext,
+  name: string | undefined,
+): Promise<() => void> {
+  if (isSafeMode(home)) return () => undefined;
+  const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
+  const { loadTools } = await import("../../tools/discover.ts");
+  await loadTools(home.log);
+  const { host } = sharedPlugins({ home, clock, cwd });
+  await host.refresh();
+  if (name !== undefined) await host.useSingle("memory", name);
+  for (const line of new Set(host.takeLines())) io.err(`⚠ ${line}\n`);
+  return () => host.close();
 }
 
 function placeOf({ home, clock }: CliContext): ProviderPlace {

@@ -214,6 +214,17 @@ for (const [what, args, said] of [
   });
 }
 
+test("a provider of a plugin is found by setup and status", async (t) => {
+  const { run, json } = await person(t, {
+    "plugins/word/plugin.yaml": "name: word\nversion: 1.0.0\nprovides_memory: [words]\n",
+    "plugins/word/index.mjs":
+      "export default (ctx) => ctx.registerMemoryProvider('words', () => ({ name: 'words', isAvailable: () => true, initialize() {} }));\n",
+  });
+  assert.match((await run(["setup", "words"])).out, /Memory provider words is on/);
+  assert.equal((await json("status")).external.available, true);
+  assert.match((await run(["status"])).out, /External provider: words\n/);
+});
+
 test("setup lists the providers there are, takes one by number, and asks for what it needs", async (t) => {
   const code = `export default ({ env }) => ({
     name: "mine", initialize() {}, isAvailable: () => env("MINE_KEY") === "s3cret",

@@ -11,6 +11,7 @@ test("the bundled provider, those of plugins and those of the home's folder are 
     "plugins/memory/mine/index.mjs": CODE,
     "plugins/memory/local/index.mjs": CODE,
     "plugins/memory/broken/index.mjs": "export default 1;\n",
+    "plugins/memory/other-language/__init__.py": "pass\n",
     "plugins/memory/half/index.mjs": "export default () => ({ name: 'half' });\n",
   });
   t.after(() => home[Symbol.asyncDispose]());
@@ -21,10 +22,42 @@ test("the bundled provider, those of plugins and those of the home's folder are 
   assert.equal((await findMemoryProvider("ours", place))?.name, "telling");
   assert.equal(await findMemoryProvider("nobody", place), null);
   assert.equal(await findMemoryProvider("../mine", place), null);
-  await assert.rejects(findMemoryProvider("broken", place), /has no default export/);
-  await assert.rejects(findMemoryProvider("half", place), /lacks isAvailable, initialize/);
+  await assert.rejects(
+    findMemoryProvider("broken", place),
+    /default export of \S+broken\/index\.mjs must be a function that makes a memory provider, \(place\) => /,
+  );
+  await assert.rejects(
+    findMemoryProvider("half", place),
+    /"half" lacks isAvailable, initialize; its function must be \(place\) => /,
+  );
   assert.deepEqual(await memoryProviderNames(place), ["local", "broken", "half", "mine", "ours"]);
 });
+
+const misshapen: readonly (readonly [what: string, code: string, said: RegExp])[] = [
+  ["a provider itself", "export default { name: 'm' };", /must be a function that makes a memory provider/],
+  [
+    "a function that makes nothing",
+    "export default () => {};",
+    /"m" lacks name, isAvailable, initialize; its function must be/,
+  ],
+  [
+    "a plugin's register(ctx)",
+    "export default (ctx) => ctx.registerMemoryProvider('m', () => ({}));",
+    /is a plugin's register\(ctx\), but must make the provider itself: \(place\) => /,
+  ],
+  [
+    "a function that fails for reasons of its own",
+    "export default () => { throw new Error('no key'); };",
+    /^Error: no key$/,
+  ],
+];
+for (const [what, code, said] of misshapen) {
+  test(`a folder whose default export is ${what} is refused in words that help`, async (t) => {
+    const home = await tempHome({ "plugins/memory/m/index.mjs": `${code}\n` });
+    t.after(() => home[Symbol.asyncDispose]());
+    await assert.rejects(findMemoryProvider("m", providerPlace(home.dir)), said);
+  });
+}
 
 test("a provider in the package's plugin folder wins over one of that name in the home's", async (t) => {
   const home = await tempHome({

@@ -3,13 +3,15 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bundledPlugins } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
-import { importDefault } from "../../kit/import-default.ts";
+import { INDEX_FILES, importDefault } from "../../kit/import-default.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
 
 const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
   local: async () => (await import("./local/provider.ts")).localProvider,
 };
 const NAME = /^[\w-]+$/;
+/** The one shape, in folders and from plugins. */
+const SHAPE = "(place) => ({ name, isAvailable, initialize, ... })";
 
 const registered = new Map<string, ProviderFactory>();
 
@@ -34,14 +36,17 @@ export async function findMemoryProvider(name: string, place: ProviderPlace): Pr
 export async function memoryProviderNames(
   place: Pick<ProviderPlace, "paths" | "packagePlugins">,
 ): Promise<readonly string[]> {
-  const lists = await Promise.all(
-    foldersOf(place).map((folder) => readdir(folder, { withFileTypes: true }).catch(() => [])), // none there
-  );
-  const found = lists
-    .flat()
-    .filter((entry) => entry.isDirectory() && NAME.test(entry.name))
-    .map(({ name }) => name);
+  const lists = await Promise.all(foldersOf(place).map(providersIn));
+  const found = lists.flat();
   return [...new Set([...Object.keys(BUNDLED), ...[...registered.keys(), ...found].sort()])];
+}
+
+/** Folders with code of ours in them; those of other programs are none. */
+async function providersIn(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []); // none there
+  const names = entries.filter((entry) => entry.isDirectory() && NAME.test(entry.name)).map(({ name }) => name);
+  const files = await Promise.all(names.map((name) => readdir(join(folder, name)).catch(() => [])));
+  return names.filter((_, at) => files[at]?.some((file) => INDEX_FILES.includes(file)));
 }
 
 /** Those of the package first: its names win. */
@@ -54,15 +59,27 @@ async function bundled(name: string): Promise<ProviderFactory | null> {
 }
 
 async function fromFolders(name: string, place: ProviderPlace): Promise<ProviderFactory | null> {
-  const made = await importDefault(
-    foldersOf(place).map((folder) => join(folder, name)),
-    "a provider",
-  );
-  return made as ProviderFactory | null; // what it makes is checked when it is made
+  const folders = foldersOf(place).map((folder) => join(folder, name));
+  const made = (await importDefault(folders, `a memory provider, ${SHAPE}`)) as ProviderFactory | null; // checked when it has made one
+  return made && ((home) => makeFrom(made, home));
+}
+
+/** A plugin's `register(ctx)` in this folder finds nothing to register with. */
+async function makeFrom(make: ProviderFactory, place: ProviderPlace): Promise<MemoryProvider> {
+  try {
+    return await make(place);
+  } catch (error) {
+    if (!(error instanceof TypeError && /register/i.test(error.message))) throw error;
+    throw new Error(`the default export is a plugin's register(ctx), but must make the provider itself: ${SHAPE}`, {
+      cause: error,
+    });
+  }
 }
 
 function checked(provider: MemoryProvider, name: string): MemoryProvider {
   const missing = (["isAvailable", "initialize"] as const).filter((member) => typeof provider?.[member] !== "function");
-  if (missing.length > 0) throw new Error(`the memory provider "${name}" lacks ${missing.join(", ")}`);
+  const lacks = [...(typeof provider?.name === "string" ? [] : ["name"]), ...missing];
+  if (lacks.length > 0)
+    throw new Error(`the memory provider made for "${name}" lacks ${lacks.join(", ")}; its function must be ${SHAPE}`);
   return provider;
 }
