@@ -357,6 +357,37 @@ test("a session keeps its tools when a plugin is switched on meanwhile; the next
   assert.ok(toolNames(conversation.server.last.body).includes("t_echo"));
 });
 
+test("a run with toolsets of its own has a plugin's tools when it names them", async (t) => {
+  const conversation = await begin(t, {
+    config: enabled("t_named"),
+    home: plugin("t_named", ECHO),
+    wish: { toolsets: ["todo"] },
+  });
+  const { server } = conversation;
+  server.script({ text: "one" }, { text: "two" }, { text: "three" });
+  await conversation.say("go");
+  assert.deepEqual(toolNames(server.last.body), ["todo"]);
+  await conversation.resume({ toolsets: ["todo", "t_named"] });
+  await conversation.say("with it");
+  assert.deepEqual(toolNames(server.last.body), ["t_echo", "todo"], "who asks for other tools gets them");
+});
+
+test("a plugin that is switched on meanwhile is no other choice for a run with toolsets of its own", async (t) => {
+  const wish = { toolsets: ["todo"] };
+  const conversation = await begin(t, { home: plugin("t_beside", ECHO), wish });
+  const { server, homeDir } = conversation;
+  server.script({ text: "one" }, { text: "two" });
+  await conversation.say("go");
+  const first = server.last.body;
+  const file = join(homeDir, "config.yaml");
+  await writeFile(file, `${await readFile(file, "utf8")}${enabled("t_beside")}`);
+  await writeFile(join(homeDir, "SOUL.md"), "You are a heron.\n");
+  await conversation.resume(wish);
+  await conversation.say("again");
+  assert.deepEqual(server.last.body.tools, first.tools);
+  assert.deepEqual(server.last.body.messages[0], first.messages[0], "the prompt is not built anew");
+});
+
 test("plugins of a project load only when the user lets them", async (t) => {
   const project = {
     ".hermes/plugins/t_proj/plugin.yaml": manifest("t_proj"),

@@ -7,13 +7,17 @@ import { registry } from "../tools/registry.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
 import { pluginToolsets } from "../tools/toolsets.ts";
 
-/** Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for. */
+/**
+ * Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for, `ownList` says that
+ * the run named its toolsets itself.
+ */
 export function toolHashes(
   tools: Pick<Toolbox, "definitions" | "toolsets" | "servers">,
   config: Config,
-  without: readonly string[],
+  { without, ownList }: { readonly without: readonly string[]; readonly ownList: boolean },
 ): { readonly toolsHash: string; readonly toolSelection: string } {
-  const plugins = pluginToolsets(registry);
+  // A list of the run's own names the plugins it wants; otherwise all count but those that were left out.
+  const plugins = ownList ? [] : pluginToolsets(registry);
   const toolSelection = hashToolChoice({
     // Servers count as chosen whether they are connected or not: one that is late is no other choice.
     // So do plugins: one that is switched on or off meanwhile waits for the next session.

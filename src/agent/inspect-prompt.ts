@@ -13,8 +13,9 @@ import { chooseTarget } from "./open-model.ts";
 import { registerPluginTools } from "./open-plugins.ts";
 import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
 import { openAgentSkills } from "./open-skills.ts";
-import { openTools } from "./open-tools.ts";
+import { hashedChoice, openTools } from "./open-tools.ts";
 import { configuredBackend } from "./prompt-backend.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface InspectWish {
   readonly home: OpenHome;
@@ -43,15 +44,16 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
   const config = home.config();
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const without = memory?.enabled ? [] : ["memory"];
-  const asked = {
+  const asked: AgentWish = {
     ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: wish.ignoreRules },
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
   await registerPluginTools(asked);
-  const tools = await openTools(asked, {
+  const toolPlace = {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),
-  });
+  };
+  const tools = await openTools(asked, toolPlace);
   const { toolNames = [...tools.names].sort() } = wish;
   const definitions = tools.definitions.filter(({ function: { name } }) => toolNames.includes(name));
   const place: PromptPlace = {
@@ -60,7 +62,7 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     backend: async () => configuredBackend(config.terminal, cwd),
     toolNames,
     toolsets: tools.toolsets,
-    ...toolHashes({ ...tools, definitions }, config, without),
+    ...toolHashes({ ...tools, definitions }, config, hashedChoice(asked, toolPlace)),
     memory,
     skills: await openAgentSkills(home, clock),
     startedAt: clock.now() / 1000,

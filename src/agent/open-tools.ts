@@ -34,13 +34,22 @@ export async function openSessionTools(
 ): Promise<Toolbox> {
   if (resumed) {
     const live = await openTools(wish, place);
-    const hashes = toolHashes(live, wish.home.config(), place.without);
+    const hashes = toolHashes(live, wish.home.config(), hashedChoice(wish, place));
     const frozen = await freezeTools(live, hashes, resumed.id, resumed.store);
     if (frozen) return frozen;
   }
   await place.mcp?.ready();
   return openTools(wish, place);
 }
+
+/** What decides about the tools beside the settings. */
+export const hashedChoice = (
+  { toolsets }: Pick<AgentWish, "toolsets">,
+  place: Pick<ToolPlace, "without" | "toolsets">,
+) => ({
+  without: place.without,
+  ownList: (toolsets ?? place.toolsets ?? []).length > 0,
+});
 
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
 export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Toolbox> {
@@ -66,9 +75,9 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     ports: new Set(Object.keys(portsOf(wish))),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
-  if (toolsets && toolsets.length > 0 && toolbox.unknown.length === toolsets.length) {
+  if (toolsets && toolsets.length > 0 && toolsets.every((name) => toolbox.unknown.includes(name))) {
     throw new ToolsetError(
-      `No such toolset: ${toolbox.unknown.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
+      `No such toolset: ${toolsets.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
     );
   }
   return place.extend?.(toolbox) ?? toolbox;

@@ -27,7 +27,7 @@ import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-mode
 import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
-import { openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
+import { hashedChoice, openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
 import { openTrajectories } from "./open-trajectories.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
 import type { AgentPorts } from "./options.ts";
@@ -96,7 +96,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   };
   const swappable = swappableTools(await openSessionTools(wish, place, resumed));
   const { tools } = swappable;
-  const hashes = () => toolHashes(tools, home.config(), withoutMemory);
+  const hashes = () => toolHashes(tools, home.config(), hashedChoice(wish, place));
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
   const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);

@@ -56,11 +56,11 @@ const toolsets: CommandDefinition = {
   async run(_args, ctx) {
     const { registry } = await import("../tools/registry.ts");
     const { CONFIGURABLE } = await import("../tools/toolset-table.ts");
-    const { chooseToolsets } = await import("../tools/toolsets.ts");
+    const { chooseToolsets, switchableToolsets } = await import("../tools/toolsets.ts");
     const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
     const chosen = new Set(chooseToolsets(question, registry).toolsets);
-    const names = [...new Set([...Object.keys(CONFIGURABLE), ...registry.toolsets()])];
-    const present = names.filter((name) => registry.toolsOf(name).length > 0);
+    const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));
+    const present = [...switchableToolsets(registry), ...servers];
     const width = Math.max(...present.map((name) => name.length));
     const lines = present.map((name) =>
       `  ${chosen.has(name) ? "✓" : "✗"} ${name.padEnd(width)}  ${CONFIGURABLE[name]?.description ?? ""}`.trimEnd(),

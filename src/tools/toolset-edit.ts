@@ -2,7 +2,7 @@
 import type { Config } from "../home/config/schema.ts";
 import type { ToolRegistry } from "./registry.ts";
 import { BUNDLES, COMPOSITE, CONFIGURABLE } from "./toolset-table.ts";
-import { chooseToolsets, listedNames, pluginToolsets, type ToolsetQuestion } from "./toolsets.ts";
+import { chooseToolsets, listedNames, pluginToolsets, switchableToolsets, type ToolsetQuestion } from "./toolsets.ts";
 
 export interface ToolsetChange {
   readonly enable: boolean;
@@ -26,9 +26,13 @@ export function editToolsets(
   registry: ToolRegistry,
 ): ToolsetEdit {
   const { config, platform } = question;
-  const valid = validNames(config, registry);
+  const valid = [...switchableToolsets(registry), ...Object.keys(config.mcp_servers)];
+  // A name without tools that the settings of an older or newer version switched on can be taken out again.
+  const removable = change.enable ? [] : chooseToolsets(question, registry).toolsets;
   const unknown = change.names.filter(
-    (name) => !valid.includes(serverOf(name) ?? name.replace(/^mcp-/, "")) || isNoToolOfIts(name, config, registry),
+    (name) =>
+      !(valid.includes(serverOf(name) ?? name.replace(/^mcp-/, "")) || removable.includes(name)) ||
+      isNoToolOfIts(name, config, registry),
   );
   if (unknown.length > 0) return { unknown, valid };
 
@@ -135,10 +139,6 @@ const LONGEST_NAME = 64;
 function namesAt(config: Config, path: readonly string[]): Set<string> | null {
   const value = valueAt(config, path);
   return value === undefined || value === null ? null : new Set([value].flat().map(String));
-}
-
-function validNames(config: Config, registry: ToolRegistry): string[] {
-  return [...Object.keys(CONFIGURABLE), ...pluginToolsets(registry), ...Object.keys(config.mcp_servers)];
 }
 
 function serverOf(name: string): string | null {

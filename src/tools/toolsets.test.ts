@@ -93,8 +93,28 @@ test("a configured list is exact, and its bundles are expanded", () => {
 
 test("a run's own list wins over the configuration", () => {
   const config = { platform_toolsets: { cli: ["todo"] } };
-  assert.deepEqual(choose({ config, toolsets: ["search", "no_mcp"] }).tools, ["plugged", "web_search"]);
+  assert.deepEqual(choose({ config, toolsets: ["search", "no_mcp"] }).tools, ["web_search"]);
   assert.deepEqual(choose({ config, toolsets: ["serch"] }).unknown, ["serch"]);
+});
+
+test("a run's own list has a plugin's tools when it names them, or everything", () => {
+  const tools = (...toolsets: string[]) => choose({ toolsets: [...toolsets, "no_mcp"] }).tools;
+  assert.deepEqual(tools("todo"), ["todo"]);
+  assert.deepEqual(tools("todo", "my_plugin"), ["plugged", "todo"]);
+  assert.ok(tools("all").includes("plugged"));
+  assert.ok(choose({ toolsets: [] }).tools.includes("plugged"), "an empty list is none");
+});
+
+test("a toolset whose tools are not there is unknown to a run that asks for it, and no trouble in the settings", () => {
+  const question = { platform: "cli", config: configSchema.parse({ toolsets: ["todo", "moa"] }), env: () => undefined };
+  const registry = new ToolRegistry();
+  registry.register({ name: "todo", toolset: "todo", description: "", parameters: z.object({}), handler: () => "" });
+  assert.deepEqual(chooseToolsets({ ...question, toolsets: ["todo", "moa_tools", "kanban"] }, registry).unknown, [
+    ...["moa_tools", "kanban"],
+  ]);
+  assert.deepEqual(chooseToolsets(question, registry).unknown, []);
+  const disabled = configSchema.parse({ agent: { disabled_toolsets: ["moa"] } });
+  assert.deepEqual(chooseToolsets({ ...question, config: disabled, toolsets: ["todo"] }, registry).unknown, []);
 });
 
 test("keys in the environment turn their toolset on, and a chat's own tools stay in that chat", () => {

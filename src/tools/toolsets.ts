@@ -24,6 +24,16 @@ export function isToolset(name: string, registry: ToolRegistry): boolean {
   return name === "all" || name === "*" || canonical(name) in staticToolsets() || registry.toolsOf(name).length > 0;
 }
 
+/** At least one tool of it is there: the table also names toolsets whose tools this version does not have. */
+export function hasTools(name: string, registry: ToolRegistry): boolean {
+  return resolveToolset(name, registry).some((tool) => registry.has(tool));
+}
+
+/** What can be switched on and off here, in the order it is shown; MCP servers have switches of their own. */
+export function switchableToolsets(registry: ToolRegistry): string[] {
+  return [...Object.keys(CONFIGURABLE).filter((name) => hasTools(name, registry)), ...pluginToolsets(registry)];
+}
+
 /** Toolsets that came at run time and are neither ours nor an MCP server's. */
 export function pluginToolsets(registry: ToolRegistry): string[] {
   return registry.toolsets().filter((name) => !(name in CONFIGURABLE) && !name.startsWith("mcp-"));
@@ -52,7 +62,8 @@ export interface ToolsetAnswer {
 
 /** The one answer to "which tools": what `hermes tools list` shows and what a session is started with. */
 export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry): ToolsetAnswer {
-  const listed = listedNames(question).map(canonical);
+  const typed = listedNames(question);
+  const listed = typed.map(canonical);
   const named = new Set(listed);
   const everything = named.has("all") || named.has("*");
   const chosen = new Set<string>();
@@ -77,7 +88,11 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
     toolsets: [...chosen].sort(),
     tools: [...tools].filter((tool) => registry.has(tool)).sort(),
     servers: chooseServers(question),
-    unknown: [...listed, ...disabled].filter((name) => name !== "no_mcp" && !isKnown(name, question, registry)),
+    unknown: [
+      // What this run asks for has to be there; the settings may be of another version.
+      ...typed.filter((name) => !isKnown(name, question, question.toolsets?.length ? hasTools : isToolset, registry)),
+      ...disabled.filter((name) => !isKnown(name, question, isToolset, registry)),
+    ],
   };
 }
 
@@ -117,9 +132,12 @@ function isOnByDefault(name: string, { env }: ToolsetQuestion): boolean {
   return !DEFAULT_OFF.has(name);
 }
 
-function pluginIsOn(name: string, named: ReadonlySet<string>, { platform, config }: ToolsetQuestion): boolean {
-  const known = config.known_plugin_toolsets[platform];
-  return named.has(name) || !(Array.isArray(known) && known.includes(name));
+function pluginIsOn(name: string, named: ReadonlySet<string>, question: ToolsetQuestion): boolean {
+  if (named.has(name)) return true;
+  // A run with a list of its own has what it names.
+  if (question.toolsets?.length) return false;
+  const known = question.config.known_plugin_toolsets[question.platform];
+  return !(Array.isArray(known) && known.includes(name));
 }
 
 /** The configured servers a run may use: all that are enabled, or those it names; none with `no_mcp`. */
@@ -156,8 +174,13 @@ function subtracted(name: string, registry: ToolRegistry): string[] {
   return name.startsWith("hermes-") ? tools.filter((tool) => !CORE_TOOLS.includes(tool)) : tools;
 }
 
-function isKnown(name: string, { platform, config }: ToolsetQuestion, registry: ToolRegistry): boolean {
-  if (isToolset(name, registry) || name === bundleName(platform)) return true;
+function isKnown(
+  name: string,
+  { platform, config }: ToolsetQuestion,
+  isThere: (name: string, registry: ToolRegistry) => boolean,
+  registry: ToolRegistry,
+): boolean {
+  if (name === "no_mcp" || name === bundleName(platform) || isThere(name, registry)) return true;
   // Servers connect after the list is made; a configured one is not a typing mistake.
   return name.replace(/^mcp-/, "") in config.mcp_servers;
 }

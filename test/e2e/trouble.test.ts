@@ -194,6 +194,16 @@ describe("trouble", () => {
     const { code, stderr } = await runHermes(["-z", "x", "-t", "nonsense"], { home });
     assert.equal(code, 2);
     assert.match(stderr, /nonsense/);
+    const absent = await runHermes(["-z", "x", "-t", "moa"], { home });
+    assert.equal(absent.code, 2, "there are no tools in it");
+    assert.match(absent.stderr, /No such toolset: moa\./);
+  });
+
+  test("an unknown toolset in the settings does not speak for those a run names", async () => {
+    const config = `${modelConfig(server)}agent:\n  disabled_toolsets: [nonsense]\n`;
+    await using home = await tempHome({ "config.yaml": config });
+    server.script({ text: "fine" });
+    assert.equal((await runHermes(["-z", "x", "-t", "todo"], { home })).stdout, "fine\n");
   });
 
   test("a backend that cannot be used is named; commands never run somewhere else in silence", async () => {

@@ -42,6 +42,7 @@ describe("the tools of a child", () => {
     assert.deepEqual(choose(["todo", "web", "memory", "clarify"]).only, ["mcp_github_issue", "todo"]);
     assert.deepEqual(choose(["all"]).only, choose().only);
     assert.deepEqual(choose(["nonsense"]), { only: choose().only, unknown: ["nonsense"] });
+    assert.deepEqual(choose(["moa"]), { only: choose().only, unknown: ["moa"] }, "a toolset whose tools are not there");
   });
 
   test("hold the servers' tools only where the settings say so", () => {

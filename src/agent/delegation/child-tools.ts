@@ -1,7 +1,7 @@
 // Which tools a child gets: never more than its parent has, and none that speak for the parent or to the user.
 import type { Config } from "../../home/config/schema.ts";
 import { registry } from "../../tools/registry.ts";
-import { isToolset, resolveToolset } from "../../tools/toolsets.ts";
+import { hasTools, resolveToolset } from "../../tools/toolsets.ts";
 
 const NEVER = new Set(["clarify", "memory", "send_message", "cronjob"]);
 
@@ -17,7 +17,7 @@ export function childTools(
   { mayDelegate, settings }: { readonly mayDelegate: boolean; readonly settings: Config["delegation"] },
 ): ChildTools {
   const names = (asked ?? []).map((name) => name.trim()).filter((name) => name !== "");
-  const known = names.filter((name) => isToolset(name, registry));
+  const known = names.filter((name) => hasTools(name, registry));
   const chosen = known.length === 0 ? null : new Set(known.flatMap((name) => resolveToolset(name, registry)));
   const wanted = (name: string) => {
     if (NEVER.has(name)) return false;
@@ -28,6 +28,6 @@ export function childTools(
   };
   return {
     only: new Set([...parent].filter(wanted)),
-    unknown: names.filter((name) => !isToolset(name, registry)),
+    unknown: names.filter((name) => !hasTools(name, registry)),
   };
 }

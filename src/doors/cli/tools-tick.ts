@@ -36,11 +36,10 @@ interface Switch {
 
 async function switchesOf(registry: ToolRegistry, question: ToolsetQuestion): Promise<readonly Switch[]> {
   const { CONFIGURABLE } = await import("../../tools/toolset-table.ts");
-  const { chooseToolsets, pluginToolsets, resolveToolset } = await import("../../tools/toolsets.ts");
+  const { chooseToolsets, switchableToolsets } = await import("../../tools/toolsets.ts");
   const chosen = chooseToolsets(question, registry);
-  const hasTools = (name: string) => resolveToolset(name, registry).some((tool) => registry.has(tool));
   return [
-    ...[...Object.keys(CONFIGURABLE), ...pluginToolsets(registry)].filter(hasTools).map((name) => ({
+    ...switchableToolsets(registry).map((name) => ({
       name,
       description: CONFIGURABLE[name]?.description ?? "of a plugin",
       on: chosen.toolsets.includes(name),

@@ -62,9 +62,10 @@ test("disabling and enabling touches one platform and is seen at once", async ()
   assert.ok(enabled(await tools("list", "--json")).includes("terminal"));
   const list = (config.platform_toolsets as { telegram: string[] }).telegram;
   assert.ok(list.includes("web") && !list.includes("terminal") && !list.includes("moa"));
-  await tools("enable", "terminal,moa", "--platform", "telegram");
-  assert.ok(enabled(await tools("list", "--json", "--platform", "telegram")).includes("terminal"));
-  assert.ok((config.platform_toolsets as { telegram: string[] }).telegram.includes("moa"));
+  await tools("disable", "todo", "--platform", "telegram");
+  await tools("enable", "terminal,todo", "--platform", "telegram");
+  const now = enabled(await tools("list", "--json", "--platform", "telegram"));
+  assert.ok(now.includes("terminal") && now.includes("todo"));
   assert.match(await tools("enable", "terminal", "--platform", "telegram"), /Nothing to change/);
 });
 
@@ -77,6 +78,34 @@ test("one unknown name and nothing is changed", async () => {
   );
   assert.deepEqual(config, {});
   await assert.rejects(tools("list", "--platform", "carrier-pigeon"), /Unknown platform/);
+});
+
+test("a toolset without tools is not offered; settings that name one keep it until it is switched off", async () => {
+  const absent = [
+    "moa",
+    "kanban",
+    "homeassistant",
+    "computer_use",
+    "discord",
+    "video",
+    "video_gen",
+    "x_search",
+    "spotify",
+  ];
+  const { tools, config } = open({ platform_toolsets: { cli: ["todo", "moa"] } });
+  const before = structuredClone(config);
+  for (const name of absent) {
+    const refused = await tools("enable", name).catch((error: unknown) => error);
+    assert.ok(refused instanceof ExitError && refused.code === 1, name);
+    const valid = /Valid names: (.*)/.exec(refused.message)?.[1]?.split(", ") ?? [];
+    assert.ok(valid.includes("terminal") && !absent.some((one) => valid.includes(one)), refused.message);
+  }
+  await assert.rejects(tools("disable", "spotify"), /Unknown toolset: spotify/);
+  assert.deepEqual(config, before);
+  await tools("enable", "file");
+  assert.deepEqual((config.platform_toolsets as Tree).cli, ["file", "moa", "todo"]);
+  await tools("disable", "moa");
+  assert.deepEqual((config.platform_toolsets as Tree).cli, ["file", "todo"]);
 });
 
 test("enabling frees a toolset that was switched off everywhere", async () => {

@@ -44,18 +44,17 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const { availableTools } = await import("../../tools/definitions.ts");
   const { AvailabilityCache } = await import("../../tools/availability.ts");
   const { CONFIGURABLE } = await import("../../tools/toolset-table.ts");
-  const { chooseToolsets, resolveToolset } = await import("../../tools/toolsets.ts");
+  const { chooseToolsets, resolveToolset, switchableToolsets } = await import("../../tools/toolsets.ts");
 
   const chosen = chooseToolsets(question, registry);
   const source = { registry, availability: new AvailabilityCache(ctx.clock), facts: question, log: ctx.home.log };
   const available = new Set((await availableTools(registry.names(), source)).map((entry) => entry.name));
-  const names = [...Object.keys(CONFIGURABLE), ...registry.toolsets().filter((name) => !(name in CONFIGURABLE))];
-  const rows = names.flatMap((name) => {
+  const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));
+  const rows = [...switchableToolsets(registry), ...servers].map((name) => {
     const tools = resolveToolset(name, registry).filter((tool) => registry.has(tool));
-    if (tools.length === 0) return [];
     const enabled = chosen.toolsets.includes(name);
     const description = CONFIGURABLE[name]?.description ?? "";
-    return [{ name, description, enabled, tools: tools.map((tool) => toolLine(tool, enabled)) }];
+    return { name, description, enabled, tools: tools.map((tool) => toolLine(tool, enabled)) };
   });
   function toolLine(name: string, enabled: boolean) {
     const requires = registry.get(name)?.traits.requiresEnv ?? [];
