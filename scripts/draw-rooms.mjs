@@ -3,18 +3,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { rooms } from "../.dependency-cruiser.mjs";
 import { projectNode, root, setup } from "./setup.mjs";
-
-const FLOORS = [
-  ["main"],
-  ["doors"],
-  ["commands"],
-  ["agent"],
-  ["prompt", "memory", "skills", "tools", "mcp", "cron", "kanban", "plugins"],
-  ["llm", "sandbox", "safety", "sessions"],
-  ["home"],
-  ["kit"],
-];
 
 /** The page as it should be. */
 export function drawRooms() {
@@ -29,17 +19,13 @@ export function drawRooms() {
       if (from && to && from !== to) edges.add(`  ${from} --> ${to}`);
     }
   }
-  const floors = FLOORS.map((rooms, index) => {
-    const here = rooms.map((room) => `    ${room}`).join("\n");
-    return `  subgraph floor${index} [" "]\n    direction LR\n${here}\n  end`;
-  });
   return `# Who imports whom
 
-Drawn from the imports by \`node scripts/draw-rooms.mjs\`. Arrows point down only; \`npm run check\` fails otherwise.
+Drawn from the imports by \`node scripts/draw-rooms.mjs\`. The rooms stand in the order of the list, arrows point down only; \`npm run check\` fails otherwise.
 
 \`\`\`mermaid
 flowchart TD
-${floors.join("\n")}
+${rooms.map((room) => `  ${room}`).join("\n")}
 ${[...edges].sort().join("\n")}
 \`\`\`
 `;

@@ -1,6 +1,7 @@
 // One conversation, as every door sees it.
 import { runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
+import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import { type Activity, ActivityWatch } from "./activity.ts";
 import { IterationBudget } from "./budget.ts";
@@ -9,7 +10,7 @@ import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressWish } from "./compression/report.ts";
 import { Conversation } from "./conversation.ts";
 import { logEvent } from "./event-log.ts";
-import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
+import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-due.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";

@@ -1,4 +1,6 @@
 // A model call with patience: asked until there is an answer, or nothing is left to try.
+
+import type { Failure } from "../llm/errors/classify.ts";
 import type { CallPurpose } from "../llm/gate.ts";
 import { requestLimits } from "../llm/liveness.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
@@ -6,7 +8,7 @@ import { parseRateLimitHeaders, type Usage } from "../llm/usage.ts";
 import type { ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import { type Failure, judgeFailure } from "./failure.ts";
+import { judgeFailure } from "./failure.ts";
 import { tellRequest } from "./loop-events.ts";
 import { listenToModel, type Reply } from "./model-call.ts";
 import { reasoningFor } from "./model-choice.ts";

@@ -1,11 +1,11 @@
 // Everything a conversation is told beside its messages: the stored prompt, and what is laid over it when a request is made.
 import type { ToolDefinition } from "../llm/wire.ts";
+import type { PromptSource, SystemPrompt } from "../prompt/contract.ts";
 import { chooseEphemeral } from "../prompt/overlay/ephemeral.ts";
 import { retargetPrompt } from "../prompt/stored-prompt.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { DayNotes } from "./day-notes.ts";
 import { buildPrompt, type PromptPlace } from "./open-prompt.ts";
-import type { PromptSource, SystemPrompt } from "./options.ts";
 import { PrefillOnce } from "./prefill-once.ts";
 import { SessionPrompts } from "./session-prompts.ts";
 

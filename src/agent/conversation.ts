@@ -2,6 +2,7 @@
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
+import type { SystemPrompt } from "../prompt/contract.ts";
 import type { AuxiliaryClient, AuxTask } from "./auxiliary/contract.ts";
 import { lazyAuxiliary } from "./auxiliary/lazy-client.ts";
 import { withEngineTools } from "./compression/engine-tools.ts";
@@ -11,7 +12,7 @@ import type { AgentEventBody } from "./events.ts";
 import { lacksImage } from "./hygiene/images.ts";
 import { Lessons } from "./lessons.ts";
 import { Nudges } from "./nudges.ts";
-import type { AgentOptions, ModelChoice, SystemPrompt } from "./options.ts";
+import type { AgentOptions, ModelChoice } from "./options.ts";
 import { FitPictures } from "./pictures/fit-pictures.ts";
 import { FallbackChain } from "./recovery/fallback.ts";
 import { KeyRing } from "./recovery/keys.ts";

@@ -1,18 +1,9 @@
 // What every door renders: the whole vocabulary of a turn, and of what happens beside it.
 
 import type { CostStatus, Task } from "../llm/gate.ts";
-import type { ContentPart, HistoryMessage } from "../llm/messages.ts";
+import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { AnswerTo, Question } from "../safety/questions.ts";
-
-/** What starts a turn. Only a person's turns count for nudges and titles. */
-export interface UserInput {
-  readonly text: string;
-  readonly parts?: readonly ContentPart[];
-  readonly from?: "person" | "synthetic";
-  /** What is stored and shown instead of `text`, when a door put its own notes in front. */
-  readonly persistText?: string;
-}
 
 export interface ToolCallView {
   readonly id: string;

@@ -1,21 +1,12 @@
 // What a failed model call means for the turn: wait and try again, or end with a sentence that helps.
 import type { Clock } from "../kit/clock.ts";
 import { EMPTY_ANSWER_BACKOFF, ERROR_BACKOFF, jitteredBackoff, MAX_RETRY_AFTER } from "../llm/errors/backoff.ts";
-import { type ClassifiedError, classifyApiError, type FailureReason } from "../llm/errors/classify.ts";
+import { type ClassifiedError, classifyApiError, type Failure, type FailureReason } from "../llm/errors/classify.ts";
 import { explainError, failureLine } from "../llm/errors/explain.ts";
 import { parseRetryAfter } from "../llm/errors/retry-after.ts";
 import type { ModelError, ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Ending, failedEnding } from "./outcome.ts";
-
-export interface Failure {
-  readonly error: ModelError;
-  readonly classified: ClassifiedError;
-  /** The same request may succeed later. A request that is too long will not. */
-  readonly worthRetrying: boolean;
-  /** Another model may do better. */
-  readonly worthMoving: boolean;
-}
 
 /** A server that answered, with nothing in it: it needs longer to recover than one that refused. */
 const HOLDS_NOTHING: ReadonlySet<string> = new Set(["bad_answer", "invalid_response", "empty_stream"]);

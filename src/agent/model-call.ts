@@ -5,7 +5,6 @@ import type { RateLimits, Usage } from "../llm/usage.ts";
 import type { ModelError, ModelEvent } from "../llm/wire.ts";
 import { RecallScrubber, scrubRecall } from "../prompt/overlay/recall-scrub.ts";
 import { orAbandon } from "./abandon.ts";
-import type { AgentEventBody } from "./events.ts";
 
 export type Reply =
   | {
@@ -30,8 +29,15 @@ export type Reply =
 /** A wire ends within a tenth of a second of its abort; one that does not is not waited for. */
 const GRACE_MS = 250;
 
+/** What of a stream a person may see as it comes. */
+export type StreamedEvent =
+  | { readonly type: "text"; readonly delta: string }
+  | { readonly type: "text_end"; readonly text: string; readonly kind: "interim"; readonly streamed: false }
+  | { readonly type: "thinking"; readonly delta: string }
+  | { readonly type: "tool_pending"; readonly name: string };
+
 export interface Listener {
-  emit(event: AgentEventBody): void;
+  emit(event: StreamedEvent): void;
   usage(usage: Usage): void;
 }
 

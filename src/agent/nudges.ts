@@ -1,7 +1,6 @@
 // When a look back is due: every few turns of the user for memory, every few rounds of tool calls for skills. The counters live with the
 // session, so that they outlast the process, a change of model and a compression.
-import type { HistoryMessage } from "../llm/messages.ts";
-import type { UserInput } from "./events.ts";
+import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { AgentOptions } from "./options.ts";
 import type { Transcript } from "./transcript.ts";
 

@@ -1,19 +1,31 @@
 // The system prompt of a conversation: built once, stored with the session, from then on taken from there byte for byte.
 import { release, tmpdir, type, userInfo } from "node:os";
+import type { OpenHome } from "../home/open.ts";
 import { installRoot } from "../home/product.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { Target } from "../llm/wire.ts";
 import type { Memory } from "../memory/open.ts";
 import { buildSystemPromptParts } from "../prompt/build.ts";
 import { calendarDay, isKnownZone, sameDay } from "../prompt/calendar.ts";
-import type { Backend, CodingReading, PromptBuild } from "../prompt/contract.ts";
+import type { Backend, CodingReading, PromptBuild, PromptSource } from "../prompt/contract.ts";
 import { gatherPromptInputs } from "../prompt/gather.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { promptPorts } from "./open-prompt-ports.ts";
-import type { PromptSource } from "./options.ts";
-import type { AgentWish } from "./wish.ts";
+
+/** What the prompt has to know of what a conversation was opened with. */
+export interface PromptWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly platform: string;
+  readonly passSessionId?: boolean | undefined;
+  /** No SOUL.md, project files, memory or skills that are active from the start. */
+  readonly ignoreRules?: boolean | undefined;
+  /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
+  overlay?(): string | undefined;
+}
 
 export interface PromptPlace {
-  readonly wish: AgentWish;
+  readonly wish: PromptWish;
   readonly cwd: string;
   /** Nobody chose it. */
   readonly cwdIsFallback?: boolean;

@@ -4,13 +4,14 @@ import type { Memory } from "../memory/open.ts";
 import { type AttachedProvider, attachProvider } from "../memory/providers/attached.ts";
 import type { ProviderPlace } from "../memory/providers/contract.ts";
 import { findMemoryProvider } from "../memory/providers/find.ts";
+import type { PromptSource } from "../prompt/contract.ts";
 import { recallBlock } from "../prompt/overlay/recall.ts";
 import type { EndReason } from "../sessions/store.ts";
 import { toolError } from "../tools/dispatch.ts";
 import { registry } from "../tools/registry.ts";
 import { sanitizeParameters } from "../tools/schema.ts";
 import type { Toolbox } from "../tools/toolbox.ts";
-import type { CompressionPorts, ConversationFollower, PromptSource } from "./options.ts";
+import type { CompressionPorts, ConversationFollower } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 
 /** Runs that remember nothing outside: a parent or a schedule speaks there, not the user. */

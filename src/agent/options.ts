@@ -3,10 +3,11 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { ModelGate, PrefixCause, Task } from "../llm/gate.ts";
+import type { ModelGate, Task } from "../llm/gate.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
-import type { HistoryMessage, TextOrigin } from "../llm/messages.ts";
-import type { ModelError, ModelRequest, PromptLayout, Target, ToolDefinition } from "../llm/wire.ts";
+import type { HistoryMessage, TextOrigin, UserInput } from "../llm/messages.ts";
+import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { HintsPort, PromptSource } from "../prompt/contract.ts";
 import type { CommandGuard } from "../safety/decision.ts";
 import type { Ask, Question } from "../safety/questions.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -14,6 +15,8 @@ import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type {
   ChildrenAnswer,
   ChildTask,
+  HookedCall,
+  HookedResult,
   MemoryPort,
   RunContext,
   RunOrigin,
@@ -22,7 +25,7 @@ import type {
 } from "../tools/context.ts";
 import type { ToolOutput } from "../tools/registry.ts";
 import type { AuxiliaryClient, AuxPlace } from "./auxiliary/contract.ts";
-import type { AgentEventBody, SessionTotals, TurnOutcome, UserInput } from "./events.ts";
+import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import type { KeyPort } from "./recovery/keys.ts";
 
 export interface AgentOptions {
@@ -79,37 +82,6 @@ export interface ModelChoice {
   readonly serviceTier?: ModelRequest["serviceTier"];
   /** Merged last into the request body. */
   readonly overrides?: ModelRequest["overrides"];
-}
-
-export interface PromptSource {
-  /** The system prompt, byte for byte. Asked once per session and destination. */
-  system(about: PromptQuestion): Promise<string | SystemPrompt>;
-  /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
-  takeWarnings?(): readonly string[];
-  /** Built afresh because the user asked for it, and stored in place of the one before. */
-  rebuild?(about: PromptQuestion): Promise<SystemPrompt>;
-  /** The same prompt for a model that stands in for a while; never stored. */
-  retarget?(system: SystemPrompt, to: Target): SystemPrompt;
-  /** Appended to the system text of every request, never stored. */
-  ephemeral?(): string | undefined;
-  /** Right behind the system message of every request, never stored. */
-  readonly prefill?: readonly HistoryMessage[];
-  /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
-  recall?(text: string, run: RunContext, input?: UserInput): Promise<readonly string[]>;
-}
-
-export interface PromptQuestion {
-  readonly sessionId: string;
-  readonly target: Target;
-  readonly hasHistory: boolean;
-}
-
-export interface SystemPrompt {
-  readonly text: string;
-  /** Absent when nothing is known of the text's inside. */
-  readonly layout?: PromptLayout | undefined;
-  /** Why it is not what this session sent before; absent when it is, or when nothing was sent. */
-  readonly cause?: PrefixCause;
 }
 
 /**
@@ -279,23 +251,6 @@ export interface CompressionPorts {
   readonly packagePlugins?: string;
 }
 
-/**
- * What a call's place has to tell the model (rules of a sub-directory), behind its result.
- *
- * - Asked in the order of the calls, one after another, also for calls that ran side by side.
- * - `text` begins with its own blank line. It never rejects.
- */
-export interface HintsPort {
-  check(call: HookedCall, at: HintsAt): Promise<{ readonly text: string | null; readonly warnings: readonly string[] }>;
-}
-
-export interface HintsAt {
-  /** Where the terminal was when the call was made. */
-  readonly cwd: string;
-  /** The conversation before this answer's results. */
-  readonly history: readonly HistoryMessage[];
-}
-
 /** Where others look into a call. A hook that throws is logged and ignored. */
 export interface ToolHooks {
   /** A returned text blocks the call; the model reads it as the error. */
@@ -329,16 +284,4 @@ export interface TurnPorts {
   readonly history: readonly HistoryMessage[];
   /** Runs a tool on the one path of all calls; resolves to its result as the model would read it. */
   callTool(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
-}
-
-export interface HookedCall {
-  readonly id: string;
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-}
-
-export interface HookedResult {
-  readonly text: string;
-  readonly status: "ok" | "failed" | "blocked";
-  readonly ms: number;
 }

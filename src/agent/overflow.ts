@@ -1,8 +1,9 @@
 // A request was refused as too long: less room for the answer, a smaller window, or a shorter conversation.
+
+import type { Failure } from "../llm/errors/classify.ts";
 import { failureLine } from "../llm/errors/explain.ts";
 import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "../llm/errors/overflow.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Failure } from "./failure.ts";
 
 const MOST_ATTEMPTS = 3;
 const PAUSE_MS = 2000;

@@ -1,10 +1,9 @@
-import { type UserMessage, userTextToSend } from "../llm/messages.ts";
+import { type UserInput, type UserMessage, userTextToSend } from "../llm/messages.ts";
 import { sanitizeSurrogates } from "../llm/surrogates.ts";
 import { withRecall } from "../prompt/overlay/recall.ts";
 import { StoreError } from "../sessions/store.ts";
 import type { RunContext } from "../tools/context.ts";
 import type { Conversation } from "./conversation.ts";
-import type { UserInput } from "./events.ts";
 import type { AgentOptions } from "./options.ts";
 import type { UserEntry } from "./transcript.ts";
 

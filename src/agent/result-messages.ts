@@ -8,10 +8,10 @@ import {
   textOf,
 } from "../llm/messages.ts";
 import { withHints } from "../prompt/hints/with-hints.ts";
-import type { RunContext } from "../tools/context.ts";
+import type { HookedCall, RunContext } from "../tools/context.ts";
 import type { AgentEventBody } from "./events.ts";
 import { stubResult } from "./hygiene/unfinished.ts";
-import type { AgentPorts, HookedCall, ToolRunnerPort } from "./options.ts";
+import type { AgentPorts, ToolRunnerPort } from "./options.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
 import { isUntrusted, wrapUntrusted } from "./untrusted.ts";

@@ -1,10 +1,9 @@
 // The prompts of one session: which one is in force, whether it still fits, and where it is kept.
 import type { Target, ToolDefinition } from "../llm/wire.ts";
-import type { CodingReading } from "../prompt/contract.ts";
+import type { CodingReading, PromptQuestion, SystemPrompt } from "../prompt/contract.ts";
 import { fingerprintChanges, PROMPT_VERSION } from "../prompt/fingerprint.ts";
 import type { PromptRecord, SessionStore } from "../sessions/store.ts";
 import type { BuiltPrompt, PromptPlace } from "./open-prompt.ts";
-import type { PromptQuestion, SystemPrompt } from "./options.ts";
 import { contextHashesOf, layoutOf, recordOf } from "./prompt-record.ts";
 
 /** Prompts of one session by destination; a return to an earlier model finds its own bytes again. */

@@ -1,8 +1,8 @@
 // Rules of sub-directories in a conversation: found when a call reaches them, told once, told again when the conversation lost them.
 import type { OpenHome } from "../home/open.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { HintsPort } from "../prompt/contract.ts";
 import { SubdirectoryHints } from "../prompt/hints/tracker.ts";
-import type { HintsPort } from "./options.ts";
 import { readingPorts } from "./reading-ports.ts";
 
 export interface HintsPlace {

@@ -1,13 +1,13 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size. Results come back in call order.
 import { randomUUID } from "node:crypto";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
-import type { RunContext, ToolContext } from "../tools/context.ts";
+import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
 import { orAbandon } from "./abandon.ts";
 import { pathsOfBatch, planToolBatch } from "./batch-plan.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
 import { maskArgs } from "./masked-args.ts";
-import type { AgentPorts, HookedCall, HookedResult, ToolRunnerPort, ToolTimes } from "./options.ts";
+import type { AgentPorts, ToolRunnerPort, ToolTimes } from "./options.ts";
 import { followLinks } from "./real-paths.ts";
 import { type Finished, resultMessages } from "./result-messages.ts";
 import type { CallFacts } from "./run-context.ts";

@@ -1,11 +1,11 @@
 // One turn, from the user's words to the model's answer.
-import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
+import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
 import { orAbandon } from "./abandon.ts";
 import { answerAtLimit } from "./answer-at-limit.ts";
 import { type Asked, type Asking, askModel } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
-import type { TurnOutcome, UserInput } from "./events.ts";
+import type { TurnOutcome } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
 import { showFinalText } from "./final-text.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";

@@ -1,6 +1,6 @@
 // What a user typed, on its way to the agent: what it points at with `@` rides along, what is stored stays as typed.
-import type { UserInput } from "../agent/events.ts";
 import type { OpenAgent } from "../agent/opened.ts";
+import type { UserInput } from "../llm/messages.ts";
 
 export interface Teller {
   /** A quiet line: what was attached. */

@@ -113,3 +113,12 @@ export function userContentToSend<P extends ContentPart>(message: {
   if (sent.startsWith(`${said}\n\n`)) return [...content, { type: "text", text: sent.slice(said.length + 2) }];
   return [{ type: "text", text: sent }, ...content.filter((part) => part.type !== "text")];
 }
+
+/** What starts a turn. Only a person's turns count for nudges and titles. */
+export interface UserInput {
+  readonly text: string;
+  readonly parts?: readonly ContentPart[];
+  readonly from?: "person" | "synthetic";
+  /** What is stored and shown instead of `text`, when a door put its own notes in front. */
+  readonly persistText?: string;
+}

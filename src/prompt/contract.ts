@@ -1,5 +1,10 @@
 // What a prompt is made from and what comes out. Readers fetch, the builder assembles; neither does the other's work.
+
+import type { PrefixCause } from "../llm/gate.ts";
+import type { HistoryMessage, UserInput } from "../llm/messages.ts";
+import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { Finding } from "../safety/threats/scan.ts";
+import type { HookedCall, RunContext } from "../tools/context.ts";
 import type { PromptFingerprint } from "./fingerprint.ts";
 
 /** Stable: equal for every session of one set-up. Context: of this folder and caller. Volatile: of this session. */
@@ -160,4 +165,52 @@ export interface CalendarDay {
   /** 1 to 12. */
   readonly month: number;
   readonly day: number;
+}
+
+export interface PromptSource {
+  /** The system prompt, byte for byte. Asked once per session and destination. */
+  system(about: PromptQuestion): Promise<string | SystemPrompt>;
+  /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
+  takeWarnings?(): readonly string[];
+  /** Built afresh because the user asked for it, and stored in place of the one before. */
+  rebuild?(about: PromptQuestion): Promise<SystemPrompt>;
+  /** The same prompt for a model that stands in for a while; never stored. */
+  retarget?(system: SystemPrompt, to: Target): SystemPrompt;
+  /** Appended to the system text of every request, never stored. */
+  ephemeral?(): string | undefined;
+  /** Right behind the system message of every request, never stored. */
+  readonly prefill?: readonly HistoryMessage[];
+  /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
+  recall?(text: string, run: RunContext, input?: UserInput): Promise<readonly string[]>;
+}
+
+export interface PromptQuestion {
+  readonly sessionId: string;
+  readonly target: Target;
+  readonly hasHistory: boolean;
+}
+
+export interface SystemPrompt {
+  readonly text: string;
+  /** Absent when nothing is known of the text's inside. */
+  readonly layout?: PromptLayout | undefined;
+  /** Why it is not what this session sent before; absent when it is, or when nothing was sent. */
+  readonly cause?: PrefixCause;
+}
+
+/**
+ * What a call's place has to tell the model (rules of a sub-directory), behind its result.
+ *
+ * - Asked in the order of the calls, one after another, also for calls that ran side by side.
+ * - `text` begins with its own blank line. It never rejects.
+ */
+export interface HintsPort {
+  check(call: HookedCall, at: HintsAt): Promise<{ readonly text: string | null; readonly warnings: readonly string[] }>;
+}
+
+export interface HintsAt {
+  /** Where the terminal was when the call was made. */
+  readonly cwd: string;
+  /** The conversation before this answer's results. */
+  readonly history: readonly HistoryMessage[];
 }

@@ -286,3 +286,15 @@ export interface SkillChange {
 }
 
 export type { TextOrigin };
+
+export interface HookedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export interface HookedResult {
+  readonly text: string;
+  readonly status: "ok" | "failed" | "blocked";
+  readonly ms: number;
+}

@@ -1,8 +1,8 @@
 // How a conversation comes by its checkpoints: what takes them is loaded with the first call that may change files.
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
 import type { Environment } from "../../sandbox/environment.ts";
-import type { RunContext } from "../../tools/context.ts";
-import type { HookedCall } from "../options.ts";
-import type { AgentWish } from "../wish.ts";
+import type { HookedCall, RunContext } from "../../tools/context.ts";
 import type { CheckpointKeeper } from "./keeper.ts";
 
 const MAY_CHANGE_FILES: ReadonlySet<string> = new Set(["write_file", "patch", "terminal", "execute_code"]);
@@ -20,7 +20,15 @@ export interface CheckpointPort {
 }
 
 /** Null where files are not this machine's own. */
-export function openCheckpointPort(wish: AgentWish, environment: Environment): CheckpointPort | null {
+export function openCheckpointPort(
+  wish: {
+    readonly home: OpenHome;
+    readonly clock: Clock;
+    /** Whatever the settings say. */
+    readonly checkpoints?: boolean | undefined;
+  },
+  environment: Environment,
+): CheckpointPort | null {
   const { home, clock } = wish;
   if (!keepsCheckpoints(environment)) return null;
   let keeper: Promise<CheckpointKeeper> | null = null;

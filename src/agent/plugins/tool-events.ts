@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../kit/shape.ts";
 import type { Ask } from "../../safety/questions.ts";
-import type { RunContext } from "../../tools/context.ts";
-import type { HookedCall, HookedResult, LoopEvents, ToolHooks } from "../options.ts";
+import type { HookedCall, HookedResult, RunContext } from "../../tools/context.ts";
+import type { LoopEvents, ToolHooks } from "../options.ts";
 
 export interface RuleApprovals {
   readonly interactive: boolean;

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { withLock } from "../../home/lock.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import type { Failure } from "../../llm/errors/classify.ts";
 import { namedReset } from "../../llm/errors/named-reset.ts";
 import { CredentialPool, type PoolEntry, type PoolStrategy } from "../../llm/providers/credential-pool.ts";
 import { hostBelongs, hostOf } from "../../llm/providers/hosts.ts";
@@ -11,7 +12,6 @@ import type { ResolveInput } from "../../llm/providers/resolve.ts";
 import { text } from "../../llm/providers/settings.ts";
 import { providerRow } from "../../llm/providers/table.ts";
 import type { Target } from "../../llm/wire.ts";
-import type { Failure } from "../failure.ts";
 import { type AuthFile, entriesIn, readAuth, withPool, writeAuth } from "./auth-file.ts";
 import type { KeyPort } from "./keys.ts";
 

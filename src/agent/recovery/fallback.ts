@@ -1,11 +1,12 @@
 // The chain of models that stand in: who is next, who stands in now, and when the conversation's own model may answer again.
+
+import type { Failure } from "../../llm/errors/classify.ts";
 import { failureLine } from "../../llm/errors/explain.ts";
 import { namedReset } from "../../llm/errors/named-reset.ts";
 import { ProviderError } from "../../llm/providers/provider-error.ts";
 import type { Target } from "../../llm/wire.ts";
 import type { Conversation } from "../conversation.ts";
 import type { AgentEventBody } from "../events.ts";
-import type { Failure } from "../failure.ts";
 import type { ModelChoice } from "../options.ts";
 import { type FallbackEntries, readFallbacks } from "./fallback-entries.ts";
 

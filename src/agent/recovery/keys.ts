@@ -1,7 +1,8 @@
 // A refusal that is about the key: the same key once more, or the next one of the pool.
+
+import type { Failure } from "../../llm/errors/classify.ts";
 import { poolAction } from "../../llm/providers/credential-pool.ts";
 import type { Target } from "../../llm/wire.ts";
-import type { Failure } from "../failure.ts";
 
 /** Several keys of one provider, kept in the home. */
 export interface KeyPort {

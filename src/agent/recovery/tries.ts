@@ -1,10 +1,10 @@
 // Whether a question that failed is worth asking again: attempts, pauses, and the repairs that a refusal teaches.
-import type { FailureReason } from "../../llm/errors/classify.ts";
+import type { Failure, FailureReason } from "../../llm/errors/classify.ts";
 import { failureLine } from "../../llm/errors/explain.ts";
 import { hostBelongs, hostOf } from "../../llm/providers/hosts.ts";
 import type { ModelRequest, Target } from "../../llm/wire.ts";
 import type { Asking } from "../ask-model.ts";
-import { type Failure, retryDelayMs } from "../failure.ts";
+import { retryDelayMs } from "../failure.ts";
 import type { KeyStep } from "./keys.ts";
 
 /** A sign of life while a model or a pause is waited for. */

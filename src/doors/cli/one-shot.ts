@@ -1,8 +1,9 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
 import { writeFile } from "node:fs/promises";
-import type { TurnOutcome, UserInput } from "../../agent/events.ts";
+import type { TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import type { UserInput } from "../../llm/messages.ts";
 import type { ChatRequest } from "../chat-request.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { resultJson, warningOf } from "../turn-result.ts";

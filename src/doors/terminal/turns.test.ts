@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AgentEvent, TurnOutcome, UserInput } from "../../agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
+import type { UserInput } from "../../llm/messages.ts";
 import { type BusyMode, type Speaker, Turns } from "./turns.ts";
 
 /** A conversation whose turns end when the test says so. */

@@ -1,5 +1,6 @@
 // Which text is said when: runs turns one after another and decides what typing means while one is running.
-import type { AgentEvent, UserInput } from "../../agent/events.ts";
+import type { AgentEvent } from "../../agent/events.ts";
+import type { UserInput } from "../../llm/messages.ts";
 
 export type BusyMode = "interrupt" | "queue" | "steer";
 

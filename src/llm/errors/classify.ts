@@ -1,4 +1,6 @@
 // One error of a model call -> what it means and what to do about it. A chain of tables; the first hit wins.
+
+import type { ModelError } from "../wire.ts";
 import { type ApiFailure, type Evidence, gatherEvidence } from "./evidence.ts";
 import { PHRASES } from "./phrases.ts";
 import { reasoningFloorSeconds } from "./reasoning-models.ts";
@@ -227,4 +229,13 @@ function isLarge(
 ): boolean {
   if (approxTokens > contextLength * limit.share) return true;
   return contextLength <= 256_000 && (approxTokens > limit.tokens || numMessages > limit.messages);
+}
+
+export interface Failure {
+  readonly error: ModelError;
+  readonly classified: ClassifiedError;
+  /** The same request may succeed later. A request that is too long will not. */
+  readonly worthRetrying: boolean;
+  /** Another model may do better. */
+  readonly worthMoving: boolean;
 }

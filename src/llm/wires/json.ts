@@ -2,7 +2,7 @@
 
 export type Json = Readonly<Record<string, unknown>>;
 
-export function isRecord(value: unknown): value is Json {
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

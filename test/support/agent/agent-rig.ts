@@ -1,11 +1,12 @@
 // An agent over real parts and a scripted model, for tests of the loop.
 import { tmpdir } from "node:os";
 import { Agent, type RunOptions } from "../../../src/agent/agent.ts";
-import type { AgentEvent, TurnOutcome, UserInput } from "../../../src/agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../../../src/agent/events.ts";
 import type { AgentOptions, AgentPorts, ToolRunnerPort } from "../../../src/agent/options.ts";
 import { defaultConfig } from "../../../src/home/config/schema.ts";
 import { homePaths } from "../../../src/home/paths.ts";
 import type { ModelGate } from "../../../src/llm/gate.ts";
+import type { UserInput } from "../../../src/llm/messages.ts";
 import type { SessionStore } from "../../../src/sessions/store.ts";
 import type { ToolContext } from "../../../src/tools/context.ts";
 import type { ToolOutput } from "../../../src/tools/registry.ts";
