@@ -96,6 +96,18 @@ const cases: readonly [name: string, calls: ReturnType<typeof call>[], plan: Seg
     ],
   ],
   [
+    "the new name that a V4A patch gives a file",
+    [
+      call("patch", { patch: "*** Begin Patch\n  *** Update File: a\n*** Move to: b/c\n@@\n-x\n+y\n*** End Patch" }),
+      read("b/c"),
+      read("a"),
+    ],
+    [
+      ["sequential", [0]],
+      ["parallel", [1, 2]],
+    ],
+  ],
+  [
     "a replacing patch reserves its path",
     [call("patch", { mode: "replace", path: "a", old_string: "x" }), read("b")],
     [["parallel", [0, 1]]],

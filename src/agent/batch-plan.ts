@@ -1,5 +1,6 @@
 // Which calls of one answer may run side by side. The order of side effects is kept: what is not provably independent waits.
 import { isAbsolute, join, normalize, sep } from "node:path";
+import { pathsInPatch } from "../kit/patch-headers.ts";
 
 export type Segment = readonly [kind: "parallel" | "sequential", indexes: readonly number[]];
 
@@ -94,7 +95,7 @@ function demandOf(call: PlannedCall, cwd: string, facts: PlanFacts): Demand {
     case "write_file":
       return reserve([args.path], true, place);
     case "patch":
-      return reserve(isV4a(args) ? patchedFiles(String(args.patch)) : [args.path], true, place);
+      return reserve(isV4a(args) ? pathsInPatch(String(args.patch)) : [args.path], true, place);
     case "terminal":
       return isQuietCommand(args, facts) ? { type: "free" } : { type: "barrier" };
     default:
@@ -111,12 +112,6 @@ function reserve(given: readonly unknown[], writes: boolean, place: (path: strin
 function isV4a(args: Readonly<Record<string, unknown>>): boolean {
   if (typeof args.patch !== "string") return false;
   return args.mode === "patch" || args.mode === "v4a" || args.mode === undefined;
-}
-
-function patchedFiles(patch: string): readonly string[] {
-  return [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete|Move) File:[ \t]*(.+?)[ \t]*\r?$/gm)].flatMap((header) =>
-    (header[1] ?? "").split(/\s+->\s+/),
-  );
 }
 
 function isQuietCommand(args: Readonly<Record<string, unknown>>, facts: PlanFacts): boolean {

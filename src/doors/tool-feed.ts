@@ -1,6 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { ToolCallView } from "../agent/events.ts";
 import { cellWidth, cutCells } from "../kit/cells.ts";
+import { pathsInPatch } from "../kit/patch-headers.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 interface FeedRow {
@@ -79,7 +80,7 @@ const ROWS: Readonly<Record<string, (args: Args) => FeedRow>> = {
   patch: (args) => ({
     emoji: "🔧",
     verb: "patch",
-    detail: text(args.path) || patchedFiles(text(args.patch)),
+    detail: text(args.path) || pathsInPatch(text(args.patch)).join(", "),
     path: true,
   }),
   search_files: (args) => ({
@@ -131,9 +132,6 @@ function memoryDetail(args: Args): string {
   const content = text(args.content);
   return content && sign === "+" ? `+${target}: "${content}"` : `${sign}${target}`;
 }
-
-const patchedFiles = (patch: string) =>
-  [...patch.matchAll(/^\*\*\* (?:Add|Update|Delete|Move) File: (.+)$/gm)].map((match) => match[1]).join(", ");
 
 function hosts(urls: unknown): string {
   const list = Array.isArray(urls) ? urls.map(String) : [];

@@ -73,7 +73,8 @@ async function applyLocked(
     const changed = operation.type === "move" ? operation.to : operation.path;
     const file = plan.files.get(identify(changed));
     if (typeof file?.after !== "string") continue;
-    const syntax = await compareSyntax(changed, textOf(file.before), file.after);
+    const before = plan.files.get(identify(operation.path))?.before ?? null;
+    const syntax = await compareSyntax(changed, textOf(before), file.after);
     if (syntax.introduced !== null && !lint.includes(`${changed}: ${syntax.introduced}`))
       lint.push(`${changed}: ${syntax.introduced}`);
   }
@@ -96,16 +97,18 @@ async function applyLocked(
 const textOf = (content: Content) => (typeof content === "string" ? content : null);
 
 function touchedBy(operation: PatchOperation): { path: string; reads: boolean }[] {
-  const own = { path: operation.path, reads: operation.type === "update" };
+  const changes = operation.type === "update" || (operation.type === "move" && operation.hunks.length > 0);
+  const own = { path: operation.path, reads: changes };
   return operation.type === "move" ? [own, { path: operation.to, reads: false }] : [own];
 }
 
 /** Files into which the patch would write a mark that stands for a secret. */
 function findMarks(plan: Plan, operations: readonly PatchOperation[], identify: (path: string) => string): string[] {
   return operations.flatMap((operation) => {
-    const file = plan.files.get(identify(operation.path));
-    const mark = findFileMark(textOf(file?.after ?? null) ?? "");
-    return mark !== null && !textOf(file?.before ?? null)?.includes(mark)
+    const before = textOf(plan.files.get(identify(operation.path))?.before ?? null);
+    const changed = operation.type === "move" ? operation.to : operation.path;
+    const mark = findFileMark(textOf(plan.files.get(identify(changed))?.after ?? null) ?? "");
+    return mark !== null && !before?.includes(mark)
       ? [`${operation.path}: ${mark} stands for a secret that is not shown; leave that line out of the patch`]
       : [];
   });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { patch as patchTool } from "./patch.ts";
@@ -149,7 +149,7 @@ test("a patch of many files adds, updates, moves and deletes in one go", async (
   assert.equal(result.error, undefined);
   assert.deepEqual(result.files_modified, ["up.py", "new/file.txt", "gone.txt", "from.sh -> bin/to.sh", "bin/to.sh"]);
   assert.equal(await onDisk("up.py"), "def f():\n    return 1\n\ndef g():\n    return 2\n");
-  assert.equal(await onDisk("new/file.txt"), "first\nsecond");
+  assert.equal(await onDisk("new/file.txt"), "first\nsecond\n");
   assert.equal(await onDisk("bin/to.sh"), "echo hi\n");
   assert.equal((await stat(rig.at("bin/to.sh"))).mode & 0o777, 0o755);
   await assert.rejects(onDisk("gone.txt"));
@@ -212,6 +212,67 @@ const hunks: [string, string, string, string][] = [
   ["the hint picks the place", "x\n1\ny\n1\nz\n1\n", "@@ y @@\n-1\n+2", "x\n1\ny\n2\nz\n1\n"],
   ["other indentation is forgiven", "  a\n  b\n", "@@\n a\n-b\n+c", "  a\n  c\n"],
   ["context only around an insertion", "a\nb\n", "@@\n a\n+x\n b", "a\nx\nb\n"],
+  ["several changes in one hunk", "a\nb\nc\nd\ne\n", "@@\n a\n-b\n+B\n c\n+x\n d\n-e", "a\nB\nc\nx\nd\n"],
+  ["several hunks below one another", "a\n1\nb\n1\nc\n", "@@\n a\n-1\n+2\n@@\n-1\n+3\n c", "a\n2\nb\n3\nc\n"],
+  [
+    "a hunk that fits twice goes below the one before",
+    "a\n1\nb\n1\n",
+    "@@\n-a\n+A\n-1\n+2\n@@\n-1\n+3",
+    "A\n2\nb\n3\n",
+  ],
+  ["the last of equal places, told by the file's end", "1\nx\n1\n", "@@\n-1\n+2\n*** End of File", "1\nx\n2\n"],
+  ["additions at the file's end", "a\nb\n", "@@ a\n+x\n*** End of File", "a\nb\nx\n"],
+  ["additions to an empty file", "", "@@\n+x\n+y", "x\ny\n"],
+  [
+    "headers in a row lead to a method of a class",
+    "class A:\n  def f():\n    return 1\nclass B:\n  def f():\n    return 1\n",
+    "@@ class B:\n@@   def f():\n-    return 1\n+    return 2",
+    "class A:\n  def f():\n    return 1\nclass B:\n  def f():\n    return 2\n",
+  ],
+  [
+    "headers in a row lead to the place of an addition",
+    "class A:\n  def f():\n    return 1\nclass B:\n  def f():\n    return 1\n",
+    "@@ class B:\n\n@@ def f():\n+    print(0)",
+    "class A:\n  def f():\n    return 1\nclass B:\n  def f():\n    print(0)\n    return 1\n",
+  ],
+  [
+    "a hint on several lines means the one below the last change",
+    "f:\n  1\nf:\n  1\n",
+    "@@ f:\n-  1\n+  2\n@@ f:\n-  1\n+  3",
+    "f:\n  2\nf:\n  3\n",
+  ],
+  ["mixed line ends: context keeps its own", "a\r\nb\nc\r\nd\n", "@@\n a\n-b\n+x\n+y\n c\n d", "a\r\nx\ny\nc\r\nd\n"],
+  [
+    "mixed line ends: each line keeps the end of the one it replaces",
+    "a\r\nb\nc\r\n",
+    "@@\n-a\n-b\n-c\n+1\n+2\n+3",
+    "1\r\n2\n3\r\n",
+  ],
+  ["mixed line ends: an addition ends as the line above", "a\r\nb\nc\r\n", "@@ b\n+x", "a\r\nb\nx\nc\r\n"],
+  [
+    "mixed line ends in other indentation",
+    "  a\r\n  b\n  c\r\n  d",
+    "@@\n a\n-b\n+x\n+y\n c\n d",
+    "  a\r\n  x\n  y\n  c\r\n  d",
+  ],
+  [
+    "context that reads like a marker",
+    "a\n*** End Patch\nb\n",
+    "@@\n a\n *** End Patch\n-b\n+x",
+    "a\n*** End Patch\nx\n",
+  ],
+  [
+    "context that reads like a header, and a line added below it",
+    "*** Add File: n.txt\nb\n",
+    "@@\n-b\n+c",
+    "*** Add File: n.txt\nc\n",
+  ],
+  [
+    "context that reads like a header above an addition",
+    "a\n*** Add File: n.txt\nb\n",
+    "@@\n a\n *** Add File: n.txt\n+x\n b",
+    "a\n*** Add File: n.txt\nx\nb\n",
+  ],
 ];
 for (const [name, text, body, expected] of hunks) {
   test(`patch of many files: ${name}`, async () => {
@@ -227,6 +288,57 @@ const broken: [string, string, RegExp][] = [
   ["an update without hunks", "*** Update File: a.txt\n*** End Patch", /^Parse error: UPDATE 'a\.txt': no hunks found/],
   ["a path that climbs", "*** Add File: ../x\n+a", /"\.\." is not allowed/],
   ["a move without a target", "*** Move File: a.txt", /expected "old path -> new path"/],
+  [
+    "a path that climbs by another name",
+    "*** Update File: a.txt\n*** Move to: ../x\n@@\n-a\n+b",
+    /"\.\." is not allowed/,
+  ],
+  [
+    "a header it does not know",
+    "*** Add File: no.txt\n+x\n*** Rename File: a -> b",
+    /line 3: "\*\*\* Rename File: a -> b" is no line of a patch/,
+  ],
+  [
+    "a line with stars in a hunk",
+    "*** Update File: twice.txt\n@@\n***bold***\n-1\n+2",
+    /line 3: "\*\*\*bold\*\*\*" is no line of a patch.*blank, \+ or - in front/,
+  ],
+  [
+    "a header with a typo",
+    "*** Add File: no.txt\n+x\n*** Updat File: a.txt\n@@\n-1\n+2",
+    /line 3: .* is no line of a patch/,
+  ],
+  [
+    "a new name for an added file",
+    "*** Add File: no.txt\n*** Move to: b.txt\n+x",
+    /line 2: .* must stand once below \*\*\* Update File/,
+  ],
+  [
+    "two new names",
+    "*** Update File: a.txt\n*** Move to: b.txt\n*** Move to: c.txt\n@@\n-1\n+2",
+    /line 3: .* must stand once/,
+  ],
+  [
+    "changes without a file",
+    "*** Begin Patch\n@@\n-1\n+2\n*** Delete File: twice.txt\n*** End Patch",
+    /line 2: "@@" stands above the first/,
+  ],
+  [
+    "operations behind the end",
+    "*** Begin Patch\n*** Add File: no.txt\n+x\n*** End Patch\n*** Delete File: twice.txt",
+    /line 5: .* stands behind \*\*\* End Patch/,
+  ],
+  [
+    "added lines below a deletion",
+    "*** Delete File: twice.txt\n+new text",
+    /DELETE 'twice\.txt': there are added lines below it/,
+  ],
+  ["a header without a path", "*** Delete File:", /DELETE: the header names no path/],
+  [
+    "an addition whose hint is on several lines",
+    "*** Update File: twice.txt\n@@ 1\n+2",
+    /is ambiguous — its hint is on 2 lines/,
+  ],
   ["several places and no hint", "*** Update File: twice.txt\n@@\n-1\n+2", /hunk 1 \(no hint\) is ambiguous/],
   ["a protected file", "*** Add File: ~/.ssh/config\n+x", /Write denied/],
   ["a directory", "*** Delete File: folder", /no files were modified\):\n {2}• folder: It is a directory/],
@@ -243,6 +355,127 @@ for (const [name, body, message] of broken) {
     assert.match(result.error, message);
   });
 }
+
+test("a refused patch leaves the files alone, also those it had understood", async () => {
+  await put("twice.txt", "1\n1\n");
+  for (const [, body] of broken) await apply(body);
+  assert.equal(await onDisk("twice.txt"), "1\n1\n");
+  await assert.rejects(onDisk("no.txt"));
+});
+
+test("a file gets a new name and new text in one go, with its mode", async () => {
+  await put("old-name.sh", "echo one\n");
+  await chmod(rig.at("old-name.sh"), 0o750);
+  const result = await apply(
+    "*** Begin Patch\n*** Update File: old-name.sh\n*** Move to: deep/er/new-name.sh\n@@\n-echo one\n+echo two\n*** End Patch",
+  );
+  assert.equal(result.error, undefined);
+  assert.deepEqual(result.files_modified, ["old-name.sh -> deep/er/new-name.sh"]);
+  assert.match(result.diff, /--- a\/old-name\.sh\n\+\+\+ \/dev\/null/);
+  assert.match(result.diff, /\+\+\+ b\/deep\/er\/new-name\.sh\n.*\n\+echo two/);
+  assert.equal(await onDisk("deep/er/new-name.sh"), "echo two\n");
+  assert.equal((await stat(rig.at("deep/er/new-name.sh"))).mode & 0o777, 0o750);
+  await assert.rejects(onDisk("old-name.sh"));
+});
+
+const renames: [string, string][] = [
+  ["without hunks", "*** Update File: r.txt\n*** Move to: s.txt"],
+  ["as a move with an arrow", "*** Move File: r.txt -> s.txt"],
+  ["as a move with its target below", "*** Move File: r.txt\n*** Move to: s.txt"],
+];
+for (const [name, body] of renames) {
+  test(`a file gets a new name ${name}`, async () => {
+    await put("r.txt", "same\n");
+    const result = await apply(body);
+    assert.deepEqual(result.files_modified, ["r.txt -> s.txt"]);
+    assert.equal(await onDisk("s.txt"), "same\n");
+    await assert.rejects(onDisk("r.txt"));
+    await apply("*** Delete File: s.txt");
+  });
+}
+
+test("hunks below a move change the file on its way", async () => {
+  await put("r.txt", "a\nb\n");
+  assert.equal((await apply("*** Move File: r.txt -> t.txt\n@@\n-b\n+c")).error, undefined);
+  assert.equal(await onDisk("t.txt"), "a\nc\n");
+});
+
+test("a new name that is taken, and hunks that do not fit, leave the file where it is", async () => {
+  await put("from.txt", "a\n");
+  await put("taken.txt", "b\n");
+  const onto = await apply("*** Update File: from.txt\n*** Move to: taken.txt\n@@\n-a\n+b");
+  assert.match(onto.error, /• from\.txt: destination already exists/);
+  const unfit = await apply("*** Update File: from.txt\n*** Move to: free.txt\n@@\n-zzzzzz\n+b");
+  assert.match(unfit.error, /• from\.txt: hunk 1 \(no hint\) not found/);
+  assert.deepEqual([await onDisk("from.txt"), await onDisk("taken.txt")], ["a\n", "b\n"]);
+  await assert.rejects(onDisk("free.txt"));
+});
+
+test("a new name is held to the same rules as a new file", async () => {
+  await put("from.txt", "a\n");
+  const result = await apply("*** Update File: from.txt\n*** Move to: ~/.ssh/config\n@@\n-a\n+b");
+  assert.match(result.error, /Write denied/);
+  assert.equal(await onDisk("from.txt"), "a\n");
+});
+
+const padded: [string, string][] = [
+  ["around Begin Patch", " *** Begin Patch \n*** Update File: b.txt\n@@\n-one\n+two\n*** End Patch"],
+  ["around End Patch", "*** Begin Patch\n*** Update File: b.txt\n@@\n-one\n+two\n *** End Patch \n"],
+  ["around the first header", "*** Begin Patch\n  *** Update File:  b.txt \n@@\n-one\n+two\n*** End Patch"],
+  [
+    "around a later header",
+    "*** Begin Patch\n*** Add File: c.txt\n+x\n  *** Update File: b.txt\n@@\n-one\n+two\n*** End Patch",
+  ],
+  ["around a header behind hunks", "*** Update File: c.txt\n@@\n-c\n+x\n *** Update File: b.txt\n@@\n-one\n+two\n"],
+  [
+    "around an added file behind hunks",
+    "*** Update File: b.txt\n@@\n-one\n+two\n *** Add File: d.txt\n+x\n*** End Patch",
+  ],
+  ["around a deletion behind hunks", "*** Update File: b.txt\n@@\n-one\n+two\n *** Delete File: c.txt\n*** End Patch"],
+  ["around a new name", "*** Update File: c.txt\n  *** Move to: d.txt\n*** Update File: b.txt\n@@\n-one\n+two"],
+  ["around the file's end", "*** Update File: b.txt\n@@\n-one\n+two\n *** End of File\n*** End Patch"],
+  ["and CRLF", "*** Begin Patch\r\n*** Update File: b.txt\r\n@@\r\n-one\r\n+two\r\n*** End Patch\r\n"],
+  [
+    "and words around the patch",
+    "Here it is:\n*** Begin Patch\n*** Update File: b.txt\n@@\n-one\n+two\n*** End Patch\nDone.\n",
+  ],
+  [
+    "and two patches in one text",
+    "*** Begin Patch\n*** Delete File: c.txt\n*** End Patch\n*** Begin Patch\n*** Update File: b.txt\n@@\n-one\n+two\n*** End Patch",
+  ],
+];
+for (const [name, text] of padded) {
+  test(`patch of many files forgives blanks ${name}`, async () => {
+    await put("b.txt", "one\n");
+    if (/(?:Update|Delete) File: c\.txt/.test(text)) await put("c.txt", "c\n");
+    const result = await apply(text);
+    assert.equal(result.error, undefined);
+    assert.equal(await onDisk("b.txt"), "two\n");
+    for (const left of ["c.txt", "d.txt"]) await rm(rig.at(left), { force: true });
+  });
+}
+
+const added: [string, string, string][] = [
+  ["lines", "+one\n+two", "one\ntwo\n"],
+  ["an empty line at the end", "+one\n+", "one\n\n"],
+  ["nothing", "", ""],
+  ["a line that says there is no break", "+one\n\\ No newline at end of file", "one"],
+  ["lines without their sign", "one\ntwo\n", "one\ntwo\n"],
+  ["lines that read like markers", "+*** End Patch\n+*** Update File: x", "*** End Patch\n*** Update File: x\n"],
+];
+for (const [name, body, expected] of added) {
+  test(`an added file: ${name}`, async () => {
+    assert.equal((await apply(`*** Begin Patch\n*** Add File: fresh.txt\n${body}\n*** End Patch`)).error, undefined);
+    assert.equal(await onDisk("fresh.txt"), expected);
+    await rm(rig.at("fresh.txt"));
+  });
+}
+
+test("a replacement keeps the line ends of lines that stay", async () => {
+  await put("mixed.txt", "a\r\nb\nc\r\nd\n");
+  assert.equal((await replace("mixed.txt", "a\nb\nc\nd", "a\nx\ny\nc\nd")).success, true);
+  assert.equal(await onDisk("mixed.txt"), "a\r\nx\ny\nc\r\nd\n");
+});
 
 test("when the disk refuses in the middle, what was done is taken back", async () => {
   await put("first.txt", "a\n");

@@ -13,8 +13,8 @@ export interface Edit {
 }
 
 /**
- * Applies edits whose positions count in the LF form of `original`. Each replacement takes the line ending of the region it replaces (of its
- * line, if the region has no break of its own); every byte outside the regions stays.
+ * Applies edits whose positions count in the LF form of `original`. Each line of a replacement ends as the line whose place it takes; where
+ * there is none, as the line before. Every byte outside the regions stays.
  */
 export function applyEdits(original: string, edits: readonly Edit[]): string {
   const rawOf = rawPositions(original);
@@ -23,8 +23,7 @@ export function applyEdits(original: string, edits: readonly Edit[]): string {
   for (const edit of [...edits].sort((one, other) => one.start - other.start)) {
     const start = rawOf(edit.start);
     const end = rawOf(edit.end);
-    const ending = endingAt(original, start, end);
-    out.push(original.slice(position, start), ending === "\n" ? edit.text : edit.text.replaceAll("\n", ending));
+    out.push(original.slice(position, start), withEndings(edit.text, original, start, end));
     position = end;
   }
   out.push(original.slice(position));
@@ -48,7 +47,25 @@ function rawPositions(original: string): (position: number) => number {
   };
 }
 
-function endingAt(original: string, start: number, end: number): "\n" | "\r\n" {
+function withEndings(text: string, original: string, start: number, end: number): string {
+  if (!text.includes("\n") || !original.includes("\r\n")) return text;
+  const region = original.slice(start, end);
+  const endings = region.match(/\r?\n/g) ?? [];
+  if (new Set(endings).size < 2) return text.replaceAll("\n", endings[0] ?? endingAt(original, start, end));
+  const [old, lines] = [toLf(region).split("\n"), text.split("\n")];
+  let same = 0; // lines at the end that stay as they are
+  while (same < Math.min(old.length, lines.length) && old.at(-1 - same) === lines.at(-1 - same)) same++;
+  const replaced = old.length - same;
+  let line = -1;
+  return text.replaceAll("\n", () => {
+    line++;
+    const stays = line >= lines.length - same;
+    return endings[stays ? line - lines.length + old.length : Math.min(line, Math.max(0, replaced - 1))] ?? "\n";
+  });
+}
+
+function endingAt(original: string, start: number, end: number): string {
+  if (start === end && original[start - 1] === "\n") return endingOf(original, start - 1);
   const inside = original.indexOf("\n", start);
   if (inside !== -1) return endingOf(original, inside);
   const before = original.lastIndexOf("\n", end - 1);

@@ -18,9 +18,9 @@ const calls: readonly (readonly [tool: string, args: Record<string, unknown>, pa
     {
       mode: "patch",
       patch:
-        "*** Begin Patch\n*** Update File: a/x.ts\n@@\n*** Add File: b/y.ts\n+1\n*** Delete File: c/z\n*** Move File: d/1 -> e/2\n*** End Patch",
+        "*** Begin Patch\n*** Update File: a/x.ts\n@@\n*** Add File: b/y.ts\n+1\n*** Delete File: c/z\n*** Move File: d/1 -> e/2\n *** Update File: f/3\n*** Move to: g/4\n*** End Patch",
     },
-    ["/w/a/x.ts", "/w/b/y.ts", "/w/c/z", "/w/d/1", "/w/e/2"],
+    ["/w/a/x.ts", "/w/b/y.ts", "/w/c/z", "/w/d/1", "/w/e/2", "/w/f/3", "/w/g/4"],
   ],
   ["write_file", { patch: "*** Add File: b/y.ts" }, []],
 ];

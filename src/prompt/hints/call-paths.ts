@@ -1,5 +1,6 @@
 // Which places a tool call touches, as far as its arguments tell.
 import { isAbsolute, join, resolve } from "node:path";
+import { pathsInPatch } from "../../kit/patch-headers.ts";
 import type { Command, Script, SimpleCommand, Word } from "../../safety/shell/ast.ts";
 import { parseCommandLine } from "../../safety/shell/parse.ts";
 import { resolveText } from "../../safety/shell/resolve.ts";
@@ -12,7 +13,6 @@ export interface Bearings {
 }
 
 const ARGUMENTS = ["path", "file_path", "workdir"];
-const PATCH_HEADER = /^\*\*\* (?:Update|Add|Delete|Move) File:(.+)$/gm;
 const CHANGES_DIRECTORY = ["cd", "pushd"];
 const TAKES_DIRECTORY = ["-C", "--prefix", "--cwd"];
 /** A command may name thousands of files; the first ones show where it works. */
@@ -25,7 +25,8 @@ export function pathsOfCall(
   bearings: Bearings,
 ): readonly string[] {
   const paths = ARGUMENTS.flatMap((name) => pathOf(args[name], bearings));
-  if (tool === "patch" && typeof args.patch === "string") paths.push(...patchPaths(args.patch, bearings));
+  if (tool === "patch" && typeof args.patch === "string")
+    paths.push(...pathsInPatch(args.patch).flatMap((name) => pathOf(name, bearings)));
   if (tool === "terminal" && typeof args.command === "string") {
     const [workdir] = pathOf(args.workdir, bearings);
     paths.push(...commandPaths(args.command, workdir === undefined ? bearings : { ...bearings, cwd: workdir }));
@@ -37,12 +38,6 @@ function pathOf(value: unknown, bearings: Bearings): string[] {
   if (typeof value !== "string" || value.trim() === "") return [];
   const path = locate(value.trim(), bearings);
   return path === null ? [] : [path];
-}
-
-function patchPaths(patch: string, bearings: Bearings): string[] {
-  return [...patch.matchAll(PATCH_HEADER)].flatMap(([, names = ""]) =>
-    names.split(/\s+->\s+/).flatMap((name) => pathOf(name, bearings)),
-  );
 }
 
 function commandPaths(command: string, bearings: Bearings): string[] {
