@@ -52,17 +52,18 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
   const toolPlace = {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),
+    only: wish.toolNames && new Set(wish.toolNames),
   };
   const tools = await openTools(asked, toolPlace);
   const { toolNames = [...tools.names].sort() } = wish;
-  const definitions = tools.definitions.filter(({ function: { name } }) => toolNames.includes(name));
+  const { definitions } = tools;
   const place: PromptPlace = {
     wish: asked,
     cwd,
     backend: async () => configuredBackend(config.terminal, cwd),
     toolNames,
     toolsets: tools.toolsets,
-    ...toolHashes({ ...tools, definitions }, config, hashedChoice(asked, toolPlace)),
+    ...toolHashes(tools, config, hashedChoice(asked, toolPlace)),
     memory,
     skills: await openAgentSkills(home, clock),
     startedAt: clock.now() / 1000,

@@ -17,6 +17,8 @@ export interface ToolPlace {
   readonly without: readonly string[];
   /** Instead of the platform's, where neither the run nor the settings name any. */
   readonly toolsets?: readonly string[] | undefined;
+  /** Nothing but these, whatever the toolsets say. */
+  readonly only?: ReadonlySet<string> | undefined;
   /** Absent: tools of MCP servers are taken as they happen to be registered. */
   readonly mcp?: ConversationMcp;
   /** Tools that come from elsewhere than the registry. */
@@ -54,6 +56,7 @@ export const hashedChoice = (
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
 export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Toolbox> {
   const { home, platform, toolsets = place.toolsets } = wish;
+  const only = place.only ?? wish.start?.only;
   const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);
@@ -66,7 +69,7 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
       tools: { ...config.tools, disabled_functions: [...config.tools.disabled_functions, ...place.without] },
     },
     ...(toolsets ? { toolsets } : {}),
-    ...(wish.start?.only ? { only: wish.start.only } : {}),
+    ...(only ? { only } : {}),
     delegated: wish.start?.origin === "subagent",
     environment: place.environment,
     contextLength: place.contextLength,

@@ -46,6 +46,14 @@ test("a tool that is not part of the session does not exist for it", async (t) =
   });
 });
 
+test("a session of few tools has their toolsets and no others", async (t) => {
+  const { environment } = await shellContext(t);
+  const only = new Set(["todo", "web_search"]);
+  assert.deepEqual((await open({ environment, only })).toolsets, ["todo", "web"]);
+  const coding = await open({ environment, only, toolsets: ["coding", "browser"] });
+  assert.deepEqual(coding.toolsets, ["coding"]);
+});
+
 test("a result over the limit lies in a file that the environment can read", async (t) => {
   const { ctx, environment } = await shellContext(t);
   const box = await open({ environment });

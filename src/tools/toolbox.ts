@@ -15,7 +15,7 @@ import { environmentResultStore } from "./result-store.ts";
 import { createToolState, type OwnedToolState } from "./state.ts";
 import { BRIDGES, bridgeDefinitions, unwrapCall } from "./tool-search-bridges.ts";
 import { deferForeign, isDeferredCore, isForeign, listingFor, type SplitFacts } from "./tool-search-split.ts";
-import { chooseToolsets, type ToolsetAnswer } from "./toolsets.ts";
+import { chooseToolsets, type ToolsetAnswer, toolsetsOf } from "./toolsets.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -184,7 +184,7 @@ function makeToolbox(session: SessionTools, definitions: readonly ToolDefinition
   return {
     definitions,
     names,
-    toolsets: chosen.toolsets,
+    toolsets: options.only ? toolsetsOf(options.only, chosen.toolsets, registry) : chosen.toolsets,
     servers: chosen.servers,
     unknown: chosen.unknown,
     state,

@@ -34,6 +34,17 @@ export function switchableToolsets(registry: ToolRegistry): string[] {
   return [...Object.keys(CONFIGURABLE).filter((name) => hasTools(name, registry)), ...pluginToolsets(registry)];
 }
 
+/** Of these toolsets those that a run with nothing but these tools has. */
+export function toolsetsOf(
+  tools: ReadonlySet<string>,
+  toolsets: readonly string[],
+  registry: ToolRegistry,
+): readonly string[] {
+  // A single toolset counts by the tools that are its own: web_search alone is no browser.
+  const members = (name: string) => (name in COMPOSITE ? resolveToolset(name, registry) : registry.toolsOf(name));
+  return toolsets.filter((name) => members(name).some((tool) => tools.has(tool)));
+}
+
 /** Toolsets that came at run time and are neither ours nor an MCP server's. */
 export function pluginToolsets(registry: ToolRegistry): string[] {
   return registry.toolsets().filter((name) => !(name in CONFIGURABLE) && !name.startsWith("mcp-"));

@@ -155,6 +155,27 @@ test("the prompt can be looked at as another model, platform, day or caller woul
   assert.doesNotMatch(bare, /I am I|A note/);
 });
 
+test("with --tools the prompt is the one of a run that has these tools and their toolsets", async (t) => {
+  const skill = (name: string, condition: string) =>
+    `---\nname: ${name}\ndescription: About ${name}\nmetadata:\n  hermes:\n    ${condition}\n---\nText.\n`;
+  const { say, json } = await person(t, {
+    "skills/net/surf/SKILL.md": skill("surf", "requires_toolsets: [browser]"),
+    "skills/net/find/SKILL.md": skill("find", "requires_toolsets: [web]"),
+    "skills/net/shell/SKILL.md": skill("shell", "requires_toolsets: [terminal]"),
+    "skills/net/spare/SKILL.md": skill("spare", "fallback_for_toolsets: [terminal]"),
+  });
+  const shown = async (...flags: string[]) => {
+    const index = await say("show", "--block", "skills_index", ...flags);
+    return ["surf", "find", "shell", "spare"].filter((name) => index.includes(`- ${name}:`));
+  };
+  assert.deepEqual(await shown(), ["surf", "find", "shell"]);
+  assert.deepEqual(await shown("--tools", "skill_view,terminal"), ["shell"]);
+  assert.deepEqual(await shown("--tools", "skill_view,web_search"), ["find", "spare"]);
+  assert.deepEqual(await shown("--tools", "skill_view,browser_click"), ["surf", "spare"]);
+  const selection = async (tools: string) => (await json("show", "--tools", tools)).fingerprint.toolSelection;
+  assert.notEqual(await selection("todo"), await selection("terminal"));
+});
+
 test("a folder that is not there and a zone nobody knows are told", async (t) => {
   const { run } = await person(t, { "config.yaml": "timezone: Mars/Olympus\n" });
   assert.match((await run(["show"])).err, /timezone in config\.yaml .*"Mars\/Olympus".* the machine's own is used/);
