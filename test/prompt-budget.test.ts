@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { openAgent } from "../src/agent/open.ts";
 import type { RecordedRequest } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
+import { openWish } from "./support/open-wish.ts";
 import { runHermes } from "./support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
@@ -40,6 +42,20 @@ describe("the first request of a default session", () => {
   });
   after(() => server.close());
 
+  /** Of a conversation with a person, who has one tool more than a script: the one that asks. */
+  async function firstRequest(temp: TempHome): Promise<RecordedRequest> {
+    server.script({ text: "pong" });
+    const { home, store, wish } = await openWish(temp);
+    const conversation = await openAgent({ ...wish, interactive: true, learn: false });
+    assert.equal(await conversation.agent.chat("ping"), "pong");
+    await conversation.close("cli_close");
+    await store.close();
+    await home.close();
+    const [request] = server.requests;
+    assert.ok(request);
+    return request;
+  }
+
   const sessions: readonly (readonly [model: string, where: string, files: Readonly<Record<string, string>>])[] = [
     ["claude-sonnet-5", "an empty folder", {}],
     ["gpt-5.5", "an empty folder", {}],
@@ -51,11 +67,7 @@ describe("the first request of a default session", () => {
       server.clear();
       await using home = await tempHome({ "config.yaml": modelConfig(server).replace("fake-model", model) });
       for (const [name, text] of Object.entries(files)) await writeFile(join(home.project, name), text);
-      server.script({ text: "pong" });
-      const run = await runHermes(["-z", "ping"], { home });
-      assert.equal(run.stdout, "pong\n", run.stderr);
-      const [request] = server.requests;
-      assert.ok(request);
+      const request = await firstRequest(home);
       const pieces = weigh(request, home);
       const whole = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
       for (const line of table([...pieces, { name: "whole", tokens: whole, most: budget.whole }])) t.diagnostic(line);
@@ -72,8 +84,7 @@ describe("the first request of a default session", () => {
   test("every default tool is in the request, or named in it so that it can be asked for", async () => {
     server.clear();
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
-    server.script({ text: "pong" });
-    await runHermes(["-z", "ping"], { home });
+    const request = await firstRequest(home);
     const { stdout } = await runHermes(["tools", "list", "--json"], { home });
     const listed: {
       toolsets: { enabled: boolean; tools: { name: string; enabled: boolean; available: boolean }[] }[];
@@ -82,7 +93,7 @@ describe("the first request of a default session", () => {
       .filter(({ enabled }) => enabled)
       .flatMap(({ tools }) => tools.filter((tool) => tool.enabled && tool.available).map(({ name }) => name));
     assert.ok(wanted.includes("terminal") && wanted.length >= 13, wanted.join(" "));
-    const sent = JSON.stringify(server.requests[0]?.body.tools);
+    const sent = JSON.stringify(request.body.tools);
     for (const name of wanted) assert.match(sent, new RegExp(`\\b${name}\\b`), `${name} cannot be reached`);
   });
 

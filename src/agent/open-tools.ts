@@ -75,7 +75,7 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
-    ports: new Set(Object.keys(portsOf(wish))),
+    ports: new Set([...Object.keys(portsOf(wish)), ...(canAsk(wish) ? ["ask"] : [])]),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => toolbox.unknown.includes(name))) {
@@ -85,6 +85,9 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
   }
   return place.extend?.(toolbox) ?? toolbox;
 }
+
+/** Somebody can be asked; a prompt in the background has the same list as the conversation beside it, whose cache it shares. */
+const canAsk = ({ interactive, start }: AgentWish) => interactive || start?.origin === "background";
 
 /** What a door hands to tools. A scheduled run makes no jobs and sends nothing itself: its answer is delivered. */
 export function portsOf({ ports, start }: AgentWish): NonNullable<AgentWish["ports"]> {

@@ -28,6 +28,7 @@ register({
     "Ask the user a question and wait for the answer, when the task is ambiguous or a decision is theirs. Not for permission to run " +
     "commands, and not for what you can find out yourself.",
   parameters,
+  port: "ask",
   textOrigin: "local",
   handler: ask,
 });

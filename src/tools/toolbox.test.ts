@@ -23,6 +23,7 @@ const open = (options: Pick<ToolboxOptions, "environment"> & Partial<ToolboxOpti
     contextLength: 20_000,
     log,
     env: () => undefined,
+    ports: new Set(["ask"]),
     ...options,
   });
 

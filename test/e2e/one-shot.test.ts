@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { openAgent } from "../../src/agent/open.ts";
 import { ModelServer } from "../support/model-server/server.ts";
+import { openWish } from "../support/open-wish.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
@@ -33,6 +35,35 @@ describe("hermes -z", () => {
       assert.equal(result.code, 0);
     });
   }
+
+  test("where nobody can be asked, the tool that asks is not offered; a conversation that has it keeps its list", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const names = () => server.last.body.tools.map((tool: { function: { name: string } }) => tool.function.name);
+    server.otherwise({ text: "ok" });
+    for (const args of [
+      ["-z", "hello"],
+      ["chat", "-q", "hello"],
+      ["chat", "-Q", "-q", "hello"],
+    ]) {
+      await runHermes(args, { home });
+      assert.ok(names().includes("terminal") && !names().includes("clarify"), args.join(" "));
+    }
+
+    const { home: opened, store, wish } = await openWish(home);
+    const conversation = await openAgent({ ...wish, interactive: true });
+    await conversation.agent.chat("hello");
+    const before = server.last.body.tools;
+    assert.ok(names().includes("clarify"));
+    await conversation.close("cli_close");
+    await store.close();
+    await opened.close();
+
+    server.script({ toolCalls: [{ name: "clarify", arguments: { question: "Which?" } }] }, { text: "done" });
+    const { stdout } = await runHermes(["-z", "and on", "--resume", conversation.agent.sessionId], { home });
+    assert.equal(stdout, "done\n");
+    assert.deepEqual(server.last.body.tools, before);
+    assert.match(server.last.body.messages.at(-1).content, /Clarify tool is not available/);
+  });
 
   test("--json prints one object with usage and cost status", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });

@@ -49,6 +49,7 @@ const enabled = (json: string) =>
 test("the list shows what is on, per platform", async () => {
   const { tools } = open();
   assert.match(await tools("list"), /✓ terminal +terminal, process\n|✓ terminal +process, terminal\n/);
+  assert.match(await tools("list"), /✓ clarify +clarify\n/);
   assert.equal(await tools(), await tools("list"));
   assert.ok(enabled(await tools("list", "--json")).includes("clarify"));
   assert.ok(!enabled(await tools("list", "--json", "--platform", "api_server")).includes("clarify"));

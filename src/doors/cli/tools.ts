@@ -47,7 +47,12 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const { chooseToolsets, resolveToolset, switchableToolsets } = await import("../../tools/toolsets.ts");
 
   const chosen = chooseToolsets(question, registry);
-  const source = { registry, availability: new AvailabilityCache(ctx.clock), facts: question, log: ctx.home.log };
+  const source = {
+    registry,
+    availability: new AvailabilityCache(ctx.clock),
+    facts: { ...question, ports: new Set(["ask"]) },
+    log: ctx.home.log,
+  };
   const available = new Set((await availableTools(registry.names(), source)).map((entry) => entry.name));
   const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));
   const rows = [...switchableToolsets(registry), ...servers].map((name) => {
