@@ -3,8 +3,9 @@ import { readdir, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { recordedLog, temporaryFolder, temporaryStore } from "../../test/support/session-store.ts";
+import { manualClock, recordedLog, temporaryFolder, temporaryStore } from "../../test/support/session-store.ts";
 import { Connection, journalMode, settleJournal } from "./connection.ts";
+import { openSessionStore } from "./open.ts";
 import { storeError } from "./sqlite-errors.ts";
 import { StoreError } from "./store.ts";
 import { walIsSafe } from "./wal-safety.ts";
@@ -40,6 +41,27 @@ test("a new file becomes WAL only where that is safe; one that is WAL stays so",
   assert.equal(settleJournal(open("forced.db"), "wal", "3.50.2", log), "wal");
   assert.equal(settleJournal(open("plain.db"), "delete", "3.51.3", log), "delete");
   assert.equal(journalMode(open("plain.db")), "delete");
+});
+
+test("a database that is there keeps its journal mode, unless the settings name another", async (t) => {
+  const path = join(await temporaryFolder(t), "state.db");
+  const original = new DatabaseSync(path);
+  original.exec("PRAGMA journal_mode=DELETE; CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL)");
+  original.close();
+  const modeAfter = async (journalMode: "auto" | "wal" | "delete") => {
+    const store = await openSessionStore({ path, journalMode, log: recordedLog(), clock: manualClock() });
+    await store.create({ id: journalMode + Math.random() });
+    await store.close();
+    const db = new DatabaseSync(path);
+    try {
+      return db.prepare("PRAGMA journal_mode").get()?.journal_mode;
+    } finally {
+      db.close();
+    }
+  };
+  const seen: unknown[] = [];
+  for (const wish of ["auto", "wal", "auto", "delete", "auto"] as const) seen.push(await modeAfter(wish));
+  assert.deepEqual(seen, ["delete", "wal", "wal", "delete", "delete"]);
 });
 
 test("a new database and its log files are the owner's alone", async (t) => {

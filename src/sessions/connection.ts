@@ -86,10 +86,13 @@ export class Connection {
   }
 }
 
-/** Sets the journal mode that is safe here; returns the mode in force. Throws while another process holds the file (caller retries). */
+/**
+ * Sets the journal mode of a new file to the one that is safe here; one with content keeps its own, unless the settings name another.
+ * Returns the mode in force. Throws while another process holds the file (caller retries).
+ */
 export function settleJournal(db: Connection, wish: JournalMode, sqliteVersion: string, log: Logger): string {
   const current = journalMode(db);
-  const wanted = wish !== "auto" ? wish : current === "wal" || walIsSafe(sqliteVersion) ? "wal" : "delete";
+  const wanted = wish !== "auto" ? wish : !isEmpty(db) ? current : walIsSafe(sqliteVersion) ? "wal" : "delete";
   const mode = current === wanted ? current : switchJournal(db, wanted, log);
   // A committed WAL frame survives the end of this process without a sync; in the other modes a power cut could tear pages.
   db.exec(mode === "wal" ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL");
@@ -108,6 +111,8 @@ function switchJournal(db: Connection, wanted: string, log: Logger): string {
     return db.get<{ journal_mode: string }>("PRAGMA journal_mode=DELETE")?.journal_mode ?? "delete";
   }
 }
+
+const isEmpty = (db: Connection) => db.get<{ page_count: number }>("PRAGMA page_count")?.page_count === 0;
 
 export function journalMode(db: Connection): string {
   return db.get<{ journal_mode: string }>("PRAGMA journal_mode")?.journal_mode ?? "";

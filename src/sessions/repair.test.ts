@@ -7,8 +7,8 @@ import { openSessionStore } from "./open.ts";
 import { repairDatabase } from "./repair.ts";
 import type { StoreError } from "./store.ts";
 
-async function filledFile(t: TestContext): Promise<string> {
-  const { store, path } = await temporaryStore(t, { journalMode: "delete" });
+async function filledFile(t: TestContext, journalMode: "wal" | "delete" = "delete"): Promise<string> {
+  const { store, path } = await temporaryStore(t, { journalMode });
   for (const id of ["a", "b"]) {
     await store.create({ id });
     await store.append(
@@ -44,9 +44,8 @@ test("an index that does not fit the messages is rebuilt in place", async (t) =>
   assert.deepEqual(await repair(path), { outcome: "sound" });
 });
 
-test("a damaged file is kept as it is and its readable rows are rescued into a new one", async (t) => {
-  const path = await filledFile(t);
-  // One page of the messages table is overwritten.
+/** One page of the messages table is overwritten. */
+async function damage(path: string): Promise<void> {
   const db = new DatabaseSync(path);
   const page = db
     .prepare("SELECT pageno FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf' LIMIT 1 OFFSET 5")
@@ -55,6 +54,24 @@ test("a damaged file is kept as it is and its readable rows are rescued into a n
   const file = await open(path, "r+");
   await file.write(Buffer.alloc(4096, 0xff), 0, 4096, (Number(page) - 1) * 4096);
   await file.close();
+}
+
+for (const mode of ["wal", "delete"] as const) {
+  test(`what is rescued from a file in ${mode} mode is one file in ${mode} mode`, async (t) => {
+    const path = await filledFile(t, mode);
+    await damage(path);
+    const report = await repair(path);
+    assert.ok(report.outcome === "rescued");
+    await assert.rejects(stat(`${report.file}-wal`));
+    const db = new DatabaseSync(report.file);
+    t.after(() => db.close());
+    assert.equal(db.prepare("PRAGMA journal_mode").get()?.journal_mode, mode);
+  });
+}
+
+test("a damaged file is kept as it is and its readable rows are rescued into a new one", async (t) => {
+  const path = await filledFile(t);
+  await damage(path);
   const before = await stat(path);
 
   assert.equal((await repair(path, { checkOnly: true })).outcome, "damaged");

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
-import { Connection } from "./connection.ts";
+import { Connection, journalMode, settleJournal } from "./connection.ts";
 import { findDamage, namesIndex } from "./file-check.ts";
 import { checkIndex, type IndexTable } from "./fts.ts";
 import { openSessionStore } from "./open.ts";
@@ -115,10 +115,21 @@ async function rescue(options: RepairOptions): Promise<{ file: string; rescued: 
   const source = openForRescue(path);
   const target = new Connection({ path: file });
   try {
-    return { file, rescued: copyReadable(source, target, log) };
+    const rescued = copyReadable(source, target, log);
+    takeJournal(source, target, log);
+    return { file, rescued };
   } finally {
     source.close();
     target.close();
+  }
+}
+
+/** The rescued file goes where the damaged one is; it was written as one file without a log so that it can be moved at any time. */
+function takeJournal(source: Connection, target: Connection, log: Logger): void {
+  try {
+    if (journalMode(source) === "wal") settleJournal(target, "wal", process.versions.sqlite ?? "0", log);
+  } catch (error) {
+    log.warn(`the journal mode of ${source.path} cannot be told`, error);
   }
 }
 

@@ -87,7 +87,11 @@ export const doorSections = {
     write_json_snapshots: flag(false, "also write each conversation as JSON"),
   }),
   database: section("The store.", {
-    journal_mode: choice(["auto", "wal", "delete"], "auto", "SQLite journal; delete for network file systems"),
+    journal_mode: choice(
+      ["auto", "wal", "delete"],
+      "auto",
+      "SQLite journal; auto: wal for a new database, one that is there keeps its own; delete for network file systems",
+    ),
   }),
   logging: section("Log files below `logs/`.", {
     level: choice(["DEBUG", "INFO", "WARNING", "ERROR"], "INFO", "lowest level written to agent.log"),
