@@ -1,7 +1,8 @@
 // What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { delimiter } from "node:path";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { makeDirectories } from "../kit/make-directories.ts";
 import type { PromptPorts } from "../prompt/gather.ts";
 import { rememberedPythonProbe } from "../prompt/probes/python-memory.ts";
 import { visibleSkills } from "../skills/visible.ts";
@@ -32,7 +33,7 @@ export async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
       {
         read: () => readFile(probeFile, "utf8"),
         async write(text) {
-          await mkdir(home.paths.cacheDir, { recursive: true, mode: 0o700 });
+          await makeDirectories(home.paths.cacheDir, 0o700);
           await writeFileAtomic(probeFile, text);
         },
       },

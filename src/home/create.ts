@@ -1,5 +1,5 @@
 // First use of a home: its directories and its identity file.
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, writeFileSync } from "node:fs";
 import { ConfigError } from "./errors.ts";
 import { makeDirectory } from "./make-directory.ts";
 import type { Managed } from "./managed.ts";
@@ -23,14 +23,17 @@ const directories = [
 /** Made like the others, but a home that somebody else manages may do without. */
 const optionalDirectories = ["plugins"];
 
-/**
- * Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading: that comes
- * back as a warning.
- */
+export interface EnsuredHome {
+  /** Why nothing can be stored here; null in an ordinary home. */
+  readonly unwritable: string | null;
+  readonly warnings: readonly string[];
+}
+
+/** Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading. */
 export function ensureHome(
   paths: HomePaths,
   { env, managed, identity = DEFAULT_IDENTITY }: { env: Env; managed: Managed | null; identity?: string },
-): string[] {
+): EnsuredHome {
   const names = managed ? directories : [...directories, ...optionalDirectories];
   const wanted = [paths.dir, ...names.map((name) => paths.at(name))];
   const missing = wanted.filter((dir) => !existsSync(dir));
@@ -39,16 +42,28 @@ export function ensureHome(
       `${missing[0]} does not exist. This home is managed by ${managed.manager}, which has to create it: ${managed.how}.`,
     );
   }
-  try {
+  const failed = failureOf(() => {
     const mode = directoryMode(env);
     for (const dir of missing) {
       makeDirectory(dir, mode);
       if (mayChmod(env, managed)) chmodSync(dir, mode); // mkdir's mode is cut by the umask
     }
     if (!managed && !existsSync(paths.soulFile)) seed(paths.soulFile, `${identity}\n`);
-    return [];
+  });
+  const refused = failureOf(() => accessSync(paths.dir, constants.W_OK));
+  if (refused === null && failed === null) return { unwritable: null, warnings: [] };
+  const where = `Cannot write to ${paths.dir} (${codeOf(failed ?? refused)})`;
+  if (refused === null) return { unwritable: null, warnings: [`${where}: some of its folders are missing.`] };
+  const unwritable = `${where}: conversations are kept in memory until the program ends, and no setting can be changed.`;
+  return { unwritable, warnings: [unwritable] };
+}
+
+function failureOf(attempt: () => void): unknown {
+  try {
+    attempt();
+    return null;
   } catch (error) {
-    return [`Cannot write to ${paths.dir} (${codeOf(error)}): conversations and settings will not be saved.`];
+    return error;
   }
 }
 

@@ -1,10 +1,12 @@
 // The one lock of the program. Node has no flock, so a lock is a write transaction on a small SQLite file: the operating system
 // drops it with the process that held it, whatever way that process ends.
-import { existsSync, mkdirSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { FileWriteError } from "../kit/atomic-file.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { makeDirectory } from "./make-directory.ts";
 
 export interface LockOptions {
   /** How long to wait for another holder, in milliseconds. */
@@ -21,13 +23,14 @@ export class LockTimeoutError extends Error {
  * Runs `fn` while no other caller, in this process or another, holds the lock file at `path`.
  *
  * - The file is created on first use (mode 0600) and stays; it holds no data.
+ * - Where it cannot be made or locked, `FileWriteError`: what it protects could not be written either.
  * - Not re-entrant: taking a lock inside itself waits until the time is up.
  */
 export async function withLock<T>(path: string, fn: () => Promise<T> | T, options: LockOptions = {}): Promise<T> {
   const { waitMs = 10_000, clock = systemClock } = options;
   const deadline = clock.now() + waitMs;
   // Blocking on purpose, and tiny: nothing awaited before the queue, so callers keep the order they came in.
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(path);
   const key = join(realpathSync(dirname(path)), basename(path));
 
   const leave = await enterQueue(key, deadline, clock, path);
@@ -70,13 +73,29 @@ async function enterQueue(key: string, deadline: number, clock: Clock, path: str
   throw timeout(path);
 }
 
+function makeFolder(path: string): void {
+  try {
+    if (!existsSync(dirname(path))) makeDirectory(dirname(path), 0o700);
+  } catch (error) {
+    throw new FileWriteError(path, error);
+  }
+}
+
+async function makeFile(path: string): Promise<void> {
+  try {
+    await (await open(path, "a", 0o600)).close();
+  } catch (error) {
+    throw new FileWriteError(path, error);
+  }
+}
+
 async function takeFile(key: string, deadline: number, clock: Clock, path: string): Promise<() => void> {
-  if (!existsSync(key)) await (await open(key, "a", 0o600)).close();
+  if (!existsSync(key)) await makeFile(key);
   const { DatabaseSync } = await import("node:sqlite");
   const database = new DatabaseSync(key, { timeout: 0 });
   try {
     for (let pause = 2; ; pause = Math.min(pause * 2, 50)) {
-      if (begin(database)) return hold(database);
+      if (begin(database, path)) return hold(database);
       if (clock.now() + pause > deadline) throw timeout(path);
       await clock.sleep(pause + clock.random() * pause);
     }
@@ -99,14 +118,14 @@ function hold(database: DatabaseSync): () => void {
 
 const SQLITE_BUSY = 5;
 
-function begin(database: DatabaseSync): boolean {
+function begin(database: DatabaseSync, path: string): boolean {
   try {
     database.exec("BEGIN IMMEDIATE");
     return true;
   } catch (error) {
     const code = error instanceof Error && "errcode" in error ? Number(error.errcode) : 0;
     if ((code & 0xff) === SQLITE_BUSY) return false;
-    throw error;
+    throw new FileWriteError(path, error instanceof Error ? new Error(error.message) : error);
   }
 }
 

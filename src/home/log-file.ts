@@ -1,8 +1,9 @@
 // One log file: lines queue up and are appended in the background. Several processes may write to the same file and rotate it.
-import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../kit/clock.ts";
 import { withLock } from "./lock.ts";
+import { makeDirectory } from "./make-directory.ts";
 
 export interface LogFile {
   append(line: string): void;
@@ -58,7 +59,7 @@ export function openLogFile({ path, maxBytes, backups, onTrouble, clock }: LogFi
     }
     handle = await open(path, "a", 0o600).catch(async (error: unknown) => {
       if (codeOf(error) !== "ENOENT") throw error;
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      makeDirectory(dirname(path), 0o700);
       return open(path, "a", 0o600);
     });
     return (await handle.stat()).size;

@@ -83,8 +83,19 @@ describe("first use", () => {
   test("a home that cannot be made is a warning, not the end", async () => {
     const me = user({ file: "in the way" });
     const home = await me.open({ env: { HERMES_HOME: me.at("file/home") } });
-    assert.match(home.warnings[0] ?? "", /^Cannot write to .*file\/home \(ENOTDIR\)/);
+    assert.match(home.warnings[0] ?? "", /^Cannot write to .*file\/home \(ENOTDIR\): conversations are kept in memory/);
+    assert.equal(home.unwritable, home.warnings[0]);
     assert.equal(home.config().agent.max_turns, 90);
+    await home.close();
+  });
+
+  test("one folder that cannot be made is told, and everything else is stored as ever", async () => {
+    const me = user({ ".hermes/SOUL.md": "", ".hermes/logs": "in the way" });
+    const home = await me.open();
+    assert.match(home.warnings[0] ?? "", /^Cannot write to .*\.hermes \(ENOTDIR\): some of its folders are missing\.$/);
+    assert.equal(home.unwritable, null);
+    await home.setConfigKey("agent.max_turns", 5);
+    assert.equal(home.config().agent.max_turns, 5);
     await home.close();
   });
 

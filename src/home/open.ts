@@ -65,6 +65,8 @@ export interface OpenHome {
   configTree(): Tree | null;
   /** Brings an older config.yaml up to date, after making a copy of it. Nothing to do is not an error; a managed home is. */
   migrate(): Promise<MigrationResult>;
+  /** Why nothing can be stored in this home, as the warnings say; null in an ordinary one. */
+  readonly unwritable: string | null;
   /** Who manages this installation; settings are not written then. */
   readonly managed: Managed | null;
   /** A path as messages show it. */
@@ -110,7 +112,8 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
   const { env, osHome, clock = systemClock } = options;
   const { paths, argv, warnings: selectionWarnings } = selectProfile(options);
   const managed = managedBy(paths.dir, env);
-  const warnings = [...selectionWarnings, ...ensureHome(paths, { env, managed })];
+  const ensured = ensureHome(paths, { env, managed });
+  const warnings = [...selectionWarnings, ...ensured.warnings];
   let started = false;
   const warn = (message: string) => {
     if (!started) {
@@ -162,6 +165,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     osHome,
     argv,
     managed,
+    unwritable: ensured.unwritable,
     warnings,
     log,
     redact,

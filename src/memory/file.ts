@@ -1,8 +1,9 @@
 // Reading and writing one memory file. Unreadable is never taken for empty: what cannot be read is not written over.
-import { mkdir, open, readdir, readFile, rm, stat } from "node:fs/promises";
+import { open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { writeFileAtomic } from "../kit/atomic-file.ts";
 import type { Clock } from "../kit/clock.ts";
+import { makeDirectories } from "../kit/make-directories.ts";
 import { parseEntries } from "./format.ts";
 
 export type Reading =
@@ -63,7 +64,7 @@ const HOUR = 3_600_000;
 
 /** Makes the folder, and removes what killed writers left in it. */
 export async function prepareMemoryFolder(dir: string, clock: Clock): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await makeDirectories(dir, 0o700);
   for (const name of await readdir(dir)) {
     if (!name.startsWith(TEMPORARY_PREFIX) || !name.endsWith(".tmp")) continue;
     const path = join(dir, name);

@@ -1,8 +1,9 @@
 // One connection to one SQLite file: pragmas, cached statements, and the watch on the file's identity.
 import { statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import type { Logger } from "../home/log.ts";
-import { isBusy, isUnfitForWal, storeError } from "./sqlite-errors.ts";
+import { isBusy, isClosedOff, isUnfitForWal, storeError } from "./sqlite-errors.ts";
 import { StoreError } from "./store.ts";
 import { walIsSafe } from "./wal-safety.ts";
 
@@ -14,7 +15,12 @@ export type JournalMode = "auto" | "wal" | "delete";
 export interface ConnectionOptions {
   readonly path: string;
   readonly readOnly?: boolean;
+  /** A copy of the file in memory; the file itself is only read, and may be missing. */
+  readonly inMemory?: boolean;
 }
+
+/** A larger database is not copied into memory. */
+const MOST_COPIED_BYTES = 256 * 1024 * 1024;
 
 export class Connection {
   readonly path: string;
@@ -22,11 +28,13 @@ export class Connection {
   readonly database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   readonly #identity: string;
+  readonly #inMemory: boolean;
 
   constructor(options: ConnectionOptions) {
     this.path = options.path;
     this.readOnly = options.readOnly ?? false;
-    this.database = new DatabaseSync(options.path, { readOnly: this.readOnly, timeout: BUSY_TIMEOUT_MS });
+    this.#inMemory = options.inMemory ?? options.path === ":memory:";
+    this.database = this.#inMemory ? copyInMemory(options.path) : openFile(options.path, this.readOnly);
     this.database.exec("PRAGMA foreign_keys=ON");
     this.#identity = identityOf(options.path) ?? "";
   }
@@ -73,7 +81,7 @@ export class Connection {
 
   /** Writing on after the file was replaced would put rows where nobody ever reads them. */
   assertSameFile(): void {
-    if (this.path === ":memory:" || identityOf(this.path) === this.#identity) return;
+    if (this.#inMemory || identityOf(this.path) === this.#identity) return;
     throw new StoreError(
       "moved",
       `${this.path} was moved, replaced or deleted while hermes had it open; nothing more is written to it. Start hermes again.`,
@@ -116,6 +124,31 @@ const isEmpty = (db: Connection) => db.get<{ page_count: number }>("PRAGMA page_
 
 export function journalMode(db: Connection): string {
   return db.get<{ journal_mode: string }>("PRAGMA journal_mode")?.journal_mode ?? "";
+}
+
+function openFile(path: string, readOnly: boolean): DatabaseSync {
+  const database = new DatabaseSync(path, { readOnly, timeout: BUSY_TIMEOUT_MS });
+  if (!readOnly || !isClosedOff(database)) return database;
+  database.close();
+  // A file with a write-ahead log in a folder where no log can be made: as nobody can write it here, it is read without.
+  const url = pathToFileURL(path);
+  url.searchParams.set("immutable", "1");
+  return new DatabaseSync(url, { readOnly });
+}
+
+function copyInMemory(path: string): DatabaseSync {
+  const memory = new DatabaseSync(":memory:");
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (size === 0 || size > MOST_COPIED_BYTES || !memory.deserialize) return memory; // Node 24 cannot copy
+  const file = openFile(path, true);
+  try {
+    const bytes = file.serialize();
+    bytes.fill(1, 18, 20); // memory has no write-ahead log; the header must not ask for one
+    memory.deserialize(bytes);
+    return memory;
+  } finally {
+    file.close();
+  }
 }
 
 /** Opens the file, in words a user understands when that fails. */

@@ -147,7 +147,11 @@ export class StoreCore {
 
   #assertWritable(): void {
     this.#assertOpen();
-    if (this.db.readOnly) throw new StoreError("read_only", `${this.db.path} was opened for reading only`);
+    if (this.db.readOnly)
+      throw new StoreError(
+        "read_only",
+        `${this.db.path} cannot be written; check the rights of the file and its folder`,
+      );
   }
 }
 

@@ -18,8 +18,10 @@ export interface OpenStoreOptions {
   readonly journalMode: JournalMode;
   readonly log: Logger;
   readonly clock: Clock;
-  /** For files of other profiles: nothing is written, created or changed. */
+  /** For homes that cannot be written: nothing is written, created or changed. A file that is not there counts as an empty one. */
   readonly readOnly?: boolean;
+  /** What the file holds is copied into memory, and all that is new stays there. Without a file, or with one too large, it begins empty. */
+  readonly inMemory?: boolean;
   /** Where transcripts and dumps of single sessions lie; they go with their session. */
   readonly sessionsDir?: string;
   /** Searches slower than this are logged. */
@@ -33,16 +35,17 @@ const SLOW_SEARCH_MS = 500;
 
 export async function openSessionStore(options: OpenStoreOptions): Promise<SessionStore> {
   const { path, log, clock, readOnly = false } = options;
-  if (readOnly && !statSync(path, { throwIfNoEntry: false })) {
-    throw new StoreError("unavailable", `there is no session database at ${path}`);
-  }
-  if (!readOnly) makeFile(path);
-  const db = connect({ path, readOnly });
+  const inMemory = options.inMemory || (readOnly && !statSync(path, { throwIfNoEntry: false }));
+  if (!readOnly && !inMemory) makeFile(path);
+  const db = connect({ path, readOnly, inMemory });
   const onBusy = options.onBusy ? { onBusy: options.onBusy } : {};
   const patience = { db, clock, patienceMs: OPEN_PATIENCE_MS, ...onBusy };
   try {
-    if (!readOnly) {
-      await waitWhileBusy(patience, () => settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log));
+    if (!readOnly || inMemory) {
+      if (!inMemory)
+        await waitWhileBusy(patience, () =>
+          settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log),
+        );
       await waitWhileBusy(patience, () => {
         if (planUpgrade(db, log).length > 0) transaction(db, () => upgrade(db, log));
       });
@@ -50,7 +53,7 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
     // Without a write-ahead log even the first look has to wait for a writer.
     const core = await waitWhileBusy(patience, () => new StoreCore({ db, clock, log, ...onBusy }));
     return new SqliteStore(core, {
-      sessionsDir: options.sessionsDir ?? null,
+      sessionsDir: (inMemory ? null : options.sessionsDir) ?? null,
       slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,
     });
   } catch (error) {

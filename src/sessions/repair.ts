@@ -57,7 +57,10 @@ async function lookForDamage(options: RepairOptions): Promise<readonly string[]>
     const found = findDamage(options.path, "full");
     return found.length > 0 ? found : await indexesThatDoNotFit(options);
   } catch (error) {
-    if (isBusy(error)) throw storeError(error, options.path);
+    const told = storeError(error, options.path);
+    const readOnly = told instanceof StoreError && told.code === "read_only";
+    if (readOnly && options.checkOnly) return []; // the check of the index is a write in SQLite's eyes
+    if (readOnly || isBusy(error)) throw told;
     return [error instanceof Error ? error.message : String(error)];
   }
 }

@@ -1,6 +1,7 @@
 // What SQLite says, in the store's words. Only primary result codes are looked at, except for damage inside a virtual table.
 import { accessSync, constants, statfsSync } from "node:fs";
 import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { StoreError } from "./store.ts";
 
 const BUSY = 5;
@@ -29,6 +30,16 @@ export function isBusy(error: unknown): boolean {
 /** Network drives and locked-down mounts refuse shared memory in these words. */
 export function isUnfitForWal(error: unknown): boolean {
   return error instanceof Error && /locking protocol|not authorized|disk i\/o error/i.test(error.message);
+}
+
+/** The file is there, but SQLite cannot make the files beside it that reading takes. */
+export function isClosedOff(database: DatabaseSync): boolean {
+  try {
+    database.prepare("PRAGMA schema_version").get();
+    return false;
+  } catch (error) {
+    return primary(error) === CANTOPEN; // whatever else is wrong shows with the first query
+  }
 }
 
 /** The damage is in the search index, which can be made again from the messages. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -183,10 +183,32 @@ test("a store opened for reading reads and refuses every write", async (t) => {
   assert.equal((await reader.search("giraffe")).hits.length, 1);
   assert.equal((await reader.list()).length, 1);
   await assert.rejects(reader.create({ id: "b" }), (error: StoreError) => error.code === "read_only");
-  await assert.rejects(
-    openSessionStore({ path: `${path}.missing`, journalMode: "auto", log, clock, readOnly: true }),
-    (error: StoreError) => error.code === "unavailable",
-  );
+});
+
+test("reading a file that is not there finds nothing and makes nothing", async (t) => {
+  const { path, log, clock } = await temporaryStore(t);
+  const missing = `${path}.missing`;
+  const reader = await openSessionStore({ path: missing, journalMode: "auto", log, clock, readOnly: true });
+  t.after(() => reader.close());
+  assert.deepEqual(await reader.list(), []);
+  assert.equal((await reader.stats()).sessions, 0);
+  await assert.rejects(reader.create({ id: "b" }), (error: StoreError) => error.code === "read_only");
+  await assert.rejects(stat(missing));
+});
+
+test("a store in memory knows what the file holds, and the file never learns what is new", async (t) => {
+  const { store, path, log, clock } = await temporaryStore(t, { journalMode: "wal" });
+  await store.create({ id: "a" });
+  await store.append("a", [user("hello giraffe")]);
+  const memory = await openSessionStore({ path, journalMode: "auto", log, clock, inMemory: true });
+  t.after(() => memory.close());
+  assert.equal((await memory.search("giraffe")).hits.length, 1, "what is still in the write-ahead log too");
+  await memory.append("a", [user("and an okapi")]);
+  await memory.create({ id: "b" });
+  assert.equal((await memory.load("a")).length, 2);
+  assert.equal((await memory.search("okapi")).hits.length, 1);
+  assert.equal((await store.load("a")).length, 1);
+  assert.equal(await store.get("b"), null);
 });
 
 test("calls after closing are refused in words", async (t) => {

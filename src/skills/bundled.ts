@@ -1,7 +1,8 @@
 // The skills that come with the program, and their copies in a home. What the user changed or deleted stays that way.
-import { copyFile, mkdir, readFile, rm } from "node:fs/promises";
+import { copyFile, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { withLock } from "../home/lock.ts";
+import { makeDirectories } from "../kit/make-directories.ts";
 import { type ManifestLine, readBundledManifest, writeBundledManifest } from "./bundled-manifest.ts";
 import { bundledDir } from "./bundled-place.ts";
 import { loadCatalogue, loadRootSkills, type Skill } from "./catalogue.ts";
@@ -45,7 +46,7 @@ export async function bundledSkills(place: SkillsPlace): Promise<readonly Skill[
 export async function syncBundledSkills(place: SkillsPlace): Promise<SyncResult> {
   const tally = new Tally();
   if (await exists(optOutFile(place))) return tally.result(0);
-  await mkdir(place.paths.skillsDir, { recursive: true });
+  await makeDirectories(place.paths.skillsDir);
   const shipped = await bundledSkills(place);
   await withLock(skillsLock(place), async () => {
     const sync = await Sync.open(place);

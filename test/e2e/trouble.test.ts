@@ -127,7 +127,10 @@ describe("trouble", () => {
     assert.match(stdout, /heron/);
   });
 
-  test("a home that cannot be written is said so, and the exit code is not 0", async (t) => {
+  const lost = /Cannot write to .*\.hermes \(EROFS\): conversations are kept in memory until the program ends/g;
+  const saysItOnce = (text: string) => assert.equal(text.match(lost)?.length, 1, text);
+
+  test("in a home that cannot be written it answers, says once that nothing is kept, and has an identity", async (t) => {
     await using mounted = await disk(t, 4000);
     if (!mounted) return;
     await using home = await tempHome();
@@ -135,11 +138,54 @@ describe("trouble", () => {
     await mkdir(dir);
     await writeFile(join(dir, "config.yaml"), modelConfig(server));
     await mounted.protect();
-    const result = await runHermes(["-z", "hello"], { home, env: { HERMES_HOME: dir } });
-    assert.notEqual(result.code, 0);
-    assert.match(result.stderr, /read-only|cannot be written|written/i);
-    noStackTrace(result.stderr);
-    assert.equal(server.requests.length, 0, "nothing is sent that could not be kept");
+    const run = (...args: string[]) => runHermes(args, { home, env: { HERMES_HOME: dir } });
+    server.otherwise({ text: "ok" });
+    for (const args of [
+      ["-z", "hello"],
+      ["chat", "-q", "hello"],
+      ["chat", "-Q", "-q", "hello"],
+    ]) {
+      const { code, stdout, stderr } = await run(...args);
+      assert.equal(code, 0, stderr);
+      assert.equal(stdout, "ok\n");
+      saysItOnce(stderr);
+      assert.doesNotMatch(stderr, /--resume/, "nobody can resume it");
+    }
+    assert.match(server.last.body.messages[0].content, /^You are Hermes Agent/);
+    const { code, stdout } = await run("sessions", "list");
+    assert.deepEqual([code, stdout], [0, "No sessions found.\n"]);
+    const refused = await run("config", "set", "agent.max_turns", "5");
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /Cannot write .*: the file system is read-only\n$/);
+  });
+
+  test("what a home that cannot be written holds is read, and its conversations are resumed in memory", async (t) => {
+    await using mounted = await disk(t, 8000);
+    if (!mounted) return;
+    await using home = await tempHome();
+    const dir = join(mounted.dir, ".hermes");
+    await mkdir(dir);
+    await writeFile(join(dir, "config.yaml"), modelConfig(server));
+    const run = (...args: string[]) => runHermes(args, { home, env: { HERMES_HOME: dir } });
+    server.otherwise({ text: "ok" });
+    const { session_id } = JSON.parse((await run("-z", "remember the heron", "--json")).stdout);
+    await mounted.protect();
+    for (const args of [["list"], ["search", "heron"], ["show", session_id], ["export", "-"]]) {
+      const { code, stdout, stderr } = await run("sessions", ...args);
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, /heron/);
+      saysItOnce(stderr);
+    }
+    assert.match((await run("sessions", "repair", "--check-only")).stdout, /is sound/);
+    const resumed = await run("-z", "which bird?", "--resume", session_id);
+    assert.equal(resumed.code, 0, resumed.stderr);
+    assert.match(server.last.raw, /remember the heron/);
+    const { stdout } = await run("sessions", "show", session_id);
+    assert.doesNotMatch(stdout, /which bird/);
+    const refused = await run("sessions", "delete", session_id, "--yes");
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /state\.db cannot be written/);
+    noStackTrace(refused.stderr);
   });
 
   test("an unknown command suggests the right one and exits 2", async () => {

@@ -74,7 +74,13 @@ async function runLocked(
         ...{ distribution: flags.distribution, maxSamples: flags.max_samples },
       },
       {
-        ...{ home: ctx.home, clock: ctx.clock, store: await ctx.store(), cwd: ctx.cwd, signal: stop.signal },
+        ...{
+          home: ctx.home,
+          clock: ctx.clock,
+          store: await ctx.conversationStore(),
+          cwd: ctx.cwd,
+          signal: stop.signal,
+        },
         say: (line) => ctx.io.err(`${line}\n`),
         onEvent: (index, event) => {
           if (!flags.verbose || event.type !== "tool_end") return;

@@ -61,7 +61,7 @@ function requestOf(options: ChatOptions, ctx: CliContext, screen: boolean): Chat
   return {
     home: ctx.home,
     clock: ctx.clock,
-    store: ctx.store,
+    store: ctx.conversationStore,
     cwd: ctx.cwd,
     platform: "cli",
     source: options.source ?? ctx.home.env("HERMES_SESSION_SOURCE") ?? "cli",

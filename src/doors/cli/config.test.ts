@@ -50,7 +50,16 @@ function person(
     };
     const unused = () => assert.fail("not needed here");
     const command = new Command("hermes config").exitOverride();
-    define(command, { home, io, clock: systemClock, cwd: osHome, commands: new Set(), store: unused, rerun: unused });
+    define(command, {
+      home,
+      io,
+      clock: systemClock,
+      cwd: osHome,
+      commands: new Set(),
+      store: unused,
+      conversationStore: unused,
+      rerun: unused,
+    });
     try {
       await command.parseAsync(args, { from: "user" });
       return { code: 0, out: written.join(""), err: said.join("") };

@@ -30,8 +30,10 @@ export interface CliContext {
   readonly cwd: string;
   /** What `hermes` may be followed by. */
   readonly commands: ReadonlySet<string>;
-  /** Opens the store of this home once; closed by the program at its end. */
+  /** Opens the store of this home once, to look at it and after it; where it cannot be written, for reading. Closed by the program at its end. */
   store(): Promise<SessionStore>;
+  /** The store that conversations are held in: the same, or a copy in memory where the home cannot be written. */
+  conversationStore(): Promise<SessionStore>;
   /** Runs hermes again with other arguments and this terminal; resolves to its exit code. */
   rerun(args: readonly string[]): Promise<number>;
 }

@@ -28,7 +28,8 @@ export async function runOneShot(
     clock: ctx.clock,
   });
   try {
-    // The one line a script may see: that no model is connected.
+    // What even a script is told: that nothing can be kept, that no model is connected.
+    if (ctx.home.unwritable !== null) ctx.io.err(`hermes: ${ctx.home.unwritable}\n`);
     if (conversation.demo) for (const note of conversation.notes) ctx.io.err(`${note}\n`);
     const warnings = [...ctx.home.warnings, ...conversation.notes];
     const typed = { text: prompt, ...(parts ? { parts } : {}) };

@@ -56,7 +56,16 @@ function person(files: Record<string, string> = {}) {
     const store = () => assert.fail("not needed here");
     const rerun = async (words: readonly string[]) => reruns.push([...words]) * 0;
     const command = new Command("hermes profile").exitOverride();
-    define(command, { home, io, clock: systemClock, cwd: osHome, commands: new Set(), store, rerun });
+    define(command, {
+      home,
+      io,
+      clock: systemClock,
+      cwd: osHome,
+      commands: new Set(),
+      store,
+      conversationStore: store,
+      rerun,
+    });
     try {
       await command.parseAsync(args, { from: "user" });
       return { code: 0, out: out.join(""), err: err.join("") };

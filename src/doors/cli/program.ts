@@ -158,6 +158,22 @@ function meant(word: string, names: readonly string[]): string {
 
 function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
   let opened: Promise<SessionStore> | null = null;
+  let held: Promise<SessionStore> | null = null;
+  const open = async (how: { readonly readOnly?: boolean; readonly inMemory?: boolean }) => {
+    const { openSessionStore } = await import("../../sessions/open.ts");
+    const store = await openSessionStore({
+      path: home.paths.stateDb,
+      journalMode: home.config().database.journal_mode,
+      log: home.log.child("sessions"),
+      clock: systemClock,
+      sessionsDir: home.paths.sessionsDir,
+      slowSearchMs: Number(home.env("HERMES_SEARCH_SLOW_MS")) || 1000,
+      onBusy: () => io.err("hermes: waiting for another hermes process to release the database ...\n"),
+      ...how,
+    });
+    closers.push(() => store.close());
+    return store;
+  };
   return {
     home,
     io,
@@ -165,20 +181,16 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
     cwd: process.cwd(),
     commands: NAMES,
     store() {
-      opened ??= import("../../sessions/open.ts").then(async ({ openSessionStore }) => {
-        const store = await openSessionStore({
-          path: home.paths.stateDb,
-          journalMode: home.config().database.journal_mode,
-          log: home.log.child("sessions"),
-          clock: systemClock,
-          sessionsDir: home.paths.sessionsDir,
-          slowSearchMs: Number(home.env("HERMES_SEARCH_SLOW_MS")) || 1000,
-          onBusy: () => io.err("hermes: waiting for another hermes process to release the database ...\n"),
-        });
-        closers.push(() => store.close());
-        return store;
+      const readOnly = home.unwritable !== null;
+      opened ??= open({ readOnly }).catch((error: unknown) => {
+        if (readOnly || !(error instanceof StoreError) || error.code !== "read_only") throw error;
+        return open({ readOnly: true }); // the file alone cannot be written
       });
       return opened;
+    },
+    conversationStore() {
+      held ??= open({ inMemory: home.unwritable !== null });
+      return held;
     },
     rerun: (args) =>
       new Promise((resolve, reject) => {

@@ -36,7 +36,14 @@ async function person(t: TestContext, files: Record<string, string> = {}) {
       return opened;
     };
     try {
-      return await work({ home, store, clock: systemClock, cwd: temp.project, commands: new Set() });
+      return await work({
+        home,
+        store,
+        conversationStore: store,
+        clock: systemClock,
+        cwd: temp.project,
+        commands: new Set(),
+      });
     } finally {
       await (opened as SessionStore | null)?.close();
       await home.close();

@@ -58,8 +58,7 @@ export async function runQuery(
     if (outcome === null) throw new Error("the turn ended without a result");
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
     else present(outcome, request, ctx, options.quiet === true);
-    if (!options.json)
-      ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx.home.paths.profile));
+    if (!options.json) ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx));
     if (options.learn) await learn(conversation, (line) => silent || ctx.io.err(`  ${line}\n`));
     return exitCode(outcome, signals.code);
   } finally {
@@ -93,7 +92,9 @@ function present(outcome: TurnOutcome, request: ChatRequest, ctx: CliContext, qu
   ctx.io.out(`${style === "strip" ? plainMarkdown(text, ctx.io.columns) : text}\n`);
 }
 
-function farewell(outcome: TurnOutcome, profile: string): string {
+function farewell(outcome: TurnOutcome, { home }: CliContext): string {
+  if (home.unwritable !== null) return "";
+  const { profile } = home.paths;
   const chosen = profile === "default" || profile === "custom" ? "" : ` -p ${profile}`;
   return `\nhermes${chosen} --resume ${outcome.sessionId}  goes on with this conversation\n`;
 }

@@ -61,6 +61,7 @@ async function sessions(t: TestContext) {
         secret: async () => null,
       },
       store: async () => store,
+      conversationStore: async () => store,
       rerun: async (again) => {
         reruns.push(again);
         return 0;

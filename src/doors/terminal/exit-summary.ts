@@ -9,14 +9,19 @@ export interface SummaryFacts {
   readonly messages: number;
   readonly userMessages: number;
   readonly toolCalls: number;
+  /** It was held in memory only. */
+  readonly lost?: boolean;
 }
 
 export function exitSummary(facts: SummaryFacts): string {
   const profile = facts.profile === "default" ? "" : ` -p ${facts.profile}`;
-  return [
+  const goingOn = [
     "Resume this conversation with:",
     `  hermes --resume ${facts.sessionId}${profile}`,
     ...(facts.title ? [`  hermes -c ${JSON.stringify(facts.title)}${profile}`] : []),
+  ];
+  return [
+    ...(facts.lost ? ["This conversation was kept in memory only and is gone."] : goingOn),
     "",
     `Session:   ${facts.sessionId}`,
     ...(facts.title ? [`Title:     ${facts.title}`] : []),

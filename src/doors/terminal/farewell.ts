@@ -5,6 +5,8 @@ import { exitSummary } from "./exit-summary.ts";
 export interface FarewellFacts {
   readonly profile: string;
   readonly seconds: number;
+  /** It was held in memory only. */
+  readonly lost: boolean;
 }
 
 /** Closes the conversation and returns what is left on the terminal. */

@@ -401,7 +401,7 @@ class Screen {
     // A process that is told to end has no time for it.
     if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(`${line}\n`));
     const seconds = (clock.now() - this.#header.startedAt) / 1000;
-    const text = await farewell(conversation, { profile: home.paths.profile, seconds });
+    const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
     if (code !== HANGUP) process.stdout.write(text);
   }
 
