@@ -221,7 +221,7 @@ export class Conversation {
 
   /** A server said how large its window really is. */
   adoptWindow(contextLength: number): void {
-    this.adoptTarget({ ...this.#model.target, contextLength });
+    this.adoptTarget({ ...this.#model.target, contextLength, windowAssumed: undefined });
     this.context.modelChanged();
   }
 

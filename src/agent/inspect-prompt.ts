@@ -25,6 +25,8 @@ export interface InspectWish {
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   readonly contextLength?: number | undefined;
+  /** A model that was chosen already, instead of all of these. */
+  readonly target?: InspectedPrompt["target"] | undefined;
   /** Instead of the tools this platform would get. */
   readonly toolNames?: readonly string[] | undefined;
   readonly systemMessage?: string | undefined;
@@ -33,14 +35,16 @@ export interface InspectWish {
 
 export interface InspectedPrompt {
   readonly build: BuiltPrompt;
-  readonly target: Pick<Target, "model" | "provider" | "contextLength">;
+  readonly target: Pick<Target, "model" | "provider" | "contextLength" | "windowAssumed">;
+  /** What is not sure about it. */
+  readonly notes: readonly string[];
   readonly definitions: readonly ToolDefinition[];
   readonly toolsets: readonly string[];
 }
 
 export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt> {
   const { home, clock, cwd, platform } = wish;
-  const target = await targetToLookAt(wish);
+  const target = wish.target ?? (await targetToLookAt(wish));
   const config = home.config();
   const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const without = memory?.enabled ? [] : ["memory"];
@@ -69,8 +73,13 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     startedAt: clock.now() / 1000,
     systemMessage: wish.systemMessage ?? null,
   };
-  return { build: await buildPrompt(place, target, ""), target, definitions, toolsets: tools.toolsets };
+  const build = await buildPrompt(place, target, "");
+  const notes = target.windowAssumed ? [assumedWindow(target)] : [];
+  return { build, target, notes, definitions, toolsets: tools.toolsets };
 }
+
+const assumedWindow = ({ model, contextLength }: InspectedPrompt["target"]) =>
+  `Nobody says how large the window of ${model || "the model"} is: ${contextLength.toLocaleString("en-US")} tokens are assumed, and project files are cut as for an unknown window. Say it with model.context_length.`;
 
 /** The model the user would talk to; one that has no key yet, or is only named here, can be looked at as well. */
 async function targetToLookAt(wish: InspectWish): Promise<InspectedPrompt["target"]> {
@@ -82,9 +91,10 @@ async function targetToLookAt(wish: InspectWish): Promise<InspectedPrompt["targe
   const model = usable ? chosen.model : (wish.model ?? settings.default ?? "");
   const provider = usable ? chosen.provider : (wish.provider ?? settings.provider ?? "");
   if (wish.contextLength !== undefined) return { model, provider, contextLength: wish.contextLength };
-  if (usable) return { model, provider, contextLength: chosen.contextLength };
+  if (usable) return { model, provider, contextLength: chosen.contextLength, windowAssumed: chosen.windowAssumed };
   const window = await contextLengthOf({ provider, model, baseUrl: "", configured: settings.contextLength });
-  return { model, provider, contextLength: window.tokens };
+  const assumed = window.source === "default" ? ({ windowAssumed: true } as const) : {};
+  return { model, provider, contextLength: window.tokens, ...assumed };
 }
 
 async function chooseOffline({ home, model, provider }: InspectWish): Promise<Target | null> {

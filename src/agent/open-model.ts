@@ -4,7 +4,6 @@ import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { systemClock } from "../kit/clock.ts";
-import { contextSize } from "../kit/formats.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
@@ -23,7 +22,7 @@ import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { learnedWindows } from "./learned-windows.ts";
 import { useKeptFacts } from "./published-facts.ts";
-import { smallWindowNote } from "./small-window.ts";
+import { smallWindowNote, windowText } from "./small-window.ts";
 
 export interface ModelWish {
   readonly model?: string | undefined;
@@ -219,7 +218,7 @@ export async function switchTarget(
   }
   const kept = wish.global ? " Saved as the standard model." : "";
   const price = priceLine(await priceOf(target));
-  const now = `Now using ${target.model} (${providerName}), ${contextSize(target.contextLength)} tokens, ${price}.${kept}`;
+  const now = `Now using ${target.model} (${providerName}), ${windowText(target)}, ${price}.${kept}`;
   const small = smallWindowNote(target);
   const said = small === null ? now : `${now}\n${small}`;
   return { chosen: next, said };

@@ -57,7 +57,7 @@ export interface BuiltPrompt extends PromptBuild {
 /** The one way a prompt is built, for conversations and for whoever wants to look at it. */
 export async function buildPrompt(
   place: PromptPlace,
-  target: Pick<Target, "model" | "provider" | "contextLength">,
+  target: Pick<Target, "model" | "provider" | "contextLength" | "windowAssumed">,
   sessionId: string,
 ): Promise<BuiltPrompt> {
   const { wish } = place;
@@ -95,7 +95,7 @@ export async function buildPrompt(
       cwdIsFallback: place.cwdIsFallback === true,
       tempDir: tmpdir(),
       soulPath: home.paths.soulFile,
-      contextLength: target.contextLength,
+      contextLength: target.windowAssumed ? 0 : target.contextLength,
       skipContextFiles: wish.ignoreRules === true,
       loadSoulIdentity: false,
       ...(place.coding === undefined ? {} : { coding: place.coding }),

@@ -1,4 +1,5 @@
 // Models with little room: the user is told, and a window that holds no conversation at all is refused before anything is sent.
+import { contextSize } from "../kit/formats.ts";
 import { estimateTokens } from "../llm/catalogue/estimate.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
@@ -7,6 +8,11 @@ import { type Ending, failedEnding } from "./outcome.ts";
 
 /** Less than this is no conversation. */
 const LEAST_TALK = 2_000;
+
+/** `128K tokens`; says so where nobody knows. */
+export function windowText({ contextLength, windowAssumed }: Pick<Target, "contextLength" | "windowAssumed">): string {
+  return `${contextSize(contextLength)} tokens${windowAssumed ? " (assumed)" : ""}`;
+}
 
 /** For whoever begins a conversation with such a model; null when the window is large enough. */
 export function smallWindowNote({ model, contextLength }: Pick<Target, "model" | "contextLength">): string | null {

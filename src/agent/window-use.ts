@@ -112,9 +112,8 @@ export async function windowLists(place: WindowPlace): Promise<WindowLists> {
 }
 
 function inspect({ conversation, home, clock, cwd, platform }: WindowPlace) {
-  const { model, provider, contextLength } = conversation.target;
-  const { toolNames, ignoresRules: ignoreRules } = conversation;
-  return inspectPrompt({ home, clock, cwd, platform, model, provider, contextLength, toolNames, ignoreRules });
+  const { target, toolNames, ignoresRules: ignoreRules } = conversation;
+  return inspectPrompt({ home, clock, cwd, platform, target, toolNames, ignoreRules });
 }
 
 function categoryOf({ function: { name } }: ToolDefinition): string {

@@ -1,4 +1,6 @@
 // Commands that change how the agent works and what is shown of it.
+
+import { windowText } from "../agent/small-window.ts";
 import { maskTree } from "../home/mask.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
@@ -36,7 +38,7 @@ function worthRefreshing({ conversation: { target, demo } }: CommandContext): bo
 
 async function pickModel(ctx: CommandContext): Promise<{ model: string; provider: string } | null> {
   const { target } = ctx.conversation;
-  ctx.say(`Model: ${target.model} (${target.provider}), ${contextSize(target.contextLength)} tokens`);
+  ctx.say(`Model: ${target.model} (${target.provider}), ${windowText(target)}`);
   const known = await ctx.conversation.knownModels();
   if (known.length === 0) {
     ctx.say("/model NAME switches to another one.");

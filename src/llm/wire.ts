@@ -23,6 +23,8 @@ export interface Target {
   readonly keyHosts?: readonly string[];
   readonly apiMode: ApiMode;
   readonly contextLength: number;
+  /** Nobody said how large the window is: `contextLength` is only assumed. */
+  readonly windowAssumed?: true;
   /** How this host differs from the plain protocol. */
   readonly profile: ProviderProfile;
   readonly headers?: Readonly<Record<string, string>>;

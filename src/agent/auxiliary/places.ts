@@ -26,7 +26,7 @@ export async function resolvePlace(home: OpenHome, place: AuxPlace, clock: Clock
     ...(pooled ? { pooled } : {}),
   });
   const target = await targetFor(runtime, { config, ignoreConfiguredWindow: true, learned: learnedWindows(home) });
-  return place.contextLength ? { ...target, contextLength: place.contextLength } : target;
+  return place.contextLength ? { ...target, contextLength: place.contextLength, windowAssumed: undefined } : target;
 }
 
 /** The wire in the settings was chosen for the main model's address; another address speaks for itself. */

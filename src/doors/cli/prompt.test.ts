@@ -123,6 +123,39 @@ test("what is shown is what a conversation sends, byte for byte, and what its se
   assert.deepEqual(blamed.totals.unexplained_breaks, 0);
 });
 
+test("the window a server named is remembered for whoever only looks; one that nobody named is assumed, and said so", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  const { run, say, json, world, home } = await person(t, {
+    "config.yaml": modelConfig(server).replace(/ {2}context_length.*\n/, "") + QUIET,
+  });
+  await writeFile(join(home.project, "AGENTS.md"), "x".repeat(40_000));
+  const kept = async () => (await json("files")).files.find((file: { kind: string }) => file.kind !== "soul").keptChars;
+  const sent = () =>
+    world(async ({ home: opened, store }) => {
+      const agent = await openAgent({
+        ...{ home: opened, clock: systemClock, store, cwd: home.project },
+        ...{ platform: "cli", source: "cli", interactive: false },
+      });
+      await agent.agent.chat("hello");
+      await agent.close("cli_close");
+      return `${server.last.body.messages[0].content}\n`;
+    });
+
+  assert.equal(await kept(), 18_000, "20,000 characters for a window that is not known");
+  for (const view of ["files", "show", "prompt-size"])
+    assert.match((await run([view])).err, /window of fake-model is: 256,000 tokens are assumed/, view);
+  assert.equal(await sent(), await say("show"));
+
+  server.window = 300_000;
+  assert.match(await sent(), /x{40000}/);
+  server.window = null;
+  assert.equal(await kept(), 40_000);
+  const { contextLength } = await json("show");
+  assert.deepEqual([contextLength, (await run(["files"])).err], [300_000, ""]);
+  assert.equal(await sent(), await say("show"), "a server that no longer says it");
+});
+
 test("a block comes with layer, size, hash and source; one block or layer can be asked for", async (t) => {
   const { json, say, run, home } = await person(t, { "SOUL.md": "I am 测试.\n" });
   const { blocks, full, fingerprint } = await json("show");

@@ -2,9 +2,9 @@
 import type { Command } from "commander";
 import { chooseTarget, saveModel } from "../../agent/open-model.ts";
 import { refreshFacts, useKeptFacts } from "../../agent/published-facts.ts";
+import { windowText } from "../../agent/small-window.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { contextSize } from "../../kit/formats.ts";
 import { modelsOf } from "../../llm/catalogue/facts.ts";
 import { listEndpointModels } from "../../llm/providers/local.ts";
 import { cleanUrl } from "../../llm/providers/resolve.ts";
@@ -55,9 +55,7 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
   const apiKey = provider.row ? undefined : key.apiKey;
   await saveModel(home, { provider: provider.id, model, baseUrl, apiKey }, { backup: true });
   const { target } = await chooseTarget(home, {});
-  ctx.io.out(
-    `\n✓ ${target.model} at ${provider.name}, ${contextSize(target.contextLength)} tokens. Talk to it: hermes\n`,
-  );
+  ctx.io.out(`\n✓ ${target.model} at ${provider.name}, ${windowText(target)}. Talk to it: hermes\n`);
 }
 
 const cancelled = (stored: string | null) =>

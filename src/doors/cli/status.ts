@@ -1,7 +1,7 @@
 // `hermes status`: what is set up here, at a glance.
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
-import { contextSize } from "../../kit/formats.ts";
+import { windowText } from "../../agent/small-window.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
 import type { CliContext } from "./context.ts";
@@ -48,7 +48,7 @@ async function modelLine(ctx: CliContext): Promise<string> {
   try {
     const { target, demo } = await chooseTarget(ctx.home, {});
     if (demo) return "built-in demo (no provider is configured)";
-    return `${target.model} at ${target.provider}, ${contextSize(target.contextLength)} tokens`;
+    return `${target.model} at ${target.provider}, ${windowText(target)}`;
   } catch (error) {
     return `not usable: ${error instanceof Error ? error.message : error}`;
   }

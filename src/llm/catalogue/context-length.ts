@@ -3,10 +3,15 @@
 import { familyWindow, fixedWindow, UNKNOWN_WINDOW } from "./context-table.ts";
 import { modelFacts, modelFactsAnywhere } from "./facts.ts";
 
-/** Windows learned from servers' refusals, kept by endpoint and model. */
+/** What servers said about windows, kept by endpoint and model. */
 export interface LearnedLimits {
+  /** Named in a refusal, or by a server elsewhere that was asked once: it holds until another one is set. */
   get(baseUrl: string, model: string): Promise<number | null>;
   set(baseUrl: string, model: string, tokens: number): Promise<void>;
+  /** What a server that is asked at every start said last: for whoever does not ask it. */
+  lastProbed(baseUrl: string, model: string): Promise<number | null>;
+  /** Never rejects: a home that cannot be written to only means that nobody remembers. */
+  noteProbed(baseUrl: string, model: string, tokens: number): Promise<void>;
 }
 
 export interface WindowQuestion {
@@ -47,7 +52,9 @@ export async function contextLengthOf(question: WindowQuestion): Promise<Window>
   const learned = provider === "lmstudio" ? null : await question.learned?.get(baseUrl, model);
   if (learned) return { tokens: learned, source: "learned" };
   const probed = await question.probe?.();
-  if (probed) return { tokens: probed, source: "endpoint" };
+  if (probed) await question.learned?.noteProbed(baseUrl, model, probed);
+  const said = probed ?? (await question.learned?.lastProbed(baseUrl, model));
+  if (said) return { tokens: said, source: "endpoint" };
   const special = windowOfProvider(provider, model);
   if (special) return { tokens: special, source: "provider" };
   const fixed = fixedWindow(model);

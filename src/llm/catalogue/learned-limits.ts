@@ -8,7 +8,7 @@ export interface TextFile {
 }
 
 /** A file that cannot be understood counts as empty and is replaced by the next thing learned. */
-export function learnedLimits(file: TextFile): LearnedLimits {
+export function learnedLimits(file: TextFile): Pick<LearnedLimits, "get" | "set"> {
   return {
     async get(baseUrl, model) {
       return (await readAll(file)).get(keyOf(baseUrl, model)) ?? null;

@@ -260,7 +260,10 @@ test("the window: configuration, custom model, learned, endpoint, then what is p
     baseUrl: "https://api.anthropic.com",
     configured: 1,
     customModel: 2,
-    learned: { get: async () => note("learned", 3), set: async () => undefined },
+    learned: {
+      ...{ get: async () => note("learned", 3), set: async () => undefined },
+      ...{ lastProbed: async () => note("remembered", 5), noteProbed: async () => undefined },
+    },
     probe: async () => note("probe", 4),
   };
   const of = async (change: object) => (await contextLengthOf({ ...question, ...change })).tokens;
@@ -270,6 +273,8 @@ test("the window: configuration, custom model, learned, endpoint, then what is p
   assert.equal(await of({ configured: undefined, customModel: undefined }), 3);
   assert.equal(await of({ configured: undefined, customModel: undefined, provider: "lmstudio" }), 4);
   assert.equal(await of({ configured: undefined, customModel: undefined, learned: undefined }), 4);
+  const nobodyAsks = { configured: undefined, customModel: undefined, provider: "lmstudio", probe: undefined };
+  assert.equal(await of(nobodyAsks), 5, "what it said last");
 });
 
 test("how long a provider may take is read from its own settings, the model's before the provider's", async () => {
@@ -305,6 +310,7 @@ test("a server elsewhere is asked for a window only where there would be a guess
     learned: {
       get: async (_url: string, model: string) => kept.get(model) ?? null,
       set: async (_url: string, model: string, tokens: number) => void kept.set(model, tokens),
+      ...{ lastProbed: async () => null, noteProbed: async () => undefined },
     },
     lastResort: async () => {
       asked++;
@@ -326,6 +332,7 @@ test("a server elsewhere is asked for a window only where there would be a guess
   const runtime = resolveRuntimeProvider({
     ...{ requested: "custom", baseUrl: "https://host.example/v1", model: "nobody-knows", config: {}, env: {} },
   });
-  assert.equal((await targetFor(runtime, silent)).contextLength, 256_000);
+  const guessed = await targetFor(runtime, silent);
+  assert.deepEqual([guessed.contextLength, guessed.windowAssumed], [256_000, true]);
   assert.equal(kept.size, 0, "a guess is not remembered");
 });

@@ -81,6 +81,7 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     keyHosts: runtime.keyHosts,
     apiMode,
     contextLength: window.tokens,
+    ...(window.source === "default" ? { windowAssumed: true } : {}),
     profile: { ...profile, images: custom?.compat.images ?? (provider === "demo" ? false : images) },
     ...(Object.keys(headers).length > 0 ? { headers } : {}),
     ...(Object.keys(body).length > 0 ? { extraBody: body } : {}),

@@ -24,6 +24,8 @@ export class ModelServer {
   readonly url: string;
   readonly requests: RecordedRequest[] = [];
   models: readonly string[] = ["fake-model"];
+  /** What the list says about the window of each; null = nothing. */
+  window: number | null = null;
   readonly #server: Server;
   readonly #steps: Step[] = [];
   readonly #cache = new PrefixCache();
@@ -77,10 +79,14 @@ export class ModelServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
+  #listed(id: string) {
+    return { id, object: "model", ...(this.window === null ? {} : { context_length: this.window }) };
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = new URL(request.url ?? "/", this.origin).pathname;
     if (request.method === "GET" && path.endsWith("/models")) {
-      return json(response, 200, { object: "list", data: this.models.map((id) => ({ id, object: "model" })) });
+      return json(response, 200, { object: "list", data: this.models.map((id) => this.#listed(id)) });
     }
     const wire = wireOf(path);
     if (request.method !== "POST" || wire === null)

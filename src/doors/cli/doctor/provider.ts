@@ -21,7 +21,7 @@ export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]
     }
     const chosen: Finding = {
       level: "ok",
-      text: `${target.model} at ${target.provider} (${target.apiMode}), window ${target.contextLength} tokens`,
+      text: `${target.model} at ${target.provider} (${target.apiMode}), window ${target.contextLength} tokens${target.windowAssumed ? " (assumed; say it with model.context_length)" : ""}`,
     };
     return [chosen, await reach(target)];
   } catch (error) {

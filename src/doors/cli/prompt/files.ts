@@ -10,9 +10,10 @@ import { table } from "./table.ts";
 
 export async function files(flags: { cwd?: string; json?: true }, ctx: CliContext): Promise<void> {
   const cwd = await folderOf(flags.cwd, ctx);
-  const { build } = await inspectPrompt({ home: ctx.home, clock: ctx.clock, cwd, platform: "cli" });
+  const { build, notes } = await inspectPrompt({ home: ctx.home, clock: ctx.clock, cwd, platform: "cli" });
   const { contextFiles, warnings } = build;
-  if (flags.json) return printJson(ctx, { cwd, files: contextFiles, warnings });
+  if (flags.json) return printJson(ctx, { cwd, files: contextFiles, warnings: [...warnings, ...notes] });
+  for (const note of notes) ctx.io.err(`⚠ ${note}\n`);
   if (contextFiles.length === 0) return print(ctx, `No context files for ${ctx.home.display(cwd)}.`);
   const rows = contextFiles.map((file) => [
     ...[file.status, ctx.home.display(file.path), withCommas(file.chars), withCommas(file.keptChars)],

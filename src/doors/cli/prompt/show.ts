@@ -61,7 +61,7 @@ export async function show(flags: ShowFlags, ctx: CliContext): Promise<void> {
 async function fresh(flags: ShowFlags, ctx: CliContext): Promise<Shown> {
   const { now } = flags;
   const clock = now === undefined ? ctx.clock : { ...ctx.clock, now: () => now };
-  const { build, target, definitions } = await inspectPrompt({
+  const { build, target, notes, definitions } = await inspectPrompt({
     ...{ home: ctx.home, clock, cwd: await folderOf(flags.cwd, ctx), platform: flags.platform },
     ...{ model: flags.model, provider: flags.provider, contextLength: flags.contextLength, toolNames: flags.tools },
     ...{ systemMessage: flags.systemMessage, ignoreRules: flags.ignoreRules },
@@ -70,7 +70,7 @@ async function fresh(flags: ShowFlags, ctx: CliContext): Promise<Shown> {
   return {
     full: build.full,
     blocks,
-    warnings: build.warnings,
+    warnings: [...build.warnings, ...notes],
     contextLength: target.contextLength,
     toolTokens: measure(JSON.stringify(definitions)).tokens,
     json: { platform: flags.platform, ...target, ...measure(build.full), ...rest },

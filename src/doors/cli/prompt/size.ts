@@ -46,6 +46,7 @@ export async function size(flags: { platform: string; json?: true }, ctx: CliCon
     toolsets_breakdown: await toolsetCosts(inspected),
   };
   if (flags.json) return printJson(ctx, report);
+  for (const note of inspected.notes) ctx.io.err(`⚠ ${note}\n`);
   print(ctx, totals(report, layers));
   if (report.toolsets_breakdown.length > 0) print(ctx, `\n${toolsetTable(report.toolsets_breakdown)}`);
   if (report.skills_breakdown.length > 0) print(ctx, `\n${skillTable(report.skills_breakdown, ctx)}`);
