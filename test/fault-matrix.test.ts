@@ -226,7 +226,7 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
     return results === 0 ? call : answer;
   });
   const gate = createGate({
-    ledger: { recordCall: async () => undefined, spent: async () => ({ usd: 0, tokens: 0 }) },
+    ledger: { recordCall: async () => undefined, reserveCall: async () => ({ reservation: 1 }) },
     caps: () => ({ call: FREE, session: FREE, job: FREE, day: FREE }),
     priceOf: () => ({ type: "unknown" }),
     wireFor: (target) => createWire(target.apiMode, { fetch: model.fetch, clock: wires }),

@@ -207,7 +207,7 @@ class Life {
   #open(): Agent {
     const clock = this.#clock;
     const gate = createGate({
-      ledger: { recordCall: async () => undefined, spent: async () => ({ usd: 0, tokens: 0 }) },
+      ledger: { recordCall: async () => undefined, reserveCall: async () => ({ reservation: 1 }) },
       caps: () => ({ call: FREE, session: FREE, job: FREE, day: FREE }),
       priceOf: () => ({ type: "unknown" }),
       wireFor: ({ apiMode }) => createWire(apiMode, { fetch: this.#model.fetch, clock }),

@@ -1,5 +1,7 @@
 // Money: nothing leaves under a cap of nothing, whoever asks; and the books say what the server said.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -145,11 +147,11 @@ function spend(store: SessionStore | null, caps: Caps, mode: ApiMode, answer: (s
   const booked: CallPurpose[] = [];
   const gate = createGate({
     ledger: {
-      recordCall: async (call) => {
+      recordCall: async (call, reservation) => {
         booked.push(call);
-        await store?.recordCall(call);
+        await store?.recordCall(call, reservation);
       },
-      spent: async (scope) => (await store?.spent(scope)) ?? { usd: 0, tokens: 0 },
+      reserveCall: async (call, limits) => store?.reserveCall(call, limits) ?? assert.fail("there are no books"),
     },
     caps: () => caps,
     priceOf: () => PRICE,
@@ -194,15 +196,123 @@ test("a cap that is spent stops every purpose that draws on it", async (t) => {
   }
 });
 
-test("a turn that hits a cap says which one, what was spent and where it is set", async () => {
+test("a turn that hits a cap says which one, what was spent and where it is set", async (t) => {
   const caps = { ...NONE, day: { usd: 0.000001, tokens: null } };
-  const { rig } = spend(null, caps, "chat_completions", () => ({ text: "ok" }));
+  const { store } = await temporaryStore(t);
+  const { rig } = spend(store, caps, "chat_completions", () => ({ text: "ok" }));
   const { outcome } = await play(rigAgent(rig), "hello");
   assert.equal(outcome.exitReason, "budget_cap");
   assert.match(
     outcome.finalText ?? "",
     /today.*Spent \$0\.00, this call needs about \$0\.0000\d+, the cap is \$0\.000001 \(budget\.day\.usd/,
   );
+});
+
+// --- reserved before, settled after: each call here is estimated at 1,000 tokens and takes as many
+
+const capped = (scope: "session" | "day", tokens: number): Caps => ({ ...NONE, [scope]: { usd: null, tokens } });
+const thousand = { usage: { input: 1000, output: 0, cacheRead: 0 }, text: "" };
+
+function thousands(store: SessionStore, caps: Caps) {
+  const { gate, model } = spend(store, caps, "chat_completions", () => thousand);
+  const messages = [{ role: "user", content: "x".repeat(4000) }] as const;
+  const ask = async (purpose: Partial<CallPurpose> = {}) => {
+    const request = { ...aRequest(aTarget("chat_completions")), messages, tools: [] };
+    const whole = { task: "main", sessionId: "session-1", ...purpose } as const;
+    for await (const _ of gate.stream(request, whole, new AbortController().signal));
+  };
+  return { ask, sent: () => model.requests.length };
+}
+
+test("calls of several processes at one instant cannot pass a cap together", async (t) => {
+  const { store, path, clock, log } = await temporaryStore(t);
+  const others = await Promise.all([1, 2].map(() => openSessionStore({ path, journalMode: "auto", log, clock })));
+  t.after(() => Promise.all(others.map((other) => other.close())));
+  const gates = [store, ...others].map((one) => thousands(one, capped("day", 2500)));
+  await Promise.all(gates.flatMap(({ ask }) => [ask(), ask()]));
+  assert.equal(
+    gates.reduce((total, { sent }) => total + sent(), 0),
+    2,
+  );
+  assert.deepEqual(await store.spent({ day: new Date(clock.ms) }), { usd: 0.002, tokens: 2000 });
+  assert.equal((await store.usage({ by: "purpose" })).get("main")?.calls, 2, "one row for each call that left");
+});
+
+test("sub-agents at work side by side cannot pass the cap of their conversation together; prompts of a batch have their own", async (t) => {
+  const { store } = await temporaryStore(t);
+  await store.create({ id: "session-1", source: "cli" });
+  for (const id of ["child-1", "child-2"]) await store.create({ id, parentSessionId: "session-1", source: "subagent" });
+  const family = thousands(store, capped("session", 1500));
+  await Promise.all(["session-1", "child-1", "child-2"].map((sessionId) => family.ask({ sessionId })));
+  assert.equal(family.sent(), 1);
+  const batch = thousands(store, capped("session", 1500));
+  await Promise.all([1, 2, 3].map((n) => batch.ask({ sessionId: `prompt-${n}`, jobId: `job-${n}` })));
+  assert.equal(batch.sent(), 3);
+});
+
+/** As the gate writes it before a call leaves. */
+const underWay = (startedAt: number) => ({
+  ...{
+    task: "main",
+    sessionId: "session-1",
+    model: "m",
+    provider: "p",
+    baseUrl: "http://x",
+    apiMode: "chat_completions",
+  },
+  ...{
+    startedAt,
+    ms: 0,
+    outcome: "reserved",
+    inputTokens: 1000,
+    outputTokens: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+  },
+  ...{ reasoningTokens: 0, costUsd: 0.001, costStatus: "estimated", costSource: null },
+});
+
+test("what a process has reserved counts as long as it lives, and no longer", async (t) => {
+  const { store, path, clock } = await temporaryStore(t);
+  const from = (file: string) => JSON.stringify(new URL(file, import.meta.url).href);
+  const program = `
+    import { openSessionStore } from ${from("../src/sessions/open.ts")};
+    import { systemClock } from ${from("../src/kit/clock.ts")};
+    import { recordedLog } from ${from("support/session-store.ts")};
+    const path = ${JSON.stringify(path)};
+    const store = await openSessionStore({ path, journalMode: "auto", log: recordedLog(), clock: systemClock });
+    await store.reserveCall(${JSON.stringify(underWay(clock.ms / 1000))}, []);
+    process.stdout.write("reserved");
+    setInterval(() => undefined, 1000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const gone = once(child, "exit");
+  t.after(() => child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  const { ask, sent } = thousands(store, capped("day", 1500));
+  await ask();
+  assert.equal(sent(), 0);
+  child.kill("SIGKILL");
+  await gone;
+  await ask();
+  assert.equal(sent(), 1);
+});
+
+test("a reservation that nobody settles counts for an hour at most; what comes later is still booked once", async (t) => {
+  const { store, clock } = await temporaryStore(t);
+  const call = underWay(clock.ms / 1000);
+  const reserved = await store.reserveCall(call, []);
+  assert.ok("reservation" in reserved);
+  const { ask, sent } = thousands(store, capped("day", 1500));
+  clock.ms += 3_590_000;
+  await ask();
+  assert.equal(sent(), 0);
+  clock.ms += 20_000;
+  await ask();
+  assert.equal(sent(), 1);
+  await store.recordCall({ ...call, outcome: "ok", costSource: "catalogue" }, reserved.reservation);
+  assert.equal((await store.spent({ day: new Date(clock.ms) })).tokens, 2000);
 });
 
 const usage = fc.record({

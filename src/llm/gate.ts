@@ -61,7 +61,7 @@ export interface CallRecord extends CallPurpose, PrefixReport {
   /** Unix seconds. */
   readonly startedAt: number;
   readonly ms: number;
-  readonly outcome: "ok" | "error" | "aborted" | "refused";
+  readonly outcome: "ok" | "error" | "aborted" | "refused" | "reserved";
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
   readonly cacheReadTokens: number | null;
@@ -75,11 +75,30 @@ export interface CallRecord extends CallPurpose, PrefixReport {
 export type CapScope = "call" | "session" | "job" | "day";
 export type Caps = Readonly<Record<CapScope, { readonly usd: number | null; readonly tokens: number | null }>>;
 
-/** The port to whoever keeps the books. The session store satisfies it. */
+/** `session` covers the whole lineage, `day` the local calendar day of this home. */
+export type SpendingScope = { readonly session: string } | { readonly job: string } | { readonly day: Date };
+
+export interface SpendingLimit {
+  readonly scope: SpendingScope;
+  readonly usd: number | null;
+  readonly tokens: number | null;
+}
+
+export type Reservation =
+  | { readonly reservation: number }
+  /** The first limit, by its place in the list, that this call would pass; spent = booked and reserved so far. */
+  | { readonly exceeded: number; readonly unit: "usd" | "tokens"; readonly spent: number };
+
+/**
+ * The port to whoever keeps the books. The session store satisfies it.
+ *
+ * - `reserveCall` decides and reserves in one step, for all processes of the home: what is under way counts as if it were spent. The row it
+ *   is given (`outcome: "reserved"`) holds the estimate.
+ * - A reservation counts until `recordCall` puts what really was in its place. It dies with its process, and after an hour whatever happens.
+ */
 export interface Ledger {
-  recordCall(call: CallRecord): Promise<void>;
-  /** What was spent in a scope so far: `session` covers the whole lineage, `day` the local calendar day of this home. */
-  spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
+  recordCall(call: CallRecord, reservation?: number): Promise<void>;
+  reserveCall(call: CallRecord, limits: readonly SpendingLimit[]): Promise<Reservation>;
 }
 
 /** What is paid for without being a question to a chat model: a picture, speech. */

@@ -55,8 +55,8 @@ function readLease(core: StoreCore, sessionId: string): Lease | null {
   return { holder: String(value.holder), expiresAt: Number(value.expiresAt) };
 }
 
-/** A process of this machine that is gone cannot release its lease. */
-function isDead(holder: string): boolean {
+/** A process of this machine that is gone cannot release what it holds. */
+export function isDead(holder: string): boolean {
   const pid = Number(/^pid=(\d+)/.exec(holder)?.[1]);
   if (!Number.isInteger(pid) || pid <= 0) return false;
   try {

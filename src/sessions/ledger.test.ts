@@ -124,6 +124,28 @@ test("a refused call is recorded and counts nowhere", async (t) => {
   assert.equal((await store.usage({ by: "model" })).size, 0);
 });
 
+test("a reservation counts for those who reserve, is nobody's spending, and what really was takes its place", async (t) => {
+  const { store, clock } = await temporaryStore(t);
+  await store.create({ id: "a" });
+  const call = { ...base, startedAt: clock.ms / 1000, outcome: "reserved", outputTokens: 0, cacheReadTokens: 0 };
+  const limit = { scope: { session: "a" }, usd: null, tokens: 15 };
+  const first = await store.reserveCall(call, [limit]);
+  assert.ok("reservation" in first);
+  const day = { scope: { day: new Date(clock.ms) }, usd: 0.4, tokens: null };
+  assert.deepEqual(await store.reserveCall(call, [day, limit]), { exceeded: 0, unit: "usd", spent: 0.25 });
+  assert.deepEqual(await store.reserveCall(call, [limit, day]), { exceeded: 0, unit: "tokens", spent: 10 });
+  assert.deepEqual(await store.spent({ session: "a" }), { usd: 0, tokens: 0 });
+  assert.equal((await store.usage({ by: "model" })).size, 0);
+  assert.deepEqual(await store.calls("a"), []);
+  await store.recordCall({ ...base, inputTokens: 1, outputTokens: 1, cacheReadTokens: 0 }, first.reservation);
+  assert.deepEqual(
+    (await store.calls("a")).map(({ id, outcome }) => [id, outcome]),
+    [[first.reservation, "ok"]],
+  );
+  assert.equal((await store.get("a"))?.apiCallCount, 1);
+  assert.ok("reservation" in (await store.reserveCall(call, [limit])), "it took less than was reserved");
+});
+
 test("the calls of a session come back as they were recorded, oldest first", async (t) => {
   const { store } = await temporaryStore(t);
   await store.create({ id: "a" });

@@ -1,18 +1,37 @@
 // What every model call used and cost. One row per call; the session's own counters and the per-model table of the newer original are
 // added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
+import { hostname } from "node:os";
+import { isDead } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
 import { parseConfig } from "./session-rows.ts";
 import { sessionExists } from "./sessions.ts";
-import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
+import type {
+  ModelCallRow,
+  Reservation,
+  SpendingLimit,
+  SpendingScope,
+  StoredCall,
+  UsageQuery,
+  UsageTotals,
+} from "./store.ts";
 import { COST_STATUSES } from "./usage-totals.ts";
 
-export function recordModelCall(core: StoreCore, call: ModelCallRow): void {
-  core.db.run(
-    `INSERT INTO model_calls (session_id, turn, task, model, provider, base_url, api_mode, started_at, ms, outcome, input_tokens,
+export function recordModelCall(core: StoreCore, call: ModelCallRow, reservation?: number): void {
+  writeCall(core, call, reservation ?? null);
+  // A refused call never left: it counts nowhere else.
+  if (call.sessionId === null || call.outcome === "refused" || !sessionExists(core, call.sessionId)) return;
+  addToSession(core, call.sessionId, call);
+  addToModelUsage(core, call.sessionId, call);
+}
+
+/** `id` null: a new row. One whose reservation is gone already gets its number all the same. */
+function writeCall(core: StoreCore, call: ModelCallRow, id: number | null): number {
+  const { lastId } = core.db.run(
+    `INSERT OR REPLACE INTO model_calls (id, session_id, turn, task, model, provider, base_url, api_mode, started_at, ms, outcome, input_tokens,
        output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd, cost_status, cost_source, job_id,
        bytes, common_bytes, broke_owner, broke_offset, cause)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[call.sessionId, call.turn ?? null, call.task, call.model, call.provider, call.baseUrl, call.apiMode],
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...[id, call.sessionId, call.turn ?? null, call.task, call.model, call.provider, call.baseUrl, call.apiMode],
     ...[call.startedAt, call.ms, call.outcome, call.inputTokens, call.outputTokens, call.cacheReadTokens],
     ...[
       call.cacheWriteTokens,
@@ -30,10 +49,51 @@ export function recordModelCall(core: StoreCore, call: ModelCallRow): void {
       call.cause ?? null,
     ],
   );
-  // A refused call never left: it counts nowhere else.
-  if (call.sessionId === null || call.outcome === "refused" || !sessionExists(core, call.sessionId)) return;
-  addToSession(core, call.sessionId, call);
-  addToModelUsage(core, call.sessionId, call);
+  return lastId;
+}
+
+/** No call lasts longer by default. Whoever is still at work then is no longer counted, but settles as usual. */
+const RESERVED_SECONDS = 3600;
+const HOLDER = `pid=${process.pid}:${hostname()}`;
+
+/** Inside one transaction: no other process decides meanwhile. A reservation's `cost_source` says whose it is. */
+export function reserveModelCall(core: StoreCore, call: ModelCallRow, limits: readonly SpendingLimit[]): Reservation {
+  dropDeadReservations(core);
+  const next = { usd: call.costUsd, tokens: sum(tokens(call).slice(0, 4)) };
+  for (const [exceeded, limit] of limits.entries()) {
+    const spent = spentIn(core, limit.scope, { reserved: true });
+    for (const unit of ["usd", "tokens"] as const) {
+      const cap = limit[unit];
+      const needed = next[unit];
+      if (cap !== null && needed !== null && spent[unit] + needed > cap) return { exceeded, unit, spent: spent[unit] };
+    }
+  }
+  return { reservation: writeCall(core, { ...call, costSource: HOLDER }, null) };
+}
+
+const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+
+/** Those of processes that are gone, and those that nobody settled in time. */
+function dropDeadReservations(core: StoreCore): void {
+  const oldest = core.now() - RESERVED_SECONDS;
+  const day = 86_400;
+  core.db.run(
+    "DELETE FROM model_calls WHERE started_at BETWEEN ? AND ? AND outcome = 'reserved'",
+    ...[oldest - day, oldest],
+  );
+  const holders = core.db.all<{ holder: string }>(
+    "SELECT DISTINCT cost_source AS holder FROM model_calls WHERE started_at > ? AND outcome = 'reserved'",
+    oldest,
+  );
+  for (const { holder } of holders) {
+    // A process of another machine cannot be looked at from here.
+    if (!holder.endsWith(`:${hostname()}`) || !isDead(holder)) continue;
+    core.db.run(
+      "DELETE FROM model_calls WHERE outcome = 'reserved' AND started_at > ? AND cost_source = ?",
+      oldest,
+      holder,
+    );
+  }
 }
 
 function addToSession(core: StoreCore, sessionId: string, call: ModelCallRow): void {
@@ -78,6 +138,7 @@ function addToModelUsage(core: StoreCore, sessionId: string, call: ModelCallRow)
   );
 }
 
+/** Input, output, cache read, cache write, reasoning. */
 function tokens(call: ModelCallRow): number[] {
   return [call.inputTokens, call.outputTokens, call.cacheReadTokens, call.cacheWriteTokens, call.reasoningTokens].map(
     (count) => count ?? 0,
@@ -95,16 +156,22 @@ const SPENT = `COALESCE(SUM(cost_usd), 0) AS usd,
 
 export function spentIn(
   core: StoreCore,
-  scope: { session: string } | { job: string } | { day: Date },
+  scope: SpendingScope,
+  { reserved = false }: { readonly reserved?: boolean } = {},
 ): { usd: number; tokens: number } {
-  const sum = (where: string, ...values: (string | number)[]) =>
-    core.db.get<{ usd: number; tokens: number }>(`SELECT ${SPENT} FROM model_calls WHERE ${where}`, ...values);
+  const counted = reserved ? core.now() - RESERVED_SECONDS : Number.MAX_VALUE;
+  const spent = (where: string, ...values: (string | number)[]) =>
+    core.db.get<{ usd: number; tokens: number }>(
+      `SELECT ${SPENT} FROM model_calls WHERE ${where} AND (outcome <> 'reserved' OR started_at > ?)`,
+      ...values,
+      counted,
+    );
   const row =
     "session" in scope
-      ? sum("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(household(core, scope.session)))
+      ? spent("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(household(core, scope.session)))
       : "job" in scope
-        ? sum("job_id = ?", scope.job)
-        : sum("started_at >= ? AND started_at < ?", ...dayBounds(scope.day));
+        ? spent("job_id = ?", scope.job)
+        : spent("started_at >= ? AND started_at < ?", ...dayBounds(scope.day));
   return { usd: row?.usd ?? 0, tokens: row?.tokens ?? 0 };
 }
 
@@ -118,7 +185,7 @@ export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string,
        COALESCE(SUM(cost_usd), 0) AS costUsd, SUM(cost_usd IS NULL) AS unknownCostCalls,
        MAX(CASE WHEN cost_usd IS NULL THEN 3 WHEN cost_status = 'included' THEN 0 WHEN cost_status = 'actual' THEN 1 ELSE 2 END) AS doubt
      FROM model_calls
-     WHERE outcome <> 'refused' AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))
+     WHERE outcome NOT IN ('refused', 'reserved') AND started_at >= ?1 AND (?2 IS NULL OR session_id IN (SELECT value FROM json_each(?2)))
      GROUP BY 1 ORDER BY 1`,
     query.sinceSeconds ?? 0,
     members,
@@ -170,7 +237,7 @@ const OPTIONAL: ReadonlySet<string> = new Set([
 export function callsOf(core: StoreCore, sessionId: string): readonly StoredCall[] {
   const columns = Object.entries(CALL_FIELDS).map(([field, column]) => `${column} AS ${field}`);
   const rows = core.db.all<StoredCall>(
-    `SELECT ${columns.join(", ")} FROM model_calls WHERE session_id = ? ORDER BY id`,
+    `SELECT ${columns.join(", ")} FROM model_calls WHERE session_id = ? AND outcome <> 'reserved' ORDER BY id`,
     sessionId,
   );
   return rows.map((row) => {

@@ -3,7 +3,7 @@ import { branchSession, continueSession, takeBackCompression } from "./compressi
 import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
 import { exportableIds, exportSession } from "./export.ts";
-import { callsOf, recordModelCall, spentIn, usageBy } from "./ledger.ts";
+import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
 import { backupTo, type HealthFact, optimizeFile, readHealth, readStats, vacuum } from "./maintenance.ts";
@@ -40,6 +40,8 @@ import {
   type SearchOptions,
   type SessionChange,
   type SessionStore,
+  type SpendingLimit,
+  type SpendingScope,
   StoreError,
   type TimedMessage,
   type UsageQuery,
@@ -206,13 +208,16 @@ export class SqliteStore implements SessionStore {
     return this.#core.write(() => writeValue(this.#core, sessionId, key, value));
   }
 
-  recordCall(call: ModelCallRow) {
-    return this.#core.write(() => recordModelCall(this.#core, call));
+  recordCall(call: ModelCallRow, reservation?: number) {
+    return this.#core.write(() => recordModelCall(this.#core, call, reservation));
+  }
+  reserveCall(call: ModelCallRow, limits: readonly SpendingLimit[]) {
+    return this.#core.write(() => reserveModelCall(this.#core, call, limits));
   }
   calls(sessionId: string) {
     return this.#core.read(() => callsOf(this.#core, sessionId));
   }
-  spent(scope: { session: string } | { job: string } | { day: Date }) {
+  spent(scope: SpendingScope) {
     return this.#core.read(() => spentIn(this.#core, scope));
   }
   usage(query: UsageQuery) {

@@ -191,6 +191,18 @@ export interface ModelCallRow {
   readonly cause?: string;
 }
 
+export type SpendingScope = { readonly session: string } | { readonly job: string } | { readonly day: Date };
+
+export interface SpendingLimit {
+  readonly scope: SpendingScope;
+  readonly usd: number | null;
+  readonly tokens: number | null;
+}
+
+export type Reservation =
+  | { readonly reservation: number }
+  | { readonly exceeded: number; readonly unit: "usd" | "tokens"; readonly spent: number };
+
 /** A row of the ledger as it was written. */
 export interface StoredCall extends ModelCallRow {
   readonly id: number;
@@ -337,8 +349,12 @@ export interface SessionStore {
   getValue(sessionId: string, key: string): Promise<unknown>;
   setValue(sessionId: string, key: string, value: unknown): Promise<void>;
 
-  recordCall(call: ModelCallRow): Promise<void>;
-  spent(scope: { session: string } | { job: string } | { day: Date }): Promise<{ usd: number; tokens: number }>;
+  /** With a reservation, in its place. */
+  recordCall(call: ModelCallRow, reservation?: number): Promise<void>;
+  /** The gate's ledger (`llm/gate.ts`) says what is promised. */
+  reserveCall(call: ModelCallRow, limits: readonly SpendingLimit[]): Promise<Reservation>;
+  /** What was spent; reservations are not. */
+  spent(scope: SpendingScope): Promise<{ usd: number; tokens: number }>;
   usage(query: UsageQuery): Promise<ReadonlyMap<string, UsageTotals>>;
   /** Every model call of one session, oldest first. */
   calls(sessionId: string): Promise<readonly StoredCall[]>;

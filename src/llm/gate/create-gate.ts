@@ -22,7 +22,7 @@ import { ProviderError } from "../providers/provider-error.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelError, ModelEvent, ModelRequest, SentBody, Target, Wire } from "../wire.ts";
 import { CacheShare } from "./cache-share.ts";
-import { anyCap, anyMoneyCap, CapKeeper, type Estimate } from "./caps.ts";
+import { anyCap, anyMoneyCap, type CapLimit, capSentence, type Estimate, limitsOf, refusedAtOnce } from "./caps.ts";
 
 export interface GateOptions {
   readonly ledger: Ledger;
@@ -52,7 +52,6 @@ function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): Mo
 
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
-  const keeper = new CapKeeper(options.ledger);
   const prefixes = new PrefixWatch({ memory: options.prefixMemory });
   const told = new Set<string>();
   const shares = new CacheShare();
@@ -62,25 +61,25 @@ export function createGate(options: GateOptions): ModelGate {
     const { target } = request;
     const meter = new Meter(clock.now());
     let booked: Promise<void> | null = null;
-    let release: (() => void) | null = null;
+    let reservation: number | undefined;
     const prefix: { check: PrefixCheck | null; kept: Promise<void> | null } = { check: null, kept: null };
     const book = (outcome: CallRecord["outcome"], cost: Cost) => {
       const { startedAt, usage } = meter;
       const report = prefix.check?.report ?? {};
       if (!booked && outcome === "ok" && usage) noteCacheShare(purpose, usage, report);
-      booked ??= record({ target, purpose, startedAt, usage, outcome, cost, prefix: report });
+      booked ??= record({ target, purpose, startedAt, usage, outcome, cost, prefix: report }, reservation);
       return booked;
     };
     let price: Price = { type: "unknown" };
     try {
       price = await options.priceOf(target);
-      const stop = await check(target, purpose, estimateOf(request, price), price);
-      if ("error" in stop) {
+      const checked = await check({ target, purpose, startedAt: meter.startedAt }, estimateOf(request, price), price);
+      if ("error" in checked) {
         book("refused", NOTHING_LEFT);
-        yield { type: "failed", error: stop.error };
+        yield { type: "failed", error: checked.error };
         return;
       }
-      release = stop.release;
+      reservation = checked.reservation;
       await prefixes.recall(purpose.sessionId).catch((error) => onDefect(NOT_REMEMBERED, error));
       const onSend = (sent: SentBody) => {
         prefix.check = checkPrefix(request, purpose, sent);
@@ -109,19 +108,22 @@ export function createGate(options: GateOptions): ModelGate {
       // Still open only when the reader left early.
       await (booked ?? book("aborted", meter.cost(request, price, "aborted")));
       await prefix.kept;
-      release?.();
     }
   }
 
   const pay: ModelGate["pay"] = async (call, purpose, send, signal) => {
     const startedAt = clock.now();
-    const book = (outcome: CallRecord["outcome"], cost: Cost, usage: PaidUsage | null) =>
-      record({ target: call, purpose, startedAt, usage, outcome, cost, prefix: {} });
     const price = await options.priceOf(call);
-    const stop = await check(call, purpose, estimateFor(estimateTokens(call.input), 0, price), price);
-    if ("error" in stop) {
+    const estimate = estimateFor(estimateTokens(call.input), 0, price);
+    const checked = await check({ target: call, purpose, startedAt }, estimate, price);
+    const book = (outcome: CallRecord["outcome"], cost: Cost, usage: PaidUsage | null) =>
+      record(
+        { target: call, purpose, startedAt, usage, outcome, cost, prefix: {} },
+        "error" in checked ? undefined : checked.reservation,
+      );
+    if ("error" in checked) {
       await book("refused", NOTHING_LEFT, null);
-      throw new CallRefusedError(stop.error.message);
+      throw new CallRefusedError(checked.error.message);
     }
     try {
       const { value, usage } = await send();
@@ -131,17 +133,14 @@ export function createGate(options: GateOptions): ModelGate {
     } catch (error) {
       await book(signal.aborted ? "aborted" : "error", costOf(null, price), null);
       throw error;
-    } finally {
-      stop.release?.();
     }
   };
 
   async function check(
-    target: PaidCall | Target,
-    purpose: CallPurpose,
+    { target, purpose, startedAt }: Pick<Booking, "purpose" | "startedAt"> & { readonly target: PaidCall | Target },
     estimate: Estimate,
     price: Price,
-  ): Promise<{ error: ModelError } | { release: (() => void) | null }> {
+  ): Promise<{ error: ModelError } | { reservation: number | undefined }> {
     try {
       assertKeyBelongs(target);
     } catch (error) {
@@ -149,16 +148,30 @@ export function createGate(options: GateOptions): ModelGate {
       throw error;
     }
     const caps = options.caps();
-    if (!anyCap(caps)) return { release: null };
+    if (!anyCap(caps)) return { reservation: undefined };
     if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(target, purpose);
+    const refusal = refusedAtOnce(purpose, estimate, caps);
+    if (refusal !== null) return { error: { message: refusal, code: "budget_exceeded" } };
+    const limits = limitsOf(purpose, caps, new Date(clock.now()));
+    if (limits.length === 0) return { reservation: undefined };
     try {
-      const decision = await keeper.admit(purpose, estimate, caps, new Date(clock.now()));
-      if ("release" in decision) return decision;
-      return { error: { message: decision.refusal, code: "budget_exceeded" } };
+      const usage = { ...NO_TOKENS, inputTokens: estimate.tokens };
+      const cost = {
+        usd: estimate.usd,
+        status: estimate.usd === null ? "unknown" : "estimated",
+        source: null,
+      } as const;
+      const expected = rowOf({ target, purpose, startedAt, usage, outcome: "reserved", cost, prefix: {} });
+      const decision = await options.ledger.reserveCall(expected, limits);
+      if ("reservation" in decision) return decision;
+      const { exceeded, unit, spent } = decision;
+      const { cap, [unit]: most } = limits[exceeded] as CapLimit; // a place in the list that was handed over
+      const message = capSentence(cap, unit, { spent, next: estimate[unit] ?? 0, cap: most ?? 0 });
+      return { error: { message, code: "budget_exceeded" } };
     } catch (error) {
-      onDefect("the ledger could not be read", error);
+      onDefect("the ledger could not be read or written", error);
       const message =
-        "Nothing was sent: what was spent so far could not be read, so the caps under `budget` in config.yaml cannot be kept. Run `hermes doctor`, or remove the caps.";
+        "Nothing was sent: what was spent so far could not be read or written down, so the caps under `budget` in config.yaml cannot be kept. Run `hermes doctor`, or remove the caps.";
       return { error: { message, code: "budget_exceeded" } };
     }
   }
@@ -194,32 +207,36 @@ export function createGate(options: GateOptions): ModelGate {
     if (cold !== null) options.onColdCache?.(cold);
   }
 
-  async function record(booking: Booking): Promise<void> {
-    const { target, purpose, startedAt, outcome, cost, prefix } = booking;
-    const usage = outcome === "refused" ? NO_TOKENS : booking.usage;
+  async function record(booking: Booking, reservation: number | undefined): Promise<void> {
     try {
-      await options.ledger.recordCall({
-        ...purpose,
-        model: target.model,
-        provider: target.provider,
-        baseUrl: target.baseUrl,
-        apiMode: target.apiMode,
-        startedAt: startedAt / 1000,
-        ms: clock.now() - startedAt,
-        outcome,
-        inputTokens: usage?.inputTokens ?? null,
-        outputTokens: usage?.outputTokens ?? null,
-        cacheReadTokens: usage?.cacheReadTokens ?? null,
-        cacheWriteTokens: usage?.cacheWriteTokens ?? null,
-        reasoningTokens: usage?.reasoningTokens ?? null,
-        costUsd: cost.usd,
-        costStatus: cost.status,
-        costSource: cost.source,
-        ...prefix,
-      });
+      await options.ledger.recordCall(rowOf(booking), reservation);
     } catch (error) {
       onDefect("a model call could not be written to the ledger", error);
     }
+  }
+
+  function rowOf(booking: Booking): CallRecord {
+    const { target, purpose, startedAt, outcome, cost, prefix } = booking;
+    const usage = outcome === "refused" ? NO_TOKENS : booking.usage;
+    return {
+      ...purpose,
+      model: target.model,
+      provider: target.provider,
+      baseUrl: target.baseUrl,
+      apiMode: target.apiMode,
+      startedAt: startedAt / 1000,
+      ms: clock.now() - startedAt,
+      outcome,
+      inputTokens: usage?.inputTokens ?? null,
+      outputTokens: usage?.outputTokens ?? null,
+      cacheReadTokens: usage?.cacheReadTokens ?? null,
+      cacheWriteTokens: usage?.cacheWriteTokens ?? null,
+      reasoningTokens: usage?.reasoningTokens ?? null,
+      costUsd: cost.usd,
+      costStatus: cost.status,
+      costSource: cost.source,
+      ...prefix,
+    };
   }
 
   function expectNewPrefix(sessionId: string, cause: PrefixCause): void {
