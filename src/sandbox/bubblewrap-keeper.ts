@@ -3,8 +3,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { type FileHandle, open } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import { StartFailed } from "./bubblewrap-start.ts";
 import { descendantsOf } from "./process-tree.ts";
-import { settledWithin } from "./shell-process.ts";
+import { settledWithin, signalNumber } from "./shell-process.ts";
 
 const READY_MS = 5000;
 
@@ -44,7 +45,7 @@ export async function startKeeper({ bwrap, view, env }: KeeperStart): Promise<Ke
   try {
     const init = await readiness(child);
     const [inner] = await descendantsOf(init);
-    if (inner === undefined) throw new Error("bwrap ended at once");
+    if (inner === undefined) throw new StartFailed(-9, ""); // it was there a moment ago
     const paths = [`/proc/${init}/ns/user`, `/proc/${init}/ns/pid`, ...(twoUsers ? [`/proc/${inner}/ns/user`] : [])];
     const files = await openAll(paths);
     return keeperOf(child, files, exited);
@@ -81,10 +82,13 @@ function readiness(child: ChildProcess): Promise<number> {
   let [errors, info, out] = ["", "", ""];
   const infoPipe = child.stdio[3] as Readable; // "pipe" above
   return new Promise<number>((resolve, reject) => {
-    const timer = setTimeout(() => fail("bwrap did not start in time"), READY_MS);
-    const fail = (reason: string) => {
+    const timer = setTimeout(
+      () => fail(new StartFailed(1, `bwrap did not start within ${READY_MS / 1000} seconds`)),
+      READY_MS,
+    );
+    const fail = (error: Error) => {
       clearTimeout(timer);
-      reject(new Error(reason));
+      reject(error);
     };
     const look = () => {
       const pid = Number(/"child-pid": *(\d+)\D/.exec(info)?.[1]);
@@ -92,8 +96,8 @@ function readiness(child: ChildProcess): Promise<number> {
       clearTimeout(timer);
       resolve(pid);
     };
-    child.on("error", (error) => fail(error.message));
-    child.on("close", () => fail(errors.trim() || "bwrap ended at once"));
+    child.on("error", fail);
+    child.on("close", (code, signal) => fail(new StartFailed(signal ? -signalNumber(signal) : (code ?? 1), errors)));
     child.stderr?.on("data", (data) => {
       errors += data;
     });

@@ -4,24 +4,26 @@ import { join } from "node:path";
 import { UserError } from "../kit/user-error.ts";
 import { startOnTerminal } from "./background-child.ts";
 import { type Keeper, startKeeper } from "./bubblewrap-keeper.ts";
-import { mayStartAgain, startedAgain, startInside } from "./bubblewrap-start.ts";
+import { killInside, mayStartAgain, StartFailed, startedAgain, startInside, TRIES } from "./bubblewrap-start.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
-import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./channel.ts";
+import { type Channel, type ChannelFailure, type Launch, type LaunchOptions, newMark, StartMark } from "./channel.ts";
 import { childEnvironment, forcedNames } from "./child-env.ts";
-import type { Environment } from "./environment.ts";
+import type { BackgroundChild, Environment } from "./environment.ts";
 import { Errands } from "./errands.ts";
 import { findProgram } from "./find-program.ts";
 import { findShell, isDirectory, type LocalOptions, type Shell, shellArguments } from "./local.ts";
 import { OutputPipes } from "./output-pipe.ts";
 import type { Place, PlacedShell } from "./place.ts";
 import { placeFiles } from "./place-files.ts";
-import { descendantsOf, signalTree } from "./process-tree.ts";
+import { descendantsOf, groupLeader, signalEach } from "./process-tree.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { settledWithin, startShell } from "./shell-process.ts";
 import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;
-const PROBE_MS = 2000;
+const LOOKS = 50;
+const LOOK_MS = 10;
+const PROBE_MS = 10_000;
 
 export interface BubblewrapOptions extends LocalOptions {
   /** The user's own home directory. */
@@ -85,24 +87,22 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     files: placeFiles(new Errands(sandbox)),
     async start(run, io) {
       const command = [shell.path, ...shellArguments(run)];
-      const started = startInside({
-        io,
-        launch: (mark) => sandbox.wrap(command, { ownSession: true, mark }),
-        pipe: () => pipes.take(),
-      });
-      const running = await started.catch((error: unknown) => {
+      const start = () =>
+        startInside({
+          io,
+          launch: (mark) => sandbox.wrap(command, { ownSession: true, mark }),
+          pipe: () => pipes.take(),
+        });
+      const running = await startedAgain(start, { proven: true, signal: io.signal }).catch((error: unknown) => {
         io.signal.throwIfAborted();
-        throw cannotSandbox(error);
+        throw cannotStart(error);
       });
       return sandboxedShell(running);
     },
     async startOnTerminal(run) {
-      // Its terminal is one of ours, made for it: the session may keep it.
-      const launch = await sandbox.wrap([shell.path, ...shellArguments(run)], { ownSession: false });
-      return startOnTerminal({
-        ...launch,
-        exitCode: signalOf,
-        end: (pid, exited, graceMs) => endInside(pid, "tree", graceMs, exited),
+      const command = [shell.path, ...shellArguments(run)];
+      return startedAgain(() => terminalInside(sandbox, command), { proven: true }).catch((error: unknown) => {
+        throw cannotStart(error);
       });
     },
     async release() {
@@ -150,6 +150,7 @@ interface SandboxParts {
 class Sandbox implements Channel {
   readonly #parts: SandboxParts;
   #keeper: Promise<Keeper> | null = null;
+  #closed = false;
 
   constructor(parts: SandboxParts) {
     this.#parts = parts;
@@ -157,7 +158,7 @@ class Sandbox implements Channel {
 
   /** Also the proof that it works: one command runs inside. */
   open(): Promise<void> {
-    return startedAgain(() => this.#tryOne());
+    return startedAgain(() => this.#tryOne(), { proven: false });
   }
 
   async #tryOne(): Promise<void> {
@@ -173,16 +174,20 @@ class Sandbox implements Channel {
       },
     });
     const code = await shell.finished;
-    if (code !== 0) throw new Error(said.trim() || `bwrap ended with code ${code}`);
+    if (code !== 0) throw new StartFailed(code, said);
   }
 
   launch(script: string, { shell }: LaunchOptions): Promise<Launch> {
     return this.wrap([shell, "-c", script], { ownSession: true });
   }
 
-  async recover({ errors }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
-    if (await mayStartAgain(errors, attempt, signal)) return;
-    throw cannotSandbox(new Error(errors.trim() || "bwrap said nothing"));
+  async recover({ code, errors }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
+    const error = new StartFailed(code, errors);
+    if (!(await mayStartAgain(error, attempt, { proven: true, signal }))) throw cannotStart(error);
+  }
+
+  end(pid: number, ended: Promise<unknown>): Promise<void> {
+    return killInside(pid, ended);
   }
 
   /** `mark`, if wished, is printed as a line of its own before the command begins. */
@@ -196,7 +201,9 @@ class Sandbox implements Channel {
       ..."--userns 7 --pidns 8 --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
       ...(inner ? ["--userns2", "9"] : []),
       ...(network ? [] : ["--unshare-net"]),
-      ..."--cap-drop ALL --die-with-parent".split(" "),
+      // Not --die-with-parent: on its way into a process namespace bwrap forks and its parent leaves; if that happens late, on a busy
+      // machine, the parent's death kills the command. What runs inside ends with the keeper.
+      ..."--cap-drop ALL".split(" "),
       ...(ownSession ? ["--new-session"] : []),
       ...view.args,
       "--",
@@ -208,6 +215,7 @@ class Sandbox implements Channel {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     const keeper = await this.#keeper?.catch(() => null);
     this.#keeper = null;
     await keeper?.close();
@@ -215,13 +223,45 @@ class Sandbox implements Channel {
 
   /** A command may end all processes of the sandbox, the keeper's included; the next one gets a new sandbox. */
   async #livingKeeper(): Promise<Keeper> {
-    const present = await this.#keeper?.catch(() => null);
-    if (present?.alive) return present;
-    await present?.close();
-    const { bwrap, view, env } = this.#parts;
-    this.#keeper = startedAgain(() => startKeeper({ bwrap, view: view.args, env }));
+    const current = this.#keeper;
+    const keeper = (await current?.catch(() => null)) ?? null;
+    if (this.#closed) throw new Error("the sandbox is closed");
+    if (keeper?.alive) return keeper;
+    // Of several that find it gone, one starts the next.
+    if (this.#keeper === current || this.#keeper === null) this.#keeper = this.#startKeeper(keeper);
     return this.#keeper;
   }
+
+  async #startKeeper(gone: Keeper | null): Promise<Keeper> {
+    await gone?.close();
+    const { bwrap, view, env } = this.#parts;
+    return startedAgain(() => startKeeper({ bwrap, view: view.args, env }), { proven: gone !== null });
+  }
+}
+
+/** Resolves when the shell runs on its terminal; null when this machine has none to offer. */
+async function terminalInside(sandbox: Sandbox, command: readonly string[]): Promise<BackgroundChild | null> {
+  const mark = newMark();
+  const start = new StartMark(mark);
+  const begun = Promise.withResolvers<void>();
+  let said = "";
+  const child = await startOnTerminal({
+    // The terminal is one of ours, made for it: the session may keep it.
+    ...(await sandbox.wrap(command, { ownSession: false, mark })),
+    filter(text) {
+      if (start.seen) return text;
+      said += text;
+      const rest = Buffer.from(start.push(Buffer.from(text))).toString("utf8");
+      if (start.seen) begun.resolve();
+      return rest;
+    },
+    exitCode: signalOf,
+    end: (pid, exited, graceMs) => endInside(pid, "tree", graceMs, exited),
+  });
+  if (!child) return null;
+  await Promise.race([begun.promise, child.exited]);
+  if (!start.seen) throw new StartFailed(await child.exited, said);
+  return child;
 }
 
 function sandboxedShell(shell: Awaited<ReturnType<typeof startShell>>): PlacedShell {
@@ -238,8 +278,8 @@ function sandboxedShell(shell: Awaited<ReturnType<typeof startShell>>): PlacedSh
 }
 
 /**
- * Ends what runs inside and not bwrap itself, which would take the shell down without a chance to clean up. The shell is the first
- * child of bwrap and leads a group of its own.
+ * Ends what runs inside and not bwrap itself, which ends with its child. The shell leads a group of its own, unless it is on a terminal;
+ * the process that led it into the sandbox may still be there too.
  */
 async function endInside(
   pid: number,
@@ -247,13 +287,19 @@ async function endInside(
   graceMs: number,
   ended: Promise<unknown>,
 ): Promise<void> {
-  const [leader, ...family] = await descendantsOf(pid);
-  const members = leader === undefined || scope === "group" ? [] : family;
-  signalTree(leader ?? pid, members, "SIGTERM");
+  let family = await descendantsOf(pid);
+  // While a process changes its parent, a look at the table may miss it.
+  for (let round = 0; family.length === 0 && round < LOOKS; round++) {
+    if (await settledWithin(ended, LOOK_MS)) return;
+    family = await descendantsOf(pid);
+  }
+  const leader = await groupLeader(family);
+  const group = leader === undefined ? [] : [-leader];
+  const members = leader === undefined || scope === "tree" ? family : [];
+  signalEach([...group, ...members], "SIGTERM");
   await settledWithin(ended, graceMs);
-  signalTree(leader ?? pid, members, "SIGKILL");
-  await settledWithin(ended, GIVE_UP_MS);
-  signalTree(pid, [], "SIGKILL");
+  signalEach([...group, ...members], "SIGKILL");
+  if (!(await settledWithin(ended, GIVE_UP_MS))) await killInside(pid, ended);
 }
 
 /** bwrap tells death by a signal as shells do. */
@@ -275,8 +321,23 @@ async function findBubblewrap({ PATH = "" }: Readonly<Record<string, string>>): 
   );
 }
 
+/** Of a sandbox that has run things before. */
+function cannotStart(error: unknown): unknown {
+  if (!(error instanceof StartFailed)) return error;
+  return new UserError(
+    `The sandbox could not be entered in ${TRIES} tries, and nothing has run: ${error.message}. ` +
+      "The machine may be short of memory or processes: free some and try again.",
+  );
+}
+
 function cannotSandbox(error: unknown): Error {
   const reason = error instanceof Error ? error.message : String(error);
+  if (error instanceof StartFailed && error.passing) {
+    return new UserError(
+      `No sandbox could be made in ${TRIES} tries: ${reason}. The machine may be short of memory, or a container engine is ` +
+        "changing its mounts: try again.",
+    );
+  }
   return new UserError(
     `bwrap cannot make a sandbox on this machine: ${reason}. Unprivileged user namespaces may be switched off ` +
       "(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5. " +

@@ -25,6 +25,8 @@ export interface Channel {
   launch(script: string, options: LaunchOptions): Promise<Launch>;
   /** Repairs or waits, and resolves when another try makes sense; rejects with words for the user otherwise. */
   recover(failure: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void>;
+  /** Ends what was launched, where killing the program would leave the script running. */
+  end?(pid: number, ended: Promise<unknown>): Promise<void>;
   /** Something is about to run in a shell that is open already. */
   used?(): void;
 }

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { type Channel, keepEnd, newMark, StartMark } from "./channel.ts";
 import { LastingShell } from "./lasting-shell.ts";
-import { settledWithin } from "./shell-process.ts";
+import { settledWithin, signalNumber } from "./shell-process.ts";
 
 /** A connection that stays behind may hold the error output open. */
 const DRAIN_MS = 300;
@@ -80,7 +80,6 @@ export class Errands {
       env: launch.env,
       stdio: [stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       detached: true,
-      ...(signal ? { signal, killSignal: "SIGKILL" as const } : {}),
     });
     // A script that does not read its input closes the pipe early; its exit code tells what went wrong.
     child.stdin?.on("error", () => undefined);
@@ -92,12 +91,19 @@ export class Errands {
     });
     const said = new Promise<void>((resolve) => child.stderr?.on("close", () => resolve()));
     const exit = new Promise<number>((resolve) => {
-      child.on("exit", (code) => resolve(code ?? 255));
+      child.on("exit", (code, signal) => resolve(signal ? -signalNumber(signal) : (code ?? 255)));
       child.on("error", (error) => {
         errors = keepEnd(errors + error.message);
         resolve(127);
       });
     });
+    const end = () => {
+      if (this.#channel.end && child.pid !== undefined) void this.#channel.end(child.pid, exit);
+      else child.kill("SIGKILL");
+    };
+    signal?.addEventListener("abort", end);
+    void exit.then(() => signal?.removeEventListener("abort", end));
+    if (signal?.aborted) end();
     return {
       async *chunks(): AsyncIterable<Buffer> {
         try {
@@ -108,8 +114,7 @@ export class Errands {
         } catch (error) {
           if (!signal?.aborted) throw error; // killed on request; the caller looks at the signal
         } finally {
-          if (child.exitCode === null && child.signalCode === null && child.stdout?.readableEnded === false)
-            child.kill("SIGKILL");
+          if (child.exitCode === null && child.signalCode === null && child.stdout?.readableEnded === false) end();
         }
       },
       ended: exit.then(async (code) => {

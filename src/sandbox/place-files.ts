@@ -128,6 +128,6 @@ const CODES: readonly (readonly [RegExp, string])[] = [
 
 function fileError(path: string, { errors, code }: Omit<ErrandResult, "output">): Error {
   const known = CODES.find(([pattern]) => pattern.test(errors))?.[1];
-  const reason = errors.trim() || `exit code ${code}`;
+  const reason = errors.trim() || (code < 0 ? `ended by signal ${-code}` : `exit code ${code}`);
   return Object.assign(new Error(`${path}: ${reason}`), known ? { code: known } : {});
 }

@@ -5,6 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
+  readonly group: number;
   /** Anything that differs between two processes that had the same pid. */
   readonly startTime: string;
 }
@@ -37,13 +38,23 @@ export async function descendantsOf(pid: number): Promise<number[]> {
   return found;
 }
 
+/** The first of these processes that leads a group; Linux only. */
+export async function groupLeader(pids: readonly number[]): Promise<number | undefined> {
+  for (const pid of pids) if ((await readFacts(pid))?.group === pid) return pid;
+  return undefined;
+}
+
 /** Signals a process group and, one by one, members that left it. A process that is already gone is what was wanted. */
 export function signalTree(leader: number, others: readonly number[], signal: NodeJS.Signals): void {
   if (process.platform === "win32") {
     execFile("taskkill", ["/pid", String(leader), "/T", "/F"], () => undefined);
     return;
   }
-  for (const target of [-leader, ...others]) {
+  signalEach([-leader, ...others], signal);
+}
+
+export function signalEach(targets: readonly number[], signal: NodeJS.Signals): void {
+  for (const target of targets) {
     try {
       process.kill(target, signal);
     } catch (error) {
@@ -76,7 +87,7 @@ async function readFacts(pid: number): Promise<ProcessFacts | null> {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8");
     // The second field is the program name in parentheses and may hold blanks and parentheses itself.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { pid, parent: Number(fields[1]), startTime: fields[19] ?? "" };
+    return { pid, parent: Number(fields[1]), group: Number(fields[2]), startTime: fields[19] ?? "" };
   } catch {
     return null; // it ended while we looked
   }

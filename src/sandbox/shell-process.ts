@@ -26,6 +26,8 @@ export interface ShellProcess {
   readonly exited: Promise<number>;
   /** As `exited`, and its output was read to the end or given up. */
   readonly finished: Promise<number>;
+  /** Once finished: its output was read to the end. */
+  readonly drained: boolean;
   signal(signal: NodeJS.Signals): void;
   /** Stops reading. */
   release(): void;
@@ -73,15 +75,19 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
     running.delete(pid);
     if (running.size === 0) process.off("exit", endRunning);
   });
+  let drained = false;
   return {
     pid,
     stdin: child.stdin,
     exited,
     finished: exited.then(async (code) => {
-      await reader.endedWithin(DRAIN_MS);
+      drained = await reader.endedWithin(DRAIN_MS);
       reader.destroy();
       return code;
     }),
+    get drained() {
+      return drained;
+    },
     signal: (signal) => signalTree(pid, [], signal),
     release: () => reader.destroy(),
   };
