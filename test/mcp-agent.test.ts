@@ -68,6 +68,53 @@ describe("a conversation with MCP servers", () => {
     );
   });
 
+  test("a server that cannot start, is written down wrong or has not answered is told at the start, and listed with ✗", async () => {
+    await using home = await tempHome({
+      "config.yaml": config({
+        none: { command: "no-such-program" },
+        gone: { command: "false" },
+        blank: { timeout: 5 },
+        hang: tinyServer("hang"),
+        off: { command: "no-such-program", enabled: false },
+        tiny: tinyServer(),
+      }),
+    });
+    server.otherwise({ text: "hello" });
+    const told = [
+      /^MCP server "none": the command "no-such-program" was not found\. Install it, or correct mcp_servers\.none\.command/,
+      /^MCP server "gone": .*logs\/mcp-stderr\.log/,
+      /^MCP server "blank": it has neither command nor url/,
+      /^MCP server "hang" has not answered yet: this conversation begins without its tools/,
+    ];
+    const { stdout, stderr, code } = await runHermes(["chat", "-q", "hi"], { home });
+    assert.deepEqual([stdout, code], ["hello\n", 0]);
+    const lines = stderr.split("\n");
+    for (const line of told) assert.equal(lines.filter((one) => line.test(one)).length, 1, `${line}\n${stderr}`);
+    assert.doesNotMatch(stderr, /"(?:off|tiny)"/);
+    const script = await runHermes(["-z", "hi", "--json"], { home });
+    assert.equal(script.stderr, "");
+    const { warnings } = JSON.parse(script.stdout);
+    for (const line of told) assert.equal(warnings.filter((one: string) => line.test(one)).length, 1, `${line}`);
+    assert.equal(warnings.length, told.length, warnings.join("\n"));
+
+    const listed = (await runHermes(["mcp", "list"], { home })).stdout;
+    assert.match(listed, /^✗ none {3}stdio, failed just now {2}no-such-program\n {4}MCP server "none": the command/m);
+    assert.match(listed, /^✗ gone {3}stdio, failed just now/m);
+    assert.match(listed, /^✗ off {4}stdio, switched off/m);
+    assert.match(listed, /^✓ tiny {3}stdio, 8 tools/m);
+    await home.write("config.yaml", config({ none: tinyServer() }));
+    assert.match((await runHermes(["mcp", "list"], { home })).stdout, /^✓ none {2}stdio, not connected yet/m);
+  });
+
+  test("a resumed conversation, which waits for no server, hears of a broken one in its first turn", async () => {
+    await using home = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
+    server.otherwise({ text: "hello" });
+    await runHermes(["-z", "first"], { home });
+    await home.write("config.yaml", config({ tiny: { command: "no-such-program" } }));
+    const { stderr } = await runHermes(["chat", "-q", "second", "--continue"], { home });
+    assert.equal(stderr.split('MCP server "tiny": the command "no-such-program" was not found').length, 2, stderr);
+  });
+
   test("goes on with the list it began with when a server is gone, and the call says why", async () => {
     await using home = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
     server.script({ text: "one" });

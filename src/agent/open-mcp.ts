@@ -12,6 +12,8 @@ export class ConversationMcp {
   #payer: McpPayer | null = null;
   #reloaded: McpUse | null = null;
   #current: McpUse | null = null;
+  readonly #told = new Set<string>();
+  #waited = false;
 
   /** Begins to connect; nobody has to wait for it. */
   constructor(wish: McpWish) {
@@ -31,6 +33,16 @@ export class ConversationMcp {
     const use = await this.#use.catch(() => null);
     const left = this.#startedAt + FIRST_REQUEST_WAITS_MS - this.#wish.clock.now();
     if (left > 0) await use?.settled(left);
+    this.#waited = true;
+  }
+
+  /** What is wrong with servers, one line each, for the user; each line once. */
+  takeTroubles(): readonly string[] {
+    const lines = this.#current?.troubles({ slow: this.#waited }) ?? [];
+    this.#waited = false;
+    const untold = lines.filter((line) => !this.#told.has(line));
+    for (const line of untold) this.#told.add(line);
+    return untold;
   }
 
   beforeTurn(): void {

@@ -134,7 +134,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock);
   const own: AgentPorts = {
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
-    takeWarnings: () => spending.splice(0),
+    takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
     log: home.log.child("agent"),
     home: home.paths,
@@ -223,6 +223,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   });
   const complaint = await agent.prepareEngine();
   if (complaint !== null) warnings.push(complaint);
+  if (!start) warnings.push(...mcp.takeTroubles());
   if (found) await store.reopen(found.id);
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);

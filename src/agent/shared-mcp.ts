@@ -8,7 +8,7 @@ import { launchRefusal } from "../mcp/launch-check.ts";
 import { ListingCache } from "../mcp/listing-cache.ts";
 import { toolName, toolsetName } from "../mcp/names.ts";
 import { buildTools } from "../mcp/server-tools.ts";
-import { parseServers, type ServerSettings } from "../mcp/settings.ts";
+import { parseServer, parseServers, type ServerSettings } from "../mcp/settings.ts";
 import { sanitizeError, toolError } from "../tools/dispatch.ts";
 import { registry } from "../tools/registry.ts";
 import { createAuxiliary } from "./auxiliary/client.ts";
@@ -31,6 +31,8 @@ export interface McpUse {
   applyChanges(): void;
   explainMissing(name: string, signal: AbortSignal): Promise<string | null>;
   reload(): Promise<void>;
+  /** One line per server that cannot be used; with `slow`, also for those that have not answered yet. */
+  troubles(options: { readonly slow: boolean }): readonly string[];
   /** One line per server, for the user. */
   describe(): readonly string[];
   /** The servers end with the last conversation. */
@@ -49,6 +51,10 @@ export async function useServers(wish: McpWish, payer: () => McpPayer | null): P
     applyChanges: () => hub.applyChanges(),
     explainMissing: (name) => explainMissing(name, hub, home),
     reload: () => hub.reload(configured(wish), CALL_WAITS_MS),
+    troubles: ({ slow }) => [
+      ...unusable(wish),
+      ...hub.statuses().flatMap((status) => troubleOf(status) ?? (slow ? (slownessOf(status) ?? []) : [])),
+    ],
     describe: () => hub.statuses().map(describe),
     async close() {
       if (!users.delete(payer) || users.size > 0) return;
@@ -122,6 +128,24 @@ function configured(wish: McpWish): ServerSettings[] {
   const { servers, problems } = parseServers(home.config().mcp_servers);
   for (const problem of problems) home.log.child("mcp").warn(problem);
   return servers.filter(({ name }) => wanted.has(name));
+}
+
+/** What keeps a server of this conversation from being tried at all. */
+function unusable(wish: McpWish): readonly string[] {
+  const entries = wish.home.config().mcp_servers;
+  return wantedServers(wish).flatMap((name) => {
+    const { settings, problems } = parseServer(name, entries[name]);
+    return settings ? [] : problems;
+  });
+}
+
+function troubleOf({ state, reason }: ServerStatus): string | null {
+  return state === "connected" || state === "idle" || state === "closed" ? null : reason;
+}
+
+function slownessOf({ name, state }: ServerStatus): string | null {
+  if (state !== "waiting" && state !== "connecting") return null;
+  return `MCP server "${name}" has not answered yet: this conversation begins without its tools. To see why: hermes mcp test ${name}`;
 }
 
 /** The registry always holds what a server offers now; conversations keep the list they began with. */

@@ -45,6 +45,7 @@ export class McpHub {
         known: this.#cache.get(settings),
         onTools: ({ tools }) => this.#onTools({ server: settings.name, tools: this.#unique(settings.name, tools) }),
         onListing: (_server, listing) => this.#cache.put(settings, listing),
+        onFailure: ({ message }) => this.#cache.putFailure(settings, { reason: message, at: this.#ports.clock.now() }),
       });
       this.#servers.set(settings.name, server);
       this.#started.push(server.start(deadline));

@@ -9,7 +9,16 @@ import type { ServerSettings } from "./settings.ts";
 interface Entry {
   /** Of the place: another command or address is another server. */
   readonly place: string;
-  readonly listing: Listing;
+  /** Null: it was never connected. */
+  readonly listing: Listing | null;
+  /** How the last try to connect failed; absent when it did not. */
+  readonly failed?: FailedTry;
+}
+
+export interface FailedTry {
+  readonly reason: string;
+  /** Milliseconds since the epoch: the first of several tries with the same end. */
+  readonly at: number;
 }
 
 export class ListingCache {
@@ -27,14 +36,34 @@ export class ListingCache {
     return cache;
   }
 
-  get({ name, place }: ServerSettings): Listing | null {
+  get(settings: ServerSettings): Listing | null {
+    return this.#entry(settings)?.listing ?? null;
+  }
+
+  /** How the last try to connect failed; null when it did not. */
+  failed(settings: ServerSettings): FailedTry | null {
+    return this.#entry(settings)?.failed ?? null;
+  }
+
+  /** It is connected, and this is what it has. */
+  put(settings: ServerSettings, listing: Listing): void {
+    this.#keep(settings, { place: placeKey(settings.place), listing });
+  }
+
+  /** It could not be connected; what it had before stays known. */
+  putFailure(settings: ServerSettings, failed: FailedTry): void {
+    const before = this.#entry(settings);
+    if (before?.failed?.reason === failed.reason) return;
+    this.#keep(settings, { place: placeKey(settings.place), listing: before?.listing ?? null, failed });
+  }
+
+  #entry({ name, place }: ServerSettings): Entry | null {
     const entry = Object.hasOwn(this.#entries, name) ? this.#entries[name] : undefined;
-    return entry?.place === placeKey(place) ? entry.listing : null;
+    return entry?.place === placeKey(place) ? entry : null;
   }
 
   /** Another process may have written meanwhile: its servers are kept. A cache that cannot be written is no loss. */
-  put({ name, place }: ServerSettings, listing: Listing): void {
-    const entry = { place: placeKey(place), listing };
+  #keep({ name }: ServerSettings, entry: Entry): void {
     if (JSON.stringify(this.#entries[name]) === JSON.stringify(entry)) return;
     this.#entries[name] = entry;
     this.#writing = this.#writing.then(async () => {
@@ -66,7 +95,8 @@ export class ListingCache {
 function isEntry(value: unknown): value is Entry {
   if (typeof value !== "object" || value === null || !("place" in value) || !("listing" in value)) return false;
   const { listing } = value;
-  return typeof listing === "object" && listing !== null && "tools" in listing && Array.isArray(listing.tools);
+  if (listing === null) return "failed" in value;
+  return typeof listing === "object" && "tools" in listing && Array.isArray(listing.tools);
 }
 
 /** A hash: the place may hold secrets in arguments and headers. */

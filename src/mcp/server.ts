@@ -30,6 +30,8 @@ export interface ServerOptions {
   /** It has tools for the first time. Later changes wait for `applyChanges`. */
   onTools(server: McpServer): void;
   onListing(server: McpServer, listing: Listing): void;
+  /** A try to connect has failed. */
+  onFailure(failure: McpError): void;
 }
 
 /**
@@ -277,6 +279,7 @@ export class McpServer {
       await link?.close();
       const failure = explainFailure(error, { settings, redact: ports.redact, ending: link?.ending() ?? null });
       this.#leave(stateAfter(failure), failure);
+      if (!this.#stop.signal.aborted) this.#options.onFailure(failure);
       throw failure;
     }
   }

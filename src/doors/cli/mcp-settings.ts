@@ -1,4 +1,5 @@
 // `hermes mcp list|add|remove`: what stands in config.yaml.
+import { relativeTime } from "../../kit/relative-time.ts";
 import { commandLine } from "../../mcp/launch-check.ts";
 import { ListingCache } from "../../mcp/listing-cache.ts";
 import { OAuthFiles } from "../../mcp/oauth-files.ts";
@@ -21,6 +22,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
         target: settings ? home.redact(targetOf(settings)) : null,
         enabled: settings?.enabled ?? false,
         tools: listing && settings ? countTools(listing, settings) : null,
+        failed: settings?.enabled ? cache.failed(settings) : null,
         auth: settings ? await authOf(settings, ctx) : null,
         problems,
       };
@@ -35,10 +37,12 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
   const width = Math.max(...rows.map((row) => row.name.length));
   for (const row of rows) {
     const known = row.tools === null ? "not connected yet" : `${row.tools} tools`;
-    const facts = [row.transport ?? "unusable", known, ...(row.auth ? [row.auth] : [])].join(", ");
-    io.out(
-      `${row.enabled ? "✓" : "✗"} ${row.name.padEnd(width)}  ${facts}  ${row.target ?? ""}`.trimEnd().concat("\n"),
-    );
+    const trouble = row.failed ? `failed ${relativeTime(row.failed.at / 1000, ctx.clock.now() / 1000)}` : null;
+    const state = row.transport === null ? null : row.enabled ? (trouble ?? known) : "switched off";
+    const facts = [row.transport ?? "unusable", state, row.auth].filter((fact) => fact !== null).join(", ");
+    const mark = row.enabled && !row.failed ? "✓" : "✗";
+    io.out(`${mark} ${row.name.padEnd(width)}  ${facts}  ${row.target ?? ""}`.trimEnd().concat("\n"));
+    if (row.failed) io.out(`    ${row.failed.reason}\n`);
     for (const problem of row.problems) io.err(`⚠ ${problem}\n`);
   }
 }

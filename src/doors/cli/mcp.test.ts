@@ -50,6 +50,23 @@ async function open() {
 
 const tiny = tinyServer();
 
+test("a server that failed is marked until it was reached again", async () => {
+  const { mcp, close } = await open();
+  await mcp("add", "one", "--no-test", "--command", "no-such-program");
+  assert.match(await mcp("list"), /^✓ one {2}stdio, not connected yet/);
+  assert.match(await mcp("test", "one"), /exit 1: MCP server "one": the command "no-such-program" was not found/);
+  assert.match(
+    await mcp("list"),
+    /^✗ one {2}stdio, failed just now {2}no-such-program\n {4}MCP server "one": the command/,
+  );
+  const [row] = JSON.parse(await mcp("list", "--json")).servers;
+  assert.match(row.failed.reason, /was not found/);
+  await mcp("remove", "one");
+  await mcp("add", "one", "--command", tiny.command, "--args", ...tiny.args);
+  assert.match(await mcp("list"), /^✓ one {2}stdio, 8 tools/);
+  await close();
+});
+
 test("a server is added, tried, listed, chosen from and removed; config.yaml keeps every other byte", async () => {
   const { mcp, config, close } = await open();
   assert.match(await mcp("list"), /No MCP servers/);
