@@ -1,19 +1,12 @@
 // What every model call used and cost. One row per call; the session's own counters and the per-model table of the newer original are
 // added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
 import { hostname } from "node:os";
+import type { Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { isDead } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
 import { parseConfig } from "./session-rows.ts";
 import { sessionExists } from "./sessions.ts";
-import type {
-  ModelCallRow,
-  Reservation,
-  SpendingLimit,
-  SpendingScope,
-  StoredCall,
-  UsageQuery,
-  UsageTotals,
-} from "./store.ts";
+import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
 import { COST_STATUSES } from "./usage-totals.ts";
 
 export function recordModelCall(core: StoreCore, call: ModelCallRow, reservation?: number): void {

@@ -1,4 +1,5 @@
 // The session store on one SQLite file: every operation of the contract, each in a file of its own, read or written through the core.
+import type { SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { branchSession, continueSession, takeBackCompression } from "./compression.ts";
 import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
@@ -40,8 +41,6 @@ import {
   type SearchOptions,
   type SessionChange,
   type SessionStore,
-  type SpendingLimit,
-  type SpendingScope,
   StoreError,
   type TimedMessage,
   type UsageQuery,

@@ -1,4 +1,5 @@
 // The contract of the session store. `open.ts` opens its first implementation (SQLite); nobody outside this room writes SQL.
+import type { Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 
 /** Why a session ended. The first reason wins. */
@@ -190,18 +191,6 @@ export interface ModelCallRow {
   readonly brokeOffset?: number;
   readonly cause?: string;
 }
-
-export type SpendingScope = { readonly session: string } | { readonly job: string } | { readonly day: Date };
-
-export interface SpendingLimit {
-  readonly scope: SpendingScope;
-  readonly usd: number | null;
-  readonly tokens: number | null;
-}
-
-export type Reservation =
-  | { readonly reservation: number }
-  | { readonly exceeded: number; readonly unit: "usd" | "tokens"; readonly spent: number };
 
 /** A row of the ledger as it was written. */
 export interface StoredCall extends ModelCallRow {
