@@ -102,6 +102,22 @@ test("three failures in a row, and the server is not asked for a minute", async 
   assert.equal(await rig.call("tiny", "echo", { text: "x" }), '{"result":"echo x"}');
 });
 
+test("the first call after that minute is a trial: if it fails, the minute begins anew; if it does not, all is forgotten", async () => {
+  let now = 0;
+  const clock = { ...systemClock, now: () => now };
+  await using rig = await hubRig({ tiny: { ...tinyServer(), timeout: 0.05 } }, { clock });
+  const fails = async () => assert.match(await rig.call("tiny", "slow"), /did not answer within 0\.05 s/);
+  for (let n = 0; n < 3; n++) await fails();
+  now += 60_000;
+  await fails();
+  now += 59_000;
+  assert.match(await rig.call("tiny", "echo"), /is not asked for another 1 s/);
+  now += 1000;
+  assert.equal(await rig.call("tiny", "echo", { text: "x" }), '{"result":"echo x"}');
+  for (let n = 0; n < 2; n++) await fails();
+  assert.equal(await rig.call("tiny", "echo", { text: "y" }), '{"result":"echo y"}');
+});
+
 test("a hundred forced reconnects leave exactly one process", async () => {
   await using rig = await hubRig({ sh: shellServer() });
   const seen = new Set<number | null>();

@@ -32,19 +32,36 @@ test("each attempt has its own repeats, and a setting takes them away", async ()
   }
 });
 
-test("a provider that fell silent five times in a row gives way to the next one", async () => {
-  const gate = new ScriptedGate(...Array<ScriptedStep>(5).fill(silent), { text: "from the other" });
-  const agent = rigAgent({
+const FIRST = "fake-model";
+const SECOND = "other";
+const withSecond = (gate: ScriptedGate) =>
+  rigAgent({
     gate,
+    model: { target: aTarget("chat_completions", { model: FIRST }) },
     limits: { apiMaxRetries: 10 },
     ports: {
-      config: () => ({ ...defaultConfig(), fallback_providers: [{ provider: "x", model: "other" }] }),
-      resolvePlace: async () => aTarget("chat_completions", { model: "other", baseUrl: "https://other.example/v1" }),
+      config: () => ({ ...defaultConfig(), fallback_providers: [{ provider: "x", model: SECOND }] }),
+      resolvePlace: async () => aTarget("chat_completions", { model: SECOND, baseUrl: "https://other.example/v1" }),
     },
   });
-  const { outcome } = await play(agent, "go");
-  assert.equal(outcome.finalText, "from the other");
-  assert.equal(gate.requests.length, 6);
+const asked = (gate: ScriptedGate) => gate.requests.map(({ target }) => target.model);
+const times = <T>(count: number, value: T) => Array<T>(count).fill(value);
+
+test("a provider that fell silent five times in a row gives way to the next one", async () => {
+  const gate = new ScriptedGate(...times(5, silent), { text: "ok" });
+  const { outcome } = await play(withSecond(gate), "go");
+  assert.deepEqual(asked(gate), [...times(5, FIRST), SECOND]);
+  assert.deepEqual([outcome.finalText, outcome.model], ["ok", SECOND]);
+});
+
+test("silences with an answer between them, or with nobody to give way to, are waited out", async () => {
+  const call = { calls: [{ name: "look", args: {} }] };
+  const gate = new ScriptedGate(...times(4, silent), call, ...times(4, silent), { text: "ok" });
+  assert.equal((await play(withSecond(gate), "go")).outcome.finalText, "ok");
+  assert.deepEqual(asked(gate), times(10, FIRST));
+  const alone = new ScriptedGate(...times(6, silent), { text: "ok" });
+  const { outcome } = await play(rigAgent({ gate: alone, limits: { apiMaxRetries: 10 } }), "go");
+  assert.deepEqual([outcome.finalText, alone.requests.length], ["ok", 7]);
 });
 
 test("a model that takes its time is told about every thirty seconds", async (t) => {

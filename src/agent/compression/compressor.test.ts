@@ -94,6 +94,49 @@ test("the middle becomes a summary; the first three messages and the recent ones
   assert.equal(engine.lastResult.dropped, requests[0]?.turns.length);
 });
 
+/** A talk whose messages cost so many tokens each. */
+function talkAt(cost: number, messages: number): HistoryMessage[] {
+  const text = words(4 * (cost - 10));
+  return Array.from({ length: messages }, (_, i) => (i % 2 === 0 ? user(text) : says(text)));
+}
+
+// The budget of the tail is 3,000 tokens here, and the three newest messages stay in any case.
+for (const [what, cost, count, kept] of [
+  ["one and a half times its budget", 500, 30, 9],
+  ["no message that passes one and a half times its budget", 501, 30, 8],
+  ["its budget alone, where the whole talk would fit otherwise", 500, 11, 6],
+  ["the three newest messages, whatever they cost", 4000, 30, 3],
+] as const)
+  test(`the tail takes ${what}`, async () => {
+    const { engine } = compressor({ protectLastN: 3 });
+    assert.equal(engine.tailTokenBudget, 3000);
+    const messages = talkAt(cost, count);
+    assert.equal(messagesCost(messages.slice(0, 1)), cost);
+    await engine.compress(messages);
+    assert.equal(count - engine.lastResult.dropped, 3 + kept, "the first three stay too");
+  });
+
+test("what the user asked for last stays with the answer before it, where there is room for both", async () => {
+  // The request alone is more than the budget of the tail, so that the tail would begin behind it.
+  const last = user(words(20_000, "now "));
+  const work = ["a", "b", "c"].flatMap((id) => [calls(id), result(id, "done")]);
+  for (const [chars, stays] of [
+    [2000, true],
+    [40_000, false],
+  ] as const) {
+    const answer = says(words(chars, "said "));
+    const { engine } = compressor({ protectLastN: 3 });
+    const shorter = await engine.compress([...talk(10), user("why?"), answer, last, ...work]);
+    assertLegalHistory(shorter);
+    const texts = shorter.map(({ content }) => textOf(content));
+    assert.deepEqual(
+      [answer, last].map(({ content }) => texts.some((text) => text.includes(textOf(content)))),
+      [stays, true],
+      `an answer of ${chars} characters`,
+    );
+  }
+});
+
 test("a summary is marked, says what it is, and says where it ends", async () => {
   const { engine } = compressor();
   const text = textOf(summaries(await engine.compress(talk(15)))[0]?.content ?? "");
