@@ -86,14 +86,19 @@ describe("the first request of a default session", () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const request = await firstRequest(home);
     const { stdout } = await runHermes(["tools", "list", "--json"], { home });
-    const listed: {
+    const offered: {
       toolsets: { enabled: boolean; tools: { name: string; enabled: boolean; available: boolean }[] }[];
     } = JSON.parse(stdout);
-    const wanted = listed.toolsets
+    const wanted = offered.toolsets
       .filter(({ enabled }) => enabled)
       .flatMap(({ tools }) => tools.filter((tool) => tool.enabled && tool.available).map(({ name }) => name));
     assert.ok(wanted.includes("terminal") && wanted.length >= 13, wanted.join(" "));
-    const sent = JSON.stringify(request.body.tools);
+    const sent = request.body.tools
+      .map(({ function: { name, description } }: { function: Record<string, string> }) => `${name}\n${description}`)
+      .join("\n");
+    const listed = request.body.tools.map(({ function: { name } }: { function: Record<string, string> }) => name);
+    const waiting = wanted.filter((name) => !listed.includes(name) && !name.startsWith("browser_")).sort();
+    assert.deepEqual(waiting, ["image_generate", "skills_list", "text_to_speech", "vision_analyze"]);
     for (const name of wanted) assert.match(sent, new RegExp(`\\b${name}\\b`), `${name} cannot be reached`);
   });
 

@@ -15,7 +15,7 @@ const parameters = z.object({
     .meta({
       type: "array",
       items: { type: "string" },
-      description: "Up to 4 answers to choose from; the user may also write their own",
+      description: "Up to 4 answers; the user may write another",
     }),
   multi_select: z.boolean().optional(),
 });
@@ -25,8 +25,7 @@ register({
   toolset: "clarify",
   emoji: "❓",
   description:
-    "Ask the user a question and wait for the answer, when the task is ambiguous or a decision is theirs. Not for permission to run " +
-    "commands, and not for what you can find out yourself.",
+    "Ask the user when the task is ambiguous or a decision is theirs; not for permission to run commands, nor what you can find out.",
   parameters,
   port: "ask",
   textOrigin: "local",

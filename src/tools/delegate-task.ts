@@ -27,8 +27,8 @@ register({
   toolset: "delegation",
   emoji: "🔀",
   description:
-    "Give self-contained work to sub-agents with a fresh context; several tasks run side by side. You get back only their final reports. " +
-    "For research or work that would fill this conversation; not for a single tool call.",
+    "Give self-contained work to sub-agents, several side by side; you get only their reports. " +
+    "For research or work that would fill this conversation, not for a single call.",
   parameters,
   textOrigin: "local",
   showsLife: true,

@@ -44,7 +44,7 @@ register({
     "Priority: user preferences and corrections > environment facts > procedural knowledge. The best entry spares the user saying it again.\n" +
     "Targets: 'user' = who the user is; 'memory' = your notes.\n" +
     "Skip: trivial or obvious things, what is easily found again, raw data dumps, temporary task or TODO state. Progress and finished work are " +
-    "found in past sessions; reusable procedures become skills. Write facts ('User prefers short answers'), not orders to yourself.\n" +
+    "found in past sessions; reusable procedures become skills.\n" +
     "Put all changes of one moment into one call with operations. The limit is checked on the result: one batch can free room and add; when " +
     "the store is full, reissue as such a batch.",
   parameters,

@@ -17,7 +17,7 @@ register({
   toolset: "terminal",
   emoji: "⚙️",
   description:
-    "Background processes of terminal(background=true). poll: status and newest output; log: output by lines; wait: until it ends; " +
+    "Processes of terminal(background=true). poll: status and newest output; log: output by lines; wait: until it ends; " +
     "write: text to its input; submit: text and Enter; close: end of input.",
   parameters,
   textOrigin: "local",

@@ -17,12 +17,12 @@ const SUMMARY_MARKS = ["[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:"];
 
 const parameters = z.object({
   query: z.string().optional().describe('Words; "exact phrase", OR, NOT, prefix*'),
-  limit: z.int().optional().describe("Sessions, 1-10, default 3"),
-  sort: z.enum(["newest", "oldest"]).optional().describe("Default: best match first"),
-  role_filter: z.string().optional().describe("Comma list, default user,assistant"),
+  limit: z.int().optional().describe("1-10 sessions, default 3"),
+  sort: z.enum(["newest", "oldest"]).optional().describe("Default: best first"),
+  role_filter: z.string().optional().describe("Default: user,assistant"),
   session_id: z.string().optional(),
   around_message_id: z.int().optional(),
-  window: z.int().optional().describe("Messages on each side, 1-20, default 5"),
+  window: z.int().optional().describe("Messages each side, default 5"),
 });
 
 export type SessionSearchArgs = z.infer<typeof parameters>;
@@ -32,9 +32,8 @@ register({
   toolset: "session_search",
   emoji: "🔍",
   description:
-    "Look through past conversations with this user; no evidence about files, the web or anything outside them. Use it before asking the user to " +
-    "repeat something. query = find sessions; session_id = read one; session_id + around_message_id = scroll (next anchor: the first or last " +
-    "id you got); nothing = recent sessions.",
+    "Look through past conversations with this user; no evidence about files or the web. query = find sessions; session_id = read one; " +
+    "with around_message_id = scroll (next: the first or last id you got); nothing = recent sessions.",
   parameters,
   textOrigin: "chat",
   onInvalid: (problem) => JSON.stringify(failure(problem)),

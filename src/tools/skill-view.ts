@@ -13,7 +13,7 @@ register({
   emoji: "📚",
   description:
     "Load a skill: instructions proven for a kind of task, and the list of its linked files (references, templates, scripts, assets). " +
-    "Follow what it says. With file_path: load one of those files.",
+    "Follow what it says.",
   parameters,
   textOrigin: "local",
   handler: ({ name, file_path }, ctx) => withSkills(ctx, (skills) => skills.view({ name, filePath: file_path }, ctx)),

@@ -7,12 +7,12 @@ const parameters = z.object({
   background: z.boolean().optional().describe("For servers, watchers and long jobs"),
   timeout: z.int().optional().describe("Seconds; default 180, foreground at most 600"),
   workdir: z.string().optional().describe("For this call only"),
-  pty: z.boolean().optional().describe("Background only: pseudo-terminal, for interactive programs"),
-  notify_on_complete: z.boolean().optional().describe("Background only: a message when it ends"),
+  pty: z.boolean().optional().describe("Background only: a pseudo-terminal"),
+  notify_on_complete: z.boolean().optional().describe("Background only, for jobs: a message when it ends"),
   watch_patterns: z
     .array(z.string())
     .optional()
-    .describe("Background only: a message when an output line contains one of these"),
+    .describe("Background only, for servers: a message when a line contains one"),
 });
 export type TerminalArguments = z.infer<typeof parameters>;
 
@@ -21,10 +21,9 @@ register({
   toolset: "terminal",
   emoji: "💻",
   description:
-    "Run a bash command. Returns output (stdout and stderr together) and exit_code. Working directory, exported variables, functions and " +
-    "aliases last between calls. Nobody can type: avoid prompts (use flags like -y) and pagers. A foreground command must end by itself; " +
-    "never use &, nohup or setsid. background=true gives a session_id for the process tool; set notify_on_complete for jobs that end, " +
-    "watch_patterns for servers whose readiness shows in a line.",
+    "Run a bash command; output is stdout and stderr together. Working directory, exported variables, functions and aliases last between " +
+    "calls. Nobody can type: avoid prompts (use flags like -y) and pagers. A foreground command must end by itself; never use &, nohup or " +
+    "setsid. background=true gives a session_id for the process tool.",
   parameters,
   textOrigin: "local",
   timeoutMs: ({ timeout, background }, config) =>

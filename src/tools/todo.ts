@@ -29,7 +29,7 @@ const given = z
   .meta({ required: ["id"] });
 const parameters = z.object({
   todos: z.array(given).optional().describe("Left out: read the list"),
-  merge: z.boolean().optional().describe("true: change items by id and add new ones; default: replace the list"),
+  merge: z.boolean().optional().describe("true: change by id and add; default: replace the list"),
 });
 
 const todoList: StateKey<{ items: readonly Todo[] }> = { name: "todo", create: () => ({ items: [] }) };
@@ -39,8 +39,8 @@ register({
   toolset: "todo",
   emoji: "📋",
   description:
-    "Your task list. Use it for work of three or more steps: write the plan first, keep exactly one item in_progress, mark items completed " +
-    "as soon as they are done, cancelled when they fall away. Order is priority. Always returns the whole list.",
+    "Your task list for work of three or more steps: plan first, keep exactly one item in_progress, mark items completed " +
+    "as soon as they are done, cancelled when they fall away. Order is priority.",
   parameters,
   textOrigin: "local",
   hydrate: hydrateTodos,

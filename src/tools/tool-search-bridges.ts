@@ -16,11 +16,11 @@ export function bridgeDefinitions(listing: string): readonly ToolDefinition[] {
       name: text,
       arguments: { type: "object", description: "As tool_describe shows them", properties: {} },
     }),
-    bridge("tool_describe", "What a tool that is not in your list does, and its parameters.", { name: text }),
+    bridge("tool_describe", "What such a tool does, and its parameters.", { name: text }),
     bridge(
       "tool_search",
       `Find tools that are not in your list; reach them with tool_describe and tool_call.${more}`,
-      { query: { type: "string", description: "What you want to do" }, limit: { type: "integer" } },
+      { query: text, limit: { type: "integer" } },
       ["query"],
     ),
   ];

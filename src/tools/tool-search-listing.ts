@@ -34,7 +34,10 @@ export function listTools(tools: readonly ListedTool[], maxTokens: number): stri
 type Groups = readonly (readonly [string, readonly ListedTool[]])[];
 
 function render(groups: Groups, members: (tools: readonly ListedTool[], group: string) => string): string {
-  return groups.map(([group, tools]) => `${group}: ${members(tools, group)}`).join("\n");
+  // The only tool of a set of ours says what the set is.
+  const label = (group: string, [first, second]: readonly ListedTool[]) =>
+    first?.plain && !second ? "" : `${group}: `;
+  return groups.map(([group, tools]) => `${label(group, tools)}${members(tools, group)}`).join("\n");
 }
 
 const counted = (tools: readonly ListedTool[]) => `${tools.length} ${tools.length === 1 ? "tool" : "tools"}`;

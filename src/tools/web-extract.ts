@@ -3,7 +3,10 @@ import { z } from "zod";
 import { register } from "./registry.ts";
 
 const parameters = z.object({
-  urls: z.array(z.string()).min(1).max(5),
+  urls: z
+    .array(z.string())
+    .max(5)
+    .refine((urls) => urls.length > 0, "give at least one"),
   char_limit: z.int().optional().describe("Per page, default 15000"),
 });
 export type WebExtractArguments = z.infer<typeof parameters>;
@@ -12,10 +15,9 @@ register({
   name: "web_extract",
   toolset: "web",
   emoji: "📄",
-  description: "Read web pages as Markdown. Of a long page: beginning, end, and the path of the full text.",
+  description: "Read web pages as Markdown; long ones are cut, with the path of the full text.",
   parameters,
   textOrigin: "web",
-  deferred: true,
   timeoutMs: (_args, config) => (config.web.summarize ? config.auxiliary.web_extract.timeout + 120 : 120) * 1000,
   handler: async (args, ctx) => (await import("./web/extract.ts")).extractPages(args, ctx),
 });

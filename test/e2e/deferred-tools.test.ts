@@ -76,19 +76,16 @@ async function play(
 const open = "security: { allow_private_urls: true }\n";
 
 describe("tools behind the search", () => {
-  test("a search and a page of the web", async () => {
+  test("what stands in the list needs no search, and may be called through the bridge all the same", async () => {
     const [found = "", hits = "", page = ""] = await play(
       ["search the web"],
       [
-        ["web_search", { query: "pilot boat" }],
+        () => ({ toolCalls: [{ name: "web_search", arguments: { query: "pilot boat" } }] }),
         ["web_extract", { urls: [`${site.url}/page`] }],
       ],
       `${open}web: { search_backend: searxng, extract_backend: local, searxng: { base_url: "${site.url}" } }\n`,
     );
-    assert.ok(
-      JSON.parse(found).matches.some(({ name }: { name: string }) => name === "web_search"),
-      found,
-    );
+    assert.ok(!JSON.parse(found).matches.some(({ name }: { name: string }) => name.startsWith("web_")), found);
     assert.match(hits, /harbour\.test\/heron/);
     assert.match(page, /pilot boat Heron leaves at noon/);
     assert.match(page, /untrusted_tool_result source="web_extract"/);
