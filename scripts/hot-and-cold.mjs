@@ -10,7 +10,7 @@ const ON_THE_WAY = [
   "agent/open.ts",
   "sessions/open.ts",
   "llm/providers/local.ts",
-  "llm/wires/chat/protocol.ts",
+  "llm/wires/chat.ts",
   "llm/wires/anthropic/protocol.ts",
   "llm/wires/responses/protocol.ts",
 ];

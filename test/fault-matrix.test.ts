@@ -7,7 +7,7 @@ import type { Clock } from "../src/kit/clock.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/create.ts";
-import type { ToolContext } from "../src/tools/context.ts";
+import type { ToolContext } from "../src/tools/toolset/context.ts";
 import { play, type RigOptions, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";
 import { talkOf } from "./support/agent/long-talk.ts";

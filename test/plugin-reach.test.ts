@@ -24,7 +24,7 @@ async function begin(t: TestContext, register: string, options: TalkOptions & { 
     home: { ...plugin("t_reach", register, options.more), ...options.home },
   });
   t.after(async () => {
-    const { registry } = await import("../src/tools/registry.ts");
+    const { registry } = await import("../src/tools/toolset/registry.ts");
     for (const tool of registry.toolsOf("t_reach")) registry.deregister(tool);
   });
   return made;

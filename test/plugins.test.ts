@@ -37,7 +37,7 @@ const lastOf = (body: any, role: string): string =>
 async function begin(t: TestContext, options: TalkOptions): Promise<Talk> {
   const made = await talk(t, options);
   t.after(async () => {
-    const { registry } = await import("../src/tools/registry.ts");
+    const { registry } = await import("../src/tools/toolset/registry.ts");
     for (const name of registry.toolsets().filter((set) => set.startsWith("t_")))
       for (const tool of registry.toolsOf(name)) registry.deregister(tool);
   });

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { layoutOf, recordOf } from "../src/agent/prompt-record.ts";
 import { systemClock } from "../src/kit/clock.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import { API_MODES } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/create.ts";
 import { buildSystemPromptParts } from "../src/prompt/build.ts";
+import { layoutOf, recordOf } from "../src/prompt/prompt-record.ts";
 import { rigAgent } from "./support/agent/agent-rig.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { aTarget } from "./support/model-target.ts";

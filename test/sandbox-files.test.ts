@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openLocalEnvironment } from "../src/sandbox/local.ts";
-import { localFiles } from "../src/tools/file-access.ts";
+import { localFiles } from "../src/tools/files/access.ts";
 import { fileToolsConformance } from "./support/file-tools-conformance.ts";
 import { filesConformance } from "./support/files-conformance.ts";
 

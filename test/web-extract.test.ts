@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { configSchema } from "../src/home/config/schema.ts";
-import type { ToolContext } from "../src/tools/context.ts";
+import type { ToolContext } from "../src/tools/toolset/context.ts";
 import "../src/tools/web-extract.ts";
-import { dispatch } from "../src/tools/dispatch.ts";
-import { registry } from "../src/tools/registry.ts";
+import { dispatch } from "../src/tools/toolset/dispatch.ts";
+import { registry } from "../src/tools/toolset/registry.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {

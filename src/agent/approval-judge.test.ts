@@ -4,8 +4,8 @@ import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/script
 import { aTarget } from "../../test/support/model-target.ts";
 import { manualClock, recordedLog } from "../../test/support/session-store.ts";
 import { defaultConfig } from "../home/config/schema.ts";
+import { createAuxiliary } from "../llm/auxiliary/client.ts";
 import { approvalJudge, readWord } from "./approval-judge.ts";
-import { createAuxiliary } from "./auxiliary/client.ts";
 
 function rig(...steps: ScriptedStep[]) {
   const gate = new ScriptedGate(...steps);

@@ -1,8 +1,9 @@
 // Smart mode: a model looks at a dangerous command before its user is asked. Anything but one clear word means: ask the user.
+
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { Message } from "../llm/messages.ts";
 import type { SmartJudge } from "../safety/guard.ts";
 import { withoutComments } from "../safety/shell/comments.ts";
-import type { AuxiliaryClient } from "./auxiliary/contract.ts";
 
 export interface JudgedRun {
   readonly sessionId: string;

@@ -4,15 +4,15 @@ import type { Failure } from "../llm/errors/classify.ts";
 import type { CallPurpose } from "../llm/gate.ts";
 import { requestLimits } from "../llm/liveness.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import { listenToModel, type Reply } from "../llm/model-call.ts";
 import { parseRateLimitHeaders, type Usage } from "../llm/usage.ts";
 import type { ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { judgeFailure } from "./failure.ts";
 import { tellRequest } from "./loop-events.ts";
-import { listenToModel, type Reply } from "./model-call.ts";
 import { reasoningFor } from "./model-choice.ts";
-import { HEARTBEAT_MS, Tries } from "./recovery/tries.ts";
+import { HEARTBEAT_MS, Tries } from "./recovery.ts";
 
 export interface Asking {
   readonly conversation: Conversation;

@@ -1,9 +1,10 @@
 // A model's answer as it enters the history.
+
+import { sanitizeSurrogates } from "../kit/surrogates.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../llm/messages.ts";
-import { sanitizeSurrogates } from "../llm/surrogates.ts";
-import { stripThinkBlocks } from "../llm/think-tags.ts";
+import { stripThinkBlocks } from "../llm/scrub.ts";
 import { canonicalJson } from "./canonical-arguments.ts";
-import { hasReasoning } from "./hygiene/sanitize-api.ts";
+import { hasReasoning } from "./repair.ts";
 
 const INLINE_THINKING = /<(think|thinking|reasoning|thought|reasoning_scratchpad)>([\s\S]*?)(?:<\/\1>|$)/gi;
 const THINK_TAG = /<\/?(?:think|thinking|reasoning|thought|reasoning_scratchpad)>/i;

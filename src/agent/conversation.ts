@@ -1,21 +1,22 @@
 // What lives from turn to turn of one conversation.
+
+import type { AuxiliaryClient, AuxTask } from "../llm/auxiliary/contract.ts";
+import { KeyRing } from "../llm/keys/ring.ts";
+import { Lessons } from "../llm/lessons.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import { FitPictures } from "../llm/pictures/fit.ts";
+import { lacksImage } from "../llm/pictures/images.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
-import type { AuxiliaryClient, AuxTask } from "./auxiliary/contract.ts";
 import { lazyAuxiliary } from "./auxiliary/lazy-client.ts";
 import { withEngineTools } from "./compression/engine-tools.ts";
 import { ContextKeeper } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
-import { lacksImage } from "./hygiene/images.ts";
-import { Lessons } from "./lessons.ts";
+import { FallbackChain } from "./fallback.ts";
 import { Nudges } from "./nudges.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
-import { FitPictures } from "./pictures/fit-pictures.ts";
-import { FallbackChain } from "./recovery/fallback.ts";
-import { KeyRing } from "./recovery/keys.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";

@@ -2,8 +2,8 @@
 import type { Clock } from "../kit/clock.ts";
 import { EMPTY_ANSWER_BACKOFF, ERROR_BACKOFF, jitteredBackoff, MAX_RETRY_AFTER } from "../llm/errors/backoff.ts";
 import { type ClassifiedError, classifyApiError, type Failure, type FailureReason } from "../llm/errors/classify.ts";
+import { parseRetryAfter } from "../llm/errors/details.ts";
 import { explainError, failureLine } from "../llm/errors/explain.ts";
-import { parseRetryAfter } from "../llm/errors/retry-after.ts";
 import type { ModelError, ModelRequest } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Ending, failedEnding } from "./outcome.ts";

@@ -1,7 +1,7 @@
 // Models like to say that a file was written when it was not. What failed and was never made good is said at the end of the answer.
 
-import type { HookedCall } from "../tools/context.ts";
-import { pathsOfBatch } from "./batch-plan.ts";
+import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
+import type { HookedCall } from "../tools/toolset/context.ts";
 
 const MOST_LISTED = 10;
 const PREVIEW = 180;

@@ -1,8 +1,9 @@
 // The last look before a conversation is cut or closed: one call in which the model may save what it would otherwise lose. The conversation
 // itself never learns of it.
+
+import { AuxiliaryError } from "../llm/auxiliary/contract.ts";
 import type { HistoryMessage, ToolCall } from "../llm/messages.ts";
 import { refuse } from "../safety/refusal.ts";
-import { AuxiliaryError } from "./auxiliary/contract.ts";
 import type { Conversation } from "./conversation.ts";
 import type { FlushReason } from "./flush-due.ts";
 import { reasoningFor } from "./model-choice.ts";

@@ -1,9 +1,9 @@
 // In focus mode a conversation about code begins with the tools that code work needs, and no others.
 import { tmpdir, userInfo } from "node:os";
+import { configuredBackend } from "../prompt/probes/prompt-backend.ts";
 import type { SessionStore } from "../sessions/store.ts";
+import { listedNames } from "../tools/toolset/toolsets.ts";
 import { bundleName, COMPOSITE } from "../tools/toolset-table.ts";
-import { listedNames } from "../tools/toolsets.ts";
-import { configuredBackend } from "./prompt-backend.ts";
 import type { AgentWish } from "./wish.ts";
 
 /** Undefined: the usual ones. A resumed conversation keeps what it began with, whatever became of its folder. */
@@ -33,8 +33,8 @@ async function findsFocus({ home, platform }: Pick<AgentWish, "home" | "platform
   const { agent, terminal } = home.config();
   if (agent.coding_context !== "focus" || configuredBackend(terminal, cwd)?.type === "remote") return false;
   const [{ codingPosture }, { hostFiles }] = await Promise.all([
-    import("../prompt/coding/posture.ts"),
-    import("../prompt/ports/file-access.ts"),
+    import("../prompt/coding.ts"),
+    import("../prompt/ports.ts"),
   ]);
   const userHome = home.environment().HOME ?? userInfo().homedir;
   return (await codingPosture("focus", platform, { cwd, userHome, tempDir: tmpdir(), files: hostFiles })).active;

@@ -3,9 +3,9 @@ import type { Config } from "../home/config/schema.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
 import { fingerprintChanges, hashToolChoice, hashTools, PROMPT_VERSION } from "../prompt/fingerprint.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { registry } from "../tools/registry.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
-import { pluginToolsets } from "../tools/toolsets.ts";
+import { registry } from "../tools/toolset/registry.ts";
+import type { Toolbox } from "../tools/toolset/toolbox.ts";
+import { pluginToolsets } from "../tools/toolset/toolsets.ts";
 
 /**
  * Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for, `ownList` says that

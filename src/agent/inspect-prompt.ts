@@ -6,15 +6,15 @@ import { ProviderError } from "../llm/providers/provider-error.ts";
 import { modelSettings } from "../llm/providers/settings.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { openMemory } from "../memory/open.ts";
+import { type BuiltPrompt, buildPrompt, type PromptPlace } from "../prompt/open.ts";
+import { configuredBackend } from "../prompt/probes/prompt-backend.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { focusToolsets } from "./focus-toolsets.ts";
 import { toolHashes } from "./frozen-tools.ts";
 import { chooseTarget } from "./open-model.ts";
 import { registerPluginTools } from "./open-plugins.ts";
-import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open-prompt.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { hashedChoice, openTools } from "./open-tools.ts";
-import { configuredBackend } from "./prompt-backend.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface InspectWish {

@@ -1,7 +1,7 @@
 // Models misbehave: empty answers, cut answers, tools that do not exist, arguments that do not parse. This decides what happens next.
 import { deterministicCallId } from "../llm/call-ids.ts";
 import type { AssistantMessage, FinishReason, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
-import { stripThinkBlocks } from "../llm/think-tags.ts";
+import { stripThinkBlocks } from "../llm/scrub.ts";
 import {
   hasInlineThinking,
   hasOpenScratchpad,
@@ -19,7 +19,6 @@ import {
   rejectArguments,
   rejectNames,
 } from "./call-checks.ts";
-import { hasPayload } from "./hygiene/sanitize-api.ts";
 import {
   answerFromResults,
   callAgainAfterLoss,
@@ -28,6 +27,7 @@ import {
   writeSmallerPieces,
 } from "./loop-notes.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
+import { hasPayload } from "./repair.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 
 /** A whole answer of the model. `streamed` is what the screen already shows of it. */

@@ -1,9 +1,9 @@
 // What the loop tells hooks about requests and answers. Without a listener it costs nothing.
 import { textOf } from "../llm/messages.ts";
+import type { Reply } from "../llm/model-call.ts";
 import type { ModelRequest } from "../llm/wire.ts";
 import type { Asking } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Reply } from "./model-call.ts";
 
 const REQUEST_EVENTS = ["pre_api_request", "post_api_request", "api_request_error"];
 

@@ -9,7 +9,7 @@ import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/script
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { HistoryMessage, Message } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import type { ToolContext } from "../tools/context.ts";
+import type { ToolContext } from "../tools/toolset/context.ts";
 import type { Agent } from "./agent.ts";
 import { Transcript } from "./transcript.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defaultConfig } from "../home/config/schema.ts";
 import type { Environment } from "../sandbox/environment.ts";
-import type { RunContext } from "../tools/context.ts";
+import type { RunContext } from "../tools/toolset/context.ts";
 import { openGuard } from "./open-guard.ts";
 import type { AgentWish } from "./wish.ts";
 

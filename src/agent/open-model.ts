@@ -4,7 +4,9 @@ import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { systemClock } from "../kit/clock.ts";
+import { learnedWindows } from "../llm/catalogue/learned-windows.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
+import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
 import { resolveModelName, splitProviderPrefix } from "../llm/providers/model-names.ts";
@@ -20,8 +22,6 @@ import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
-import { learnedWindows } from "./learned-windows.ts";
-import { useKeptFacts } from "./published-facts.ts";
 import { smallWindowNote, windowText } from "./small-window.ts";
 
 export interface ModelWish {
@@ -163,7 +163,7 @@ async function keysIn(home: OpenHome): Promise<KeptKeys> {
   } catch {
     return {}; // no file, or none that can be read: the reader would say the same
   }
-  const { activeLogin, pooledKeys } = await import("./recovery/credential-pools.ts");
+  const { activeLogin, pooledKeys } = await import("../llm/keys/pools.ts");
   return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }
 

@@ -2,9 +2,9 @@
 import { stat } from "node:fs/promises";
 import { bundledPlugins } from "../home/product.ts";
 import { isSafeMode } from "../home/safe-mode.ts";
-import { isStandard } from "./compression/engine-name.ts";
+import { isStandard } from "../plugins/engine-name.ts";
 import type { AgentPorts } from "./options.ts";
-import type { ConversationPlugins } from "./plugins/conversation.ts";
+import type { ConversationPlugins } from "./plugins.ts";
 import type { AgentWish } from "./wish.ts";
 
 type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
@@ -12,14 +12,14 @@ type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "inter
 /** Never rejects for what a plugin did: the conversation goes on without it, and its notes say so. */
 export async function openPlugins(wish: PluginWish): Promise<ConversationPlugins | null> {
   if (isSafeMode(wish.home) || !(await isAnythingWanted(wish))) return null;
-  const { openConversationPlugins } = await import("./plugins/conversation.ts");
+  const { openConversationPlugins } = await import("./plugins.ts");
   return openConversationPlugins(wish);
 }
 
 /** The tools of the plugins that are on, as a conversation would get them. */
 export async function registerPluginTools(place: Pick<AgentWish, "home" | "clock" | "cwd">): Promise<void> {
   if (isSafeMode(place.home) || (place.home.config().plugins.enabled ?? []).length === 0) return;
-  const { sharedPlugins } = await import("./plugins/shared.ts");
+  const { sharedPlugins } = await import("../plugins/shared.ts");
   await sharedPlugins(place).host.refresh();
 }
 

@@ -1,16 +1,17 @@
 // The external memory of a conversation, if the user chose one: recall in front of a turn, everything else behind it.
+
+import { sanitizeParameters } from "../llm/json-schema.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Memory } from "../memory/open.ts";
 import { type AttachedProvider, attachProvider } from "../memory/providers/attached.ts";
 import type { ProviderPlace } from "../memory/providers/contract.ts";
 import { findMemoryProvider } from "../memory/providers/find.ts";
 import type { PromptSource } from "../prompt/contract.ts";
-import { recallBlock } from "../prompt/overlay/recall.ts";
+import { recallBlock } from "../prompt/recall.ts";
 import type { EndReason } from "../sessions/store.ts";
-import { toolError } from "../tools/dispatch.ts";
-import { registry } from "../tools/registry.ts";
-import { sanitizeParameters } from "../tools/schema.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import { toolError } from "../tools/toolset/dispatch.ts";
+import { registry } from "../tools/toolset/registry.ts";
+import type { Toolbox } from "../tools/toolset/toolbox.ts";
 import type { CompressionPorts, ConversationFollower } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 

@@ -1,7 +1,7 @@
 // The skills of one conversation, and what they may use of it.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { type AgentSkills, openSkills } from "../skills/open.ts";
 import { syncOnStart } from "../skills/sync-on-start.ts";
@@ -18,7 +18,7 @@ export async function openAgentSkills(
     clock,
     ...(plugins && plugins.size > 0 ? { plugins } : {}),
     async inlineShell(command, options) {
-      const { inlineShell } = await import("./inline-shell.ts");
+      const { inlineShell } = await import("../skills/inline-shell.ts");
       return inlineShell(home, environment)(command, options);
     },
   });

@@ -1,13 +1,13 @@
 // The tools of one conversation, chosen once.
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
+import type { ConversationMcp } from "../mcp/open.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { AvailabilityCache } from "../tools/availability.ts";
-import { loadTools } from "../tools/discover.ts";
-import { registry } from "../tools/registry.ts";
-import { openToolbox, type Toolbox } from "../tools/toolbox.ts";
+import { AvailabilityCache } from "../tools/toolset/availability.ts";
+import { loadTools } from "../tools/toolset/discover.ts";
+import { registry } from "../tools/toolset/registry.ts";
+import { openToolbox, type Toolbox } from "../tools/toolset/toolbox.ts";
 import { freezeTools, toolHashes } from "./frozen-tools.ts";
-import type { ConversationMcp } from "./open-mcp.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface ToolPlace {

@@ -1,28 +1,29 @@
 // From a home and a wish to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
 
 import { delimiter } from "node:path";
+import { openCheckpointPort } from "../checkpoints/port.ts";
 import type { OpenHome } from "../home/open.ts";
+import type { AuxPlace } from "../llm/auxiliary/contract.ts";
+import { learnedWindows } from "../llm/catalogue/learned-windows.ts";
+import { lazyKeys } from "../llm/keys/lazy-keys.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
+import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
+import { promptSource } from "../prompt/conversation-prompt.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { processTable } from "../tools/process-table.ts";
-import type { Toolbox } from "../tools/toolbox.ts";
+import { processTable } from "../tools/terminal/processes.ts";
+import type { Toolbox } from "../tools/toolset/toolbox.ts";
 import { Agent } from "./agent.ts";
-import type { AuxPlace } from "./auxiliary/contract.ts";
-import { openCheckpointPort } from "./checkpoints/port.ts";
-import { promptSource } from "./conversation-prompt.ts";
 import { delegatingParent, wantsHints } from "./delegation/parent.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { focusToolsets } from "./focus-toolsets.ts";
 import { restampTools, toolHashes } from "./frozen-tools.ts";
 import { hintsOnce } from "./hints-once.ts";
-import { learnedWindows } from "./learned-windows.ts";
 import { loopLimits, modelChoice } from "./model-choice.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
-import { ConversationMcp } from "./open-mcp.ts";
 import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
 import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
@@ -31,7 +32,6 @@ import { hashedChoice, openSessionTools, openTools, portsOf, type ToolPlace } fr
 import { openTrajectories } from "./open-trajectories.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
 import type { AgentPorts } from "./options.ts";
-import { lazyKeys } from "./recovery/lazy-keys.ts";
 import { resumeSession } from "./resume.ts";
 import { sessionCwd } from "./session-cwd.ts";
 import { smallWindowNote } from "./small-window.ts";
@@ -107,7 +107,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       cwdIsFallback: folder.isFallback && cwd === wish.cwd,
       ...(environment.kind === "local"
         ? {}
-        : { backend: async () => (await import("./prompt-backend.ts")).backendOf(environment) }),
+        : { backend: async () => (await import("../prompt/probes/prompt-backend.ts")).backendOf(environment) }),
       toolNames,
       toolsets: tools.toolsets,
       get toolsHash() {
@@ -131,7 +131,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const preloaded = skills && !start && !wish.ignoreRules ? await preloadFor(wish, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
   const resolvePlace = async (place: AuxPlace) =>
-    (await import("./auxiliary/places.ts")).resolvePlace(home, place, clock);
+    (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
   const own: AgentPorts = {
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],

@@ -1,21 +1,22 @@
 // An open conversation and its controls.
+
+import type { CheckpointPort } from "../checkpoints/port.ts";
+import type { Rollback } from "../checkpoints/rollback.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
+import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { type Agent, AgentBusyError } from "./agent.ts";
-import type { CheckpointPort } from "./checkpoints/port.ts";
-import type { Rollback } from "./checkpoints/rollback.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
 import { reasoningOf } from "./model-choice.ts";
-import type { ConversationMcp } from "./open-mcp.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import type { Trajectories } from "./open-trajectories.ts";
-import type { ConversationPlugins } from "./plugins/conversation.ts";
+import type { ConversationPlugins } from "./plugins.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { SwappableTools } from "./swappable-tools.ts";
 import type { AgentWish } from "./wish.ts";
@@ -172,7 +173,7 @@ export class Opened implements OpenAgent {
 
   async refreshModels(options: { readonly force?: boolean } = {}): Promise<string | null> {
     const { home, clock } = this.#parts.wish;
-    const { refreshFacts } = await import("./published-facts.ts");
+    const { refreshFacts } = await import("../llm/catalogue/published-facts.ts");
     return refreshFacts(home, { fetch, now: () => clock.now(), signal: this.#over.signal }, options);
   }
 
@@ -186,7 +187,7 @@ export class Opened implements OpenAgent {
   async attachReferences(text: string): Promise<Expansion | null> {
     const { wish, cwd } = this.#parts;
     const { home, platform, clock } = wish;
-    const { attachReferences } = await import("./references.ts");
+    const { attachReferences } = await import("../prompt/references/open.ts");
     const { contextLength } = this.target;
     return this.agent.beside(async (signal) => {
       const readPage =
@@ -214,7 +215,7 @@ export class Opened implements OpenAgent {
 
   async rollback(): Promise<Rollback> {
     const { wish, environment } = this.#parts;
-    const { openRollback } = await import("./checkpoints/rollback.ts");
+    const { openRollback } = await import("../checkpoints/rollback.ts");
     const on = wish.checkpoints ?? wish.home.config().checkpoints.enabled;
     return openRollback({ ...wish, environment, sessionId: this.agent.sessionId, on });
   }

@@ -3,7 +3,9 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { AuxiliaryClient, AuxPlace } from "../llm/auxiliary/contract.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
+import type { KeyPort } from "../llm/keys/ring.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin, UserInput } from "../llm/messages.ts";
 import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
@@ -22,11 +24,9 @@ import type {
   RunOrigin,
   ToolContext,
   ToolState,
-} from "../tools/context.ts";
-import type { ToolOutput } from "../tools/registry.ts";
-import type { AuxiliaryClient, AuxPlace } from "./auxiliary/contract.ts";
+} from "../tools/toolset/context.ts";
+import type { ToolOutput } from "../tools/toolset/registry.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
-import type { KeyPort } from "./recovery/keys.ts";
 
 export interface AgentOptions {
   readonly session: SessionOptions;

@@ -1,6 +1,6 @@
 // Pictures of the user for a model that does not see: another one says what they show. Its words ride on the message as it is sent.
 import type { ContentPart, UserInput } from "../llm/messages.ts";
-import { pictureQuestion } from "../tools/media/show-picture.ts";
+import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { wrapUntrusted } from "./untrusted.ts";

@@ -1,8 +1,8 @@
+import { sanitizeSurrogates } from "../kit/surrogates.ts";
 import { type UserInput, type UserMessage, userTextToSend } from "../llm/messages.ts";
-import { sanitizeSurrogates } from "../llm/surrogates.ts";
-import { withRecall } from "../prompt/overlay/recall.ts";
+import { withRecall } from "../prompt/recall.ts";
 import { StoreError } from "../sessions/store.ts";
-import type { RunContext } from "../tools/context.ts";
+import type { RunContext } from "../tools/toolset/context.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentOptions } from "./options.ts";
 import type { UserEntry } from "./transcript.ts";

@@ -1,7 +1,7 @@
 // The page behind an `@url:` that the user typed, read and fenced like the result of the web tools.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
-import { sizeLimits } from "../tools/result-size.ts";
+import { sizeLimits } from "../tools/toolset/results.ts";
 import { readWebPage } from "../tools/web/extract.ts";
 import { cutMiddle } from "../tools/web/long-page.ts";
 import { wrapUntrusted } from "./untrusted.ts";

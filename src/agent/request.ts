@@ -1,4 +1,6 @@
 // The API copy: what one request carries. It is made anew for every request and never touches the stored history.
+
+import { sanitizeSurrogates } from "../kit/surrogates.ts";
 import {
   type AssistantMessage,
   type ContentPart,
@@ -8,13 +10,12 @@ import {
   textOf,
   userContentToSend,
 } from "../llm/messages.ts";
-import { sanitizeSurrogates } from "../llm/surrogates.ts";
+import { stripImagesFromMessages } from "../llm/pictures/images.ts";
 import type { Target } from "../llm/wire.ts";
 import { canonicalArguments } from "./canonical-arguments.ts";
-import { stripImagesFromMessages } from "./hygiene/images.ts";
 import { joinAssistants } from "./hygiene/repair-sequence.ts";
-import { sanitizeApiMessages } from "./hygiene/sanitize-api.ts";
 import { dropThinkingOnlyAndMergeUsers } from "./hygiene/thinking-only.ts";
+import { sanitizeApiMessages } from "./repair.ts";
 
 export interface RequestParts {
   readonly target: Target;

@@ -8,7 +8,7 @@ import {
   textOf,
 } from "../llm/messages.ts";
 import { withHints } from "../prompt/hints/with-hints.ts";
-import type { HookedCall, RunContext } from "../tools/context.ts";
+import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { AgentEventBody } from "./events.ts";
 import { stubResult } from "./hygiene/unfinished.ts";
 import type { AgentPorts, ToolRunnerPort } from "./options.ts";
@@ -67,7 +67,7 @@ async function entryOf(one: Finished, content: Finished["content"], ports: Resul
 
 /** The user hears of what looks like an attack; the model has it fenced already. */
 async function adviceOn(source: string, text: string, { emit }: ResultPorts): Promise<ThreatAdvice | null> {
-  const { adviseOn, describeAdvice } = await import("./threat-advice.ts");
+  const { adviseOn, describeAdvice } = await import("../prompt/threat-advice.ts");
   const advice = await adviseOn(text);
   if (advice?.risk === "high") emit({ type: "status", kind: "warn", message: describeAdvice(source, advice) });
   return advice;

@@ -1,6 +1,6 @@
 // Which conversation "go on with that" means, and what has to be known of it to go on.
 import { stat } from "node:fs/promises";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { findLatest, findSession } from "../sessions/resolve.ts";
 import type { SessionStore } from "../sessions/store.ts";

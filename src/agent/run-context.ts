@@ -1,9 +1,9 @@
 // What tools, hooks and guards are told about the run they belong to. Made by the loop; no tool argument can change it.
 import { randomUUID } from "node:crypto";
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { PaidCost, PaidUsage } from "../llm/gate.ts";
 import type { Ask } from "../safety/questions.ts";
-import type { RunContext, ToolContext } from "../tools/context.ts";
-import type { AuxiliaryClient } from "./auxiliary/contract.ts";
+import type { RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { SessionTotals } from "./events.ts";
 import type { AgentOptions, ParentCall } from "./options.ts";
 

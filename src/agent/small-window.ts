@@ -3,7 +3,7 @@ import { contextSize } from "../kit/formats.ts";
 import { estimateTokens } from "../llm/catalogue/estimate.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
-import { isSmallWindow } from "../tools/tool-search-split.ts";
+import { isSmallWindow } from "../tools/toolset/search-split.ts";
 import { type Ending, failedEnding } from "./outcome.ts";
 
 /** Less than this is no conversation. */

@@ -1,6 +1,6 @@
 // A conversation that no person opened: a child agent, a prompt in the background, one prompt of a batch.
 import type { ModelGate, Task } from "../llm/gate.ts";
-import type { RunOrigin } from "../tools/context.ts";
+import type { RunOrigin } from "../tools/toolset/context.ts";
 import type { ModelChoice } from "./options.ts";
 
 /** What such a conversation is handed instead of choosing it itself. */

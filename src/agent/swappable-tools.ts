@@ -1,5 +1,5 @@
 // A list of tools that can be exchanged between turns. Whoever holds it sees the one in force.
-import type { Toolbox } from "../tools/toolbox.ts";
+import type { Toolbox } from "../tools/toolset/toolbox.ts";
 
 export interface SwappableTools {
   readonly tools: Toolbox;

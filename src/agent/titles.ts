@@ -1,10 +1,9 @@
 // A name for a conversation, found beside it after its first exchange. It never delays a turn, and what fails here nobody sees.
 import { sliceCodePoints } from "../kit/code-points.ts";
+import { type AuxiliaryClient, AuxiliaryError } from "../llm/auxiliary/contract.ts";
 import { type HistoryMessage, textOf, type UserInput } from "../llm/messages.ts";
-import { stripThinkBlocks } from "../llm/think-tags.ts";
+import { stripThinkBlocks } from "../llm/scrub.ts";
 import { type SessionStore, StoreError } from "../sessions/store.ts";
-import type { AuxiliaryClient } from "./auxiliary/contract.ts";
-import { AuxiliaryError } from "./auxiliary/contract.ts";
 import type { TurnOutcome } from "./events.ts";
 
 const SNIPPET = 500;

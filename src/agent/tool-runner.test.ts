@@ -6,7 +6,7 @@ import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { Question } from "../safety/questions.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
-import type { ToolContext } from "../tools/context.ts";
+import type { ToolContext } from "../tools/toolset/context.ts";
 import type { AgentEvent } from "./events.ts";
 
 type Calls = readonly { readonly name: string; readonly args: unknown }[];

@@ -1,10 +1,10 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size. Results come back in call order.
 import { randomUUID } from "node:crypto";
+import { orAbandon } from "../kit/abandon.ts";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
-import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/context.ts";
-import type { MultimodalOutput, ToolOutput } from "../tools/registry.ts";
-import { orAbandon } from "./abandon.ts";
-import { pathsOfBatch, planToolBatch } from "./batch-plan.ts";
+import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
+import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/toolset/context.ts";
+import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
 import { maskArgs } from "./masked-args.ts";
 import type { AgentPorts, ToolRunnerPort, ToolTimes } from "./options.ts";

@@ -1,8 +1,8 @@
 // The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
 import { type HistoryMessage, type ToolMessage, textOf, type UserMessage } from "../llm/messages.ts";
+import { withoutImageBytes } from "../llm/pictures/images.ts";
 import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
 import { isSummaryAlone, summaryAbove, wordsOf } from "./compression/summary-text.ts";
-import { withoutImageBytes } from "./hygiene/images.ts";
 import { mergeUsers } from "./hygiene/merge.ts";
 import { repairCorruptArguments } from "./hygiene/repair-arguments.ts";
 import { repairMessageSequence } from "./hygiene/repair-sequence.ts";

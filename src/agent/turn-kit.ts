@@ -1,7 +1,7 @@
 // What a turn works with: who it runs for, who judges the answers, who runs the tools.
 
 import type { Ask } from "../safety/questions.ts";
-import type { RunContext } from "../tools/context.ts";
+import type { RunContext } from "../tools/toolset/context.ts";
 import { createAsk } from "./asking.ts";
 import type { IterationBudget } from "./budget.ts";
 import type { Conversation } from "./conversation.ts";

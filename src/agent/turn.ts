@@ -1,12 +1,14 @@
 // One turn, from the user's words to the model's answer.
+
+import { orAbandon } from "../kit/abandon.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
-import { orAbandon } from "./abandon.ts";
 import { answerAtLimit } from "./answer-at-limit.ts";
 import { type Asked, type Asking, askModel } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome } from "./events.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
+import type { Cause } from "./fallback.ts";
 import { showFinalText } from "./final-text.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import type { Verdict } from "./judge.ts";
@@ -20,8 +22,7 @@ import {
 } from "./outcome.ts";
 import { rescueFromOverflow } from "./overflow.ts";
 import { recallFor, storeUserMessage } from "./prologue.ts";
-import type { Cause } from "./recovery/fallback.ts";
-import { pause } from "./recovery/tries.ts";
+import { pause } from "./recovery.ts";
 import { noRoomToTalk } from "./small-window.ts";
 import { formatSteer, steerLast } from "./steer.ts";
 import type { Entry, UserEntry } from "./transcript.ts";

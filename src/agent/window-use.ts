@@ -3,10 +3,10 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { estimateTokens } from "../llm/catalogue/estimate.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
+import { layoutOf } from "../prompt/prompt-record.ts";
 import { messagesCost } from "./compression/cost.ts";
 import { inspectPrompt } from "./inspect-prompt.ts";
 import type { OpenAgent } from "./opened.ts";
-import { layoutOf } from "./prompt-record.ts";
 
 export interface Share {
   readonly label: string;
@@ -89,7 +89,7 @@ export async function promptPieces(place: WindowPlace): Promise<readonly PromptP
 
 /** Largest first. Files are read as they are now; the prompt may have been built from older ones. */
 export async function windowLists(place: WindowPlace): Promise<WindowLists> {
-  const { registry } = await import("../tools/registry.ts");
+  const { registry } = await import("../tools/toolset/registry.ts");
   const { build } = await inspect(place);
   const index = (await promptPieces(place)).find(({ id }) => id === "skills_index")?.text ?? "";
   const entries = index.split("\n").flatMap((line) => {

@@ -2,7 +2,7 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import type { ToolContext } from "../tools/context.ts";
+import type { ToolContext } from "../tools/toolset/context.ts";
 import type { StartWish } from "./start-wish.ts";
 
 /** What a door wants to talk with, and how. */

@@ -1,7 +1,8 @@
 // Plugins at the prompt line: /plugins, and the commands that plugins bring.
-import { pluginHosts } from "../agent/plugins/hosts.ts";
+
 import type { OpenHome } from "../home/open.ts";
 import { OutOfTime, within } from "../kit/within.ts";
+import { pluginHosts } from "../plugins/hosts.ts";
 import type { CommandDefinition } from "./definition.ts";
 
 /** How long a plugin's command may keep the line. */
@@ -51,7 +52,7 @@ const plugins: CommandDefinition = {
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
-    const { inspectPlugins, describePlugin } = await import("../agent/plugins/inspect.ts");
+    const { inspectPlugins, describePlugin } = await import("../plugins/inspect.ts");
     const rows = await inspectPlugins(ctx);
     if (rows.length === 0)
       return ctx.say("No plugins are installed. hermes plugins install FOLDER puts one into the home.");

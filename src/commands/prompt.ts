@@ -97,7 +97,7 @@ const personality: CommandDefinition = {
   category: "Configuration",
   argsHint: "[name]",
   async run(args, ctx) {
-    const { findPersonality } = await import("../prompt/overlay/ephemeral.ts");
+    const { findPersonality } = await import("../prompt/overlay.ts");
     const { personalities } = ctx.home.config().agent;
     if (args === "") return ctx.say(describePersonalities(ctx));
     const found = findPersonality(args, personalities);

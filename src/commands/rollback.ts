@@ -1,7 +1,7 @@
 // /rollback: files as they were before the agent changed them.
-import type { Rollback } from "../agent/checkpoints/rollback.ts";
+import type { Rollback } from "../checkpoints/rollback.ts";
+import { UserError } from "../kit/errors.ts";
 import { relativeTime } from "../kit/relative-time.ts";
-import { UserError } from "../kit/user-error.ts";
 import type { CommandContext } from "./context.ts";
 import type { CommandDefinition } from "./definition.ts";
 

@@ -20,7 +20,7 @@ const tools: CommandDefinition = {
 };
 
 async function listTools(ctx: CommandContext): Promise<void> {
-  const { registry } = await import("../tools/registry.ts");
+  const { registry } = await import("../tools/toolset/registry.ts");
   const bySet = Map.groupBy(ctx.conversation.toolNames, (name) => registry.get(name)?.toolset ?? "other");
   const width = Math.max(...[...bySet.keys()].map((name) => name.length));
   const lines = [...bySet].map(([set, names]) => `  ${set.padEnd(width)}  ${names.join(", ")}`);
@@ -28,8 +28,8 @@ async function listTools(ctx: CommandContext): Promise<void> {
 }
 
 async function switchToolsets(enable: boolean, names: readonly string[], ctx: CommandContext): Promise<void> {
-  const { registry } = await import("../tools/registry.ts");
-  const { editToolsets } = await import("../tools/toolset-edit.ts");
+  const { registry } = await import("../tools/toolset/registry.ts");
+  const { editToolsets } = await import("../tools/toolset/edit.ts");
   const { platform, home } = ctx;
   const question = { platform, config: home.config(), env: (name: string) => home.env(name) };
   const edit = editToolsets({ enable, names }, question, registry);
@@ -54,9 +54,9 @@ const toolsets: CommandDefinition = {
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
-    const { registry } = await import("../tools/registry.ts");
+    const { registry } = await import("../tools/toolset/registry.ts");
     const { CONFIGURABLE } = await import("../tools/toolset-table.ts");
-    const { chooseToolsets, switchableToolsets } = await import("../tools/toolsets.ts");
+    const { chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
     const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
     const chosen = new Set(chooseToolsets(question, registry).toolsets);
     const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));

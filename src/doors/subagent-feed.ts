@@ -1,7 +1,7 @@
 // What child agents do, one line each, the same in every door that shows a feed.
 import type { SubagentEvent } from "../agent/events.ts";
 import { cellWidth, cutCells } from "../kit/cells.ts";
-import { feedRow } from "./tool-feed.ts";
+import { feedRow } from "./feed.ts";
 
 export interface SubagentLook {
   /** Cells of the whole line; the text gives way. */

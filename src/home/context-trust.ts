@@ -1,6 +1,6 @@
 // Files the user has read and trusts although they look suspicious. Trust is for the bytes: a changed file is a stranger again.
 import { readFile } from "node:fs/promises";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import type { HomePaths } from "./paths.ts";
 
 export interface TrustedFile {

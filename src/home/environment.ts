@@ -1,7 +1,7 @@
 // The variables of one home: the process environment with .env on top.
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import {
   decodeEnvBytes,
   type EnvText,

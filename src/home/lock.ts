@@ -4,8 +4,8 @@ import { existsSync, realpathSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { FileWriteError } from "../kit/atomic-file.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { FileWriteError } from "../kit/files.ts";
 import { makeDirectory } from "./make-directory.ts";
 
 export interface LockOptions {

@@ -2,7 +2,7 @@
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { FileWriteError, writeFileAtomic } from "../kit/atomic-file.ts";
+import { FileWriteError, writeFileAtomic } from "../kit/files.ts";
 import { editYaml } from "./config/yaml-edit.ts";
 import { loadYaml, parseText } from "./config/yaml-text.ts";
 import { newProfileName } from "./profile-create.ts";

@@ -1,7 +1,7 @@
 // Looking at profiles, and moving or removing them.
 import { access, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { isMapping } from "./config/decode.ts";
 import { normalise } from "./config/normalise.ts";
 import { loadYaml, parseText, type Tree } from "./config/yaml-text.ts";

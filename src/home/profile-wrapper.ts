@@ -1,7 +1,7 @@
 // Small commands in ~/.local/bin that start a profile by its name.
 import { access, chmod, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 
 export interface WrapperPlace {
   /** The user's own home directory. */

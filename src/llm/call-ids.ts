@@ -1,7 +1,7 @@
 // Ids of tool calls: never random, because a random id would break the cached prefix of the next request.
 import { createHash } from "node:crypto";
+import { sanitizeSurrogates } from "../kit/surrogates.ts";
 import type { Message, ToolCall } from "./messages.ts";
-import { sanitizeSurrogates } from "./surrogates.ts";
 
 /** The id of a call that came without one: the same call at the same place always gets the same id. */
 export function deterministicCallId(name: string, args: string, index: number): string {

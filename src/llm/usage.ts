@@ -1,7 +1,8 @@
 // What a call cost in tokens, and how much of the provider's allowance is left.
+
+import { asRecord } from "../kit/moved-json.ts";
 import type { CostStatus } from "./gate.ts";
 import type { ApiMode } from "./wire.ts";
-import { asRecord } from "./wires/json.ts";
 
 /**
  * Tokens of one model call, in disjoint buckets. `null` = the provider did not say; unknown is never 0.

@@ -3,6 +3,7 @@ import type { Client, ClientCapabilities, Transport } from "@modelcontextprotoco
 import { VERSION } from "../home/product.ts";
 import { expandPath } from "../safety/paths.ts";
 import { serverEnvironment } from "./child-environment.ts";
+import type { Sampler } from "./client-requests.ts";
 import type { McpCaller, McpPorts } from "./contract.ts";
 import { within } from "./deadline.ts";
 import { elicit } from "./elicitation.ts";
@@ -13,7 +14,6 @@ import { commandLine } from "./launch-check.ts";
 import { OAuthFiles } from "./oauth-files.ts";
 import { TokenProvider } from "./oauth-provider.ts";
 import { malwareNotices, packageOf } from "./osv.ts";
-import type { Sampler } from "./sampling.ts";
 import { loadSdk, type Sdk } from "./sdk.ts";
 import type { HttpPlace, ServerSettings, StdioPlace } from "./settings.ts";
 import { StdioTransport } from "./stdio-transport.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import type { Listing } from "./server-tools.ts";
 import type { ServerSettings } from "./settings.ts";
 

@@ -1,7 +1,7 @@
 // What signing in leaves behind, one server at a time: tokens, the registered client, what is known of the authority. All 0600.
 import { chmod, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 
 export type OAuthFile = "tokens" | "client" | "meta";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sanitizeParameters } from "../tools/schema.ts";
+import { sanitizeParameters } from "../llm/json-schema.ts";
 import { toolParameters } from "./schema.ts";
 
 test("definitions become $defs and references follow, but a parameter of that name stays", () => {

@@ -1,14 +1,14 @@
 // One configured server over its whole life: connected, lost, found again, left in peace, closed.
 import type { Client, RequestOptions } from "@modelcontextprotocol/client";
 import { Breaker } from "./breaker.ts";
+import { Sampler } from "./client-requests.ts";
 import type { McpCaller, McpPorts, McpTool, ServerState, ServerStatus } from "./contract.ts";
 import { within } from "./deadline.ts";
 import { McpError } from "./errors.ts";
 import { explainFailure, isAnswer } from "./explain.ts";
+import { QuietWatch } from "./health.ts";
 import { type Link, openLink } from "./link.ts";
 import { Offering } from "./offering.ts";
-import { QuietWatch } from "./quiet-watch.ts";
-import { Sampler } from "./sampling.ts";
 import { buildTools, type Listing, readListing } from "./server-tools.ts";
 import type { ServerSettings } from "./settings.ts";
 

@@ -1,8 +1,8 @@
 // Operations on a list of entries. Pure: what is on disk is someone else's business.
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { fail, type MemoryFailure } from "./entries.ts";
 import { lengthOf } from "./format.ts";
 import { batchFailure, type MemoryRequest, type Operation } from "./request.ts";
-import { fail, type MemoryFailure } from "./results.ts";
 import { shortUsage, withCommas } from "./usage.ts";
 
 export type Applied =

@@ -2,11 +2,11 @@
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { truncateCodePoints } from "../kit/code-points.ts";
-import { stageWrite } from "../safety/pending-writes.ts";
 import type { Ask } from "../safety/questions.ts";
+import { fail, type MemoryResult } from "./entries.ts";
 import { FILE_NAMES } from "./format.ts";
+import { stageWrite } from "./pending-writes.ts";
 import type { MemoryRequest, Operation } from "./request.ts";
-import { fail, type MemoryResult } from "./results.ts";
 import type { MemoryAuthor, MemoryStore } from "./store.ts";
 
 /** The run a memory call belongs to. */

@@ -1,8 +1,8 @@
 // Reading and writing one memory file. Unreadable is never taken for empty: what cannot be read is not written over.
 import { open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
 import type { Clock } from "../kit/clock.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { makeDirectories } from "../kit/make-directories.ts";
 import { parseEntries } from "./format.ts";
 

@@ -1,9 +1,7 @@
 // Every change of memory, one line each, so that nothing is lost and nothing is unexplained. Written under the lock of the store only.
 import { open, readFile, rename, stat, truncate } from "node:fs/promises";
-import { listOf, nullable, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
-import type { MemoryTarget } from "./format.ts";
-import { TARGETS } from "./format.ts";
-
+import { listOf, nullable, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
+import { type MemoryTarget, TARGETS } from "./format.ts";
 /** Who wrote: the agent, its review, its last look before a reset, a staged write let through, the user, or something outside. */
 export type MemoryOrigin = "foreground" | "background_review" | "flush" | "approval" | "user" | "external";
 

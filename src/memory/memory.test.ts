@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, readdir, readFile, rename, rm, stat, symlink, utim
 import { test } from "node:test";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
 import { withLock } from "../home/lock.ts";
-import type { MemoryFailure, MemoryResult } from "./results.ts";
+import type { MemoryFailure, MemoryResult } from "./entries.ts";
 
 const USER = { origin: "user" } as const;
 

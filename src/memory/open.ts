@@ -3,12 +3,12 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { dropPendingWrite, listPendingWrites, type PendingWrite } from "../safety/pending-writes.ts";
 import { createApproval, type MemoryRun } from "./approval.ts";
+import { fail, type MemoryResult } from "./entries.ts";
 import { backUpMemoryFile, type Reading } from "./file.ts";
 import { FILE_NAMES, type MemoryTarget } from "./format.ts";
 import type { HistoryRecord } from "./history.ts";
-import { fail, type MemoryResult } from "./results.ts";
+import { dropPendingWrite, listPendingWrites, type PendingWrite } from "./pending-writes.ts";
 import {
   type CommittedWrite,
   type MemoryAuthor,

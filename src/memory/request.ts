@@ -1,8 +1,7 @@
 // From the arguments of a memory call to operations that may be carried out, or the reason why not.
-import type { Finding } from "../safety/threats/scan.ts";
-import { scanForThreats } from "../safety/threats/scan.ts";
+import { type Finding, scanForThreats } from "../safety/threats/scan.ts";
+import { fail, type MemoryFailure } from "./entries.ts";
 import { hasDelimiterLine, type MemoryTarget, TARGETS, tidyText } from "./format.ts";
-import { fail, type MemoryFailure } from "./results.ts";
 
 export const ACTIONS = ["add", "replace", "remove"] as const;
 export type MemoryAction = (typeof ACTIONS)[number];

@@ -5,11 +5,11 @@ import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { applyOperations, sameEntries } from "./apply.ts";
+import { type FailureCode, fail, type MemoryFailure, type MemoryResult, succeed, withState } from "./entries.ts";
 import { backUpMemoryFile, prepareMemoryFolder, type Reading, readMemoryFile, writeMemoryFile } from "./file.ts";
 import { FILE_NAMES, type MemoryTarget, renderEntries, TARGETS } from "./format.ts";
 import { type HistoryRecord, type MemoryOrigin, openHistory } from "./history.ts";
 import { type MemoryRequest, type Operation, parseRequest } from "./request.ts";
-import { type FailureCode, fail, type MemoryFailure, type MemoryResult, succeed, withState } from "./results.ts";
 import { renderBlock } from "./snapshot.ts";
 
 export interface MemorySettings {

@@ -1,9 +1,9 @@
 // Taking a change of memory back: exactly, while nothing has come after it; else only what it added and removed.
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { sameEntries } from "./apply.ts";
+import { fail, type MemoryFailure, type MemoryResult } from "./entries.ts";
 import { lengthOf } from "./format.ts";
 import type { HistoryRecord } from "./history.ts";
-import { fail, type MemoryFailure, type MemoryResult } from "./results.ts";
 import type { Change, MemoryAuthor, MemoryStore } from "./store.ts";
 import { shortUsage } from "./usage.ts";
 

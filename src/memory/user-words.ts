@@ -1,6 +1,7 @@
 // Why a memory write failed, for the person who asked for it. The result itself speaks to a model.
+
+import type { MemoryFailure } from "./entries.ts";
 import { FILE_NAMES, type MemoryTarget } from "./format.ts";
-import type { MemoryFailure } from "./results.ts";
 
 /** `show` is how the user looks at the entries here, e.g. `hermes memory show`. */
 export function tellUser(

@@ -1,5 +1,5 @@
 // Which of the plugins that are there may run: those the user named, without those the user switched off.
-import { isRecord } from "../kit/shape.ts";
+import { isRecord } from "../kit/json.ts";
 import { type FoundPlugin, namesOf, SINGLE_CATEGORIES } from "./find.ts";
 
 export interface PluginSettings {

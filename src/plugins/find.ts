@@ -1,7 +1,7 @@
 // Which plugins there are, from their folders and manifests alone. None of their code runs here.
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
-import { isRecord } from "../kit/shape.ts";
+import { isRecord } from "../kit/json.ts";
 import { type Manifest, manifestOf, readManifest } from "./manifest.ts";
 
 export type PluginSource = "bundled" | "home" | "project" | "package";

@@ -1,8 +1,8 @@
 // How plugins come into the home and leave it: copied from a folder, or cloned. Nothing of their code runs here.
 import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { isRecord } from "../kit/shape.ts";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
+import { isRecord } from "../kit/json.ts";
 import { describe, type FoundPlugin, SINGLE_CATEGORIES } from "./find.ts";
 import { git } from "./git.ts";
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readSimpleYaml } from "../home/config/simple-yaml.ts";
 import { loadYaml, parseText } from "../home/config/yaml-text.ts";
-import { isRecord } from "../kit/shape.ts";
+import { isRecord } from "../kit/json.ts";
 
 export const KINDS = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const;
 export type PluginKind = (typeof KINDS)[number];

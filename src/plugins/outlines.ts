@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
-import { isRecord, listOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
+import { writeFileAtomic } from "../kit/files.ts";
+import { isRecord, listOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
 import { entryOf } from "./choice.ts";
 import type { FoundPlugin } from "./find.ts";
 import type { Registrations } from "./registrations.ts";

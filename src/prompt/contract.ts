@@ -4,7 +4,7 @@ import type { PrefixCause } from "../llm/gate.ts";
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { Finding } from "../safety/threats/scan.ts";
-import type { HookedCall, RunContext } from "../tools/context.ts";
+import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { PromptFingerprint } from "./fingerprint.ts";
 
 /** Stable: equal for every session of one set-up. Context: of this folder and caller. Volatile: of this session. */

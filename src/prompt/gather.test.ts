@@ -10,7 +10,7 @@ import { DEFAULT_IDENTITY } from "../home/soul.ts";
 import { systemClock } from "../kit/clock.ts";
 import { buildSystemPromptParts } from "./build.ts";
 import { gatherPromptInputs, type PromptPorts, type PromptRequest } from "./gather.ts";
-import { hostFiles } from "./ports/file-access.ts";
+import { hostFiles } from "./ports.ts";
 
 const entries: Readonly<Record<string, TreeEntry>> = {
   "home/.hermes/SOUL.md": "I am Ada's helper.",

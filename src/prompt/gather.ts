@@ -1,11 +1,11 @@
 // Everything a prompt is made from, fetched at once. Whatever fails is left out with a note: building a prompt never fails.
 import type { Config } from "../home/config/schema.ts";
 import type { Clock } from "../kit/clock.ts";
-import { codingMode, codingPosture } from "./coding/posture.ts";
 import { readWorkspace } from "./coding/workspace.ts";
+import { codingMode, codingPosture } from "./coding.ts";
 import type { CodingReading, ContextReading, PromptInputs, SkillCategory, SoulReading } from "./contract.ts";
 import { readContextFiles } from "./files/context-files.ts";
-import type { FileRules } from "./files/read-file.ts";
+import type { FileRules } from "./files/read.ts";
 import type { Scan } from "./files/screen.ts";
 import { readSoul, wantsSoul } from "./files/soul.ts";
 import { contextFileLimit } from "./files/truncate.ts";

@@ -5,7 +5,7 @@ import { isAllowlisted } from "./allowlist.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { SessionApprovals } from "./approvals.ts";
 import { CODE_RUNNER } from "./code-runner.ts";
-import { OWN_GUARDS_KEY } from "./danger/own-guards.ts";
+import { OWN_GUARDS_KEY } from "./danger/own.ts";
 import {
   type ApprovalOutcome,
   type ApprovedCommand,

@@ -1,4 +1,4 @@
-import { stripAnsi } from "../kit/ansi.ts";
+import { stripAnsi } from "../kit/terminal-text.ts";
 import type { Places } from "./places.ts";
 
 const IFS = /\$IFS(?![A-Za-z0-9_])|\$\{IFS[^}]*\}/g;

@@ -1,10 +1,10 @@
 // The one redactor: tool output, logs, approval questions, stored text and exports all pass it.
 import { redactAssignments, redactFields, redactFormBody } from "./redact/assignments.ts";
 import { redactHeaders, redactPhones, redactTelegramTokens, redactUrlPasswords } from "./redact/carriers.ts";
-import { prepareKnown, redactKnown } from "./redact/known.ts";
 import { fileMarks, type Marks, screenMarks } from "./redact/marks.ts";
 import { redactPrivateKeys } from "./redact/private-keys.ts";
 import { redactTokens, redactWebTokens } from "./redact/tokens.ts";
+import { prepareKnown, redactKnown } from "./redact-known.ts";
 
 /**
  * Masks secrets in a text.

@@ -2,7 +2,7 @@
 import type { BackgroundChild } from "./environment.ts";
 import type { PlacedShell } from "./place.ts";
 import { descendantsOf, signalTree } from "./process-tree.ts";
-import { settledWithin } from "./shell-process.ts";
+import { settledWithin } from "./processes.ts";
 
 const TERMINATE_MS = 2000;
 const COLUMNS = 120;

@@ -5,7 +5,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { StartFailed } from "./bubblewrap-start.ts";
 import { descendantsOf } from "./process-tree.ts";
-import { settledWithin, signalNumber } from "./shell-process.ts";
+import { settledWithin, signalNumber } from "./processes.ts";
 
 const READY_MS = 5000;
 

@@ -1,11 +1,11 @@
 // Starting something in a sandbox, and again where it did not come to run.
 import { systemClock } from "../kit/clock.ts";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import { type Launch, newMark, StartMark } from "./channel.ts";
 import type { OutputPipe } from "./output-pipe.ts";
 import type { ShellIo } from "./place.ts";
 import { descendantsOf, signalEach } from "./process-tree.ts";
-import { type ShellProcess, settledWithin, startShell } from "./shell-process.ts";
+import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 
 export const TRIES = 5;
 const PAUSE_MS = 20;

@@ -1,7 +1,7 @@
 // Commands on this machine in a view of it: see bubblewrap-view.ts. No daemon and no image; Linux with the program bwrap.
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import { startOnTerminal } from "./background-child.ts";
 import { type Keeper, startKeeper } from "./bubblewrap-keeper.ts";
 import { killInside, mayStartAgain, StartFailed, startedAgain, startInside, TRIES } from "./bubblewrap-start.ts";
@@ -16,8 +16,8 @@ import { OutputPipes } from "./output-pipe.ts";
 import type { Place, PlacedShell } from "./place.ts";
 import { placeFiles } from "./place-files.ts";
 import { descendantsOf, groupLeader, signalEach } from "./process-tree.ts";
+import { settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
-import { settledWithin, startShell } from "./shell-process.ts";
 import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;

@@ -1,7 +1,7 @@
 // How a container is started: hardened, and with no more of this machine than the settings say.
 import { createHash } from "node:crypto";
 import { isAbsolute, join, normalize } from "node:path";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import { isSecretName } from "./child-env.ts";
 import type { TerminalConfig } from "./open.ts";
 

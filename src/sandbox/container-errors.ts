@@ -1,5 +1,5 @@
 // What docker and podman say when they cannot, in words that lead further.
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 
 const DAEMON =
   /cannot connect to the docker daemon|is the docker daemon running|error during connect|cannot connect to podman|dial unix/i;

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./channel.ts";
 import { childEnvironment } from "./child-env.ts";
 import {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { type Channel, keepEnd, newMark, StartMark } from "./channel.ts";
 import { LastingShell } from "./lasting-shell.ts";
-import { settledWithin, signalNumber } from "./shell-process.ts";
+import { settledWithin, signalNumber } from "./processes.ts";
 
 /** A connection that stays behind may hold the error output open. */
 const DRAIN_MS = 300;

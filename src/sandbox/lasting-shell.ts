@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { type Channel, keepEnd, newMark } from "./channel.ts";
 import type { ErrandResult } from "./errands.ts";
+import { settledWithin } from "./processes.ts";
 import { quote } from "./quote.ts";
-import { settledWithin } from "./shell-process.ts";
 
 const IDLE_MS = 30_000;
 const DRAIN_MS = 300;

@@ -6,8 +6,8 @@ import { childEnvironment, forcedNames } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
 import { OutputPipes } from "./output-pipe.ts";
 import type { Place, PlacedShell, ShellRun } from "./place.ts";
+import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
-import { type ShellProcess, settledWithin, startShell } from "./shell-process.ts";
 import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;

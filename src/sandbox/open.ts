@@ -1,6 +1,6 @@
 // The environment that the settings ask for. What was asked for or an error that says what is missing; never another place in silence.
 import type { Config } from "../home/config/schema.ts";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import type { Environment } from "./environment.ts";
 import { type LocalOptions, openLocalEnvironment } from "./local.ts";
 

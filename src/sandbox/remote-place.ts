@@ -5,7 +5,7 @@ import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
 import type { Errands } from "./errands.ts";
 import type { Place, PlacedShell, ShellIo, ShellRun } from "./place.ts";
 import { placeFiles } from "./place-files.ts";
-import { type ShellProcess, settledWithin, startShell } from "./shell-process.ts";
+import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { endScript, supervisorScript, terminalScript } from "./supervisor-script.ts";
 
 /** What an errand of ours may take on top of the time a command is given to end. */

@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import { type ClearedCommand, clearedText } from "../safety/decision.ts";
 import { startOnPipes } from "./background-child.ts";
 import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
-import { type KeptOutput, OutputBuffer } from "./output-buffer.ts";
+import { type KeptOutput, OutputBuffer } from "./output.ts";
 import type { Place, ShellRun } from "./place.ts";
 import { quote } from "./quote.ts";
 import {

@@ -1,5 +1,5 @@
 // What ssh says when it cannot connect, in words that lead further.
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 
 export interface SshTarget {
   readonly host: string;

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import { type Channel, type ChannelFailure, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
 import { childEnvironment, isSecretName } from "./child-env.ts";
 import { credentialFiles } from "./container-arguments.ts";
@@ -12,10 +12,10 @@ import { findProgram } from "./find-program.ts";
 import { HomeSync } from "./home-sync.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import type { PlacedShell, ShellIo, ShellRun } from "./place.ts";
+import { settledWithin } from "./processes.ts";
 import { quote } from "./quote.ts";
 import { type RemoteOptions, RemotePlace } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
-import { settledWithin } from "./shell-process.ts";
 import { isTransient, type SshTarget, sshError } from "./ssh-errors.ts";
 import { privateTempDir } from "./temp-dir.ts";
 

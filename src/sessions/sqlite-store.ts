@@ -3,7 +3,6 @@ import type { SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { branchSession, continueSession, takeBackCompression } from "./compression.ts";
 import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
 import type { StoreCore } from "./core.ts";
-import { exportableIds, exportSession } from "./export.ts";
 import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
@@ -46,6 +45,7 @@ import {
   type UsageQuery,
 } from "./store.ts";
 import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.ts";
+import { exportableIds, exportSession } from "./transfer.ts";
 import { findMessage, viewAnchored, windowAround } from "./views.ts";
 
 const LEASE_SECONDS = 300;

@@ -2,7 +2,7 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../home/lock.ts";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { bundledSkills, optOutFile, stagingDir } from "./bundled.ts";
 import { readBundledManifest, writeBundledManifest } from "./bundled-manifest.ts";

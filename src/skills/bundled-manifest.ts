@@ -1,7 +1,7 @@
 // `skills/.bundled_manifest`: what the program put into this home, and how it looked then.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import type { SkillsPlace } from "./roots.ts";
 import { compare } from "./tree.ts";
 

@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { parse, stringify } from "yaml";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { reason } from "./open-skill.ts";
 import type { SkillsPlace } from "./roots.ts";
 import { slugOf } from "./slug.ts";

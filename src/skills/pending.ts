@@ -1,11 +1,11 @@
 // Writes that wait for the user's yes: `pending/skills/<id>.json`, each replaying the call it came from.
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
+import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
 import { unquote } from "../kit/quotes.ts";
-import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { textField } from "./fields.ts";
 import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/request.ts";

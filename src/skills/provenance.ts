@@ -1,7 +1,7 @@
 // Where a skill came from: shipped with the program, installed from a hub, or grown in this home.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { mapOf, optional, parseAs, record, type ShapeOf, text } from "../kit/shape.ts";
+import { mapOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
 import { readBundledManifest } from "./bundled-manifest.ts";
 import type { Skill } from "./catalogue.ts";
 import type { SkillsPlace } from "./roots.ts";

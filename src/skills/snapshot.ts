@@ -1,8 +1,8 @@
 // The disk half of the index cache: what was read from every SKILL.md, valid for each file as long as it is as it was.
 import { readFile, rm } from "node:fs/promises";
 import type { HomePaths } from "../home/paths.ts";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
-import { boolean, listOf, mapOf, nullable, oneOf, parseAs, record, type Shape, text } from "../kit/shape.ts";
+import { writeFileAtomic } from "../kit/files.ts";
+import { boolean, listOf, mapOf, nullable, oneOf, parseAs, record, type Shape, text } from "../kit/json.ts";
 import type { SkillEntry } from "./entry.ts";
 import type { Manifest } from "./tree.ts";
 

@@ -14,7 +14,7 @@ export async function syncOnStart(place: SkillsPlace): Promise<SyncResult | null
   const { syncBundledSkills } = await import("./bundled.ts");
   const result = await syncBundledSkills(place);
   if (result.failed.length > 0) return result;
-  const { writeFileAtomic } = await import("../kit/atomic-file.ts");
+  const { writeFileAtomic } = await import("../kit/files.ts");
   await writeFileAtomic(stamp, wanted);
   return result;
 }

@@ -2,7 +2,7 @@
 import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../home/lock.ts";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import type { SkillsPlace } from "./roots.ts";
 
 export interface UsageRecord {

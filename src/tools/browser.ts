@@ -1,7 +1,7 @@
 // A real browser, one for each conversation. The schemas only: what drives it is loaded with the first call.
 import { z } from "zod";
 import type { Config } from "../home/config/schema.ts";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 const START_SECONDS = 30;
 const seconds = (_args: unknown, config: Config) => 1000 * (config.browser.command_timeout + START_SECONDS);

@@ -1,8 +1,8 @@
 // Asks the person at the other end.
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const MAX_CHOICES = 4;
 const LABEL_FIELDS = ["label", "description", "text", "title"] as const;

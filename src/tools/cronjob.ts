@@ -1,8 +1,8 @@
 // Jobs that run by themselves, at times the user wishes. Who keeps the schedule is reached through a port.
 import { z } from "zod";
-import type { CronFields, CronRequest, ToolContext } from "./context.ts";
-import { toolResult } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import type { CronFields, CronRequest, ToolContext } from "./toolset/context.ts";
+import { toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const names = z.array(z.string()).optional();
 const parameters = z.object({

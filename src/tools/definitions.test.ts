@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { z } from "zod";
 import { recordingLog } from "../../test/support/tool-context.ts";
 import { systemClock } from "../kit/clock.ts";
-import { AvailabilityCache } from "./availability.ts";
 import { toolDefinitions } from "./definitions.ts";
-import { ToolRegistry, type ToolSpec } from "./registry.ts";
+import { AvailabilityCache } from "./toolset/availability.ts";
+import { ToolRegistry, type ToolSpec } from "./toolset/registry.ts";
 
 const facts = { env: () => undefined, platform: "cli" };
 const spec = (name: string, extra: Partial<ToolSpec> = {}): ToolSpec => ({

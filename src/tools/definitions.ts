@@ -1,9 +1,9 @@
 // The tool list as a provider gets it: sorted (a stable order keeps prompt caches warm), checked, as few words as possible.
 import type { Logger } from "../home/log.ts";
+import { sanitizeParameters } from "../llm/json-schema.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
-import type { AvailabilityCache } from "./availability.ts";
-import { type AvailabilityFacts, early, type ToolEntry, type ToolRegistry } from "./registry.ts";
-import { sanitizeParameters } from "./schema.ts";
+import type { AvailabilityCache } from "./toolset/availability.ts";
+import { type AvailabilityFacts, early, type ToolEntry, type ToolRegistry } from "./toolset/registry.ts";
 
 export interface DefinitionSource {
   readonly registry: ToolRegistry;

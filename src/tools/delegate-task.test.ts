@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { toolContext } from "../../test/support/tool-context.ts";
-import type { ChildTask } from "./context.ts";
+import type { ChildTask } from "./toolset/context.ts";
 import "./delegate-task.ts";
 import { childTimeoutSeconds } from "./delegate-task.ts";
-import { dispatch } from "./dispatch.ts";
-import { registry } from "./registry.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
 
 async function delegate(args: Readonly<Record<string, unknown>>) {
   const asked: (readonly ChildTask[])[] = [];

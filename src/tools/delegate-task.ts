@@ -1,8 +1,8 @@
 // Hands work to agents of their own. Who they are and how they run is the agent's affair; here is what a model may ask for.
 import { z } from "zod";
-import type { ChildTask, ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import type { ChildTask, ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const OVERTIME_SECONDS = 10;
 

@@ -7,12 +7,12 @@ import { allowingGuard, cleared } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { CODE_RUNNER } from "../safety/code-runner.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
-import type { ToolContext } from "./context.ts";
-import { loadTools } from "./discover.ts";
-import { dispatch } from "./dispatch.ts";
 import { runCode } from "./execute-code/run.ts";
 import { SCRIPT_TOOLS } from "./execute-code.ts";
-import { registry } from "./registry.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { loadTools } from "./toolset/discover.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
 
 interface Result {
   readonly status: string;

@@ -1,6 +1,6 @@
 // Scripts that call tools: many calls and what is made of them, for one result in the conversation.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 /** What a script may call, as far as the session has it. */
 export const SCRIPT_TOOLS = [

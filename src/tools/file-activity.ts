@@ -1,5 +1,5 @@
 // What an agent has seen and done with files, so that it neither reads in circles nor writes over what it does not know.
-import type { StateKey, ToolState } from "./context.ts";
+import type { StateKey, ToolState } from "./toolset/context.ts";
 
 /** The notice that stands for content returned before; never to be written into a file. */
 export const UNCHANGED_NOTICE = "File unchanged since it was last read; its content is above in this conversation.";

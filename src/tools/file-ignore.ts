@@ -1,7 +1,7 @@
 // Which files a .gitignore leaves out.
 import { dirname, join, relative, sep } from "node:path";
 import picomatch from "picomatch";
-import { type FileAccess, localFiles } from "./file-access.ts";
+import { type FileAccess, localFiles } from "./files/access.ts";
 
 interface Rule {
   readonly negated: boolean;

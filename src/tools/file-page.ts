@@ -1,6 +1,6 @@
 // A page of lines out of a file of any size: read as a stream, never held whole.
 import { headUnits } from "../kit/code-points.ts";
-import type { FileAccess } from "./file-access.ts";
+import type { FileAccess } from "./files/access.ts";
 
 export interface PageRequest {
   /** First line, from 1. */

@@ -1,12 +1,12 @@
 // patch, mode "replace": one text in one file.
 import { fuzzyReplace, isAlreadyApplied } from "../kit/fuzzy/replace.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
-import { toolError, toolResult } from "./dispatch.ts";
 import { shownDiff } from "./file-diff.ts";
 import { looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { findSimilar } from "./file-similar.ts";
-import type { Workspace } from "./file-workspace.ts";
-import { compareSyntax, notUtf8, readTextFile, tooLarge, writeTextFile } from "./file-write.ts";
+import type { Workspace } from "./files/workspace.ts";
+import { compareSyntax, notUtf8, readTextFile, tooLarge, writeTextFile } from "./files/write.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
 
 export interface ReplaceRequest {
   /** As the model spelled it. */

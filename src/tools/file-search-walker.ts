@@ -1,8 +1,8 @@
 // The search engine for places without ripgrep: a walk with JavaScript's regular expressions.
 import { basename, join } from "node:path";
 import { MAX_TEXT_BYTES } from "../sandbox/environment.ts";
-import { type FileAccess, localFiles } from "./file-access.ts";
 import { type IgnoreRules, rulesAbove } from "./file-ignore.ts";
+import { type FileAccess, localFiles } from "./files/access.ts";
 import {
   type ContentQuery,
   type FoundLine,
@@ -11,7 +11,7 @@ import {
   type SearchEngine,
   SearchPatternError,
   sortLines,
-} from "./file-search.ts";
+} from "./files/search.ts";
 
 /** A longer line is searched in its beginning only. */
 const MAX_LINE = 1024 * 1024;

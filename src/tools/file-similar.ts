@@ -1,7 +1,7 @@
 // "Did you mean": names near a path that does not exist.
 import { basename, dirname, join } from "node:path";
 import { similarityTo } from "../kit/similarity.ts";
-import type { FileAccess } from "./file-access.ts";
+import type { FileAccess } from "./files/access.ts";
 
 const MAX = 5;
 const WORTH_NAMING = 0.5;

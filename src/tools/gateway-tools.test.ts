@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { recordingLog, toolContext } from "../../test/support/tool-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
-import { AvailabilityCache } from "./availability.ts";
-import type { CronRequest, DeliveryPort, ToolContext } from "./context.ts";
-import { loadTools } from "./discover.ts";
-import { dispatch } from "./dispatch.ts";
-import { registry } from "./registry.ts";
-import { openToolbox } from "./toolbox.ts";
+import { AvailabilityCache } from "./toolset/availability.ts";
+import type { CronRequest, DeliveryPort, ToolContext } from "./toolset/context.ts";
+import { loadTools } from "./toolset/discover.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
+import { openToolbox } from "./toolset/toolbox.ts";
 
 const log = recordingLog();
 await loadTools(log);

@@ -1,6 +1,6 @@
 // image_generate: a picture from words, through an image model of the user's provider.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 register({
   name: "image_generate",

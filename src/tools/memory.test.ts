@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { countTokens } from "gpt-tokenizer";
 import { memoryHome } from "../../test/support/memory.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
-import type { ToolContext } from "./context.ts";
-import { dispatch } from "./dispatch.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { dispatch } from "./toolset/dispatch.ts";
 import "./memory.ts";
-import { registry } from "./registry.ts";
+import { registry } from "./toolset/registry.ts";
 
 async function call(args: Record<string, unknown>, given: Partial<ToolContext> = {}) {
   const output = await dispatch(registry, "memory", args, toolContext(given));

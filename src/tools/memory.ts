@@ -1,7 +1,7 @@
 // What outlives a session: the agent's notes and the user's profile. The store itself is reached through a port.
 import { z } from "zod";
-import { toolError } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import { toolError } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const ACTION = { type: "string", enum: ["add", "replace", "remove"] };
 const CONTENT = { type: "string", description: "add, replace: the entry" };

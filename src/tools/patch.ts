@@ -1,12 +1,12 @@
 // patch: a change to a part of a file, or to several files at once.
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { describeFileError } from "./file-access.ts";
 import { withFileLocks } from "./file-locks.ts";
-import { applyPatch } from "./file-patch-many.ts";
 import { failed, replaceInFile } from "./file-patch-replace.ts";
-import { openWorkspace } from "./file-workspace.ts";
-import { register } from "./registry.ts";
+import { describeFileError } from "./files/access.ts";
+import { applyPatch } from "./files/apply-patch.ts";
+import { openWorkspace } from "./files/workspace.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   mode: z.enum(["replace", "patch"]).optional().describe("default replace"),

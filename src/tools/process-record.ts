@@ -1,7 +1,7 @@
 // processes.json: which background processes this home started, so that the next run finds those that outlived the last one.
 import { readFile } from "node:fs/promises";
 import { withLock } from "../home/lock.ts";
-import { writeFileAtomic } from "../kit/atomic-file.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { isAlive, startTimeOf } from "../sandbox/process-tree.ts";
 
 /** One line of the file. Names are the file's format. */

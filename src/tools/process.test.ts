@@ -7,12 +7,12 @@ import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
 import type { BackgroundChild } from "../sandbox/environment.ts";
 import { isAlive, startTimeOf } from "../sandbox/process-tree.ts";
-import type { ToolContext } from "./context.ts";
-import { dispatch } from "./dispatch.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { dispatch } from "./toolset/dispatch.ts";
 import "./process.ts";
-import { processTable } from "./process-table.ts";
-import { registry } from "./registry.ts";
 import { createToolState } from "./state.ts";
+import { processTable } from "./terminal/processes.ts";
+import { registry } from "./toolset/registry.ts";
 import "./terminal.ts";
 
 async function open(t: TestContext, given: Partial<ToolContext> = {}) {

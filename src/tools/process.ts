@@ -1,6 +1,6 @@
 // Looks after the background processes that the terminal tool started.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   action: z.enum(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]),
@@ -22,5 +22,5 @@ register({
   parameters,
   textOrigin: "local",
   timeoutMs: ({ action }, config) => (action === "wait" ? config.terminal.timeout * 1000 : undefined),
-  handler: async (args, ctx) => (await import("./process-actions.ts")).runProcess(args, ctx),
+  handler: async (args, ctx) => (await import("./terminal/process-actions.ts")).runProcess(args, ctx),
 });

@@ -4,11 +4,11 @@ import { appendFile, chmod, mkdir, open, symlink, writeFile } from "node:fs/prom
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { configSchema } from "../home/config/schema.ts";
-import { dispatch } from "./dispatch.ts";
-import { localFiles, NotAFileError } from "./file-access.ts";
 import { forgetReads, noteToolCall } from "./file-activity.ts";
+import { localFiles, NotAFileError } from "./files/access.ts";
 import { readFile } from "./read-file.ts";
-import { registry } from "./registry.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
 import { writeFile as writeTool } from "./write-file.ts";
 
 let rig: FileRig;

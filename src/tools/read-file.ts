@@ -1,15 +1,15 @@
 // read_file: a page of a text file, with line numbers.
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { describeFileError, NotAFileError } from "./file-access.ts";
 import { UNCHANGED_NOTICE } from "./file-activity.ts";
 import { isBinaryName, isImage, looksBinary, SNIFFED_BYTES } from "./file-kinds.ts";
 import { type Page, readPage } from "./file-page.ts";
 import { findSimilar } from "./file-similar.ts";
-import { openWorkspace, type Workspace } from "./file-workspace.ts";
-import { register } from "./registry.ts";
+import { describeFileError, NotAFileError } from "./files/access.ts";
+import { openWorkspace, type Workspace } from "./files/workspace.ts";
 import { safeCut } from "./safe-cut.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const DEFAULT_LINES = 500;
 const LARGE = 512 * 1024;

@@ -1,5 +1,5 @@
 import type { Environment } from "../sandbox/environment.ts";
-import type { ResultStore } from "./result-size.ts";
+import type { ResultStore } from "./toolset/results.ts";
 
 /** Saves long results inside the environment, below its temp directory, one folder per session (call ids repeat between sessions). */
 export function environmentResultStore(environment: Environment, sessionId: string): ResultStore {
@@ -7,7 +7,7 @@ export function environmentResultStore(environment: Environment, sessionId: stri
   return {
     async save(fileName, text) {
       const path = `${folder}/${fileName}`;
-      const files = environment.files ?? (await import("./file-access.ts")).localFiles;
+      const files = environment.files ?? (await import("./files/access.ts")).localFiles;
       await files.makeDirectory(folder);
       await files.write(path, text);
       return path;

@@ -1,8 +1,8 @@
 // Messages to chats outside the conversation. The way there is a port: without a connected platform there is none.
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   action: z.enum(["send", "list"]).optional().describe("list: where messages can go; default send"),

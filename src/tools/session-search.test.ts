@@ -3,8 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
-import { registry } from "./registry.ts";
 import { formatWhen, type SessionSearchArgs, searchSessions } from "./session-search.ts";
+import { registry } from "./toolset/registry.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });
 const assistant = (content: string): HistoryMessage => ({ role: "assistant", content });

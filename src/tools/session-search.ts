@@ -1,10 +1,10 @@
 // The agent's way into its own past. No model is asked: the store answers.
 import { z } from "zod";
-import { stripAnsi } from "../kit/ansi.ts";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
+import { stripAnsi } from "../kit/terminal-text.ts";
 import type { MessageView, SearchHit, Session, SessionStore } from "../sessions/store.ts";
-import { toolError } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import { toolError } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
 const SCANNED_HITS = 300;

@@ -8,8 +8,8 @@ import { manageSkill } from "../skills/manage/manage.ts";
 import type { GuardScan, ManageRequest } from "../skills/manage/request.ts";
 import { readUsage } from "../skills/usage.ts";
 import { ViewMemory } from "../skills/view-memory.ts";
-import { dispatch } from "./dispatch.ts";
-import { registry } from "./registry.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
 
 const good = (name: string, description = "When to use it") => skillText(name, description);
 const exists = (path: string) =>

@@ -1,6 +1,6 @@
 // The three skill tools reach the skills of the home through a port; this is the one place that asks for it.
-import type { SkillAnswer, SkillsPort, StateKey, ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
+import type { SkillAnswer, SkillsPort, StateKey, ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
 
 /** Counts of use are written now and then; the last ones when the agent goes. */
 const used: StateKey<Set<SkillsPort>> = {

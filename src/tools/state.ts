@@ -1,4 +1,4 @@
-import type { StateKey, ToolState } from "./context.ts";
+import type { StateKey, ToolState } from "./toolset/context.ts";
 
 /** State of tool families that lives as long as one agent. */
 export interface OwnedToolState extends ToolState {

@@ -3,7 +3,7 @@ import type { ClearedCommand } from "../safety/decision.ts";
 import { SUDO_PROBE } from "../safety/own-commands.ts";
 import { readSudoPasswords } from "../safety/rewrite.ts";
 import type { ExecuteResult } from "../sandbox/environment.ts";
-import type { StateKey, ToolContext } from "./context.ts";
+import type { StateKey, ToolContext } from "./toolset/context.ts";
 
 const PROBE_MS = 3000;
 const ASK_MS = 45_000;

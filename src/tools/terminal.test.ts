@@ -5,12 +5,12 @@ import { type TestContext, test } from "node:test";
 import { allowingGuard } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
-import { UserError } from "../kit/user-error.ts";
+import { UserError } from "../kit/errors.ts";
 import type { ApprovedCommand, RefusedCommand } from "../safety/decision.ts";
 import { createRedactor } from "../safety/redact.ts";
-import type { ToolContext } from "./context.ts";
-import { dispatch } from "./dispatch.ts";
-import { registry } from "./registry.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { dispatch } from "./toolset/dispatch.ts";
+import { registry } from "./toolset/registry.ts";
 import "./terminal.ts";
 
 async function open(t: TestContext, given: Partial<ToolContext> = {}) {

@@ -1,6 +1,6 @@
 // The shell: one command in the foreground, or one process in the background that the process tool looks after.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   command: z.string(),
@@ -30,5 +30,5 @@ register({
     background === true ? undefined : 1000 * (typeof timeout === "number" ? timeout : config.terminal.timeout),
   onInvalid: (error) => JSON.stringify({ output: "", exit_code: -1, error, status: "error" }),
   // The parsers behind it are loaded with the first command.
-  handler: async (args, ctx) => (await import("./terminal-run.ts")).runTerminal(args, ctx),
+  handler: async (args, ctx) => (await import("./terminal/run.ts")).runTerminal(args, ctx),
 });

@@ -1,6 +1,6 @@
 // text_to_speech: an audio file that says a text.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 register({
   name: "text_to_speech",

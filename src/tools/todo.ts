@@ -1,9 +1,9 @@
 // The task list of one agent. It lives with the agent; its last state also stands in the conversation, from where it is read back.
 import { z } from "zod";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
-import type { StateKey, ToolState } from "./context.ts";
-import { toolResult } from "./dispatch.ts";
-import { register } from "./registry.ts";
+import type { StateKey, ToolState } from "./toolset/context.ts";
+import { toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const STATUSES = ["pending", "in_progress", "completed", "cancelled"] as const;
 const MAX_ITEMS = 256;

@@ -1,7 +1,7 @@
 // The three tools that lead to the ones that are not in the list. They are written as plain schemas: every request carries them.
 import type { ToolDefinition } from "../llm/wire.ts";
-import { prepareArguments } from "./dispatch.ts";
-import type { ToolEntry } from "./registry.ts";
+import { prepareArguments } from "./toolset/dispatch.ts";
+import type { ToolEntry } from "./toolset/registry.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 

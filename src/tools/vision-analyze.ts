@@ -1,6 +1,6 @@
 // vision_analyze: looks at an image that lies in a file or on the web.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 register({
   name: "vision_analyze",

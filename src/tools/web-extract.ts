@@ -1,6 +1,6 @@
 // The text of web pages. How a page is fetched and read lives in web/, loaded with the first call.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   urls: z

@@ -1,6 +1,6 @@
 // Search on the web. The services and their choice live in web/, loaded with the first call.
 import { z } from "zod";
-import { register } from "./registry.ts";
+import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   query: z.string(),

@@ -2,14 +2,14 @@
 import { z } from "zod";
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { findFileMark } from "../safety/redact/marks.ts";
-import type { ToolContext } from "./context.ts";
-import { toolError, toolResult } from "./dispatch.ts";
-import { describeFileError } from "./file-access.ts";
 import { UNCHANGED_NOTICE } from "./file-activity.ts";
 import { withFileLocks } from "./file-locks.ts";
-import { openWorkspace, type Workspace } from "./file-workspace.ts";
-import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./file-write.ts";
-import { register } from "./registry.ts";
+import { describeFileError } from "./files/access.ts";
+import { openWorkspace, type Workspace } from "./files/workspace.ts";
+import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./files/write.ts";
+import type { ToolContext } from "./toolset/context.ts";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
+import { register } from "./toolset/registry.ts";
 
 const MAX_DIFFED_CHARS = 200_000;
 

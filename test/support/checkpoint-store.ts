@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
-import { Rollback } from "../../src/agent/checkpoints/rollback.ts";
-import { type CheckpointLimits, CheckpointStore } from "../../src/agent/checkpoints/store.ts";
+import { Rollback } from "../../src/checkpoints/rollback.ts";
+import { type CheckpointLimits, CheckpointStore } from "../../src/checkpoints/store.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 
 export interface CheckpointRig {

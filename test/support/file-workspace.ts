@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { homePaths } from "../../src/home/paths.ts";
 import { createRedactor } from "../../src/safety/redact.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
+import type { ToolContext } from "../../src/tools/toolset/context.ts";
 import { toolContext } from "./tool-context.ts";
 
 export interface FileRig {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Environment } from "../../src/sandbox/environment.ts";
-import type { FileAccess } from "../../src/tools/file-access.ts";
+import type { FileAccess } from "../../src/tools/files/access.ts";
 import { cleared } from "./cleared.ts";
 
 export interface FilesSubject {

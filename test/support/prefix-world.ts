@@ -12,7 +12,7 @@ import type { UserInput } from "../../src/llm/messages.ts";
 import type { ApiMode } from "../../src/llm/wire.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import type { SessionStore, StoredCall } from "../../src/sessions/store.ts";
-import { registry } from "../../src/tools/registry.ts";
+import { registry } from "../../src/tools/toolset/registry.ts";
 import { play } from "./agent/agent-rig.ts";
 import type { RecordedRequest, Step } from "./model-server/script.ts";
 import type { ModelServer } from "./model-server/server.ts";

@@ -5,11 +5,11 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "
 import { join } from "node:path";
 import { test } from "node:test";
 import { checkpointRig, contentsOf } from "../../../test/support/checkpoint-store.ts";
+import { openCheckpointPort } from "../../checkpoints/port.ts";
+import { openRollback } from "../../checkpoints/rollback.ts";
+import { hashOf } from "../../checkpoints/store.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import type { AgentWish } from "../wish.ts";
-import { openCheckpointPort } from "./port.ts";
-import { openRollback } from "./rollback.ts";
-import { hashOf } from "./store.ts";
 
 test("files go back as they were, byte for byte, whatever a project's attributes say", async (t) => {
   const rig = await checkpointRig(t, {
@@ -96,7 +96,7 @@ test("the user's own repository is not touched: index, refs, settings and hooks 
   await rig.take();
   await rig.files.diff(await rig.files.find("2"));
   await rig.files.restore(await rig.files.find("2"), {});
-  const { prune } = await import("./prune.ts");
+  const { prune } = await import("../../checkpoints/prune.ts");
   await prune(rig.store);
   assert.equal(await fingerprint(), before);
   assert.equal((await rig.contents())["a.txt"], "not staged\n");
@@ -118,7 +118,7 @@ test("what can be made again, what is ignored and what is secret is in no checkp
   rig.secrets.push("canary-known-value-1234");
   const id = await rig.take();
   const [checkpoint] = await rig.files.list();
-  const { readTree } = await import("./records.ts");
+  const { readTree } = await import("../../checkpoints/records.ts");
   const kept = [...(await readTree(rig.store.git, checkpoint?.tree ?? "")).keys()];
   assert.deepEqual(kept.sort(), [".env.example", ".gitignore", "kept.txt"]);
   assert.deepEqual(checkpoint?.leftOut, [{ path: "has-secret.txt", why: "holds a secret" }]);

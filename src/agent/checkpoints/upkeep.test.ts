@@ -6,10 +6,10 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { checkpointRig, storeAt } from "../../../test/support/checkpoint-store.ts";
-import { GitMissingError } from "./git.ts";
-import { prune, readProjects, storedBytes } from "./prune.ts";
-import { Rollback } from "./rollback.ts";
-import { CheckpointStore, hashOf } from "./store.ts";
+import { GitMissingError } from "../../checkpoints/git.ts";
+import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
+import { Rollback } from "../../checkpoints/rollback.ts";
+import { CheckpointStore, hashOf } from "../../checkpoints/store.ts";
 
 const DAY = 24 * 3600 * 1000;
 

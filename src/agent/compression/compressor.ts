@@ -1,10 +1,10 @@
 // The default context engine: the middle of a long conversation becomes a summary, its beginning and its recent part stay.
 import type { Logger } from "../../home/log.ts";
 import type { Message, UserMessage } from "../../llm/messages.ts";
+import type { CompressOptions, ContextEngine, EngineModel, EngineUsage } from "../../plugins/engine.ts";
 import { alternates, assemble, pairTools } from "./assemble.ts";
 import { type Boundaries, findBoundaries } from "./boundaries.ts";
 import { messagesCost } from "./cost.ts";
-import type { CompressOptions, ContextEngine, EngineModel, EngineUsage } from "./engine.ts";
 import { missingFacts } from "./facts.ts";
 import { localSummary } from "./local-summary.ts";
 import { stripHistoricalMedia } from "./media.ts";

@@ -1,5 +1,5 @@
+import type { ContextEngine } from "../../plugins/engine.ts";
 import type { ToolRunnerPort } from "../options.ts";
-import type { ContextEngine } from "./engine.ts";
 
 /** The tools of a conversation and those its context engine brings along. A name that is taken stays with whoever had it. */
 export function withEngineTools(tools: ToolRunnerPort, engine: ContextEngine): ToolRunnerPort {

@@ -211,7 +211,7 @@ describe("between tools", () => {
   });
 
   test("open tasks survive on the last user message as it is sent; the stored words stay the user's", async (t) => {
-    const { registry } = await import("../../tools/registry.ts");
+    const { registry } = await import("../../tools/toolset/registry.ts");
     await import("../../tools/todo.ts");
     const todo = registry.get("todo");
     const steps: ScriptedStep[] = [

@@ -1,11 +1,11 @@
 // Keeps one conversation inside the model's window: measures, decides, has it shortened, and goes on in the child session.
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { Usage } from "../../llm/usage.ts";
+import type { CompressOptions, ContextEngine } from "../../plugins/engine.ts";
+import { isStandard } from "../../plugins/engine-name.ts";
 import type { Conversation } from "../conversation.ts";
 import type { CompressPreview } from "./compressor.ts";
 import { messagesCost } from "./cost.ts";
-import type { CompressOptions, ContextEngine } from "./engine.ts";
-import { isStandard } from "./engine-name.ts";
 import { WindowMeter } from "./measure.ts";
 import { contextNumbers, thresholdFor } from "./numbers.ts";
 import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
@@ -84,7 +84,7 @@ export class ContextKeeper {
     const { sessionId, messages } = this.#conversation.transcript;
     const engine = this.#engine;
     if (!engine) return;
-    const { tellBound } = await import("./guarded-engine.ts");
+    const { tellBound } = await import("../../plugins/guarded-engine.ts");
     const { ports } = this.#conversation.options;
     await tellBound(ports, () => engine.onSessionEnd?.(sessionId, messages));
     if (afresh) await tellBound(ports, () => engine.onSessionReset?.());
@@ -284,7 +284,7 @@ export class ContextKeeper {
     this.#complaint = complaint;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
-    const { tellBound } = await import("./guarded-engine.ts");
+    const { tellBound } = await import("../../plugins/guarded-engine.ts");
     const { options, transcript } = this.#conversation;
     await tellBound(options.ports, () => engine.onSessionStart?.(transcript.sessionId, {}));
     return engine;

@@ -1,5 +1,5 @@
 import type { ContentPart, Message } from "../../llm/messages.ts";
-import { picturesToWords } from "../hygiene/images.ts";
+import { picturesToWords } from "../../llm/pictures/images.ts";
 
 const STRIPPED = "[Attached image — stripped after compression]";
 

@@ -1,10 +1,10 @@
 // The context engine of one conversation, made when it is first needed.
 import { bundledPlugins } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
+import { type OpenedEngine, openContextEngine } from "../../plugins/context-engines.ts";
+import { STANDARD_ENGINE } from "../../plugins/engine-name.ts";
 import type { Conversation } from "../conversation.ts";
 import { ContextCompressor } from "./compressor.ts";
-import { STANDARD_ENGINE } from "./engine-name.ts";
-import { type OpenedEngine, openContextEngine } from "./engines.ts";
 import { thresholdFor } from "./numbers.ts";
 import { createSummarizer } from "./summarizer.ts";
 

@@ -1,5 +1,5 @@
 // Lines that every compression keeps word for word. They live with the session and go with it into its continuations.
-import { UserError } from "../../kit/user-error.ts";
+import { UserError } from "../../kit/errors.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { Transcript } from "../transcript.ts";
 

@@ -1,8 +1,9 @@
 // Shortening without a model: old tool results are sent in one line each. What is stored of them stays, and it can be taken back.
+
+import type { ContextEngine } from "../../plugins/engine.ts";
 import type { Conversation } from "../conversation.ts";
 import type { SentBefore } from "../transcript.ts";
 import { messagesCost } from "./cost.ts";
-import type { ContextEngine } from "./engine.ts";
 import { pruneOldToolResults } from "./prune.ts";
 
 /** In the session's keys: which rows are sent shorter, and what was said last when that was decided. */

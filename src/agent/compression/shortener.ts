@@ -1,13 +1,14 @@
 // One compression from end to end: lease, last words, summary, child session, and everybody who has to follow.
+
+import { orAbandon } from "../../kit/abandon.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import type { CompressOptions, ContextEngine } from "../../plugins/engine.ts";
 import type { CompressionLease } from "../../sessions/store.ts";
 import { forgetReads } from "../../tools/file-activity.ts";
-import { orAbandon } from "../abandon.ts";
 import type { Conversation } from "../conversation.ts";
 import type { AgentEventBody } from "../events.ts";
 import type { CompressResult } from "./compressor.ts";
 import { messagesCost } from "./cost.ts";
-import type { CompressOptions, ContextEngine } from "./engine.ts";
 import { AGAIN_LINE, type CompressReport, endLine, failedLine, type Size, startLine } from "./report.ts";
 import { withoutTodos, withTodos } from "./summary-text.ts";
 
@@ -109,7 +110,7 @@ export class Shortener {
     this.#conversation.meter.assumePrompt(after);
     await this.settle(oldSessionId);
     const child = transcript.sessionId;
-    const { tellBound } = await import("./guarded-engine.ts");
+    const { tellBound } = await import("../../plugins/guarded-engine.ts");
     await tellBound(made.ports, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
     const { missing, fallbackUsed, dropped, again } = resultOf(engine);
     return {

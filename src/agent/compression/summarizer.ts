@@ -1,9 +1,9 @@
 // Has a model write the summary: masked input, a window that may be too small for it, and an answer that is checked.
 import { headUnits } from "../../kit/code-points.ts";
+import { type AuxAnswer, type AuxiliaryClient, AuxiliaryError } from "../../llm/auxiliary/contract.ts";
 import { estimateTokens } from "../../llm/catalogue/estimate.ts";
-import { stripThinkBlocks } from "../../llm/think-tags.ts";
+import { stripThinkBlocks } from "../../llm/scrub.ts";
 import type { Target } from "../../llm/wire.ts";
-import { type AuxAnswer, type AuxiliaryClient, AuxiliaryError } from "../auxiliary/contract.ts";
 import { type Summarize, SummaryError, type SummaryRequest } from "./compressor.ts";
 import { summaryCallCap } from "./numbers.ts";
 import { renderTurns } from "./summary-input.ts";

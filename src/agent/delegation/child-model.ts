@@ -2,8 +2,8 @@
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
 import { legalMode } from "../../llm/providers/api-mode.ts";
-import type { AuxPlace } from "../auxiliary/contract.ts";
 import type { ModelChoice } from "../options.ts";
 
 /** Throws `ProviderError` when the settings name something that cannot be asked; nothing else is taken in its place. */
@@ -18,7 +18,7 @@ export async function childModel(home: OpenHome, parent: ModelChoice, clock: Clo
     ...(standIns.length > 0 ? { fallbacks: standIns } : {}),
   };
   if (!settings.model && !settings.provider && !settings.base_url) return model;
-  const { resolvePlace } = await import("../auxiliary/places.ts");
+  const { resolvePlace } = await import("../../llm/auxiliary/places.ts");
   const target = await resolvePlace(home, placeOf(settings, parent), clock);
   const { maxTokens: _cap, overrides: _own, ...general } = model;
   return { ...general, target };

@@ -1,5 +1,5 @@
 // What a child is told: its task, and that only its last words are read.
-import type { ChildTask } from "../../tools/context.ts";
+import type { ChildTask } from "../../tools/toolset/context.ts";
 
 export interface ChildPlace {
   readonly cwd: string;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { recordingLog } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { loadTools } from "../../tools/discover.ts";
-import { registry } from "../../tools/registry.ts";
+import { loadTools } from "../../tools/toolset/discover.ts";
+import { registry } from "../../tools/toolset/registry.ts";
 import { childTools } from "./child-tools.ts";
 
 const parent = new Set([

@@ -1,7 +1,7 @@
 // Which tools a child gets: never more than its parent has, and none that speak for the parent or to the user.
 import type { Config } from "../../home/config/schema.ts";
-import { registry } from "../../tools/registry.ts";
-import { hasTools, resolveToolset } from "../../tools/toolsets.ts";
+import { registry } from "../../tools/toolset/registry.ts";
+import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 
 const NEVER = new Set(["clarify", "memory", "send_message", "cronjob"]);
 

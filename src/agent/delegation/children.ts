@@ -1,5 +1,5 @@
 // The children an agent has at the moment: who they are, how many may run at once, and how they are stopped.
-import type { StateKey } from "../../tools/context.ts";
+import type { StateKey } from "../../tools/toolset/context.ts";
 
 export interface ActiveChild {
   readonly id: string;

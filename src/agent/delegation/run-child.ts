@@ -1,9 +1,9 @@
 // One child from its first word to its report: what it does is passed on, how long it may take is watched, and every end is a result.
 import type { Config } from "../../home/config/schema.ts";
+import { orAbandon } from "../../kit/abandon.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { ChildReport, ChildTask } from "../../tools/context.ts";
 import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
-import { orAbandon } from "../abandon.ts";
+import type { ChildReport, ChildTask } from "../../tools/toolset/context.ts";
 import type { Agent } from "../agent.ts";
 import type { AgentEvent, SubagentEvent, TurnOutcome } from "../events.ts";
 import type { ParentCall } from "../options.ts";

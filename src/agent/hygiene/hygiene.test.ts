@@ -11,11 +11,11 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../llm/messages.ts";
+import { refusesImages, stripImagesFromMessages, withoutImageBytes } from "../../llm/pictures/images.ts";
+import { sanitizeApiMessages } from "../repair.ts";
 import { RequestBuilder } from "../request.ts";
-import { refusesImages, stripImagesFromMessages, withoutImageBytes } from "./images.ts";
 import { repairCorruptArguments } from "./repair-arguments.ts";
 import { repairMessageSequence } from "./repair-sequence.ts";
-import { sanitizeApiMessages } from "./sanitize-api.ts";
 import { dropThinkingOnlyAndMergeUsers } from "./thinking-only.ts";
 import { closeInterruptedToolSequence, unansweredCalls } from "./unfinished.ts";
 

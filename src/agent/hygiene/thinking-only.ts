@@ -1,7 +1,7 @@
 import type { AssistantMessage, Message } from "../../llm/messages.ts";
-import { stripThinkBlocks } from "../../llm/think-tags.ts";
+import { stripThinkBlocks } from "../../llm/scrub.ts";
+import { hasReasoning } from "../repair.ts";
 import { joinUsers } from "./repair-sequence.ts";
-import { hasReasoning } from "./sanitize-api.ts";
 
 /** An answer that was thought but never said is not sent again; users that become neighbours are merged. */
 export function dropThinkingOnlyAndMergeUsers(messages: readonly Message[]): readonly Message[] {

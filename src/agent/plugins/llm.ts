@@ -4,9 +4,9 @@ import { classifyApiError } from "../../llm/errors/classify.ts";
 import { failureLine } from "../../llm/errors/explain.ts";
 import type { ModelGate } from "../../llm/gate.ts";
 import type { Message } from "../../llm/messages.ts";
+import { listenToModel } from "../../llm/model-call.ts";
 import type { PluginLlm } from "../../plugins/contract.ts";
 import type { Agent } from "../agent.ts";
-import { listenToModel } from "../model-call.ts";
 
 const LIMIT_MS = 120_000;
 

@@ -1,8 +1,8 @@
 // Tool calls as hooks see them: before, after, and the text the model gets.
 import { createHash } from "node:crypto";
-import { isRecord } from "../../kit/shape.ts";
+import { isRecord } from "../../kit/json.ts";
 import type { Ask } from "../../safety/questions.ts";
-import type { HookedCall, HookedResult, RunContext } from "../../tools/context.ts";
+import type { HookedCall, HookedResult, RunContext } from "../../tools/toolset/context.ts";
 import type { LoopEvents, ToolHooks } from "../options.ts";
 
 export interface RuleApprovals {

@@ -1,6 +1,7 @@
 // `fallback_providers`: who may answer when the conversation's own model cannot.
+
+import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
 import { mapping, text } from "../../llm/providers/settings.ts";
-import type { AuxPlace } from "../auxiliary/contract.ts";
 
 export interface FallbackEntries {
   readonly entries: readonly AuxPlace[];

@@ -1,8 +1,8 @@
 // A request that was refused for good is kept beside the sessions, without its secrets.
 import { mkdir } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import type { RefusedRequest } from "../options.ts";
 
 /** Resolves to the file's path. The key is left out, every known secret is masked. */

@@ -45,7 +45,7 @@ export class BackgroundReview {
     if (triggers.length === 0) return;
     const controller = new AbortController();
     const review = async () => {
-      const { runReview } = await import("./run-review.ts");
+      const { runReview } = await import("./review.ts");
       const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(this.#mostMs)]);
       return runReview(this.#conversation, { triggers, sent, signal });
     };

@@ -6,8 +6,8 @@ import { ScriptedGate } from "../../../test/support/agent/scripted-gate.ts";
 import { skillTools } from "../../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../../test/support/skills-place.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { dispatch } from "../../tools/dispatch.ts";
-import { registry } from "../../tools/registry.ts";
+import { dispatch } from "../../tools/toolset/dispatch.ts";
+import { registry } from "../../tools/toolset/registry.ts";
 
 const names = ["skill_view", "skill_manage"];
 const tools = Object.fromEntries(

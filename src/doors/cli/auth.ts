@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import { type AuthFile, editAuth, entriesIn, openAuth, withPool } from "../../agent/recovery/auth-file.ts";
+import { type AuthFile, editAuth, entriesIn, openAuth, withPool } from "../../llm/keys/auth-file.ts";
+import { type PoolEntry, restsUntil } from "../../llm/keys/pool.ts";
 import { resolveProviderAlias } from "../../llm/providers/aliases.ts";
-import { type PoolEntry, restsUntil } from "../../llm/providers/credential-pool.ts";
 import { isUsableKey } from "../../llm/providers/keys.ts";
 import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { mapping } from "../../llm/providers/settings.ts";

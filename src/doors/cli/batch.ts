@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { LockTimeoutError, withLock } from "../../home/lock.ts";
+import { feedLine, feedSuffix } from "../feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
-import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 interface BatchFlags {

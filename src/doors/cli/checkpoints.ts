@@ -1,9 +1,9 @@
 // `hermes checkpoints`: what /rollback has in store. Going back itself is done in a conversation.
 import { rm } from "node:fs/promises";
 import type { Command } from "commander";
-import { openCheckpoints } from "../../agent/checkpoints/open.ts";
-import { prune, readProjects, storedBytes } from "../../agent/checkpoints/prune.ts";
-import type { CheckpointStore } from "../../agent/checkpoints/store.ts";
+import { openCheckpoints } from "../../checkpoints/open.ts";
+import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
+import type { CheckpointStore } from "../../checkpoints/store.ts";
 import { relativeTime } from "../../kit/relative-time.ts";
 import { type CliContext, ExitError } from "./context.ts";
 

@@ -1,6 +1,6 @@
 // What keeps shell hooks from running, one line each.
 import { access, constants } from "node:fs/promises";
-import { openShellHooks } from "../../agent/plugins/shared.ts";
+import { openShellHooks } from "../../plugins/shared.ts";
 import type { ShellHook } from "../../plugins/shell-hooks/settings.ts";
 import type { ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
 import type { CliContext } from "./context.ts";

@@ -1,5 +1,5 @@
 // `hermes mcp test|tools|configure|login`: what needs the server itself.
-import { hubPorts } from "../../agent/shared-mcp.ts";
+
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
 import { McpError } from "../../mcp/errors.ts";
 import { McpHub } from "../../mcp/hub.ts";
@@ -7,6 +7,7 @@ import { ListingCache } from "../../mcp/listing-cache.ts";
 import { toolName } from "../../mcp/names.ts";
 import { isWanted, type Listing } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
+import { hubPorts } from "../../mcp/shared.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { ConfigureFlags } from "./mcp.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";

@@ -146,8 +146,8 @@ async function offerThoseOfPlugins(
   name: string | undefined,
 ): Promise<() => void> {
   if (isSafeMode(home)) return () => undefined;
-  const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
-  const { loadTools } = await import("../../tools/discover.ts");
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(home.log);
   const { host } = sharedPlugins({ home, clock, cwd });
   await host.refresh();

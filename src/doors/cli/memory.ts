@@ -1,8 +1,8 @@
 // `hermes memory`: what the agent remembers, who wrote it, and changes by hand that are logged and can be taken back.
 import { type Command, Option } from "commander";
+import type { MemoryResult } from "../../memory/entries.ts";
 import type { MemoryTarget } from "../../memory/format.ts";
 import type { Memory } from "../../memory/open.ts";
-import type { MemoryResult } from "../../memory/results.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { confirm, printJson, wholeNumber } from "./session-command.ts";
 

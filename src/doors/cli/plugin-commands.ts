@@ -9,8 +9,8 @@ export async function runPluginCommand(
   { home, io, clock, cwd }: Pick<CliContext, "home" | "io" | "clock" | "cwd">,
 ): Promise<number | null> {
   if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return null;
-  const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
-  const { loadTools } = await import("../../tools/discover.ts");
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(home.log);
   const { host } = sharedPlugins({ home, clock, cwd });
   await host.refresh();

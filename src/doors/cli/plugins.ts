@@ -1,7 +1,7 @@
 // `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
 import type { Command } from "commander";
-import type { PluginRow } from "../../agent/plugins/inspect.ts";
 import { didYouMean } from "../../kit/did-you-mean.ts";
+import type { PluginRow } from "../../plugins/inspect.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
@@ -42,7 +42,7 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
-  const { describePlugin, missingPlugins } = await import("../../agent/plugins/inspect.ts");
+  const { describePlugin, missingPlugins } = await import("../../plugins/inspect.ts");
   const rows = await inspect(ctx);
   if (json) return ctx.io.out(`${JSON.stringify(rows.map(asJson), null, 2)}\n`);
   for (const name of missingPlugins(rows, ctx.home.config()))
@@ -88,8 +88,8 @@ async function enable(names: readonly string[], ctx: CliContext): Promise<void> 
 
 /** Loads what was switched on, once: whoever switched it on wants to know whether it works. */
 async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<void> {
-  const { sharedPlugins } = await import("../../agent/plugins/shared.ts");
-  const { loadTools } = await import("../../tools/discover.ts");
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(ctx.home.log);
   const { host } = sharedPlugins(ctx);
   await host.refresh();
@@ -243,7 +243,7 @@ async function pick(names: readonly string[], ctx: CliContext): Promise<readonly
 }
 
 async function inspect(ctx: CliContext): Promise<readonly PluginRow[]> {
-  const { inspectPlugins } = await import("../../agent/plugins/inspect.ts");
+  const { inspectPlugins } = await import("../../plugins/inspect.ts");
   return inspectPlugins(ctx);
 }
 

@@ -2,7 +2,7 @@
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import { StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { print, reasonOf, resolveSession } from "./session-command.ts";

@@ -1,11 +1,11 @@
 // `hermes setup` and `hermes model`: connect a provider and choose a model, step by step.
 import type { Command } from "commander";
 import { chooseTarget, saveModel } from "../../agent/open-model.ts";
-import { refreshFacts, useKeptFacts } from "../../agent/published-facts.ts";
 import { windowText } from "../../agent/small-window.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { modelsOf } from "../../llm/catalogue/facts.ts";
+import { refreshFacts, useKeptFacts } from "../../llm/catalogue/published-facts.ts";
 import { listEndpointModels } from "../../llm/providers/local.ts";
 import { cleanUrl } from "../../llm/providers/resolve.ts";
 import { LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "../../llm/providers/table.ts";

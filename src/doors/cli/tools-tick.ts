@@ -1,6 +1,6 @@
 // `hermes tools` on a terminal: the toolsets of a platform as a list to tick.
-import type { ToolRegistry } from "../../tools/registry.ts";
-import type { ToolsetQuestion } from "../../tools/toolsets.ts";
+import type { ToolRegistry } from "../../tools/toolset/registry.ts";
+import type { ToolsetQuestion } from "../../tools/toolset/toolsets.ts";
 import type { CliContext } from "./context.ts";
 
 export interface TickPorts {
@@ -36,7 +36,7 @@ interface Switch {
 
 async function switchesOf(registry: ToolRegistry, question: ToolsetQuestion): Promise<readonly Switch[]> {
   const { CONFIGURABLE } = await import("../../tools/toolset-table.ts");
-  const { chooseToolsets, switchableToolsets } = await import("../../tools/toolsets.ts");
+  const { chooseToolsets, switchableToolsets } = await import("../../tools/toolset/toolsets.ts");
   const chosen = chooseToolsets(question, registry);
   return [
     ...switchableToolsets(registry).map((name) => ({

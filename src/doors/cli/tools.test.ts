@@ -151,7 +151,7 @@ test("a tool of a server with a list of wanted tools is switched in that list", 
 });
 
 test("a tool that a connected server does not have is refused", async () => {
-  const { registry } = await import("../../tools/registry.ts");
+  const { registry } = await import("../../tools/toolset/registry.ts");
   const { tools, config } = open({ mcp_servers: { my_box: { command: "x" } } });
   registry.register({
     ...{ name: "mcp_my_box_write_file", toolset: "mcp-my_box", description: "writes" },

@@ -42,9 +42,9 @@ async function choose(ctx: CliContext): Promise<void> {
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const { registry, question } = await load(platform, ctx);
   const { availableTools } = await import("../../tools/definitions.ts");
-  const { AvailabilityCache } = await import("../../tools/availability.ts");
+  const { AvailabilityCache } = await import("../../tools/toolset/availability.ts");
   const { CONFIGURABLE } = await import("../../tools/toolset-table.ts");
-  const { chooseToolsets, resolveToolset, switchableToolsets } = await import("../../tools/toolsets.ts");
+  const { chooseToolsets, resolveToolset, switchableToolsets } = await import("../../tools/toolset/toolsets.ts");
 
   const chosen = chooseToolsets(question, registry);
   const source = {
@@ -98,7 +98,7 @@ function describeTool(tool: { name: string; available: boolean; missing_env: rea
 
 async function summarize(ctx: CliContext): Promise<void> {
   const { PLATFORMS } = await import("../../tools/toolset-table.ts");
-  const { chooseToolsets } = await import("../../tools/toolsets.ts");
+  const { chooseToolsets } = await import("../../tools/toolset/toolsets.ts");
   const configured = Object.keys(ctx.home.config().platform_toolsets);
   for (const platform of [...new Set([...PLATFORMS, ...configured])]) {
     const { registry, question } = await load(platform, ctx);
@@ -110,7 +110,7 @@ async function summarize(ctx: CliContext): Promise<void> {
 
 async function edit(verb: "enable" | "disable", given: string[], { platform }: Flags, ctx: CliContext): Promise<void> {
   const { registry, question } = await load(platform, ctx);
-  const { editToolsets } = await import("../../tools/toolset-edit.ts");
+  const { editToolsets } = await import("../../tools/toolset/edit.ts");
   const names = given.flatMap((name) => name.split(",")).filter((name) => name !== "");
   const result = editToolsets({ enable: verb === "enable", names }, question, registry);
   if ("unknown" in result) {
@@ -133,8 +133,8 @@ async function edit(verb: "enable" | "disable", given: string[], { platform }: F
 
 async function load(platform: string, ctx: CliContext) {
   const { home } = ctx;
-  const { loadTools } = await import("../../tools/discover.ts");
-  const { registry } = await import("../../tools/registry.ts");
+  const { loadTools } = await import("../../tools/toolset/discover.ts");
+  const { registry } = await import("../../tools/toolset/registry.ts");
   const { PLATFORMS } = await import("../../tools/toolset-table.ts");
   const config = home.config();
   if (!PLATFORMS.includes(platform) && !(platform in config.platform_toolsets)) {
@@ -142,7 +142,7 @@ async function load(platform: string, ctx: CliContext) {
   }
   await loadTools(home.log);
   if (Object.keys(config.mcp_servers).length > 0) {
-    await (await import("../../agent/shared-mcp.ts")).registerKnownTools(home);
+    await (await import("../../mcp/shared.ts")).registerKnownTools(home);
   }
   await (await import("../../agent/open-plugins.ts")).registerPluginTools(ctx);
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };

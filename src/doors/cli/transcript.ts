@@ -1,7 +1,8 @@
 // One session as text, Markdown or HTML, from its exported form.
-import { stripAnsi } from "../../kit/ansi.ts";
+
 import { cutCells } from "../../kit/cells.ts";
 import { localMinute } from "../../kit/relative-time.ts";
+import { stripAnsi } from "../../kit/terminal-text.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { oneLine } from "./session-table.ts";
 

@@ -2,8 +2,8 @@
 import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, ToolCallView } from "../../agent/events.ts";
 import { compactDuration } from "../../kit/formats.ts";
+import { feedRow } from "../feed.ts";
 import { subagentActivity } from "../subagent-feed.ts";
-import { feedRow } from "../tool-feed.ts";
 import { printable } from "./printable.ts";
 import type { Theme } from "./theme.ts";
 import { cut } from "./width.ts";

@@ -19,7 +19,7 @@ export class Header implements Component {
 
   async show({ target, agent, toolNames }: OpenAgent): Promise<void> {
     if (this.#opened) return;
-    const { registry } = await import("../../tools/registry.ts");
+    const { registry } = await import("../../tools/toolset/registry.ts");
     this.#opened = {
       model: target.model,
       provider: target.provider,

@@ -1,5 +1,5 @@
 // Text of models, tools and files must not drive the terminal: what is no text is left out, or shown where hiding it could deceive.
-import { stripAnsi } from "../../kit/ansi.ts";
+import { stripAnsi } from "../../kit/terminal-text.ts";
 
 const TAB = "    ";
 

@@ -23,7 +23,7 @@ export class ProjectFiles {
 
 async function listFiles(folder: string): Promise<readonly string[]> {
   try {
-    const { findRipgrep, ripgrepEngine } = await import("../../tools/file-search-ripgrep.ts");
+    const { findRipgrep, ripgrepEngine } = await import("../../tools/files/ripgrep.ts");
     const ripgrep = await findRipgrep();
     const engine = ripgrep ? ripgrepEngine(ripgrep) : (await import("../../tools/file-search-walker.ts")).walkerEngine;
     return (await engine.listFiles(folder, AbortSignal.timeout(FRESH_MS))).slice(0, MOST);

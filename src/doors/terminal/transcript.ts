@@ -1,9 +1,9 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
+import { feedLine, feedSuffix } from "../feed.ts";
 import { recoveryLine } from "../recovery-feed.ts";
 import { subagentLine } from "../subagent-feed.ts";
-import { feedLine, feedSuffix } from "../tool-feed.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
 import { CutLines, Lines, Rule } from "./blocks.ts";
 import { diffLines, diffOf } from "./inline-diff.ts";

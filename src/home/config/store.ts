@@ -1,7 +1,7 @@
 // The settings of one home: read from config.yaml, re-read when it changes, written key by key.
 import { copyFileSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import { ConfigError } from "../errors.ts";
 import { withLock } from "../lock.ts";
 import { type Managed, refusal } from "../managed.ts";

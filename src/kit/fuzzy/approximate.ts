@@ -1,6 +1,6 @@
 // The two strategies that accept regions which are only similar. Callers show the resulting diff.
 import { reachesSimilarity, similarity } from "../similarity.ts";
-import { type Haystack, isBlank, type Match, spanOfLines } from "./match.ts";
+import { type Haystack, isBlank, type Match, spanOfLines } from "./strategies.ts";
 import { foldTypography } from "./unicode.ts";
 
 const ONE_CANDIDATE = 0.5;

@@ -1,4 +1,4 @@
-import type { Haystack, Match } from "./match.ts";
+import type { Haystack, Match } from "./strategies.ts";
 
 /** Every occurrence; after one the search goes on behind it. */
 export function findExact(haystack: Haystack, old: string): Match[] {

@@ -1,7 +1,7 @@
 // What to say when nothing, or too much, was found.
 import { truncateCodePoints } from "../code-points.ts";
 import { similarityTo } from "../similarity.ts";
-import { type Haystack, indentOf, isBlank, type Match } from "./match.ts";
+import { type Haystack, indentOf, isBlank, type Match } from "./strategies.ts";
 
 const MAX_ROWS = 5;
 const MAX_SECTIONS = 3;

@@ -1,5 +1,5 @@
 // Strategies that compare whole lines.
-import { type Haystack, type Match, spanOfLines } from "./match.ts";
+import { type Haystack, type Match, spanOfLines } from "./strategies.ts";
 
 export function findTrimmedLines(haystack: Haystack, old: string): Match[] {
   return findBlocks(haystack, old, (line) => line.trim());

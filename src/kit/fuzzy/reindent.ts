@@ -1,6 +1,6 @@
 // Moves a replacement from the indentation it was written in to that of the region it replaces.
 import { matchingBlocks } from "../similarity.ts";
-import { indentOf, isBlank } from "./match.ts";
+import { indentOf, isBlank } from "./strategies.ts";
 
 interface Swap {
   readonly from: string;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { cases } from "../../../test/fixtures/fuzzy-replace.ts";
-import { strategyNames } from "./match.ts";
 import { type FuzzyResult, fuzzyReplace, isAlreadyApplied } from "./replace.ts";
+import { strategyNames } from "./strategies.ts";
 
 for (const one of cases) {
   test(`fuzzyReplace: ${one.name}`, () => {

@@ -5,8 +5,15 @@ import { findEscaped, findExact, unescapeControls } from "./exact.ts";
 import { describeMatches, describeNearest } from "./hints.ts";
 import { applyEdits, type Edit, toLf } from "./line-endings.ts";
 import { findIndentedLines, findTrimmedBoundary, findTrimmedLines } from "./lines.ts";
-import { type Haystack, haystackOf, type Match, type Strategy, type StrategyName, strategyNames } from "./match.ts";
 import { reindent } from "./reindent.ts";
+import {
+  type Haystack,
+  haystackOf,
+  type Match,
+  type Strategy,
+  type StrategyName,
+  strategyNames,
+} from "./strategies.ts";
 import { keepTypography } from "./typography.ts";
 import { findUnicodeNormalized } from "./unicode.ts";
 import { findWhitespaceNormalized } from "./whitespace.ts";

@@ -1,6 +1,6 @@
 // Keeps the file's typography where an edit leaves the words alone.
 import { matchingBlocks } from "../similarity.ts";
-import type { Pair } from "./match.ts";
+import type { Pair } from "./strategies.ts";
 import { fold } from "./unicode.ts";
 
 /**

@@ -1,7 +1,7 @@
 // Typographic characters read as their ASCII look-alikes.
 import { occurrences } from "./exact.ts";
 import { findTrimmedLines } from "./lines.ts";
-import { type Haystack, haystackOf, type Match, type Pair } from "./match.ts";
+import { type Haystack, haystackOf, type Match, type Pair } from "./strategies.ts";
 
 const TYPOGRAPHY = /[“”‘’—–…\u2212\u00a0\u2000-\u200a\u202f\u205f\u3000]/g;
 

@@ -1,5 +1,5 @@
 import { occurrences } from "./exact.ts";
-import type { Haystack, Match } from "./match.ts";
+import type { Haystack, Match } from "./strategies.ts";
 
 /** Every run of blanks and tabs counts as one blank; line breaks stay what they are. */
 export function findWhitespaceNormalized(haystack: Haystack, old: string): Match[] {

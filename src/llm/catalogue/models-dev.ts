@@ -1,5 +1,5 @@
 // models.dev publishes what models there are, how much they take in and write, and what they cost. Read into our own lines.
-import { asList, asRecord, asText, isRecord } from "../wires/json.ts";
+import { asList, asRecord, asText, isRecord } from "../../kit/moved-json.ts";
 import { type ModelFacts, type PublishedPrice, writeFactLine } from "./fact-lines.ts";
 import type { Catalogue } from "./facts.ts";
 

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { jitteredBackoff } from "./backoff.ts";
 import { type ClassifyOptions, classifyApiError, type FailureReason } from "./classify.ts";
+import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./details.ts";
 import type { ApiFailure } from "./evidence.ts";
 import { explainError, failureLine } from "./explain.ts";
 import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "./overflow.ts";
-import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./retry-after.ts";
 import { unsupportedParameter } from "./unsupported-parameter.ts";
 
 const said = (status: number, message: string, more: object = {}): ApiFailure => ({

@@ -1,6 +1,6 @@
 // The moment a provider names for its quota to be there again.
 import type { ModelError } from "../wire.ts";
-import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./retry-after.ts";
+import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./details.ts";
 
 const FIELDS = ["reset_at", "resets_at", "retry_until"] as const;
 

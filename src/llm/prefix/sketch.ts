@@ -1,8 +1,9 @@
 // A request remembered by the lengths and hashes of its parts: small enough to be stored with the session, so that the next process can
 // still tell whether it goes on where the last one ended.
-import { quickHash } from "../../kit/quick-hash.ts";
+
 import type { PromptLayout } from "../wire.ts";
 import { type Comparison, continues, EPHEMERAL, openPart, type Prefix, piecesOf, roleOf, sizeOf } from "./compare.ts";
+import { quickHash } from "./quick-hash.ts";
 
 /** Length in UTF-16 units, and hash. */
 type Part = readonly [length: number, hash: number];

@@ -1,9 +1,10 @@
 // Watches over "bytes already sent are never rewritten": every request of a conversation is held against the one before it that went to
 // the same place. Lives in the gate and costs one comparison of strings, however long the conversation is.
-import { quickHash } from "../../kit/quick-hash.ts";
+
 import type { CallPurpose, PrefixCause, PrefixReport, Task } from "../gate.ts";
 import type { ModelRequest, SentBody, Target } from "../wire.ts";
 import { comparePrefix, EPHEMERAL, type Prefix, sizeOf } from "./compare.ts";
+import { quickHash } from "./quick-hash.ts";
 import { compareSketch, type Sketch, sketchOf } from "./sketch.ts";
 import { type PrefixMemory, readState, writeState } from "./state.ts";
 

@@ -1,7 +1,8 @@
 // A request body as text, and where in it stands what the next request is held against. The long part is written once and never copied.
-import { mayHoldLoneSurrogate, scrubSurrogates } from "../surrogates.ts";
+
+import { asList, asRecord, asText, type Json } from "../../kit/moved-json.ts";
+import { mayHoldLoneSurrogate, scrubSurrogates } from "../../kit/surrogates.ts";
 import type { SentBody } from "../wire.ts";
-import { asList, asRecord, asText, type Json } from "./json.ts";
 
 /** Same value, same bytes as `JSON.stringify`, and no lone surrogate anywhere. */
 export function writeBody(body: Json): SentBody {

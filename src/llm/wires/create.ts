@@ -8,7 +8,7 @@ export interface RenderingWire extends Wire {
 }
 
 const PROTOCOLS: Readonly<Record<ApiMode, () => Promise<Protocol>>> = {
-  chat_completions: async () => (await import("./chat/protocol.ts")).chatProtocol,
+  chat_completions: async () => (await import("./chat.ts")).chatProtocol,
   anthropic_messages: async () => (await import("./anthropic/protocol.ts")).anthropicProtocol,
   codex_responses: async () => (await import("./responses/protocol.ts")).responsesProtocol,
 };

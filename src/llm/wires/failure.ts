@@ -1,6 +1,7 @@
 // Failures inside a wire travel as exceptions; at its edge they become values of the stream.
+
+import { asRecord, asText, isRecord } from "../../kit/moved-json.ts";
 import type { ModelError } from "../wire.ts";
-import { asRecord, asText, isRecord } from "./json.ts";
 
 export class WireFailure extends Error {
   override name = "WireFailure";

@@ -1,6 +1,6 @@
 // The steps every wire takes before it renders: images a host cannot see become text, cache markers are laid.
 import { contentToSend, type OutgoingMessage, type OutgoingPart, type OutgoingTool } from "../cache-control.ts";
-import { planCache } from "../cache-plan/plan.ts";
+import { planCache } from "../cache-plan.ts";
 import type { Message } from "../messages.ts";
 import type { ModelRequest } from "../wire.ts";
 

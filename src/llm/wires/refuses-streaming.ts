@@ -1,5 +1,5 @@
+import { asRecord, asText } from "../../kit/moved-json.ts";
 import type { ModelError } from "../wire.ts";
-import { asRecord, asText } from "./json.ts";
 
 /** The server said that it cannot stream: the same request may be sent again with `stream: false`, and so may all that follow. */
 export function refusesStreaming({ status, message, body }: ModelError): boolean {

@@ -1,6 +1,6 @@
+import type { Json } from "../../kit/moved-json.ts";
 import type { ModelRequest } from "../wire.ts";
 import { isHost } from "./hosts.ts";
-import type { Json } from "./json.ts";
 
 /** OpenAI sells a quicker answer, which its apps call fast; other hosts know other words for it, or none. */
 export function tierFields({ target, serviceTier = "" }: ModelRequest): Json {

@@ -1,10 +1,10 @@
 // The thin part that touches the network: one POST, its answer as JSON events or as one JSON value, every failure as a WireFailure.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../kit/clock.ts";
+import { parseJson } from "../../kit/moved-json.ts";
 import { hostOf } from "../providers/hosts.ts";
 import type { RequestLimits } from "../wire.ts";
 import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
-import { parseJson } from "./json.ts";
 import { Watch } from "./watch.ts";
 
 /** What a wire needs of `fetch`; the global one satisfies it, and so does anything that answers like it. */

@@ -3,11 +3,11 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bundledPlugins } from "../../home/product.ts";
 import { isSafeMode } from "../../home/safe-mode.ts";
-import { INDEX_FILES, importDefault } from "../../kit/import-default.ts";
+import { INDEX_FILES, importDefault } from "../../kit/lazy.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
 
 const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
-  local: async () => (await import("./local/provider.ts")).localProvider,
+  local: async () => (await import("./local.ts")).localProvider,
 };
 const NAME = /^[\w-]+$/;
 /** The one shape, in folders and from plugins. */

@@ -1,7 +1,7 @@
 // What went wrong with a provider lately, kept in the home so that `hermes memory status` can tell.
 import { mkdir, readFile } from "node:fs/promises";
 import type { HomePaths } from "../../home/paths.ts";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 
 export interface ProviderHealth {
   readonly provider: string;

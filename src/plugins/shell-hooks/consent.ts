@@ -2,8 +2,8 @@
 // reads it as before; ours adds the hash.
 import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
-import { isRecord } from "../../kit/shape.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
+import { isRecord } from "../../kit/json.ts";
 import type { ScriptFacts } from "./scripts.ts";
 import type { ShellHook } from "./settings.ts";
 

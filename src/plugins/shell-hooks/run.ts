@@ -1,6 +1,6 @@
 // Runs a hook's program: words, not a shell; facts on stdin, an answer on stdout, a time limit for all of it.
 import { spawn } from "node:child_process";
-import { isRecord } from "../../kit/shape.ts";
+import { isRecord } from "../../kit/json.ts";
 import { endWithUs } from "../../sandbox/outlives-nobody.ts";
 import type { Payload } from "../hooks.ts";
 import type { ShellHook } from "./settings.ts";

@@ -1,5 +1,5 @@
 // `hooks` of config.yaml: programs of the user's own, by event.
-import { isRecord } from "../../kit/shape.ts";
+import { isRecord } from "../../kit/json.ts";
 import { HOOKS } from "../hooks.ts";
 import { splitWords } from "./words.ts";
 

@@ -1,7 +1,7 @@
 // What kind of project a folder holds and how its work is verified, from the files at its top.
 import { join } from "node:path";
-import type { FileAccess } from "../ports/file-access.ts";
-import { MANIFESTS } from "./posture.ts";
+import { MANIFESTS } from "../coding.ts";
+import type { FileAccess } from "../ports.ts";
 
 const MOST_BYTES = 256 * 1024;
 const MOST_MANIFESTS = 6;

@@ -1,7 +1,7 @@
 // The workspace as it was when the session began. Never refreshed: its header tells the model to ask git.
 import type { Scan } from "../files/screen.ts";
-import type { FileAccess } from "../ports/file-access.ts";
 import type { RunProgram } from "../ports/run-program.ts";
+import type { FileAccess } from "../ports.ts";
 import { type GitReading, readGit } from "./git-state.ts";
 import { type Project, readProject } from "./project.ts";
 import { WORKSPACE_HEADER } from "./workspace-header.ts";

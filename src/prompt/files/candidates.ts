@@ -1,7 +1,7 @@
 // Where the project's context files may be. Order is everything: the first kind with a usable file is the only one loaded.
 import { dirname, join, relative, sep } from "node:path";
-import { compareCodePoints } from "../compare.ts";
-import type { FileAccess } from "../ports/file-access.ts";
+import { compareCodePoints } from "../../kit/compare.ts";
+import type { FileAccess } from "../ports.ts";
 
 export interface Candidate {
   readonly path: string;

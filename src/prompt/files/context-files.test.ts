@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
-import { type FileAccess, hostFiles } from "../ports/file-access.ts";
+import { type FileAccess, hostFiles } from "../ports.ts";
 import { type ContextFilesOptions, readContextFiles } from "./context-files.ts";
 
 const HEAD = "# Project Context\n\nThe following project context files have been loaded and should be followed:\n\n";

@@ -6,11 +6,11 @@ import { isWithin } from "../../safety/paths.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, ContextReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";
-import type { FileLook } from "../ports/file-access.ts";
+import type { FileLook } from "../ports.ts";
 import { type Candidate, type CandidateKind, findCandidates } from "./candidates.ts";
 import { withoutFrontMatter } from "./front-matter.ts";
 import { findGitRoot } from "./git-root.ts";
-import { type FileRules, readTextFile } from "./read-file.ts";
+import { type FileRules, readTextFile } from "./read.ts";
 import { blockedMarker, describeScreened, type ScreenOptions, screen } from "./screen.ts";
 import { truncateFile } from "./truncate.ts";
 

@@ -4,7 +4,7 @@ import { type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { DEFAULT_IDENTITY } from "../../home/soul.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
-import { hostFiles } from "../ports/file-access.ts";
+import { hostFiles } from "../ports.ts";
 import { SHIPPED_SOULS } from "./shipped-souls.ts";
 import { readSoul, type SoulOptions, wantsSoul } from "./soul.ts";
 

@@ -6,7 +6,7 @@ import { estimateTokens } from "../../llm/catalogue/estimate.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, SoulReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";
-import { type FileRules, readTextFile } from "./read-file.ts";
+import { type FileRules, readTextFile } from "./read.ts";
 import { blockedMarker, describeScreened, type Screened, type ScreenOptions, screen } from "./screen.ts";
 import { SHIPPED_SOULS } from "./shipped-souls.ts";
 import { truncateFile } from "./truncate.ts";

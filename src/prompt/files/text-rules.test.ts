@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { countCodePoints } from "../../kit/code-points.ts";
-import { strip } from "../strip.ts";
+import { strip } from "../../kit/strip.ts";
 import { decodeText } from "./decode.ts";
 import { withoutFrontMatter } from "./front-matter.ts";
 import { contextFileLimit, truncateFile } from "./truncate.ts";

@@ -1,7 +1,7 @@
 // Which directories below the working directory may bring rules of their own into a conversation.
 import { dirname, join, relative, sep } from "node:path";
 import { isWithin } from "../../safety/paths.ts";
-import type { FileAccess } from "../ports/file-access.ts";
+import type { FileAccess } from "../ports.ts";
 
 const FOREIGN = new Set([
   ...["node_modules", "venv", "__pycache__", "site-packages", "dist-packages", "backups", "backup"],

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { tempTree } from "../../../test/support/temp-tree.ts";
 import { foldedMatches } from "../../kit/look-alikes.ts";
-import { hostFiles } from "../ports/file-access.ts";
-import { chooseEphemeral, findPersonality, joinOverlay, quoteName } from "./ephemeral.ts";
+import { chooseEphemeral, findPersonality, joinOverlay, quoteName } from "../overlay.ts";
+import { hostFiles } from "../ports.ts";
+import { dateNote, hookText, recallBlock, withRecall } from "../recall.ts";
 import { parsePrefill, readPrefill } from "./prefill.ts";
-import { dateNote, hookText, recallBlock, withRecall } from "./recall.ts";
 
 test("the environment's text comes before the settings'", () => {
   assert.equal(chooseEphemeral(" from env ", "from config"), "from env");

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { expandPath } from "../../safety/paths.ts";
 import { decodeText } from "../files/decode.ts";
-import type { FileAccess } from "../ports/file-access.ts";
+import type { FileAccess } from "../ports.ts";
 
 const MOST_BYTES = 4 * 1024 * 1024;
 

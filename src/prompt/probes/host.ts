@@ -1,6 +1,6 @@
 // What machine this is, as far as the agent has to know.
 import type { HostKind } from "../contract.ts";
-import type { FileAccess } from "../ports/file-access.ts";
+import type { FileAccess } from "../ports.ts";
 
 export interface HostFacts {
   readonly platform: NodeJS.Platform;

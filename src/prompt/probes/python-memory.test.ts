@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../kit/clock.ts";
-import type { FileAccess } from "../ports/file-access.ts";
 import type { RunProgram } from "../ports/run-program.ts";
+import type { FileAccess } from "../ports.ts";
 import { rememberedPythonProbe } from "./python-memory.ts";
 
 function machine(python: { id: string }) {

@@ -1,8 +1,8 @@
 // Is Python on this machine set up the way commands will assume? Most machines are, and then not a word is said.
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../../kit/clock.ts";
-import type { FileAccess } from "../ports/file-access.ts";
 import type { RunProgram } from "../ports/run-program.ts";
+import type { FileAccess } from "../ports.ts";
 
 const CHILD_MS = 3_000;
 const WAIT_MS = 2_000;

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
+import { compareCodePoints } from "../../kit/compare.ts";
 import { estimateTokens } from "../../llm/catalogue/estimate.ts";
-import { compareCodePoints } from "../compare.ts";
-import type { ListedEntry } from "../ports/file-access.ts";
+import type { ListedEntry } from "../ports.ts";
 import { countLines, textOf } from "./file.ts";
 import type { Reference } from "./grammar.ts";
 import { findPlace } from "./place.ts";

@@ -1,6 +1,6 @@
 // Where a reference leads, if it may lead there.
 import { expandPath, isWithin } from "../../safety/paths.ts";
-import type { FileLook } from "../ports/file-access.ts";
+import type { FileLook } from "../ports.ts";
 import type { ReferenceOptions } from "./ports.ts";
 
 const OUTSIDE = "path is outside the allowed workspace";

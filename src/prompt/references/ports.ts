@@ -1,6 +1,6 @@
 import type { DenyList } from "../files/deny-list.ts";
-import type { FileAccess } from "../ports/file-access.ts";
 import type { RunProgram } from "../ports/run-program.ts";
+import type { FileAccess } from "../ports.ts";
 
 /** Which entries of a folder a `.gitignore` leaves out, from one directory to the next. */
 export interface IgnoreRules {

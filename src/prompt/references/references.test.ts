@@ -7,8 +7,8 @@ import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/t
 import { createFileGuard } from "../../safety/file-guard.ts";
 import { rulesAbove } from "../../tools/file-ignore.ts";
 import { createDenyList } from "../files/deny-list.ts";
-import { hostFiles } from "../ports/file-access.ts";
 import { programRunner } from "../ports/run-program.ts";
+import { hostFiles } from "../ports.ts";
 import { describeExpansion, expandReferences, expandsReferences, isFitForRemote } from "./expand.ts";
 import { findReferences, formatReferenceValue } from "./grammar.ts";
 import type { ReferenceOptions } from "./ports.ts";

@@ -2,15 +2,15 @@
 import type { RuleGroup, Scene } from "../scene.ts";
 import { added } from "./added.ts";
 import { chmodRun } from "./chmod-run.ts";
+import { inlineCode } from "./code.ts";
 import { containers } from "./containers.ts";
-import { copiesAndEdits } from "./copies-edits.ts";
 import { decodedCode } from "./decoded-code.ts";
 import { deletion } from "./delete.ts";
 import { disk } from "./disk.ts";
+import { copiesAndEdits } from "./files.ts";
 import { git } from "./git.ts";
-import { inlineCode } from "./inline-code.ts";
 import { massDelete } from "./mass-delete.ts";
-import { ownGuards } from "./own-guards.ts";
+import { ownGuards } from "./own.ts";
 import { ownProcess } from "./own-process.ts";
 import { permissions } from "./permissions.ts";
 import { remoteCode } from "./remote-code.ts";

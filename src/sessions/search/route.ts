@@ -2,7 +2,7 @@
 // no term under three characters; the rest is looked for row by row.
 import { countCodePoints } from "../../kit/code-points.ts";
 import { countCjk } from "./cjk.ts";
-import { type QueryPart, termsOf } from "./terms.ts";
+import { type QueryPart, termsOf } from "./query.ts";
 
 /** What the main index has words of. */
 const INDEXED = /[\p{L}\p{N}]/u;

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { decodeText } from "../content.ts";
 import type { StoreCore } from "../core.ts";
 import { escapeLike } from "../titles.ts";
-import type { Expression } from "./terms.ts";
+import type { Expression } from "./query.ts";
 
 const SLICE = 4000;
 const HAYSTACK = ["content", "tool_name", "tool_calls"];

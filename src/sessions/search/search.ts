@@ -1,14 +1,13 @@
 // Search over everything said and heard.
 import type { StoreCore } from "../core.ts";
 import { isQuerySyntax, sqliteCode } from "../sqlite-errors.ts";
-import type { SearchOptions, SearchResult } from "../store.ts";
-import { StoreError } from "../store.ts";
+import { type SearchOptions, type SearchResult, StoreError } from "../store.ts";
 import { type Found, type IndexTable, readHits, SNIPPET_TOKENS } from "./hits.ts";
+import { parseQuery, type QueryPart, quoteAll, splitQuery, wantedTerms } from "./query.ts";
 import { chooseRoute, mayRetryOnTrigram, type Route } from "./route.ts";
 import { sanitiseQuery } from "./sanitise.ts";
 import { scanMessages } from "./scan.ts";
 import { CUT, MARK_END, MARK_START } from "./snippet.ts";
-import { parseQuery, type QueryPart, quoteAll, splitQuery, wantedTerms } from "./terms.ts";
 
 interface Search {
   readonly core: StoreCore;

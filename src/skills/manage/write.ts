@@ -1,7 +1,7 @@
 // One file of a skill, replaced, looked at, and put back if the look says no.
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
-import { writeFileAtomic } from "../../kit/atomic-file.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import { reason } from "../open-skill.ts";
 import { failure, type SkillResult } from "../run.ts";
 import type { GuardScan, ManageCall } from "./request.ts";

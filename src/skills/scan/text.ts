@@ -1,6 +1,8 @@
 // The findings in one text.
 import { sliceCodePoints } from "../../kit/code-points.ts";
 import { findInvisible, showInvisible } from "../../safety/threats/invisible.ts";
+import { EVASION } from "./evasion-patterns.ts";
+import type { Severity, SkillPattern } from "./pattern.ts";
 import {
   CREDENTIALS,
   DESTRUCTIVE,
@@ -13,9 +15,7 @@ import {
   PRIVILEGES,
   SUPPLY_CHAIN,
   TRAVERSAL,
-} from "./code-patterns.ts";
-import { EVASION } from "./evasion-patterns.ts";
-import type { Severity, SkillPattern } from "./pattern.ts";
+} from "./patterns.ts";
 import { INJECTION, TALK } from "./text-patterns.ts";
 
 export interface SkillFinding {

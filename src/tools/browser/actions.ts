@@ -1,12 +1,12 @@
 // What the browser tools do, one function for each.
 import { countCodePoints } from "../../kit/code-points.ts";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
-import type { ToolContext } from "../context.ts";
 import { environmentResultStore } from "../result-store.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { addressCheck } from "./address-check.ts";
 import { type Answer, CommandError, type CommandOptions, command, type Scene } from "./command.ts";
 import { isElsewhere } from "./launch.ts";
-import { outlinePage, type TreeNode } from "./outline.ts";
+import { outlinePage, type TreeNode } from "./page.ts";
 import { IMAGES_SCRIPT, PASSWORDS_SCRIPT, type PageImage, scrollScript } from "./page-scripts.ts";
 
 const MOST_CHARS = 8000;

@@ -1,7 +1,7 @@
 // A browser that Browserbase runs: rented with the first page of a conversation, given back with its end.
 import { z } from "zod";
 import { openWebAccess, type WebRun } from "../web/access.ts";
-import type { BrowserProvider } from "./brought.ts";
+import type { BrowserProvider } from "./cloud.ts";
 
 const BASE_URL = "https://api.browserbase.com";
 const rented = z.object({ id: z.string(), connectUrl: z.string() });

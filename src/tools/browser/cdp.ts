@@ -1,7 +1,7 @@
 // browser_cdp: one command of the DevTools protocol, to the page in front.
 import type { CDPSession } from "playwright-core";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { addressCheck } from "./address-check.ts";
 import { addressesIn, refuseCommand } from "./cdp-rules.ts";
 import { CommandError, command } from "./command.ts";

@@ -1,7 +1,7 @@
 // One command to the browser of a conversation: started if need be, held to its time, told in words when it fails.
 import type { Page } from "playwright-core";
-import { stripAnsi } from "../../kit/ansi.ts";
-import type { ToolContext } from "../context.ts";
+import { stripAnsi } from "../../kit/terminal-text.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { type BrowserPlace, NoBrowserError } from "./launch.ts";
 import { browserHolder, type OpenBrowser } from "./session.ts";
 

@@ -7,9 +7,9 @@ import type { HomePaths } from "../../home/paths.ts";
 import { proxySettings } from "../../safety/url-guard-proxy.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
 import type { AddressCheck } from "./address-check.ts";
-import { type BroughtBrowser, type BrowserProvider, isBrought } from "./brought.ts";
-import { type Refusal, startGuardedProxy } from "./guarded-proxy.ts";
+import { type BroughtBrowser, type BrowserProvider, isBrought } from "./cloud.ts";
 import { findChromium, missingChromium } from "./program.ts";
+import { type Refusal, startGuardedProxy } from "./proxy.ts";
 
 /** As the settings say, or on this machine whatever they say. */
 export type BrowserPlace = "as_set" | "here";

@@ -1,12 +1,12 @@
 // browser_vision: a screenshot of the page in front, shown to a model that sees.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ToolContext } from "../context.ts";
 import { cacheFolder } from "../media/cache-folder.ts";
-import { showPicture } from "../media/show-picture.ts";
-import type { ToolOutput } from "../registry.ts";
+import { showPicture } from "../media/pictures.ts";
+import type { ToolContext } from "../toolset/context.ts";
+import type { ToolOutput } from "../toolset/registry.ts";
 import { type Answer, explain, run, type Scene } from "./command.ts";
-import { type Box, outlinePage, placedElements, type TreeNode } from "./outline.ts";
+import { type Box, outlinePage, placedElements, type TreeNode } from "./page.ts";
 import { labelScript, UNLABEL_SCRIPT } from "./page-scripts.ts";
 
 const MOST_LABELS = 100;

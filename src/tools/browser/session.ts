@@ -2,13 +2,13 @@
 import { rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Download, Page, Request } from "playwright-core";
-import type { StateKey, ToolContext } from "../context.ts";
 import { cacheFolder } from "../media/cache-folder.ts";
+import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { addressCheck } from "./address-check.ts";
-import { findBrowserProvider } from "./brought.ts";
+import { findBrowserProvider } from "./cloud.ts";
 import { Dialogs } from "./dialogs.ts";
-import type { Refusal } from "./guarded-proxy.ts";
 import { type BrowserPlace, type Launched, launchBrowser } from "./launch.ts";
+import type { Refusal } from "./proxy.ts";
 
 const MOST_MESSAGES = 200;
 const MOST_PAGES = 8;

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { allowingGuard } from "../../../test/support/cleared.ts";
 import { shellContext } from "../../../test/support/shell-context.ts";
 import type { CommandGuard } from "../../safety/decision.ts";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { runCode } from "./run.ts";
 
 /** Scripts under a guard that refuses every command, and what it was asked. */

@@ -1,6 +1,7 @@
 // What a script is about to do by itself, without a tool: start a program, delete, write. Judged as if a tool were to do it.
-import type { ToolContext } from "../context.ts";
-import { openWorkspace } from "../file-workspace.ts";
+
+import { openWorkspace } from "../files/workspace.ts";
+import type { ToolContext } from "../toolset/context.ts";
 
 /** What the keeper is told, so that it asks about nothing else. */
 export interface Watch {

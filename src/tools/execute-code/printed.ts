@@ -1,6 +1,6 @@
 // What a script printed, as the model reads it: the beginning, and the end when there was more.
 import { leaveBrokenLine } from "../safe-cut.ts";
-import { withoutMiddle } from "../terminal-output.ts";
+import { withoutMiddle } from "../terminal/output.ts";
 
 /** The keeper keeps more than is shown, so that the cut can be moved off a secret. */
 const SPARE_CHARS = 25_000;

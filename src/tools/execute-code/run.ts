@@ -1,9 +1,9 @@
 // One script from the first decision to its result. It runs where commands run; its calls come back here and take the path of every call.
 import { randomBytes } from "node:crypto";
-import { stripAnsi } from "../../kit/ansi.ts";
+import { stripAnsi } from "../../kit/terminal-text.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
-import type { ToolContext } from "../context.ts";
-import { toolError, toolResult } from "../dispatch.ts";
+import type { ToolContext } from "../toolset/context.ts";
+import { toolError, toolResult } from "../toolset/dispatch.ts";
 import { type Frame, FrameReader } from "./frames.ts";
 import { JAVASCRIPT_KEEPER, javascriptTools } from "./javascript.ts";
 import { openJudge, type ScriptDeed, type ScriptJudge } from "./judge.ts";

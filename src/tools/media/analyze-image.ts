@@ -1,14 +1,15 @@
 // Fetches or reads an image and shows it to a model.
+
+import { WebError } from "../../safety/url-fetch.ts";
 import { UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebError } from "../../safety/url-guard-fetch.ts";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
-import type { ToolContext } from "../context.ts";
-import { describeFileError } from "../file-access.ts";
-import { openWorkspace } from "../file-workspace.ts";
-import type { ToolOutput } from "../registry.ts";
+import { describeFileError } from "../files/access.ts";
+import { openWorkspace } from "../files/workspace.ts";
+import type { ToolContext } from "../toolset/context.ts";
+import type { ToolOutput } from "../toolset/registry.ts";
 import { openWebAccess } from "../web/access.ts";
 import { imageType, MOST_IMAGE_BYTES, SHOWABLE } from "./image-type.ts";
-import { showPicture } from "./show-picture.ts";
+import { showPicture } from "./pictures.ts";
 
 /** The image cannot be had; the message says why. */
 class ImageError extends Error {

@@ -1,6 +1,6 @@
 // Pictures and sound that a plugin makes: under the same caps, and checked before anything is done with them.
 import { CallRefusedError } from "../../llm/gate.ts";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { MediaError, NOBODY_PAYS, type Order } from "./endpoint.ts";
 
 export interface PluginOrder extends Pick<Order, "task" | "input"> {

@@ -5,7 +5,7 @@ import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { resolveRuntimeProvider } from "../../llm/providers/resolve.ts";
 import { normalizeUsage } from "../../llm/usage.ts";
 import { createModelFetch } from "../../llm/wires/model-fetch.ts";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 
 const MOST_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 150_000;

@@ -1,7 +1,7 @@
 // Has a picture made and keeps it in the home.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { cacheFolder } from "./cache-folder.ts";
 import { asResult, MediaError, mappingOf } from "./endpoint.ts";
 import { imageType } from "./image-type.ts";

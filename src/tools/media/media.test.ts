@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import type { AsideQuestion, ToolContext } from "../context.ts";
+import type { AsideQuestion, ToolContext } from "../toolset/context.ts";
 import { analyzeImage } from "./analyze-image.ts";
 import { imageType } from "./image-type.ts";
 

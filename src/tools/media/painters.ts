@@ -1,6 +1,7 @@
 // Who makes pictures: an endpoint like OpenAI's, FAL, or whatever a plugin brings.
-import type { ToolContext } from "../context.ts";
+
 import { findProvider, providerNames } from "../extra-providers.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { openWebAccess } from "../web/access.ts";
 import { downloadImage } from "./analyze-image.ts";
 import { bytesOf, orderFromPlugin } from "./brought.ts";

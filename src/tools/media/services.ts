@@ -1,6 +1,7 @@
 // Services for pictures and speech that do not speak OpenAI's protocol: where they stand, whose key they take.
-import type { ToolContext } from "../context.ts";
+
 import { providerNames } from "../extra-providers.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { type Endpoint, MediaError, mediaEndpoint, textOf, UnknownProviderError } from "./endpoint.ts";
 
 export interface MediaService {

@@ -1,8 +1,8 @@
 // Speaks a text into an audio file.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ToolContext } from "../context.ts";
-import { openWorkspace } from "../file-workspace.ts";
+import { openWorkspace } from "../files/workspace.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { cacheFolder } from "./cache-folder.ts";
 import { asResult, MediaError, mappingOf, textOf } from "./endpoint.ts";
 import { chooseSpeaker } from "./speakers.ts";

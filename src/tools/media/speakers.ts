@@ -1,6 +1,7 @@
 // Who turns text into sound: an endpoint like OpenAI's, ElevenLabs, or whatever a plugin brings.
-import type { ToolContext } from "../context.ts";
+
 import { findProvider, providerNames } from "../extra-providers.ts";
+import type { ToolContext } from "../toolset/context.ts";
 import { bytesOf, orderFromPlugin } from "./brought.ts";
 import { MediaError, order, textOf } from "./endpoint.ts";
 import { chooseEndpoint, type MediaService } from "./services.ts";

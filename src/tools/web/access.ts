@@ -1,11 +1,11 @@
 // The way out to the web for one run: what may be opened by its settings, and how.
 import { lookup } from "node:dns/promises";
 import type { Config } from "../../home/config/schema.ts";
+import { type WebAnswer, type WebRequest, webFetch } from "../../safety/url-fetch.ts";
 import { type CheckedUrl, checkUrl, parseWebUrl, UrlRefusedError } from "../../safety/url-guard.ts";
-import { type WebAnswer, type WebRequest, webFetch } from "../../safety/url-guard-fetch.ts";
 import { WebsitePolicy } from "../../safety/url-guard-policy.ts";
 import { isProxied, proxySettings } from "../../safety/url-guard-proxy.ts";
-import type { ToolContext } from "../context.ts";
+import type { ToolContext } from "../toolset/context.ts";
 
 /** What of a run the web tools need; a tool's context has it all. */
 export type WebRun = Pick<ToolContext, "config" | "home" | "clock" | "log" | "signal" | "redact" | "env">;

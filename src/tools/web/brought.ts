@@ -1,7 +1,7 @@
 // Search and pages by whatever a plugin brings. Its code is not ours: what it gives is checked, and what it throws is a reason.
 import { z } from "zod";
-import { UserError } from "../../kit/user-error.ts";
-import { WebError } from "../../safety/url-guard-fetch.ts";
+import { UserError } from "../../kit/errors.ts";
+import { WebError } from "../../safety/url-fetch.ts";
 import { findProvider, providerNames } from "../extra-providers.ts";
 import type { WebService } from "./service.ts";
 

@@ -1,7 +1,7 @@
 // Large pages are converted on a thread of their own, which is given up when it takes too long: no page may hold up a conversation, or
 // the others of this process.
 
-import { runAside } from "../../kit/run-aside.ts";
+import { runAside } from "../../kit/worker.ts";
 import type { MarkdownPage } from "./markdown.ts";
 import { plainMarkdown, sizeOf } from "./plain-text.ts";
 

@@ -1,10 +1,10 @@
-import { UserError } from "../../kit/user-error.ts";
+import { UserError } from "../../kit/errors.ts";
+import { WebError } from "../../safety/url-fetch.ts";
 import { UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebError } from "../../safety/url-guard-fetch.ts";
 import { hasSecretQuery, holdsSecret } from "../../safety/url-guard-secrets.ts";
-import type { ToolContext } from "../context.ts";
-import { toolError } from "../dispatch.ts";
-import { sizeLimits } from "../result-size.ts";
+import type { ToolContext } from "../toolset/context.ts";
+import { toolError } from "../toolset/dispatch.ts";
+import { sizeLimits } from "../toolset/results.ts";
 import type { WebExtractArguments } from "../web-extract.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
 import { fitPage } from "./long-page.ts";

@@ -1,8 +1,8 @@
 // A page that is too long for the window: its beginning, its end, and where the rest is; or what a side model made of it.
 import { headUnits, tailUnits } from "../../kit/code-points.ts";
-import type { ToolContext } from "../context.ts";
-import { resultFileName } from "../result-size.ts";
 import { environmentResultStore } from "../result-store.ts";
+import type { ToolContext } from "../toolset/context.ts";
+import { resultFileName } from "../toolset/results.ts";
 
 const HEAD_SHARE = 0.75;
 /** What a side model is given at most; more does not fit into the windows of small ones. */

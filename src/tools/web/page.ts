@@ -1,5 +1,5 @@
 // One page fetched from here and turned into text.
-import { type WebAnswer, WebError, type WebHead } from "../../safety/url-guard-fetch.ts";
+import { type WebAnswer, WebError, type WebHead } from "../../safety/url-fetch.ts";
 import type { WebAccess } from "./access.ts";
 import { decodeText } from "./charset.ts";
 

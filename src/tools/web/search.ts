@@ -1,6 +1,6 @@
-import { UserError } from "../../kit/user-error.ts";
+import { UserError } from "../../kit/errors.ts";
+import { WebError } from "../../safety/url-fetch.ts";
 import { UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebError } from "../../safety/url-guard-fetch.ts";
 import { holdsSecret } from "../../safety/url-guard-secrets.ts";
 import type { WebSearchArguments } from "../web-search.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";

@@ -1,6 +1,6 @@
 // One company or server that searches the web or reads pages for us.
 import type { z } from "zod";
-import { WebError } from "../../safety/url-guard-fetch.ts";
+import { WebError } from "../../safety/url-fetch.ts";
 import type { WebAccess } from "./access.ts";
 
 export interface WebHit {

@@ -1,9 +1,9 @@
 // Which service answers: the one the settings name, or those there are keys for.
-import { UserError } from "../../kit/user-error.ts";
+import { UserError } from "../../kit/errors.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
 import { broughtNames, findBrought } from "./brought.ts";
+import { brave } from "./engines.ts";
 import { type OpenService, openService, type WebService } from "./service.ts";
-import { brave } from "./services/brave.ts";
 import { ddgs } from "./services/ddgs.ts";
 import { exa } from "./services/exa.ts";
 import { firecrawl } from "./services/firecrawl.ts";

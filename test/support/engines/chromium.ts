@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { type Config, defaultConfig } from "../../../src/home/config/schema.ts";
 import { findChromium } from "../../../src/tools/browser/program.ts";
 import { browserHolder } from "../../../src/tools/browser/session.ts";
-import type { ToolContext } from "../../../src/tools/context.ts";
-import { dispatch } from "../../../src/tools/dispatch.ts";
-import { registry, type ToolOutput } from "../../../src/tools/registry.ts";
 import { createToolState } from "../../../src/tools/state.ts";
+import type { ToolContext } from "../../../src/tools/toolset/context.ts";
+import { dispatch } from "../../../src/tools/toolset/dispatch.ts";
+import { registry, type ToolOutput } from "../../../src/tools/toolset/registry.ts";
 import { toolContext } from "../tool-context.ts";
 import "../../../src/tools/browser.ts";
 

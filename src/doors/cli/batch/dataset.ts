@@ -1,6 +1,6 @@
 // The prompts of a batch: one JSON object per line.
 import { readFile } from "node:fs/promises";
-import { UserError } from "../../../kit/user-error.ts";
+import { UserError } from "../../../kit/errors.ts";
 
 export interface DatasetItem {
   /** Number of its line among the readable ones, from 0. */

@@ -1,6 +1,6 @@
 // Which toolsets a prompt gets: each is drawn by its own percentage, so that the data shows agents with different hands.
 import type { Clock } from "../../../kit/clock.ts";
-import { UserError } from "../../../kit/user-error.ts";
+import { UserError } from "../../../kit/errors.ts";
 
 /** Toolset -> percent. */
 type Distribution = Readonly<Record<string, number>>;

@@ -3,7 +3,7 @@
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TrajectoryLine } from "../../../agent/trajectory.ts";
-import { writeFileAtomic } from "../../../kit/atomic-file.ts";
+import { writeFileAtomic } from "../../../kit/files.ts";
 import { parseLine } from "./dataset.ts";
 import { addStats, type ReasoningStats, type ToolStats } from "./tool-stats.ts";
 

@@ -6,7 +6,7 @@ import { openAgent } from "../../../agent/open.ts";
 import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
-import { UserError } from "../../../kit/user-error.ts";
+import { UserError } from "../../../kit/errors.ts";
 import type { ModelGate } from "../../../llm/gate.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import type { DatasetItem } from "./dataset.ts";

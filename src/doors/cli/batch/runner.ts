@@ -3,7 +3,7 @@ import type { AgentEvent } from "../../../agent/events.ts";
 import { openGate } from "../../../agent/open-gate.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
-import { UserError } from "../../../kit/user-error.ts";
+import { UserError } from "../../../kit/errors.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import { type DatasetItem, readDataset } from "./dataset.ts";
 import { distributionNamed, drawToolsets } from "./distributions.ts";

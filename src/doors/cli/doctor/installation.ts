@@ -1,7 +1,7 @@
 import { access, constants, stat } from "node:fs/promises";
-import { openAuth } from "../../../agent/recovery/auth-file.ts";
 import { VERSION } from "../../../home/product.ts";
-import { UserError } from "../../../kit/user-error.ts";
+import { UserError } from "../../../kit/errors.ts";
+import { openAuth } from "../../../llm/keys/auth-file.ts";
 import type { CliContext } from "../context.ts";
 import type { Finding } from "./finding.ts";
 

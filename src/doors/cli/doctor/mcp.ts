@@ -1,8 +1,8 @@
-import { hubPorts } from "../../../agent/shared-mcp.ts";
 import { isSafeMode } from "../../../home/safe-mode.ts";
 import type { ServerStatus } from "../../../mcp/contract.ts";
 import { McpHub } from "../../../mcp/hub.ts";
 import { parseServers } from "../../../mcp/settings.ts";
+import { hubPorts } from "../../../mcp/shared.ts";
 import type { CliContext } from "../context.ts";
 import type { Finding } from "./finding.ts";
 

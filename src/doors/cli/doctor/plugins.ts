@@ -1,4 +1,4 @@
-import { inspectPlugins, missingPlugins } from "../../../agent/plugins/inspect.ts";
+import { inspectPlugins, missingPlugins } from "../../../plugins/inspect.ts";
 import type { CliContext } from "../context.ts";
 import { findHookTrouble } from "../hook-trouble.ts";
 import type { Finding } from "./finding.ts";

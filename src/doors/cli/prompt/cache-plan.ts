@@ -1,8 +1,8 @@
 // `hermes prompt cache-plan`: where the markers of a request go, for whoever wonders what is cached.
 import * as z from "zod";
 import type { OutgoingMessage } from "../../../llm/cache-control.ts";
-import { planCache } from "../../../llm/cache-plan/plan.ts";
 import { readCacheTtl } from "../../../llm/cache-plan/ttl.ts";
+import { planCache } from "../../../llm/cache-plan.ts";
 import { profileFor } from "../../../llm/providers/profiles.ts";
 import { API_MODES, type ToolDefinition } from "../../../llm/wire.ts";
 import { type CliContext, ExitError } from "../context.ts";

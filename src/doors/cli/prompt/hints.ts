@@ -1,8 +1,8 @@
 // `hermes prompt hints`: which sub-directory rules a series of tool calls would bring up. One tracker, as in a conversation.
 import { createInterface } from "node:readline";
 import { inspectPrompt } from "../../../agent/inspect-prompt.ts";
-import { readingPorts } from "../../../agent/reading-ports.ts";
-import { SubdirectoryHints } from "../../../prompt/hints/tracker.ts";
+import { SubdirectoryHints } from "../../../prompt/hints.ts";
+import { readingPorts } from "../../../prompt/reading-ports.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print } from "../session-command.ts";
 import { folderOf } from "./folder.ts";

@@ -1,5 +1,5 @@
 // `hermes prompt refs`: a message with what it points at, as the model would get it.
-import { readingPorts } from "../../../agent/reading-ports.ts";
+import { readingPorts } from "../../../prompt/reading-ports.ts";
 import { describeExpansion, expandReferences } from "../../../prompt/references/expand.ts";
 import { rulesAbove } from "../../../tools/file-ignore.ts";
 import { type CliContext, ExitError } from "../context.ts";

@@ -1,13 +1,13 @@
 // `hermes prompt show`: the text as it would be sent, and what it is made of.
 import { inspectPrompt } from "../../../agent/inspect-prompt.ts";
-import { layoutOf } from "../../../agent/prompt-record.ts";
 import type { Layer } from "../../../prompt/contract.ts";
+import { layoutOf } from "../../../prompt/prompt-record.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { printJson, resolveSession } from "../session-command.ts";
-import { blockBars, windowBar } from "./bars.ts";
 import { folderOf } from "./folder.ts";
 import { measure, withCommas } from "./measure.ts";
 import { table } from "./table.ts";
+import { blockBars, windowBar } from "./tables.ts";
 
 export interface ShowFlags {
   readonly json?: true;

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { type InspectedPrompt, inspectPrompt } from "../../../agent/inspect-prompt.ts";
 import type { CliContext } from "../context.ts";
 import { print, printJson } from "../session-command.ts";
-import { blockBars, windowBar } from "./bars.ts";
 import { folderOf } from "./folder.ts";
 import { measure, sizeOf, type TextSize, withCommas } from "./measure.ts";
 import { table } from "./table.ts";
+import { blockBars, windowBar } from "./tables.ts";
 
 interface SkillCost {
   readonly name: string;
@@ -61,7 +61,7 @@ export async function size(flags: { platform: string; json?: true }, ctx: CliCon
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 async function toolsetCosts({ definitions }: InspectedPrompt): Promise<readonly ToolsetCost[]> {
-  const { registry } = await import("../../../tools/registry.ts");
+  const { registry } = await import("../../../tools/toolset/registry.ts");
   const bySet = Map.groupBy(definitions, ({ function: { name } }) => registry.get(name)?.toolset ?? "");
   return [...bySet]
     .map(([toolset, tools]) => ({ toolset, tool_count: tools.length, json_bytes: jsonBytes(tools) }))

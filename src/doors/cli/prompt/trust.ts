@@ -7,9 +7,9 @@ import {
   trustContextFile,
   untrustContextFile,
 } from "../../../home/context-trust.ts";
+import { strip } from "../../../kit/strip.ts";
 import { decodeText } from "../../../prompt/files/decode.ts";
 import { sha256 } from "../../../prompt/fingerprint.ts";
-import { strip } from "../../../prompt/strip.ts";
 import { scanForThreats } from "../../../safety/threats/scan.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { confirm, print, printJson, reasonOf } from "../session-command.ts";

@@ -1,9 +1,9 @@
 // The Messages API speaks in blocks. These are the ones we send, and how our messages become them.
-import type { CacheMarker, OutgoingMessage, OutgoingPart } from "../../cache-control.ts";
-import { contentToSend } from "../../cache-control.ts";
+
+import { asRecord, asText, isRecord, type Json, parseJson } from "../../../kit/moved-json.ts";
+import { type CacheMarker, contentToSend, type OutgoingMessage, type OutgoingPart } from "../../cache-control.ts";
 import type { CallIdsOnWire } from "../../call-ids.ts";
 import type { ToolCall } from "../../messages.ts";
-import { asRecord, asText, isRecord, type Json, parseJson } from "../json.ts";
 import { partsOf } from "../outgoing.ts";
 
 type Markable = { readonly cache_control?: CacheMarker };

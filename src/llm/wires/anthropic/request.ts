@@ -1,9 +1,10 @@
 // anthropic_messages: what goes out.
+
+import type { Json } from "../../../kit/moved-json.ts";
 import type { OutgoingMessage, OutgoingTool } from "../../cache-control.ts";
 import type { ModelRequest, RenderedRequest } from "../../wire.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
-import type { Json } from "../json.ts";
 import { prepare } from "../outgoing.ts";
 import { type AnthropicOptions, toAnthropicMessages } from "./messages.ts";
 import { normalizeAnthropicModelName, outputLimit, thinkingStyle } from "./models.ts";

@@ -1,7 +1,8 @@
 // anthropic_messages: what comes back, whole or as a stream.
+
+import { asList, asRecord, asText, isRecord, type Json } from "../../../kit/moved-json.ts";
 import type { FinishReason } from "../../messages.ts";
-import type { RawCall } from "../finish-calls.ts";
-import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
+import type { RawCall } from "../incoming.ts";
 
 export interface AnthropicAnswer {
   /** False: the server answered with nothing although it did not mean to stop. */

@@ -1,3 +1,4 @@
+import { asRecord, asText, type Json } from "../../../kit/moved-json.ts";
 import { FreshCallIds } from "../../call-ids.ts";
 import type { Message, ToolCall } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
@@ -5,8 +6,7 @@ import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
-import { closingEvents, finishCalls } from "../finish-calls.ts";
-import { asRecord, asText, type Json } from "../json.ts";
+import { closingEvents, finishCalls } from "../incoming.ts";
 import type { ServerEvent } from "../transport.ts";
 import { type AnthropicAnswer, fromAnthropicResponse } from "./response.ts";
 

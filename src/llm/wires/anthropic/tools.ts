@@ -1,6 +1,6 @@
+import { asRecord, isRecord, type Json } from "../../../kit/moved-json.ts";
 import type { OutgoingTool } from "../../cache-control.ts";
 import type { JsonSchema } from "../../wire.ts";
-import { asRecord, isRecord, type Json } from "../json.ts";
 
 /** Tools as the Messages API takes them; of two with one name the first stays. A marker, wherever it stood, is on the last one. */
 export function toAnthropicTools(tools: readonly OutgoingTool[]): readonly Json[] {

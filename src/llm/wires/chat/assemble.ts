@@ -1,4 +1,6 @@
 // chat_completions: what comes back, from chunks or whole.
+
+import { asList, asRecord, asText, isRecord, type Json } from "../../../kit/moved-json.ts";
 import { FreshCallIds } from "../../call-ids.ts";
 import type { FinishReason, Message, ToolCall } from "../../messages.ts";
 import { normalizeUsage, type Usage } from "../../usage.ts";
@@ -6,8 +8,7 @@ import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
-import { closingEvents, type FinishedCalls } from "../finish-calls.ts";
-import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
+import { closingEvents, type FinishedCalls } from "../incoming.ts";
 import type { ServerEvent } from "../transport.ts";
 import { mergeReasoningDetails } from "./reasoning-details.ts";
 import { ToolSlots } from "./tool-slots.ts";

@@ -1,4 +1,4 @@
-import { asText, isRecord, type Json } from "../json.ts";
+import { asText, isRecord, type Json } from "../../../kit/moved-json.ts";
 
 const GROWING = ["text", "summary", "data"] as const;
 

@@ -1,6 +1,7 @@
 // How each family of chat hosts is asked to think.
+
+import type { Json } from "../../../kit/moved-json.ts";
 import type { ModelRequest } from "../../wire.ts";
-import type { Json } from "../json.ts";
 
 /** The body fields that carry the wish to think; none when the caller has no wish. */
 export function reasoningFields({ target, reasoning }: ModelRequest): Json {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type OpenAI from "openai";
 import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
+import type { Json } from "../../../kit/moved-json.ts";
 import type { Message, ToolCall } from "../../messages.ts";
 import { profileFor } from "../../providers/profiles.ts";
 import type { ModelRequest, ProviderProfile, Target } from "../../wire.ts";
-import type { Json } from "../json.ts";
 import { renderChatRequest } from "./request.ts";
 
 type Body = OpenAI.Chat.ChatCompletionCreateParamsStreaming;

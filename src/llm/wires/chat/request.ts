@@ -1,4 +1,6 @@
 // chat_completions: what goes out. Most of the world speaks this; the differences are in the target's profile.
+
+import { asText, isRecord, type Json } from "../../../kit/moved-json.ts";
 import { contentToSend, type OutgoingMessage } from "../../cache-control.ts";
 import { CallIdsOnWire } from "../../call-ids.ts";
 import type { AssistantMessage, ToolCall } from "../../messages.ts";
@@ -6,7 +8,6 @@ import { hostOf } from "../../providers/hosts.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
-import { asText, isRecord, type Json } from "../json.ts";
 import { partsOf, prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
 import { tierFields } from "../service-tier.ts";

@@ -1,7 +1,8 @@
 // Tool calls of a chat stream, collected from their pieces.
+
+import { asRecord, asText, type Json } from "../../../kit/moved-json.ts";
 import type { FreshCallIds } from "../../call-ids.ts";
-import { type FinishedCalls, finishCalls } from "../finish-calls.ts";
-import { asRecord, asText, type Json } from "../json.ts";
+import { type FinishedCalls, finishCalls } from "../incoming.ts";
 
 interface Slot {
   id: string;

@@ -1,9 +1,10 @@
 // codex_responses: what comes back, as a finished response.
+
+import { asList, asRecord, asText, isRecord, type Json, parseJson } from "../../../kit/moved-json.ts";
 import { splitResponsesToolId } from "../../call-ids.ts";
 import type { FinishReason } from "../../messages.ts";
 import { failureFrom } from "../failure.ts";
-import { asList, asRecord, asText, isRecord, type Json, parseJson } from "../json.ts";
-import { isCommentary } from "./input.ts";
+import { isCommentary } from "./items.ts";
 
 export interface ResponsesCall {
   readonly id: string;

@@ -1,15 +1,16 @@
 // codex_responses: what goes out.
+
+import { asRecord, asText, type Json, parseJson } from "../../../kit/moved-json.ts";
 import { textOf } from "../../messages.ts";
 import { hostOf } from "../../providers/hosts.ts";
 import type { ModelRequest, RenderedRequest, Target } from "../../wire.ts";
 import { canReason } from "../chat/reasoning.ts";
 import { lowerCased } from "../headers.ts";
 import { isHost, joinUrl } from "../hosts.ts";
-import { asRecord, asText, type Json, parseJson } from "../json.ts";
 import { prepare } from "../outgoing.ts";
 import { boundedCacheKey, promptCacheKey } from "../prompt-cache-key.ts";
 import { tierFields } from "../service-tier.ts";
-import { toResponsesInput } from "./input.ts";
+import { toResponsesInput } from "./items.ts";
 
 const DEFAULT_INSTRUCTIONS = "You are Hermes, a helpful assistant.";
 

@@ -1,5 +1,7 @@
 // A Responses stream is built from its finished items and text deltas. The output inside the last event may be null; it counts when
 // nothing else came.
+
+import { asList, asRecord, asText, isRecord, type Json } from "../../../kit/moved-json.ts";
 import { FreshCallIds } from "../../call-ids.ts";
 import type { Message } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
@@ -7,10 +9,9 @@ import type { ModelError, ModelEvent } from "../../wire.ts";
 import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
 import { failureFrom, WireFailure } from "../failure.ts";
-import { closingEvents, finishCalls } from "../finish-calls.ts";
-import { asList, asRecord, asText, isRecord, type Json } from "../json.ts";
+import { closingEvents, finishCalls } from "../incoming.ts";
 import type { ServerEvent } from "../transport.ts";
-import { isCommentary } from "./input.ts";
+import { isCommentary } from "./items.ts";
 import { fromResponsesOutput, isCall, responseFailure, textOfItem } from "./output.ts";
 
 export interface ConsumedResponse {

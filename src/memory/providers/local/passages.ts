@@ -1,8 +1,8 @@
 // What was said in earlier conversations, in one SQLite file of the home: a row per turn, found by words and by parts of words.
 import { DatabaseSync } from "node:sqlite";
+import { type Expression, parseQuery, type QueryPart, quoteAll, splitQuery } from "../../../sessions/search/query.ts";
 import { chooseRoute, mayRetryOnTrigram } from "../../../sessions/search/route.ts";
 import { sanitiseQuery } from "../../../sessions/search/sanitise.ts";
-import { type Expression, parseQuery, type QueryPart, quoteAll, splitQuery } from "../../../sessions/search/terms.ts";
 import { escapeLike } from "../../../sessions/titles.ts";
 import { coverage, indexText, queryTerms } from "./terms.ts";
 

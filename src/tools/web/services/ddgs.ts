@@ -1,4 +1,4 @@
-import { WebError } from "../../../safety/url-guard-fetch.ts";
+import { WebError } from "../../../safety/url-fetch.ts";
 import { type PageDocument, parsePage } from "../dom.ts";
 import type { ServiceLine, WebHit, WebService } from "../service.ts";
 

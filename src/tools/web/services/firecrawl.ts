@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { WebError } from "../../../safety/url-fetch.ts";
 import { UrlRefusedError } from "../../../safety/url-guard.ts";
-import { WebError } from "../../../safety/url-guard-fetch.ts";
 import type { ServiceLine, ServicePage, WebService } from "../service.ts";
 
 const hit = z.object({ url: z.string(), title: z.string().nullish(), description: z.string().nullish() });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { WebError } from "../../../safety/url-guard-fetch.ts";
+import { WebError } from "../../../safety/url-fetch.ts";
 import type { WebHit, WebService } from "../service.ts";
 
 const found = z.object({

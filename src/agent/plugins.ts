@@ -1,0 +1,283 @@
+// One conversation as its plugins see it: what they are told, what they may say, and what they may do in it.
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { isRecord } from "../kit/json.ts";
+import type { ModelGate } from "../llm/gate.ts";
+import type { ConversationPort, PluginLlm } from "../plugins/contract.ts";
+import type { PluginHost } from "../plugins/host.ts";
+import { current } from "../plugins/hosts.ts";
+import { type SharedPlugins, sharedPlugins } from "../plugins/shared.ts";
+import type { PromptSource } from "../prompt/contract.ts";
+import { hookText } from "../prompt/recall.ts";
+import type { Ask } from "../safety/questions.ts";
+import type { EndReason } from "../sessions/store.ts";
+import { loadTools } from "../tools/toolset/discover.ts";
+import type { Agent } from "./agent.ts";
+import type { SubagentEvent, TurnOutcome } from "./events.ts";
+import type { AgentPorts, LoopEvents, TurnPorts } from "./options.ts";
+import { askModel } from "./plugins/llm.ts";
+import { toolHooks } from "./plugins/tool-events.ts";
+import type { AgentWish } from "./wish.ts";
+
+type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
+
+const DEEPEST_DISPATCH = 3;
+/** How long the end of a conversation waits for what listeners are still told. */
+const DRAIN_MS = 5000;
+
+export async function openConversationPlugins(wish: PluginWish): Promise<ConversationPlugins> {
+  const { home } = wish;
+  const shared = sharedPlugins(wish);
+  if (wish.acceptHooks) shared.acceptHooks = true;
+  // Built-in tools first: a plugin must not get hold of one of their names by being early.
+  await loadTools(home.log.child("tools"));
+  await shared.host.refresh();
+  shared.listen();
+  const { memory, context } = home.config();
+  if (memory.provider.trim() !== "") await shared.host.useSingle("memory", memory.provider.trim());
+  await shared.host.useSingle("engine", context.engine);
+  return new ConversationPlugins(wish, shared);
+}
+
+export class ConversationPlugins implements LoopEvents {
+  /** What opening them has to tell the user. */
+  readonly notes: readonly string[];
+  readonly #wish: PluginWish;
+  readonly #shared: SharedPlugins;
+  readonly #host: PluginHost;
+  readonly #port: ConversationPort;
+  /** Rules of plugins that a person said yes to, for this conversation. */
+  readonly #allowed = new Set<string>();
+  #agent: Agent | null = null;
+  #gate: ModelGate | null = null;
+  #cwd: () => string;
+  #turn: TurnPorts | null = null;
+  #contexts: readonly string[] = [];
+  #started = false;
+  #depth = 0;
+  /** What is told beside the turns, one after the other. */
+  #telling: Promise<unknown> = Promise.resolve();
+
+  constructor(wish: PluginWish, shared: SharedPlugins) {
+    this.#wish = wish;
+    this.#shared = shared;
+    this.#host = shared.host;
+    this.#cwd = () => wish.cwd;
+    this.notes = shared.host.takeLines();
+    this.#port = {
+      dispatchTool: (name, args) => this.#dispatch(name, args),
+      injectMessage: (text) => this.#inject(text),
+      complete: (request) => this.#complete(request),
+    };
+  }
+
+  /** Folders of skills by namespace. */
+  get skills(): ReadonlyMap<string, readonly string[]> {
+    return this.#host.skills();
+  }
+
+  attach(agent: Agent, gate: ModelGate): void {
+    this.#agent = agent;
+    this.#gate = gate;
+    this.#shared.open.push(this.#port);
+  }
+
+  hears(event: string): boolean {
+    return this.#host.hooks.hears(event);
+  }
+
+  /** Within a turn: whoever interrupts it does not wait for listeners. */
+  tell(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> {
+    return this.#tell(event, facts, this.#turn?.run.signal);
+  }
+
+  #tell(event: string, facts: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<readonly unknown[]> {
+    if (!this.hears(event)) return Promise.resolve([]);
+    return current.run(this.#port, () => this.#host.hooks.tell(event, { ...facts, cwd: this.#cwd() }, signal));
+  }
+
+  async turnStarts(turn: TurnPorts): Promise<void> {
+    this.#turn = turn;
+    this.#contexts = [];
+    const { interactive, platform, cwd } = this.#wish;
+    await this.#shared.shellHooks.settle({ ask: turn.ask, interactive, cwd });
+    const { sessionId } = turn.run;
+    const model = this.#agent?.model.target.model ?? "";
+    const isFirst = turn.history.filter(({ role }) => role === "user").length <= 1;
+    if (isFirst && !this.#started) await this.tell("on_session_start", { session_id: sessionId, model, platform });
+    this.#started = true;
+    if (!this.hears("pre_llm_call")) return;
+    const facts = {
+      session_id: sessionId,
+      user_message: turn.text,
+      conversation_history: turn.history,
+      is_first_turn: isFirst,
+      model,
+      platform,
+    };
+    const answers = await this.tell("pre_llm_call", facts);
+    const texts = answers.flatMap((answer) => {
+      const text = isRecord(answer) ? answer.context : answer;
+      return typeof text === "string" && text.trim() !== "" ? [text] : [];
+    });
+    this.#contexts = await Promise.all(texts.map((text) => this.#spill(text)));
+  }
+
+  /** What memory recalls, then what hooks add, on the current message as it is sent. */
+  recall(inner: PromptSource["recall"]): NonNullable<PromptSource["recall"]> {
+    return async (text, run, input) => {
+      const recalled = (await inner?.(text, run, input)) ?? [];
+      return this.#contexts.length === 0 ? recalled : [...recalled, this.#contexts.join("\n\n")];
+    };
+  }
+
+  into(ports: AgentPorts): AgentPorts {
+    // Hooks run on this machine, whatever place commands run in.
+    if (ports.environment.kind === "local") this.#cwd = () => ports.environment.cwd;
+    const { delegation, follower } = ports;
+    return {
+      ...ports,
+      events: this,
+      takeWarnings: () => [...(ports.takeWarnings?.() ?? []), ...this.#host.takeLines()],
+      hooks: toolHooks(this, {
+        interactive: this.#wish.interactive,
+        ask: () => this.#turn?.ask ?? null,
+        isAllowed: (key) => this.#allowed.has(key) || ports.config().command_allowlist.includes(key),
+        allow: (key, how) => this.#allow(key, how),
+      }),
+      guardFor: (run, ask, auxiliary) => ports.guardFor(run, this.#observed(ask, run.sessionId), auxiliary),
+      follower: {
+        ...follower,
+        turnEnded: (turn) => {
+          follower?.turnEnded?.(turn);
+          this.#later("on_session_end", this.#endFacts(turn.outcome));
+        },
+      },
+      toolPorts: {
+        ...ports.toolPorts,
+        conversation: this.#port,
+        transformOutput: async (facts) => {
+          const answers = await this.tell("transform_terminal_output", { ...facts });
+          return answers.find((answer) => typeof answer === "string") ?? null;
+        },
+      },
+      ...(delegation
+        ? {
+            delegation: {
+              spawn: (tasks, call) =>
+                delegation.spawn(tasks, {
+                  ...call,
+                  emit: (event) => {
+                    if (event.type === "subagent")
+                      this.#followChild(event, call.sessionId, tasks[event.taskIndex]?.role ?? "leaf");
+                    call.emit(event);
+                  },
+                }),
+            },
+          }
+        : {}),
+    };
+  }
+
+  /** The conversation is over; a conversation that takes its place is a reset. Waits a while for listeners. */
+  async close(end: { readonly reason: EndReason; readonly next?: string | undefined }): Promise<void> {
+    const facts = this.#agent?.lastOutcome
+      ? this.#endFacts(this.#agent.lastOutcome)
+      : { session_id: this.#agent?.sessionId };
+    this.#later("on_session_finalize", { ...facts, reason: end.reason });
+    if (end.reason === "new_session")
+      this.#later("on_session_reset", { ...facts, session_id: end.next ?? facts.session_id });
+    const done = new AbortController();
+    await Promise.race([this.#telling, this.#wish.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
+    done.abort();
+    const at = this.#shared.open.indexOf(this.#port);
+    if (at >= 0) this.#shared.open.splice(at, 1);
+  }
+
+  #endFacts(outcome: TurnOutcome) {
+    const { sessionId, completed, interrupted, model } = outcome;
+    return { session_id: sessionId, completed, interrupted, model, platform: this.#wish.platform };
+  }
+
+  #later(event: string, facts: Readonly<Record<string, unknown>>): void {
+    this.#telling = this.#telling.then(() => this.#tell(event, facts));
+  }
+
+  #followChild(event: SubagentEvent, parent: string, role: string): void {
+    // Children of children are told by their own parents.
+    if (event.depth !== (this.#wish.start?.depth ?? 0) + 1) return;
+    const facts = { parent_session_id: parent, child_id: event.id, child_role: role, child_goal: event.goal };
+    if (event.phase === "start") this.#later("subagent_start", facts);
+    if (event.phase === "complete") {
+      const { text = "", summary = text, status = "completed", ms = 0 } = event;
+      this.#later("subagent_stop", { ...facts, child_summary: summary, child_status: status, duration_ms: ms });
+    }
+  }
+
+  /** Observers of what a person is asked about commands; they change nothing. */
+  #observed(ask: Ask, sessionId: string): Ask {
+    return async (question, signal) => {
+      if (question.kind !== "approval") return ask(question, signal);
+      const { command, description, patternKey } = question;
+      const { platform } = this.#wish;
+      const facts = {
+        ...{ command, description, pattern_key: patternKey, pattern_keys: [patternKey] },
+        ...{ session_key: sessionId, session_id: sessionId, surface: platform },
+      };
+      await this.tell("pre_approval_request", facts);
+      const answer = await ask(question, signal);
+      await this.tell("post_approval_response", { ...facts, choice: "choice" in answer ? answer.choice : null });
+      return answer;
+    };
+  }
+
+  async #allow(key: string, how: "session" | "always"): Promise<void> {
+    this.#allowed.add(key);
+    const { home } = this.#wish;
+    const present = home.config().command_allowlist;
+    if (how === "always" && !present.includes(key)) await home.setConfigKey("command_allowlist", [...present, key]);
+  }
+
+  async #dispatch(name: string, args: Readonly<Record<string, unknown>>): Promise<string> {
+    if (!this.#turn || !this.#agent?.busy)
+      return JSON.stringify({ error: `${name}: no turn is running, so no tool can be called` });
+    // A hook that calls a tool is asked about that call too, and may call another.
+    if (this.#depth >= DEEPEST_DISPATCH)
+      return JSON.stringify({ error: `${name}: plugins call each other in circles` });
+    this.#depth++;
+    try {
+      return await this.#turn.callTool(name, args);
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  #inject(text: string): boolean {
+    const agent = this.#agent;
+    if (!agent || text.trim() === "") return false;
+    if (!agent.steer(text)) agent.publish({ type: "notice", kind: "process", text });
+    return true;
+  }
+
+  #complete(request: Parameters<PluginLlm["complete"]>[0]): Promise<string> {
+    if (!this.#agent || !this.#gate) throw new Error("llm needs a running conversation");
+    return askModel(request, { gate: this.#gate, agent: this.#agent, jobId: this.#wish.start?.jobId });
+  }
+
+  /** A text too long to ride on a message moves to a file, with its two ends left here. */
+  #spill(text: string): Promise<string> {
+    const { home, clock } = this.#wish;
+    return hookText(text, async () => {
+      const name = `${clock.now()}-${Math.floor(clock.random() * 0xffffff).toString(16)}.txt`;
+      const path = home.paths.at("cache", "hook-context", name);
+      try {
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await writeFile(path, text, { mode: 0o600 });
+        return path;
+      } catch (error) {
+        home.log.warn(`a hook's text could not be saved to ${path}`, error);
+        return null;
+      }
+    });
+  }
+}

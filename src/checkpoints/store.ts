@@ -1,0 +1,249 @@
+// Copies of projects in one shadow repository of the home. The user's own repositories are never written to, nor asked about anything.
+import { createHash, randomBytes } from "node:crypto";
+import { copyFile, mkdir, readFile, rename, rm, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { withLock } from "../home/lock.ts";
+import type { Clock } from "../kit/clock.ts";
+import { writeFileAtomic } from "../kit/files.ts";
+import { ATTRIBUTES, type GitPlace, gitText, runGit } from "./git.ts";
+import { type Checkpoint, messageOf, readCheckpoints } from "./records.ts";
+import { type Scan, scanProject } from "./scan.ts";
+
+export interface StoreOptions {
+  /** `checkpoints/` of the home. */
+  readonly directory: string;
+  readonly searchPath: string;
+  readonly clock: Clock;
+  readonly limits: () => CheckpointLimits;
+  /** Values of this home that no copy may hold. */
+  readonly secrets: () => readonly string[];
+  /** Directories that belong to no checkpoint: the home itself. */
+  readonly except: readonly string[];
+}
+
+/** The `checkpoints` section of the settings, as far as it limits. */
+export interface CheckpointLimits {
+  readonly max_snapshots: number;
+  readonly max_total_size_mb: number;
+  readonly max_file_size_mb: number;
+  readonly retention_days: number;
+  readonly delete_orphans: boolean;
+}
+
+export interface Occasion {
+  readonly why: string;
+  readonly sessionId?: string | undefined;
+  /** Paths below the root that belong to it whatever a .gitignore says. */
+  readonly include?: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One project in the store. Names are the file's format. */
+export interface ProjectRecord {
+  readonly workdir: string;
+  readonly created_at: number;
+  readonly last_touch: number;
+}
+
+const MB = 1024 * 1024;
+const LOCK_WAIT_MS = 10_000;
+const LOCK_WAIT_LONG_MS = 60_000;
+const SCAN_MS = 60_000;
+/** A lock that a git process left behind when the machine went down. */
+const STALE_MS = 10_000;
+
+export class CheckpointStore {
+  readonly options: StoreOptions;
+  readonly git: GitPlace;
+  #ready: Promise<void> | null = null;
+
+  constructor(options: StoreOptions) {
+    this.options = options;
+    this.git = { store: join(options.directory, "store"), searchPath: options.searchPath };
+  }
+
+  /** The files of a project as they are now. Null when they are as the newest checkpoint has them. */
+  async take(root: string, occasion: Occasion): Promise<{ readonly id: string; readonly changedBytes: number } | null> {
+    return this.exclusively(() => this.takeLocked(root, occasion));
+  }
+
+  /** For whoever holds the lock already. */
+  async takeLocked(root: string, occasion: Occasion): Promise<{ id: string; changedBytes: number } | null> {
+    const { limits, clock } = this.options;
+    const [newest] = await readCheckpoints(this.git, refOf(root), 1);
+    const work = await this.#workOnIndex(root);
+    try {
+      const scan = await this.#scan(root, work, occasion);
+      const now = Math.floor(clock.now() / 1000);
+      if (newest?.tree !== scan.tree) await this.#commit(root, scan, { newest, occasion, now });
+      await rename(work, this.#indexOf(root));
+      await this.#touch(root, now);
+      if (newest?.tree === scan.tree) return null;
+      await this.#keepWithin(root, limits().max_snapshots);
+      const [made] = await readCheckpoints(this.git, refOf(root), 1);
+      return made ? { id: made.id, changedBytes: scan.changedBytes } : null;
+    } finally {
+      await rm(work, { force: true });
+      await rm(`${work}.lock`, { force: true });
+    }
+  }
+
+  /** The tree of the files as they are now, without a checkpoint of it. For whoever holds the lock. */
+  async presentLocked(root: string, include: readonly string[], signal?: AbortSignal): Promise<Scan> {
+    const work = await this.#workOnIndex(root);
+    try {
+      return await this.#scan(root, work, { why: "", include, signal });
+    } finally {
+      await rm(work, { force: true });
+    }
+  }
+
+  /** Newest first, at most as many as are kept. */
+  async list(root: string): Promise<readonly Checkpoint[]> {
+    if (!(await this.exists())) return [];
+    return readCheckpoints(this.git, refOf(root), this.options.limits().max_snapshots);
+  }
+
+  async exists(): Promise<boolean> {
+    return (await stat(join(this.git.store, "info", "attributes")).catch(() => null)) !== null;
+  }
+
+  /** One at a time on the whole machine: git's own clean-up must not meet a checkpoint that is being made. */
+  async exclusively<T>(work: () => Promise<T>, { patient = false } = {}): Promise<T> {
+    await this.#prepare();
+    const waitMs = patient ? LOCK_WAIT_LONG_MS : LOCK_WAIT_MS;
+    return withLock(join(this.options.directory, ".lock.db"), work, { waitMs });
+  }
+
+  projectFile(hash: string): string {
+    return join(this.git.store, "projects", `${hash}.json`);
+  }
+
+  indexFile(hash: string): string {
+    return join(this.git.store, "indexes", hash);
+  }
+
+  /** Points the project's ref somewhere; null takes it away. */
+  async setRef(ref: string, id: string | null): Promise<void> {
+    const lock = join(this.git.store, `${ref}.lock`);
+    const facts = await stat(lock).catch(() => null);
+    if (facts && Date.now() - facts.mtimeMs > STALE_MS) await rm(lock, { force: true });
+    await runGit(this.git, { args: id === null ? ["update-ref", "-d", ref] : ["update-ref", ref, id] });
+  }
+
+  /** Makes the chain anew with these checkpoints alone, newest first; their files are not touched. */
+  async rewrite(ref: string, kept: readonly Checkpoint[]): Promise<void> {
+    let parent: string | null = null;
+    for (const checkpoint of kept.toReversed()) {
+      const parents: readonly string[] = parent === null ? [] : ["-p", parent];
+      parent = await gitText(this.git, {
+        args: ["commit-tree", checkpoint.tree, ...parents, "-F", "-"],
+        stdin: messageOf(checkpoint),
+        at: checkpoint.at,
+      });
+    }
+    await this.setRef(ref, parent);
+  }
+
+  async readProject(hash: string): Promise<ProjectRecord | null> {
+    try {
+      const record = JSON.parse(await readFile(this.projectFile(hash), "utf8")) as Partial<ProjectRecord>; // checked below
+      if (typeof record.workdir !== "string") return null;
+      const created = Number(record.created_at) || 0;
+      return { workdir: record.workdir, created_at: created, last_touch: Number(record.last_touch) || created };
+    } catch {
+      return null; // absent or damaged: it is written anew with the next checkpoint
+    }
+  }
+
+  #prepare(): Promise<void> {
+    this.#ready ??= this.#create().catch((error) => {
+      this.#ready = null;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  async #create(): Promise<void> {
+    const { store } = this.git;
+    await mkdir(store, { recursive: true, mode: 0o700 });
+    if (await this.exists()) return;
+    await withLock(join(this.options.directory, ".lock.db"), async () => {
+      await runGit(this.git, { args: ["init", "--quiet", "--bare", store] });
+      for (const name of ["indexes", "projects", "info"]) await mkdir(join(store, name), { recursive: true });
+      // Last: its presence says that the store is whole.
+      await writeFileAtomic(join(store, "info", "attributes"), ATTRIBUTES);
+    });
+  }
+
+  /** A copy of the project's index, so that a process that dies in the middle leaves the real one as it was. */
+  async #workOnIndex(root: string): Promise<string> {
+    const work = `${this.#indexOf(root)}.${process.pid}-${randomBytes(4).toString("hex")}`;
+    const facts = await stat(this.#indexOf(root)).catch(() => null);
+    if (facts === null) return work; // the first checkpoint of a project begins with none
+    await copyFile(this.#indexOf(root), work);
+    // git compares times in whole seconds, and looks into files that are as young as their index. So the copy keeps the index's age.
+    const second = Math.floor(facts.mtimeMs / 1000);
+    await utimes(work, second, second);
+    return work;
+  }
+
+  async #scan(root: string, work: string, { include = [], signal }: Occasion): Promise<Scan> {
+    const { secrets, except, limits } = this.options;
+    const timeUp = AbortSignal.timeout(SCAN_MS);
+    const options = {
+      ...{ root, index: work, include, except, secrets: secrets() },
+      maxFileBytes: limits().max_file_size_mb * MB,
+      signal: signal ? AbortSignal.any([signal, timeUp]) : timeUp,
+    };
+    try {
+      return await scanProject(this.git, options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      if (!(error instanceof Error) || error.name !== "GitError") throw error;
+      // An index that is damaged, or that names contents which were cleaned away, is made anew.
+      await rm(work, { force: true });
+      return scanProject(this.git, options);
+    }
+  }
+
+  async #commit(
+    root: string,
+    scan: Scan,
+    about: { readonly newest: Checkpoint | undefined; readonly occasion: Occasion; readonly now: number },
+  ): Promise<void> {
+    const { newest, occasion, now } = about;
+    const id = await gitText(this.git, {
+      args: ["commit-tree", scan.tree, ...(newest ? ["-p", newest.id] : []), "-F", "-"],
+      stdin: messageOf({ why: occasion.why, sessionId: occasion.sessionId ?? null, leftOut: scan.leftOut }),
+      at: now,
+    });
+    await this.setRef(refOf(root), id);
+  }
+
+  /** Making the chain anew costs one step per checkpoint: it is done now and then, and what is over the limit is not shown. */
+  async #keepWithin(root: string, most: number): Promise<void> {
+    const all = await readCheckpoints(this.git, refOf(root), 2 * most + 1);
+    if (all.length > 2 * most) await this.rewrite(refOf(root), all.slice(0, most));
+  }
+
+  async #touch(root: string, now: number): Promise<void> {
+    const hash = hashOf(root);
+    const created = (await this.readProject(hash))?.created_at ?? now;
+    const record: ProjectRecord = { workdir: root, created_at: created, last_touch: now };
+    await writeFileAtomic(this.projectFile(hash), `${JSON.stringify(record)}\n`);
+  }
+
+  #indexOf(root: string): string {
+    return this.indexFile(hashOf(root));
+  }
+}
+
+/** What a project is known by in the store. */
+export function hashOf(root: string): string {
+  return createHash("sha256").update(root).digest("hex").slice(0, 16);
+}
+
+export function refOf(root: string): string {
+  return `refs/hermes/${hashOf(root)}`;
+}

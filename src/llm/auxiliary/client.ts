@@ -1,0 +1,234 @@
+// Asks for side tasks: chooses who is asked, steps over whoever is down, gives up in words.
+import type { Config } from "../../home/config/schema.ts";
+import type { Logger } from "../../home/log.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { type ClassifiedError, classifyApiError } from "../errors/classify.ts";
+import { failureLine } from "../errors/explain.ts";
+import type { CallPurpose, ModelGate } from "../gate.ts";
+import { type KeyPort, KeyRing } from "../keys/ring.ts";
+import { Lessons } from "../lessons.ts";
+import type { AssistantMessage, FinishReason } from "../messages.ts";
+import { listenToModel } from "../model-call.ts";
+import { FitPictures } from "../pictures/fit.ts";
+import { ProviderError } from "../providers/provider-error.ts";
+import type { Usage } from "../usage.ts";
+import type { ModelError, ModelRequest, Target } from "../wire.ts";
+import { type Candidate, candidates } from "./candidates.ts";
+import {
+  type AuxAnswer,
+  type AuxCall,
+  type AuxChoice,
+  type AuxiliaryClient,
+  AuxiliaryError,
+  type AuxPlace,
+  type AuxTask,
+} from "./contract.ts";
+
+export interface AuxPorts {
+  readonly gate: ModelGate;
+  readonly clock: Clock;
+  readonly log: Logger;
+  config(): Config;
+  /** The conversation's model, as it is now. */
+  main(): Target;
+  /** Absent: only the main model can be asked. Rejects with `ProviderError` for a place without a key, an address or a model. */
+  resolve?(place: AuxPlace): Promise<Target>;
+  /** The job all of these calls belong to, unless a call names its own. */
+  readonly jobId?: string | undefined;
+  onUsage?(usage: Usage, task: AuxTask): void;
+  /** Other keys of a provider. */
+  readonly keys?: KeyPort | undefined;
+  /** A key was spent on the way; the next one is in use from now on. */
+  onNewKey?(before: Target, after: Target): void;
+}
+
+const UNHEALTHY_MS = 10 * 60_000;
+
+export function createAuxiliary(ports: AuxPorts): AuxiliaryClient {
+  return new Auxiliary(ports);
+}
+
+type Attempt =
+  | { readonly type: "answer"; readonly message: AssistantMessage; readonly finishReason: FinishReason }
+  | { readonly type: "failed"; readonly error: ModelError; readonly classified: ClassifiedError }
+  | { readonly type: "interrupted" };
+
+class Auxiliary implements AuxiliaryClient {
+  readonly #ports: AuxPorts;
+  /** Destination -> until when it is not asked again. */
+  readonly #unhealthy = new Map<string, number>();
+  readonly #lessons = new Map<string, Lessons>();
+  readonly #pictures = new FitPictures();
+  readonly #told = new Set<string>();
+  readonly #keys: KeyRing;
+
+  constructor(ports: AuxPorts) {
+    this.#ports = ports;
+    this.#keys = new KeyRing(ports.keys);
+  }
+
+  async resolveAux(task: AuxTask, wish: { provider?: string; model?: string } = {}): Promise<AuxChoice | null> {
+    for await (const choice of this.#choices(task, wish)) return choice;
+    return null;
+  }
+
+  async callAux(call: AuxCall): Promise<AuxAnswer> {
+    let failure: AuxiliaryError | null = null;
+    const choices = call.target ? [{ target: call.target, main: false, auto: false }] : this.#choices(call.task, call);
+    for await (const { target, auto } of choices) {
+      const attempt = await this.#attempt(call, target);
+      if (attempt.type === "interrupted") throw new AuxiliaryError("aborted", "interrupted");
+      if (attempt.type === "answer") return answerOf(attempt, target);
+      failure = this.#explain(call.task, attempt, target);
+      if (failure.kind === "no_provider") break;
+      if (attempt.classified.reason === "rate_limit" && !auto) break;
+    }
+    throw failure ?? new AuxiliaryError("no_provider", noProvider(call.task));
+  }
+
+  /** Who can be asked, best first; each destination once. */
+  async *#choices(
+    task: AuxTask,
+    wish: { readonly provider?: string | undefined; readonly model?: string | undefined },
+  ): AsyncGenerator<AuxChoice & { readonly auto: boolean }> {
+    const main = this.#ports.main();
+    const seen = new Set<string>();
+    const list = candidates(task, this.#ports.config(), main, wish);
+    for (const candidate of list) {
+      const target = candidate.type === "main" ? main : await this.#target(task, candidate);
+      if (!target) continue;
+      const place = destinationOf(target);
+      const isMain = place === destinationOf(main);
+      // The main model is the last resort: it is asked even when it was down a minute ago.
+      const down = (this.#unhealthy.get(place) ?? 0) > this.#ports.clock.now() && !(isMain && !candidate.auto);
+      if (seen.has(place) || down) continue;
+      seen.add(place);
+      yield { target, main: isMain, auto: candidate.auto };
+    }
+  }
+
+  async #target(task: AuxTask, { place, auto }: Extract<Candidate, { type: "place" }>): Promise<Target | null> {
+    if (!this.#ports.resolve) return null;
+    try {
+      return await this.#ports.resolve(place);
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      if (!auto) this.#tellOnce(`auxiliary.${task}: ${error.message}`);
+      return null;
+    }
+  }
+
+  /** One key after the other, as long as there are more of them. */
+  async #attempt(call: AuxCall, target: Target): Promise<Attempt> {
+    for (let current = target; ; ) {
+      const attempt = await this.#attemptWith(call, current);
+      if (attempt.type === "answer") await this.#keys.noteAnswer(target);
+      if (attempt.type !== "failed") return attempt;
+      const failure = { ...attempt, worthRetrying: false, worthMoving: true };
+      let step = await this.#keys.afterFailure(current, failure);
+      // Nobody waits for a side call: where there is another key, this one gets no second chance.
+      if (step.type === "same") step = await this.#keys.afterFailure(current, failure);
+      if (step.type !== "next" && step.type !== "renewed") return attempt;
+      this.#ports.onNewKey?.(current, step.target);
+      current = step.target;
+    }
+  }
+
+  async #attemptWith(call: AuxCall, target: Target): Promise<Attempt> {
+    const lessons = this.#lessonsOf(target);
+    const request = this.#request(call, target);
+    let attempt = await this.#send(call, await this.#fit(request, lessons, call.signal));
+    // A parameter the server does not know is left out, a picture it finds too large is made smaller, once.
+    if (attempt.type === "failed" && lessons.learn(attempt.error, attempt.classified, request) !== null) {
+      attempt = await this.#send(call, await this.#fit(request, lessons, call.signal));
+    }
+    return attempt;
+  }
+
+  /** A side call is about its picture: one that cannot be made smaller goes as it is, so that the server's reason is heard. */
+  async #fit(request: ModelRequest, lessons: Lessons, signal: AbortSignal): Promise<ModelRequest> {
+    const known = lessons.apply(request);
+    const fit = await this.#pictures.fit(known, lessons.imageLimit, signal);
+    return fit.lost > 0 ? known : fit.request;
+  }
+
+  async #send(call: AuxCall, request: ModelRequest): Promise<Attempt> {
+    const { task, sessionId, turn, jobId = this.#ports.jobId, signal } = call;
+    if (signal.aborted) return { type: "interrupted" };
+    const purpose: CallPurpose = {
+      task,
+      sessionId,
+      ...(turn === undefined ? {} : { turn }),
+      ...(jobId === undefined ? {} : { jobId }),
+    };
+    const reply = await listenToModel(this.#ports.gate.stream(request, purpose, signal), signal, {
+      emit: () => undefined,
+      usage: (usage) => this.#ports.onUsage?.(usage, task),
+    });
+    if (reply.type === "interrupted" || reply.type === "answer") return reply;
+    const { provider, model, contextLength } = request.target;
+    return {
+      type: "failed",
+      error: reply.error,
+      classified: classifyApiError(reply.error, { provider, model, contextLength }),
+    };
+  }
+
+  #request(call: AuxCall, target: Target): ModelRequest {
+    const { task, messages, tools = [], maxTokens, temperature, sessionId, like } = call;
+    const settings = this.#ports.config().auxiliary[task];
+    const seconds = call.timeout ?? settings.timeout;
+    return {
+      target,
+      messages,
+      tools,
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(sessionId === null ? {} : { sessionId }),
+      ...(seconds > 0 ? { limits: { totalMs: seconds * 1000 } } : {}),
+      ...like,
+      ...(Object.keys(settings.extra_body).length > 0
+        ? { overrides: { ...like?.overrides, ...settings.extra_body } }
+        : {}),
+    };
+  }
+
+  #explain(task: AuxTask, { classified }: Extract<Attempt, { type: "failed" }>, target: Target): AuxiliaryError {
+    const { reason } = classified;
+    const line = `${target.model}: ${failureLine(classified, target.apiKey)}`;
+    if (reason === "budget_exceeded") return new AuxiliaryError("no_provider", classified.message);
+    const unreachable = reason === "timeout" && classified.statusCode === undefined;
+    if (reason === "billing" || unreachable) {
+      this.#unhealthy.set(destinationOf(target), this.#ports.clock.now() + UNHEALTHY_MS);
+    }
+    this.#ports.log.warn(`${task}: ${line}`);
+    return new AuxiliaryError(classified.shouldCompress ? "overflow" : "failed", line);
+  }
+
+  #lessonsOf(target: Target): Lessons {
+    const place = destinationOf(target);
+    const known = this.#lessons.get(place) ?? new Lessons();
+    this.#lessons.set(place, known);
+    return known;
+  }
+
+  #tellOnce(line: string): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    this.#ports.log.warn(line);
+  }
+}
+
+function answerOf({ message, finishReason }: Extract<Attempt, { type: "answer" }>, target: Target): AuxAnswer {
+  const said = message.content?.trim() ?? "";
+  const text = said !== "" ? said : (message.reasoning_content ?? message.reasoning ?? "").trim();
+  return { text, message, finishReason, target };
+}
+
+function noProvider(task: AuxTask): string {
+  return `no model can be asked for ${task}; set auxiliary.${task}.provider and auxiliary.${task}.model in config.yaml`;
+}
+
+function destinationOf({ provider, baseUrl, model }: Target): string {
+  return `${provider}\n${baseUrl}\n${model}`;
+}

@@ -1,0 +1,42 @@
+// From a provider's name to a place that can be asked, with the keys of one home.
+import type { Config } from "../../home/config/schema.ts";
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { learnedWindows } from "../catalogue/learned-windows.ts";
+import { pooledKeys } from "../keys/pools.ts";
+import { ProviderError } from "../providers/provider-error.ts";
+import { resolveRuntimeProvider } from "../providers/resolve.ts";
+import { targetFor } from "../providers/target.ts";
+import type { Target } from "../wire.ts";
+import { cheapModel } from "./candidates.ts";
+import type { AuxPlace } from "./contract.ts";
+
+/** Throws `ProviderError` when the place cannot be asked: no key, no address, no model. */
+export async function resolvePlace(home: OpenHome, place: AuxPlace, clock: Clock): Promise<Target> {
+  const config = home.config();
+  const pooled = await pooledKeys(home, clock);
+  const runtime = resolveRuntimeProvider({
+    requested: place.provider,
+    apiKey: place.apiKey ?? keyIn(place, (name) => home.env(name)),
+    baseUrl: place.baseUrl,
+    model: place.model ?? cheapModel(place.provider),
+    apiMode: place.apiMode,
+    config: elsewhere(place, config) ? { ...config, model: { ...config.model, api_mode: undefined } } : config,
+    env: (name) => home.env(name),
+    ...(pooled ? { pooled } : {}),
+  });
+  const target = await targetFor(runtime, { config, ignoreConfiguredWindow: true, learned: learnedWindows(home) });
+  return place.contextLength ? { ...target, contextLength: place.contextLength, windowAssumed: undefined } : target;
+}
+
+/** The wire in the settings was chosen for the main model's address; another address speaks for itself. */
+function elsewhere({ baseUrl }: AuxPlace, { model }: Config): boolean {
+  return baseUrl !== undefined && baseUrl.replace(/\/+$/, "") !== model.base_url?.replace(/\/+$/, "");
+}
+
+function keyIn({ keyEnv, provider }: AuxPlace, env: (name: string) => string | undefined): string | undefined {
+  if (keyEnv === undefined) return undefined;
+  const key = env(keyEnv)?.trim();
+  if (key) return key;
+  throw new ProviderError("missing_key", `${keyEnv} is not set, but the entry for ${provider} takes its key from it.`);
+}

@@ -1,0 +1,73 @@
+// A refusal that is about the key: the same key once more, or the next one of the pool.
+
+import type { Failure } from "../errors/classify.ts";
+import type { Target } from "../wire.ts";
+import { poolAction } from "./pool.ts";
+
+/** Several keys of one provider, kept in the home. */
+export interface KeyPort {
+  /** How many other keys could take over from the one this target carries. */
+  others(target: Target): Promise<number>;
+  /** The key in use is spent: it rests, the next one takes over. Null when none can. */
+  rotate(target: Target, failure: Failure): Promise<Target | null>;
+  /** The login in use has run out: it is renewed. Null when it is none, or cannot be. */
+  renew?(target: Target): Promise<Target | null>;
+  /** The key this target carries answered for the first time here: the next process may have to take another. */
+  used?(target: Target): Promise<void>;
+}
+
+export type KeyStep =
+  | { readonly type: "next"; readonly target: Target }
+  | { readonly type: "renewed"; readonly target: Target }
+  /** Once more with the same key, after a pause. */
+  | { readonly type: "same" }
+  /** The pool has no say in this. */
+  | { readonly type: "none" };
+
+/** Remembers which keys were refused since the last answer. */
+export class KeyRing {
+  readonly #port: KeyPort | undefined;
+  #refused: string | null = null;
+  /** Keys given up since the last answer. One whose rest is over already is not taken again: two of them would go round for ever. */
+  readonly #spent = new Set<string>();
+  /** Keys whose use is counted already. */
+  readonly #counted = new Set<string>();
+
+  constructor(port: KeyPort | undefined) {
+    this.#port = port;
+  }
+
+  async noteAnswer(target: Target): Promise<void> {
+    this.#refused = null;
+    this.#spent.clear();
+    const key = `${target.provider}\n${target.apiKey}`;
+    if (this.#counted.has(key)) return;
+    this.#counted.add(key);
+    await this.#port?.used?.(target);
+  }
+
+  async afterFailure(target: Target, failure: Failure): Promise<KeyStep> {
+    const { classified } = failure;
+    if (!this.#port || !classified.shouldRotateCredential) return { type: "none" };
+    const again = this.#refused === target.apiKey;
+    const said = `${failure.error.message} ${JSON.stringify(failure.error.body ?? "")}`;
+    const action = poolAction({ ...classified, said }, { again, canRefresh: this.#port.renew !== undefined });
+    if (action === "leave") return { type: "none" };
+    if (action === "retry_same") {
+      // One key alone is no pool: whoever stands in is not kept waiting for it.
+      if ((await this.#port.others(target)) === 0) return { type: "none" };
+      this.#refused = target.apiKey;
+      return { type: "same" };
+    }
+    const renewed = action === "refresh" ? await this.#port.renew?.(target) : null;
+    if (renewed) {
+      // Refused again, it is not renewed again.
+      this.#refused = renewed.apiKey;
+      return { type: "renewed", target: renewed };
+    }
+    this.#spent.add(target.apiKey);
+    const next = await this.#port.rotate(target, failure);
+    if (next) this.#counted.add(`${next.provider}\n${next.apiKey}`);
+    return next && !this.#spent.has(next.apiKey) ? { type: "next", target: next } : { type: "none" };
+  }
+}

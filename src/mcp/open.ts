@@ -1,0 +1,81 @@
+// The MCP servers of one conversation. Nothing of the MCP room is loaded as long as no server is configured.
+import { type McpPayer, type McpWish, wantedServers } from "./mcp-wish.ts";
+import type { McpUse } from "./shared.ts";
+
+/** How long the first request of a new conversation waits for servers. */
+const FIRST_REQUEST_WAITS_MS = 3000;
+
+export class ConversationMcp {
+  readonly #wish: McpWish;
+  readonly #use: Promise<McpUse | null>;
+  readonly #startedAt: number;
+  #payer: McpPayer | null = null;
+  #reloaded: McpUse | null = null;
+  #current: McpUse | null = null;
+  readonly #told = new Set<string>();
+  #waited = false;
+
+  /** Begins to connect; nobody has to wait for it. */
+  constructor(wish: McpWish) {
+    this.#wish = wish;
+    this.#startedAt = wish.clock.now();
+    this.#use = wantedServers(wish).length === 0 ? Promise.resolve(null) : this.#open();
+    this.#use.catch((error) => wish.home.log.warn("MCP servers could not be opened", error));
+  }
+
+  /** Who pays for what servers ask of a model; until it is known they get no answer. */
+  paidBy(payer: McpPayer): void {
+    this.#payer = payer;
+  }
+
+  /** Waits for servers that are on their way, at most three seconds from the beginning. */
+  async ready(): Promise<void> {
+    const use = await this.#use.catch(() => null);
+    const left = this.#startedAt + FIRST_REQUEST_WAITS_MS - this.#wish.clock.now();
+    if (left > 0) await use?.settled(left);
+    this.#waited = true;
+  }
+
+  /** What is wrong with servers, one line each, for the user; each line once. */
+  takeTroubles(): readonly string[] {
+    const lines = this.#current?.troubles({ slow: this.#waited }) ?? [];
+    this.#waited = false;
+    const untold = lines.filter((line) => !this.#told.has(line));
+    for (const line of untold) this.#told.add(line);
+    return untold;
+  }
+
+  beforeTurn(): void {
+    this.#current?.applyChanges();
+  }
+
+  async explainMissing(name: string, signal: AbortSignal): Promise<string | null> {
+    if (!name.startsWith("mcp_")) return null;
+    const use = this.#current;
+    if (use) return use.explainMissing(name, signal);
+    return `${name} belongs to an MCP server that is not configured or switched off now. "hermes mcp list" shows the servers.`;
+  }
+
+  /** Connects anew, as config.yaml says now. Resolves to one line per server. */
+  async reload(): Promise<readonly string[]> {
+    await this.#use.catch(() => null);
+    if (!this.#current && wantedServers(this.#wish).length === 0) return ["No MCP servers are configured."];
+    if (!this.#current) this.#reloaded = await this.#open();
+    else await this.#current.reload();
+    await this.#current?.settled(FIRST_REQUEST_WAITS_MS);
+    return this.#current?.describe() ?? [];
+  }
+
+  async close(): Promise<void> {
+    const use = await this.#use.catch(() => null);
+    await (this.#reloaded ?? use)?.close();
+    this.#current = null;
+  }
+
+  async #open(): Promise<McpUse> {
+    const { useServers } = await import("./shared.ts");
+    const use = await useServers(this.#wish, () => this.#payer);
+    this.#current = use;
+    return use;
+  }
+}

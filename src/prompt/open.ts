@@ -1,0 +1,112 @@
+// The system prompt of a conversation: built once, stored with the session, from then on taken from there byte for byte.
+import { release, tmpdir, type, userInfo } from "node:os";
+import type { OpenHome } from "../home/open.ts";
+import { installRoot } from "../home/product.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { Target } from "../llm/wire.ts";
+import type { Memory } from "../memory/open.ts";
+import type { AgentSkills } from "../skills/open.ts";
+import { buildSystemPromptParts } from "./build.ts";
+import { calendarDay, isKnownZone, sameDay } from "./calendar.ts";
+import type { Backend, CodingReading, PromptBuild, PromptSource } from "./contract.ts";
+import { gatherPromptInputs } from "./gather.ts";
+import { promptPorts } from "./open-prompt-ports.ts";
+
+/** What the prompt has to know of what a conversation was opened with. */
+export interface PromptWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly platform: string;
+  readonly passSessionId?: boolean | undefined;
+  /** No SOUL.md, project files, memory or skills that are active from the start. */
+  readonly ignoreRules?: boolean | undefined;
+  /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
+  overlay?(): string | undefined;
+}
+
+export interface PromptPlace {
+  readonly wish: PromptWish;
+  readonly cwd: string;
+  /** Nobody chose it. */
+  readonly cwdIsFallback?: boolean;
+  /** Where commands run; absent = on this machine as it is. */
+  readonly backend?: () => Promise<Backend | undefined>;
+  readonly toolNames: readonly string[];
+  readonly toolsets: readonly string[];
+  /** Hash of the tool list as it is sent, and of what the user chose. */
+  readonly toolsHash?: string;
+  readonly toolSelection?: string;
+  readonly memory: Pick<Memory, "snapshot" | "reload"> | null;
+  readonly skills: AgentSkills | null;
+  /** The external memory's own text. */
+  readonly externalMemory?: () => Promise<string | null>;
+  readonly recall?: NonNullable<PromptSource["recall"]>;
+  /** Unix seconds. */
+  readonly startedAt: number;
+  readonly systemMessage?: string | null;
+  /** What an earlier build found; then nobody looks again. */
+  readonly coding?: CodingReading | null;
+}
+
+export interface BuiltPrompt extends PromptBuild {
+  readonly coding: CodingReading | null;
+  /** Of the project files in it: hints about sub-directories do not repeat them. */
+  readonly contextHashes: readonly string[];
+}
+
+/** The one way a prompt is built, for conversations and for whoever wants to look at it. */
+export async function buildPrompt(
+  place: PromptPlace,
+  target: Pick<Target, "model" | "provider" | "contextLength" | "windowAssumed">,
+  sessionId: string,
+): Promise<BuiltPrompt> {
+  const { wish } = place;
+  const { home } = wish;
+  const settings = home.config();
+  const backend = await place.backend?.();
+  const startedOn = calendarDay(place.startedAt * 1000, settings.timezone);
+  const today = calendarDay(wish.clock.now(), settings.timezone);
+  const inputs = await gatherPromptInputs(
+    {
+      known: {
+        model: target.model,
+        provider: target.provider,
+        platform: wish.platform,
+        toolNames: place.toolNames,
+        ...(place.toolsHash === undefined ? {} : { toolsHash: place.toolsHash }),
+        ...(place.toolSelection === undefined ? {} : { toolSelection: place.toolSelection }),
+        userHome: home.environment().HOME ?? userInfo().homedir,
+        profile: home.paths.profile,
+        rootHome: home.display(home.paths.root),
+        profileHome: home.display(home.paths.dir),
+        // Another machine has no folder of ours.
+        cwd: backend?.type === "remote" && backend.name === "ssh" ? null : place.cwd,
+        ...(backend ? { backend } : {}),
+        systemMessage: place.systemMessage ?? null,
+        memoryText: null,
+        userText: null,
+        ...place.memory?.snapshot(),
+        startedOn,
+        rebuiltOn: sameDay(startedOn, today) ? null : today,
+        sessionId: wish.passSessionId ? sessionId : null,
+      },
+      settings,
+      installRoot: installRoot(),
+      cwdIsFallback: place.cwdIsFallback === true,
+      tempDir: tmpdir(),
+      soulPath: home.paths.soulFile,
+      contextLength: target.windowAssumed ? 0 : target.contextLength,
+      skipContextFiles: wish.ignoreRules === true,
+      loadSoulIdentity: false,
+      ...(place.coding === undefined ? {} : { coding: place.coding }),
+      notes: isKnownZone(settings.timezone) ? [] : [unknownZone(settings.timezone)],
+      host: { platform: process.platform, type: type(), release: release(), env: (name) => home.env(name) },
+    },
+    await promptPorts(place),
+  );
+  const { coding = null, contextFiles } = inputs;
+  return { ...buildSystemPromptParts(inputs), coding, contextHashes: contextFiles?.hashes ?? [] };
+}
+
+const unknownZone = (zone: string) =>
+  `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is no zone like Europe/Berlin; the machine's own is used.`;

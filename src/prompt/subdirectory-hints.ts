@@ -1,0 +1,43 @@
+// Rules of sub-directories in a conversation: found when a call reaches them, told once, told again when the conversation lost them.
+import type { OpenHome } from "../home/open.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
+import type { HintsPort } from "./contract.ts";
+import { SubdirectoryHints } from "./hints.ts";
+import { readingPorts } from "./reading-ports.ts";
+
+export interface HintsPlace {
+  readonly home: OpenHome;
+  /** The session's working directory. */
+  readonly cwd: string;
+  /** Of the project files that the system prompt carries now. */
+  knownHashes(): readonly string[];
+}
+
+export async function openHints({ home, cwd, knownHashes }: HintsPlace): Promise<HintsPort> {
+  const { userHome, files, isDenied, scan, trusted } = await readingPorts(home);
+  let warnings: string[] = [];
+  let seen: readonly HistoryMessage[] | null = null;
+  const tracker = new SubdirectoryHints({
+    ...{ cwd, userHome, hermesHome: home.paths.dir, files, isDenied, scan, trusted },
+    reaction: home.config().security.context_scan,
+    get knownHashes() {
+      return knownHashes();
+    },
+    onWarning: (warning) => void warnings.push(warning),
+  });
+  return {
+    async check({ name, args }, { cwd: from, history }) {
+      // A resume, a compression and /undo all show as a history that does not go on from the last one.
+      if (seen === null || !continues(history, seen)) await tracker.rebuild(history);
+      seen = history;
+      const text = await tracker.check(name, args, from);
+      const told = warnings;
+      warnings = [];
+      return { text, warnings: told };
+    },
+  };
+}
+
+function continues(now: readonly HistoryMessage[], before: readonly HistoryMessage[]): boolean {
+  return now === before || before.every((message, index) => now[index] === message);
+}

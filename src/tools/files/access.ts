@@ -1,0 +1,144 @@
+// This machine's own files, for the file tools.
+import { constants } from "node:fs";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { writeFileAtomic } from "../../kit/files.ts";
+import { makeDirectories } from "../../kit/make-directories.ts";
+import { followLinks, resolveLinks } from "../../safety/paths.ts";
+import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
+
+/** File access inside one environment: see the contract there. */
+export type FileAccess = EnvironmentFiles;
+
+const CHUNK = 256 * 1024;
+const AT_ONCE = 64;
+
+export const localFiles: FileAccess = {
+  async facts(path) {
+    try {
+      const found = await stat(path, { bigint: true });
+      return {
+        type: found.isFile() ? "file" : found.isDirectory() ? "directory" : "other",
+        size: Number(found.size),
+        mtimeMs: Number(found.mtimeMs),
+        version: `${found.mtimeNs}:${found.size}:${found.ino}`,
+      };
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return null;
+      throw error;
+    }
+  },
+  follow: followLinks,
+  resolve: resolveLinks,
+  async *chunks(path, signal) {
+    // O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not hang.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      if (!(await file.stat()).isFile()) throw new NotAFileError(path);
+      for (;;) {
+        signal?.throwIfAborted();
+        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await file.close();
+    }
+  },
+  async read(path) {
+    const parts: Buffer[] = [];
+    for await (const chunk of localFiles.chunks(path)) parts.push(chunk);
+    return Buffer.concat(parts);
+  },
+  write: (path, data) => writeFileAtomic(path, data),
+  makeDirectory: makeDirectories,
+  list: (path) => readdir(path),
+  remove: (path) => rm(path),
+  move: (from, to) => rename(from, to),
+  async entries(directories, signal) {
+    const found = new Map<string, readonly DirectoryEntry[]>();
+    for (const directory of directories) {
+      signal.throwIfAborted();
+      const entries = await readdir(directory, { withFileTypes: true }).catch(() => null);
+      if (entries === null) continue; // gone or not ours to read: left out, as promised
+      found.set(
+        directory,
+        entries.map((entry) => ({
+          name: entry.name,
+          type: entry.isFile() ? "file" : entry.isDirectory() ? "directory" : "other",
+        })),
+      );
+    }
+    return found;
+  },
+  async changeTimes(paths, signal) {
+    const times = new Map<string, number>();
+    for (let at = 0; at < paths.length; at += AT_ONCE) {
+      signal.throwIfAborted();
+      const batch = paths.slice(at, at + AT_ONCE);
+      const facts = await Promise.all(batch.map((path) => stat(path).catch(() => null)));
+      for (const [index, path] of batch.entries()) {
+        const mtimeMs = facts[index]?.mtimeMs;
+        if (mtimeMs !== undefined) times.set(path, mtimeMs);
+      }
+    }
+    return times;
+  },
+  async *readTexts(paths, signal) {
+    for (const path of paths) {
+      const data = await readText(path, signal);
+      if (data !== null) yield { path, data };
+    }
+  },
+};
+
+/** Null for a binary file, which is not read to its end, and for one that cannot be read. */
+async function readText(path: string, signal: AbortSignal): Promise<Buffer | null> {
+  const parts: Buffer[] = [];
+  let room = MAX_TEXT_BYTES;
+  try {
+    for await (const chunk of localFiles.chunks(path, signal)) {
+      if (chunk.includes(0)) return null;
+      parts.push(chunk.subarray(0, room));
+      room -= chunk.length;
+      if (room <= 0) break;
+    }
+  } catch {
+    signal.throwIfAborted();
+    return null;
+  }
+  return Buffer.concat(parts);
+}
+
+export class NotAFileError extends Error {
+  override name = "NotAFileError";
+  constructor(path: string) {
+    super(`${path} is not a regular file (a pipe, socket or device)`);
+  }
+}
+
+/** What went wrong, in words, with the path the caller knows. */
+export function describeFileError(error: unknown, path: string): string {
+  if (error instanceof Error && (error.name === "FileWriteError" || error.name === "LinkLoopError"))
+    return error.message;
+  const reason = reasons[codeOf(error) ?? ""];
+  if (reason !== undefined) return `${reason}: ${path}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "File not found",
+  EACCES: "Permission denied",
+  EPERM: "Operation not permitted",
+  EISDIR: "It is a directory",
+  ENOTDIR: "A part of the path is not a directory",
+  ELOOP: "The symbolic links run in a circle",
+  ENAMETOOLONG: "The path is too long",
+  ENOSPC: "No space left on the disk",
+  EROFS: "The file system is read-only",
+  EBUSY: "The file is busy",
+  ENXIO: "Not a regular file",
+};
+
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}

@@ -1,0 +1,300 @@
+// What a tool is handed beside its arguments: the run it belongs to, and ports to what it may use.
+
+import type { Config } from "../../home/config/schema.ts";
+import type { Logger } from "../../home/log.ts";
+import type { HomePaths } from "../../home/paths.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { PaidAnswer, PaidCall } from "../../llm/gate.ts";
+import type { Message, TextOrigin } from "../../llm/messages.ts";
+import type { CommandGuard } from "../../safety/decision.ts";
+import type { Ask } from "../../safety/questions.ts";
+import type { Environment } from "../../sandbox/environment.ts";
+import type { SessionStore } from "../../sessions/store.ts";
+
+export type RunOrigin = "foreground" | "background_review" | "flush" | "curator" | "cron" | "subagent" | "background";
+
+/** One read-only object per turn, made by the loop. No field can be set by tool arguments. */
+export interface RunContext {
+  readonly home: HomePaths;
+  readonly config: Config;
+  readonly profile: string;
+  readonly sessionId: string;
+  readonly sessionKey?: string;
+  /** n-th user turn of the session. */
+  readonly turn: number;
+  readonly taskId: string;
+  readonly platform: string;
+  readonly source: string;
+  readonly chat?: {
+    readonly chatId: string;
+    readonly chatName?: string;
+    readonly threadId?: string;
+    readonly userId?: string;
+    readonly userName?: string;
+  };
+  readonly origin: RunOrigin;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The ports. A tool whose port is absent answers with an error, it never guesses. */
+export interface ToolContext extends RunContext {
+  readonly callId: string;
+  readonly environment: Environment;
+  readonly guard: CommandGuard;
+  readonly ask: Ask;
+  readonly sessions: SessionStore | null;
+  /** State that lives as long as the agent: todo list, read tracker, process table. A tool family keeps its own under its own key. */
+  readonly state: ToolState;
+  /** The model's window, for limits that scale with it. */
+  readonly contextLength: number;
+  readonly toolNames: ReadonlySet<string>;
+  /** The conversation's model takes pictures. */
+  readonly seesImages?: boolean;
+  /** HERMES_WRITE_SAFE_ROOT, split: outside these directories no tool writes. Absent or empty: no such limit. */
+  readonly writeSafeRoots?: readonly string[];
+  /** One variable of the home's environment; absent where a tool must not look at it. */
+  env?(name: string): string | undefined;
+  /** Masks secrets; the one redactor. */
+  redact(text: string): string;
+  /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */
+  redactFile?(text: string, path: string): string;
+  /** A sign of life of a long call, with an optional line for the screen. */
+  progress(text?: string): void;
+  /** Shows the user what a call changed in files, as a unified diff. The model does not see it. */
+  showDiff?(diff: string): void;
+  /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
+  notify?(text: string): void;
+  /** Asks the model that serves a side task and gives its words. Rejects with a message to show. Absent: nobody can be asked. */
+  askAside?(question: AsideQuestion): Promise<string>;
+  /**
+   * Sends what is paid for and is no question to a chat model, under the caps and with a row in the ledger. Rejects with `CallRefusedError`
+   * when it may not leave, else with what `send` threw. Absent: nobody keeps the books, so nothing is sent.
+   */
+  pay?<T>(task: "image_generation" | "text_to_speech", call: PaidCall, send: () => Promise<PaidAnswer<T>>): Promise<T>;
+  /**
+   * Calls another tool of the session on behalf of this call: hooks, guards and redaction as for any call. The result is the tool's own
+   * text, whole. Never rejects for what the tool did; absent where no tool may be called.
+   */
+  callTool?:
+    | ((name: string, args: Readonly<Record<string, unknown>>, signal?: AbortSignal) => Promise<string>)
+    | undefined;
+  /** The result goes to a script, which has not seen what the conversation has seen. */
+  readonly forScript?: boolean;
+  memory?: MemoryPort;
+  skills?: SkillsPort;
+  /** The schedule. Absent where nobody keeps one, and in scheduled runs: a job makes no jobs. */
+  cron?: CronPort;
+  /** The way to chats. Absent where no platform is connected. */
+  deliver?: DeliveryPort;
+  /** The conversation as code of plugins knows it; for whoever runs such code. */
+  readonly conversation?: object;
+  /** Hooks may put another text in the place of what a command printed. Null: none did. */
+  transformOutput?(facts: CommandOutputFacts): Promise<string | null>;
+  /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
+  spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
+}
+
+export interface AsideQuestion {
+  readonly task: "vision" | "web_extract";
+  readonly messages: readonly Message[];
+  readonly maxTokens?: number;
+}
+
+/**
+ * Scheduled jobs, as a model may manage them.
+ *
+ * - Requests have passed the tool's own checks: an action that needs a job names one, a new job has a schedule and something to do.
+ * - A job is named by its id or its unique name; schedules, targets and the text of prompts are judged here.
+ * - Answers are what the model reads; nothing here rejects for what a request is like.
+ */
+export interface CronPort {
+  manage(request: CronRequest, run: ToolContext): Promise<CronAnswer>;
+}
+
+export type CronRequest =
+  | { readonly action: "list" }
+  | ({ readonly action: "create" } & CronFields)
+  | ({ readonly action: "update"; readonly jobId: string } & CronFields)
+  | { readonly action: "pause" | "resume" | "run" | "remove"; readonly jobId: string };
+
+/** Left out: as it is. An empty text or list clears. */
+export interface CronFields {
+  readonly prompt?: string;
+  readonly schedule?: string;
+  readonly name?: string;
+  /** Runs until it is done; 0 or less = no end. */
+  readonly repeat?: number;
+  readonly deliver?: string | readonly string[];
+  readonly skills?: readonly string[];
+  readonly model?: { readonly provider?: string; readonly model: string } | null;
+  readonly script?: string;
+  readonly no_agent?: boolean;
+  readonly context_from?: readonly string[];
+  readonly enabled_toolsets?: readonly string[];
+  readonly workdir?: string;
+  readonly profile?: string;
+}
+
+export type CronAnswer =
+  | {
+      readonly success: true;
+      readonly job_id: string;
+      readonly name: string;
+      readonly schedule: string;
+      readonly repeat: number | null;
+      readonly deliver: string | readonly string[];
+      readonly next_run_at: string | null;
+      readonly message: string;
+    }
+  | { readonly success: true; readonly count: number; readonly jobs: readonly object[] }
+  | { readonly success: false; readonly error: string; readonly matches?: readonly string[] };
+
+/**
+ * Messages to chats outside the conversation.
+ *
+ * - `target` is `platform`, `platform:chat` or `platform:chat:thread`; what a name stands for is found out here.
+ * - `MEDIA:<path>` in a message is sent as a file.
+ * - It never rejects for what a platform did: the answer says so.
+ */
+export interface DeliveryPort {
+  send(message: { readonly target: string; readonly text: string }, run: ToolContext): Promise<DeliveryAnswer>;
+  /** Where a message can go. */
+  targets(run: ToolContext): Promise<readonly DeliveryTarget[]>;
+}
+
+export interface DeliveryTarget {
+  readonly target: string;
+  readonly name?: string;
+  /** Where messages to the bare platform go. */
+  readonly home?: boolean;
+}
+
+export type DeliveryAnswer =
+  | {
+      readonly success: true;
+      readonly platform: string;
+      readonly chat_id: string;
+      readonly message_id: string | null;
+      readonly note?: string;
+      readonly mirrored?: boolean;
+    }
+  | { readonly success: true; readonly skipped: true; readonly reason: string }
+  | { readonly error: string; readonly hint?: string };
+
+export interface CommandOutputFacts {
+  readonly command: string;
+  readonly output: string;
+  readonly returncode: number | null;
+  readonly task_id: string;
+  readonly session_id: string;
+  readonly env_type: string;
+}
+
+/** What a child agent is given. It knows nothing else of the conversation. */
+export interface ChildTask {
+  readonly goal: string;
+  readonly context?: string | undefined;
+  readonly toolsets?: readonly string[] | undefined;
+  /** An orchestrator may start children of its own, as deep as the settings allow. */
+  readonly role?: "leaf" | "orchestrator" | undefined;
+}
+
+/** What the model reads: why nothing was started, or one report per task in the order of the tasks. */
+export type ChildrenAnswer =
+  | { readonly error: string }
+  | { readonly results: readonly ChildReport[]; readonly total_duration_seconds: number; readonly note?: string };
+
+export interface ChildReport {
+  readonly task_index: number;
+  readonly status: "completed" | "failed" | "max_iterations" | "interrupted" | "timeout" | "error";
+  readonly summary: string | null;
+  readonly api_calls: number;
+  readonly duration_seconds: number;
+  readonly model: string;
+  readonly exit_reason: "completed" | "max_iterations" | "interrupted" | "timeout" | "error";
+  readonly tokens: { readonly input: number; readonly output: number };
+  readonly cost_usd?: number;
+  readonly tool_trace: readonly {
+    readonly tool: string;
+    readonly args_bytes: number;
+    readonly result_bytes: number;
+    readonly status: "ok" | "error";
+  }[];
+  readonly error?: string;
+}
+
+/** Per-agent state of tool families, made on first use. */
+export interface ToolState {
+  of<T>(key: StateKey<T>): T;
+}
+
+export interface StateKey<T> {
+  readonly name: string;
+  create(): T;
+  dispose?(value: T): void | Promise<void>;
+}
+
+/**
+ * The memory store of the agent.
+ *
+ * - `apply` takes the arguments of a memory call as the model wrote them; the store checks them.
+ * - It never rejects for what a model or a disk did: the result says so.
+ */
+export interface MemoryPort {
+  apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<object>;
+}
+
+/** What a memory write is told about its run: who writes, and whom to ask. */
+export type MemoryRun = Pick<
+  ToolContext,
+  "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal"
+>;
+
+/** The skills of the home, for one agent. Answers are what the model reads, as data; nothing here rejects for what a skill is like. */
+export interface SkillsPort {
+  list(request: { readonly category?: string | undefined }, run: ToolContext): Promise<SkillAnswer>;
+  view(
+    request: { readonly name: string; readonly filePath?: string | undefined },
+    run: ToolContext,
+  ): Promise<SkillAnswer>;
+  manage(change: SkillChange, run: ToolContext): Promise<SkillAnswer>;
+  /** Loaded texts are gone from the conversation: the next view shows them again. */
+  forgetViews?(): void;
+  /** The same skills for a run beside the conversation, which has seen nothing yet. */
+  fork?(): SkillsPort;
+  /** Writes counts that still wait. */
+  flush(): Promise<void>;
+}
+
+export type SkillAnswer = Readonly<Record<string, unknown>> & { readonly success: boolean };
+
+export interface SkillChange {
+  readonly action: "create" | "patch" | "edit" | "delete" | "write_file" | "remove_file";
+  readonly name: string;
+  readonly content?: string | undefined;
+  readonly old_string?: string | undefined;
+  readonly new_string?: string | undefined;
+  readonly replace_all?: boolean | undefined;
+  readonly category?: string | undefined;
+  readonly file_path?: string | undefined;
+  readonly file_content?: string | undefined;
+  readonly absorbed_into?: string | undefined;
+}
+
+export type { TextOrigin };
+
+export interface HookedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export interface HookedResult {
+  readonly text: string;
+  readonly status: "ok" | "failed" | "blocked";
+  readonly ms: number;
+}

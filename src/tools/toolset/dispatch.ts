@@ -1,0 +1,108 @@
+// The inner part of every tool call: arguments put right and checked, the handler run, its result held to the contract.
+
+import { isZodSchema, restoreKeys } from "../../llm/json-schema.ts";
+import type { JsonSchema } from "../../llm/wire.ts";
+import { coerceArguments } from "../coerce.ts";
+import type { ToolContext } from "./context.ts";
+import type { MultimodalOutput, ToolEntry, ToolOutput, ToolRegistry } from "./registry.ts";
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** Runs one tool. Never rejects: whatever goes wrong becomes a result that the model can read. */
+export async function dispatch(
+  tools: ToolRegistry,
+  name: string,
+  args: Arguments,
+  ctx: ToolContext,
+): Promise<ToolOutput> {
+  const entry = tools.get(name);
+  if (!entry) return toolError(`Unknown tool: ${name}`);
+  try {
+    const checked = checkArguments(entry, prepareArguments(entry, args));
+    if ("problem" in checked) {
+      const message = `Invalid arguments for ${name}: ${checked.problem}`;
+      return entry.spec.onInvalid?.(message) ?? toolError(message);
+    }
+    const output: unknown = await entry.spec.handler(checked.args, ctx);
+    return isToolOutput(output) ? output : contractError(name, output);
+  } catch (error) {
+    ctx.log.warn(`tool ${name} failed`, error);
+    return toolError(sanitizeError(`Tool execution failed: ${describe(error)}`));
+  }
+}
+
+/** The arguments as hooks, guards and the handler see them: own key names, declared types where the text left no doubt. Idempotent. */
+export function prepareArguments(entry: ToolEntry, args: Arguments): Record<string, unknown> {
+  return coerceArguments(restoreKeys(args, entry.parameters), entry.parameters);
+}
+
+export function toolError(message: string, extra: Readonly<Record<string, unknown>> = {}): string {
+  return JSON.stringify({ error: message, ...extra });
+}
+
+export function toolResult(result: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(result);
+}
+
+/** An error text that carries no markup a model could take for a role, a call or a fence. */
+export function sanitizeError(message: string): string {
+  const plain = message
+    .replace(/<!\[CDATA\[[\s\S]*?(\]\]>|$)/g, "")
+    .replace(/<\/?(tool_call|function_call|result|response|output|input|system|assistant|user)\b[^>]*>/gi, "")
+    .replace(/```[A-Za-z0-9_+-]*/g, "");
+  const capped = plain.length > 2000 ? `${plain.slice(0, 1997)}...` : plain;
+  return `[TOOL_ERROR] ${capped}`;
+}
+
+function checkArguments(entry: ToolEntry, args: Arguments): { args: Arguments } | { problem: string } {
+  const given = withoutNulls(args, entry.parameters);
+  const schema = entry.spec.parameters;
+  if (!isZodSchema(schema)) {
+    const missing = requiredOf(schema).filter((key) => !(key in given));
+    return missing.length > 0 ? { problem: missing.map((key) => `${key}: required`).join("; ") } : { args: given };
+  }
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return { args: parsed.data };
+  const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
+  return { problem: problems.join("; ") };
+}
+
+/** `null` for an optional parameter that knows no null is the model's way of leaving it out. */
+function withoutNulls(args: Arguments, schema: JsonSchema): Arguments {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, JsonSchema>>; // our own or a sanitised schema
+  const required = requiredOf(schema);
+  return Object.fromEntries(
+    Object.entries(args).filter(
+      ([key, value]) => value !== null || required.includes(key) || allowsNull(properties[key]),
+    ),
+  );
+}
+
+function allowsNull(schema: JsonSchema | undefined): boolean {
+  return schema === undefined || schema.nullable === true || /"null"/.test(JSON.stringify(schema));
+}
+
+function requiredOf(schema: JsonSchema): readonly string[] {
+  return Array.isArray(schema.required) ? schema.required : [];
+}
+
+function isToolOutput(output: unknown): output is ToolOutput {
+  return typeof output === "string" || isMultimodal(output);
+}
+
+export function isMultimodal(output: unknown): output is MultimodalOutput {
+  return typeof output === "object" && output !== null && "_multimodal" in output && output._multimodal === true;
+}
+
+function contractError(name: string, output: unknown): string {
+  const type = output === null ? "null" : Array.isArray(output) ? "array" : typeof output;
+  return toolError(`Tool ${name} returned ${type} instead of text`, {
+    error_type: "tool_result_contract",
+    tool: name,
+    result_type: type,
+  });
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : `Error: ${String(error)}`;
+}
