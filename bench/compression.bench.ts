@@ -1,7 +1,7 @@
 // What keeping a conversation inside its window costs us, the model's own time aside: 1,000 messages, most of them tool results.
 import { performance } from "node:perf_hooks";
+import { messagesCost } from "../src/agent/compression/boundaries.ts";
 import { ContextCompressor } from "../src/agent/compression/compressor.ts";
-import { messagesCost } from "../src/agent/compression/cost.ts";
 import { pruneOldToolResults } from "../src/agent/compression/prune.ts";
 import type { HistoryMessage } from "../src/llm/messages.ts";
 import { median, row } from "./measure.ts";

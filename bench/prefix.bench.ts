@@ -1,9 +1,9 @@
 // What the prefix check costs a request: 1,000 messages, one megabyte, held against the request before. The baseline is writing the same
 // body as JSON, which every request does anyway.
 import { performance } from "node:perf_hooks";
-import { stringifyWellFormed } from "../src/kit/surrogates.ts";
+import { stringifyWellFormed } from "../src/kit/code-points.ts";
 import { PrefixWatch } from "../src/llm/prefix/watch.ts";
-import { writeBody } from "../src/llm/wires/body.ts";
+import { writeBody } from "../src/llm/wires/drive.ts";
 import { aRequest, aTarget } from "../test/support/model-target.ts";
 import { median, row } from "./measure.ts";
 

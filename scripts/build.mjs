@@ -31,16 +31,16 @@ const toolIndex = {
   name: "tool-index",
   setup(bundler) {
     const folder = join(root, "src", "tools");
-    bundler.onLoad({ filter: /[\\/]tools[\\/]discover\.ts$/ }, async () => {
-      const { toolFiles } = await import(pathToFileURL(join(folder, "discover.ts")).href);
-      const { registry, outlineOf } = await import(pathToFileURL(join(folder, "registry.ts")).href);
+    bundler.onLoad({ filter: /[\\/]tools[\\/]toolset[\\/]discover\.ts$/ }, async () => {
+      const { toolFiles } = await import(pathToFileURL(join(folder, "toolset", "discover.ts")).href);
+      const { registry, outlineOf } = await import(pathToFileURL(join(folder, "toolset", "registry.ts")).href);
       const outlines = [];
       for (const file of await toolFiles(pathToFileURL(`${folder}/`))) {
         const before = new Set(registry.names());
         await import(pathToFileURL(join(folder, file)).href);
         const tools = registry.names().filter((name) => !before.has(name));
         outlines.push(
-          `registry.outline(${literal(tools.map((name) => outlineOf(registry.get(name))))}, () => require("./${file}"));`,
+          `registry.outline(${literal(tools.map((name) => outlineOf(registry.get(name))))}, () => require("../${file}"));`,
         );
       }
       const contents = `import { registry } from "./registry.ts";
@@ -49,7 +49,7 @@ export async function loadTools(log) {
   registry.useLog(log);
 }
 `;
-      return { contents, loader: "js", resolveDir: folder };
+      return { contents, loader: "js", resolveDir: join(folder, "toolset") };
     });
   },
 };

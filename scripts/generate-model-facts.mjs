@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { writeFactLine } from "../src/llm/catalogue/fact-lines.ts";
+import { writeFactLine } from "../src/llm/catalogue/facts.ts";
 
 const [source] = process.argv.slice(2);
 if (!source) {

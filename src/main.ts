@@ -1,5 +1,5 @@
 // argv -> one door, loaded lazily; nothing else.
-import { versionLine } from "./home/product.ts";
+import { versionLine } from "./home/paths.ts";
 
 const argv = process.argv.slice(2);
 

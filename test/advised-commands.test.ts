@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Command } from "commander";
 import type { CliContext } from "../src/doors/cli/context.ts";
-import { SUBCOMMANDS } from "../src/doors/cli/subcommands.ts";
+import { SUBCOMMANDS } from "../src/doors/cli/program.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -15,7 +15,7 @@ const ELSEWHERE = new Set(
   uninstall update webhook`.split(/\s+/),
 );
 /** These speak of commands that others may type, and advise none. */
-const NOT_ADVICE = new Set(["src/safety/danger/own-process.ts", "src/prompt/blocks/kanban.ts"]);
+const NOT_ADVICE = new Set(["src/safety/danger/own.ts", "src/prompt/blocks.ts"]);
 
 test("every command that a text of the program names exists", async () => {
   const known = new Map<string, ReadonlySet<string>>();

@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { defaultConfig } from "../src/home/config/schema.ts";
 import { homePaths } from "../src/home/paths.ts";
-import { descendantsOf, isAlive } from "../src/sandbox/process-tree.ts";
-import type { AddressCheck } from "../src/tools/browser/address-check.ts";
+import { descendantsOf, isAlive } from "../src/sandbox/processes.ts";
 import { launchBrowser } from "../src/tools/browser/launch.ts";
+import type { AddressCheck } from "../src/tools/browser/proxy.ts";
 import { browserHolder } from "../src/tools/browser/session.ts";
-import { registerProvider } from "../src/tools/extra-providers.ts";
+import { registerProvider } from "../src/tools/toolset/availability.ts";
 import {
   missingChromium,
   type Pages,

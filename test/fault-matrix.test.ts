@@ -6,7 +6,7 @@ import { defaultConfig } from "../src/home/config/schema.ts";
 import type { Clock } from "../src/kit/clock.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
-import { createWire } from "../src/llm/wires/create.ts";
+import { createWire } from "../src/llm/wires/drive.ts";
 import type { ToolContext } from "../src/tools/toolset/context.ts";
 import { play, type RigOptions, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { systemClock } from "../src/kit/clock.ts";
 import { pauseBefore } from "../src/mcp/server.ts";
 import { parseServers } from "../src/mcp/settings.ts";
-import { descendantsOf, isAlive } from "../src/sandbox/process-tree.ts";
+import { descendantsOf, isAlive } from "../src/sandbox/processes.ts";
 import { bodyOf, json, smallServer } from "./support/mcp/http-server.ts";
 import { hubRig, shellServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { jumpingClock } from "./support/memory-provider.ts";

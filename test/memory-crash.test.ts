@@ -10,7 +10,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { parseEntries } from "../src/memory/format.ts";
+import { parseEntries } from "../src/memory/entries.ts";
 import { memoryHome } from "./support/memory.ts";
 
 const source = fileURLToPath(new URL("support/memory-writer.ts", import.meta.url));

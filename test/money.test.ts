@@ -16,7 +16,7 @@ import type { AuxTask } from "../src/llm/auxiliary/contract.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import type { CallPurpose, CapScope, Caps, ModelGate, Task } from "../src/llm/gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
-import { createWire } from "../src/llm/wires/create.ts";
+import { createWire } from "../src/llm/wires/drive.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
 import type { SessionStore } from "../src/sessions/store.ts";
 import { play, type RigOptions, rigAgent, rigOptions } from "./support/agent/agent-rig.ts";

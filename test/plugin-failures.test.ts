@@ -79,7 +79,7 @@ for (const [what, body, told] of WRONGS) {
 
 test("a failure of nobody's plugin still ends the process", async () => {
   const { spawnSync } = await import("node:child_process");
-  const module = new URL("../src/plugins/stray-errors.ts", import.meta.url).href;
+  const module = new URL("../src/plugins/active-plugin.ts", import.meta.url).href;
   const code = `const { runAs } = await import(${JSON.stringify(module)});
     runAs({ stray: (error) => console.log("told", error.message) }, () => { Promise.reject(new Error("theirs")); });
     setTimeout(() => Promise.reject(new Error("ours")), 20);

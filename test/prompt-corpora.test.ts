@@ -8,9 +8,8 @@ import { readContextFiles } from "../src/prompt/files/context-files.ts";
 import { readSoul } from "../src/prompt/files/soul.ts";
 import { SubdirectoryHints } from "../src/prompt/hints.ts";
 import { hostFiles } from "../src/prompt/ports.ts";
-import { codePointName } from "../src/safety/threats/invisible.ts";
 import { THREAT_PATTERNS } from "../src/safety/threats/patterns.ts";
-import { scanForThreats } from "../src/safety/threats/scan.ts";
+import { codePointName, scanForThreats } from "../src/safety/threats/scan.ts";
 import { memoryHome } from "./support/memory.ts";
 import { tempTree } from "./support/temp-tree.ts";
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { configSchema } from "../src/home/config/schema.ts";
 import "../src/tools/web-search.ts";
-import { registerProvider } from "../src/tools/extra-providers.ts";
+import { registerProvider } from "../src/tools/toolset/availability.ts";
 import { dispatch } from "../src/tools/toolset/dispatch.ts";
 import { registry } from "../src/tools/toolset/registry.ts";
 import { recordingLog, toolContext } from "./support/tool-context.ts";

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { systemClock } from "../src/kit/clock.ts";
 import type { AssistantMessage, FinishReason, Message } from "../src/llm/messages.ts";
 import { API_MODES, type ApiMode, type ModelEvent, type ModelRequest } from "../src/llm/wire.ts";
-import { createWire } from "../src/llm/wires/create.ts";
+import { createWire } from "../src/llm/wires/drive.ts";
 import type { Answer } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { aRequest, aTarget, collect } from "./support/model-target.ts";

@@ -1,6 +1,7 @@
 // What an agent is doing, told from its events alone.
-import type { IterationBudget } from "./budget.ts";
+
 import type { AgentEventBody } from "./events.ts";
+import type { IterationBudget } from "./steer.ts";
 
 export interface Activity {
   /** Milliseconds since the epoch. */

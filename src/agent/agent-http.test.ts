@@ -8,7 +8,7 @@ import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
 import { createGate } from "../llm/gate/create-gate.ts";
 import type { ApiMode } from "../llm/wire.ts";
-import { createWire } from "../llm/wires/create.ts";
+import { createWire } from "../llm/wires/drive.ts";
 
 const MODES: readonly ApiMode[] = ["chat_completions", "anthropic_messages", "codex_responses"];
 const UNCAPPED = { usd: null, tokens: null };

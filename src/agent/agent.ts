@@ -1,20 +1,19 @@
 // One conversation, as every door sees it.
-import { runWithSessionTag } from "../home/log.ts";
+import { type Logger, runWithSessionTag } from "../home/log.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import { type Activity, ActivityWatch } from "./activity.ts";
-import { IterationBudget } from "./budget.ts";
 import type { ContextKeeper } from "./compression/keeper.ts";
 import type { Pins } from "./compression/pins.ts";
-import type { CompressReport, CompressWish } from "./compression/report.ts";
+import type { CompressReport, CompressWish } from "./compression/shortener.ts";
 import { Conversation } from "./conversation.ts";
-import { logEvent } from "./event-log.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
-import { type FlushReason, isFlushDue } from "./flush-due.ts";
+import { type FlushReason, isFlushDue } from "./flush-memories.ts";
 import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { BackgroundReview } from "./review/background-review.ts";
+import { IterationBudget } from "./steer.ts";
 import { playTurn } from "./turn.ts";
 import type { KnownLimits } from "./usage-meter.ts";
 
@@ -368,7 +367,7 @@ export class Agent {
   }
 }
 
-export interface CloseOptions {
+interface CloseOptions {
   readonly finishReview?: boolean;
   readonly afresh?: boolean;
 }
@@ -384,4 +383,29 @@ function joinDeltas(unread: AgentEvent, next: AgentEvent): AgentEvent | undefine
   if (unread.type === "tool_progress" && next.type === "tool_progress" && unread.call.id === next.call.id)
     return { ...unread, ...next };
   return undefined;
+}
+
+// What the log keeps of a turn: that it ran, what it cost, what went wrong. Never what was said.
+
+function logEvent(log: Logger, event: AgentEventBody): void {
+  switch (event.type) {
+    case "tool_end":
+      return log.debug(`tool ${event.call.name} ${event.failed ? "failed" : "ended"} after ${Math.round(event.ms)} ms`);
+    case "usage": {
+      const { inputTokens, outputTokens, cacheReadTokens } = event.usage;
+      return log.debug(`${event.task} call: ${inputTokens} tokens in, ${cacheReadTokens} cached, ${outputTokens} out`);
+    }
+    case "compressed":
+      return log.info(`compressed (${event.kind}): ${event.before} tokens before, ${event.after} now`);
+    case "status":
+      if (event.kind === "warn") log.warn(event.message);
+      if (event.kind === "lifecycle") log.info(event.message);
+      return;
+    case "done": {
+      const { outcome } = event;
+      const { exitReason, apiCalls, error, finalText, model, provider } = outcome;
+      const line = `turn ended: ${exitReason}, ${apiCalls} model calls to ${model} at ${provider}`;
+      return outcome.failed ? log.warn(`${line}: ${error ?? finalText ?? "no reason given"}`) : log.info(line);
+    }
+  }
 }

@@ -3,9 +3,9 @@
 import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { Message } from "../llm/messages.ts";
 import type { SmartJudge } from "../safety/guard.ts";
-import { withoutComments } from "../safety/shell/comments.ts";
+import { withoutComments } from "../safety/shell/parse.ts";
 
-export interface JudgedRun {
+interface JudgedRun {
   readonly sessionId: string;
   readonly turn: number;
   /** The command goes to a model that may be another one than the conversation's. */

@@ -1,18 +1,20 @@
 // A model call with patience: asked until there is an answer, or nothing is left to try.
-
 import type { Failure } from "../llm/errors/classify.ts";
 import type { CallPurpose } from "../llm/gate.ts";
 import { requestLimits } from "../llm/liveness.ts";
-import type { HistoryMessage } from "../llm/messages.ts";
+import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import { listenToModel, type Reply } from "../llm/model-call.ts";
 import { parseRateLimitHeaders, type Usage } from "../llm/usage.ts";
-import type { ModelRequest } from "../llm/wire.ts";
+import type { ModelRequest, Target } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import { judgeFailure } from "./failure.ts";
-import { tellRequest } from "./loop-events.ts";
-import { reasoningFor } from "./model-choice.ts";
-import { HEARTBEAT_MS, Tries } from "./recovery.ts";
+import { type AnswerJudge, answerAtLimit as note } from "./judge.ts";
+import type { Limits, ModelChoice } from "./options.ts";
+import { type Ending, interruptedWaiting, partialEnding } from "./outcome.ts";
+import { HEARTBEAT_MS, judgeFailure, Tries } from "./recovery.ts";
+import type { IterationBudget } from "./steer.ts";
+import type { TurnKit } from "./turn-kit.ts";
+import type { AgentWish } from "./wish.ts";
 
 export interface Asking {
   readonly conversation: Conversation;
@@ -21,7 +23,7 @@ export interface Asking {
   readonly emit: (event: AgentEventBody) => void;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly scaffold: readonly HistoryMessage[];
   readonly outputCap?: number | undefined;
   readonly toolChoice?: ModelRequest["toolChoice"];
@@ -144,4 +146,164 @@ function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
     contextUsed: conversation.meter.lastPromptTokens,
     contextLength: target.contextLength,
   });
+}
+
+// How the model is asked, as the home's settings and variables say.
+
+export function modelChoice({ home, reasoning }: AgentWish, target: Target): ModelChoice {
+  const config = home.config();
+  return {
+    target,
+    cacheTtl: config.prompt_caching.cache_ttl,
+    ...(config.agent.service_tier ? { serviceTier: config.agent.service_tier } : {}),
+    ...(config.model.max_tokens ? { maxTokens: config.model.max_tokens } : {}),
+    liveness: {
+      totalSeconds: seconds(home.env("HERMES_API_TIMEOUT")),
+      staleSeconds: seconds(home.env("HERMES_STREAM_STALE_TIMEOUT")),
+      wholeStaleSeconds: seconds(home.env("HERMES_API_CALL_STALE_TIMEOUT")),
+    },
+    ...reasoningOf(reasoning ?? config.agent.reasoning_effort),
+  };
+}
+
+/** How often and how long, beside what the wish itself says. */
+export function loopLimits({ home, maxTurns }: AgentWish): Limits {
+  const { agent, delegation } = home.config();
+  return {
+    maxIterations: maxTurns ?? agent.max_turns,
+    apiMaxRetries: agent.api_max_retries,
+    ...streamRetriesOf(home.env("HERMES_STREAM_RETRIES")),
+    maxConcurrentChildren: Math.max(1, delegation.max_concurrent_children),
+  };
+}
+
+/** An effort in words as a request carries it; empty = the provider's default. */
+export function reasoningOf(effort: string): Pick<ModelChoice, "reasoning"> {
+  if (effort === "") return {};
+  if (effort === "none") return { reasoning: { enabled: false } };
+  return { reasoning: { enabled: true, effort: effort as "medium" } }; // checked by the option parser and the settings schema
+}
+
+/** What a conversation asks for: OpenRouter's models think only when they are asked to. Side calls ask for nothing. */
+export function reasoningFor({ reasoning, target }: ModelChoice): ModelChoice["reasoning"] {
+  return (
+    reasoning ?? (target.profile.reasoningStyle === "openrouter" ? { enabled: true, effort: "medium" } : undefined)
+  );
+}
+
+/** A positive number of seconds from a variable; anything else is not said. */
+function seconds(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return value > 0 ? value : undefined;
+}
+
+function streamRetriesOf(text: string | undefined): Pick<Limits, "streamRetries"> {
+  return /^\d{1,2}$/.test(text?.trim() ?? "") ? { streamRetries: Number(text) } : {};
+}
+
+// What the loop tells hooks about requests and answers. Without a listener it costs nothing.
+
+const REQUEST_EVENTS = ["pre_api_request", "post_api_request", "api_request_error"];
+
+/** Tells of a request that is about to be sent; what comes back tells how it ended. Null when nobody listens. */
+async function tellRequest(
+  { conversation, purpose }: Asking,
+  request: ModelRequest,
+): Promise<((reply: Reply) => Promise<void>) | null> {
+  const { events, clock } = conversation.options.ports;
+  if (!events || !REQUEST_EVENTS.some((event) => events.hears(event))) return null;
+  const { model, provider, baseUrl, apiMode } = request.target;
+  const facts = {
+    session_id: purpose.sessionId,
+    task: purpose.task,
+    turn: purpose.turn ?? null,
+    platform: conversation.options.session.platform,
+    ...{ model, provider, base_url: baseUrl, api_mode: apiMode },
+    message_count: request.messages.length,
+    tool_count: request.tools.length,
+    max_tokens: request.maxTokens ?? null,
+  };
+  await events.tell("pre_api_request", facts);
+  const began = clock.now();
+  return async (reply) => {
+    const ended = { ...facts, duration_ms: clock.now() - began };
+    if (reply.type === "answer") {
+      const { content, tool_calls = [] } = reply.message;
+      const about = {
+        finish_reason: reply.finishReason,
+        text_chars: content?.length ?? 0,
+        tool_calls: tool_calls.length,
+      };
+      await events.tell("post_api_request", { ...ended, ...about });
+    } else if (reply.type !== "interrupted") {
+      const { message, status } = reply.error;
+      await events.tell("api_request_error", { ...ended, error_message: message, status_code: status ?? null });
+    }
+  };
+}
+
+/** The answer as the user gets it: the first listener that gives another text wins; then the others hear of it. */
+async function tellAnswer(conversation: Conversation, text: string): Promise<string> {
+  const { ports, session } = conversation.options;
+  const { events } = ports;
+  if (!events) return text;
+  const { messages, sessionId } = conversation.transcript;
+  const said = messages.findLast(({ role }) => role === "user")?.content ?? "";
+  const facts = {
+    session_id: sessionId,
+    user_message: textOf(said),
+    model: conversation.model.target.model,
+    platform: session.platform,
+  };
+  const answers = events.hears("transform_llm_output")
+    ? await events.tell("transform_llm_output", { ...facts, response_text: text })
+    : [];
+  const final = answers.find((answer) => typeof answer === "string" && answer !== "") ?? text;
+  if (events.hears("post_llm_call"))
+    await events.tell("post_llm_call", { ...facts, conversation_history: messages, assistant_response: final });
+  return typeof final === "string" ? final : text;
+}
+
+/** Shows the final text. What failed to be written is said below it, and a hook may change it; the history keeps the answer alone. */
+export async function showFinalText(
+  { kind, finalText, streamed: begun = false }: Ending,
+  conversation: Conversation,
+  { run, mutations }: Pick<TurnKit, "run" | "mutations">,
+  emit: (event: AgentEventBody) => void,
+): Promise<Partial<Ending>> {
+  if (finalText === null || (kind !== "answered" && kind !== "partial")) return { streamed: false };
+  const footer = run.config.display.file_mutation_verifier ? mutations.footer() : null;
+  const written = footer === null ? finalText : `${finalText}\n\n${footer}`;
+  const text = await tellAnswer(conversation, written);
+  const transformed = text !== written;
+  const streamed = begun && !transformed;
+  if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });
+  emit({ type: "text_end", text, kind: "final", streamed });
+  return { finalText: text, streamed, ...(transformed ? { transformed } : {}) };
+}
+
+/** The budget is used up: one last call without tools, asked once more if nothing comes. */
+export async function answerAtLimit(
+  asking: Asking,
+  judge: AnswerJudge,
+  { apiCalls, budget }: { readonly apiCalls: number; readonly budget: IterationBudget },
+): Promise<Ending> {
+  const { limits, session } = asking.conversation.options;
+  const exitReason = `max_iterations_reached(${apiCalls}/${budget.max})`;
+  if (limits.lastAnswer === false) return partialEnding(exitReason, "The limit was reached.");
+  const scaffold = [...judge.scaffold, note(budget.max)];
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const asked = await askModel(asking, { scaffold, toolChoice: "none" });
+    if (asked.type === "interrupted") return interruptedWaiting(asked.seconds);
+    if (asked.type !== "answer") break;
+    const { tool_calls: _, ...message } = asked.message;
+    const verdict = judge.judge({ ...asked, message, finishReason: "stop" }, []);
+    if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
+  }
+  const sentence = `I reached the limit of ${budget.max} model calls for one turn before I could finish.`;
+  const advice =
+    session.task === "subagent"
+      ? "Give the rest to another sub-agent, or raise delegation.max_iterations."
+      : 'Say "continue" to go on, or raise agent.max_turns.';
+  return partialEnding(exitReason, `${sentence} ${advice}`);
 }

@@ -1,10 +1,9 @@
 // A model's answer as it enters the history.
 
-import { sanitizeSurrogates } from "../kit/surrogates.ts";
+import { sanitizeSurrogates } from "../kit/code-points.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/scrub.ts";
-import { canonicalJson } from "./canonical-arguments.ts";
-import { hasReasoning } from "./repair.ts";
+import { canonicalJson, hasReasoning } from "./repair.ts";
 
 const INLINE_THINKING = /<(think|thinking|reasoning|thought|reasoning_scratchpad)>([\s\S]*?)(?:<\/\1>|$)/gi;
 const THINK_TAG = /<\/?(?:think|thinking|reasoning|thought|reasoning_scratchpad)>/i;
@@ -45,7 +44,7 @@ export function joinReplayItems(after: AssistantMessage, interim: AssistantMessa
   };
 }
 
-export interface Intake {
+interface Intake {
   readonly text: string;
   readonly calls: readonly ToolCall[];
   readonly finishReason: FinishReason;

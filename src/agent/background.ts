@@ -20,7 +20,7 @@ export interface BackgroundReport extends BackgroundTask {
   readonly ms: number;
 }
 
-export interface BackgroundOptions {
+interface BackgroundOptions {
   readonly clock: Clock;
   /** Told once about every task that ended by itself or was stopped; not about those that end with the program. */
   onReport(report: BackgroundReport): void;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { IterationBudget } from "./budget.ts";
+import { IterationBudget } from "./steer.ts";
 
 test("a budget gives out what it has, takes refunds, and never grows beyond its maximum", () => {
   const budget = new IterationBudget(2);

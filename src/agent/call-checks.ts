@@ -1,10 +1,11 @@
 // Is a batch of tool calls fit to run? Names and arguments are put right where that is safe, otherwise the fault is named.
+
+import { similarity } from "../kit/similarity.ts";
 import { uniquifyToolCallIds } from "../llm/call-ids.ts";
 import { repairArguments, repairToolCallArguments } from "../llm/json-repair.ts";
 import type { HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
-import { canonicalArguments } from "./canonical-arguments.ts";
-import { stubResult } from "./hygiene/unfinished.ts";
-import { repairToolName } from "./tool-names.ts";
+import { fromDoubleUnderscores } from "../mcp/server-tools.ts";
+import { canonicalArguments, stubResult } from "./repair.ts";
 
 export type CheckedCall =
   | { readonly fault: null; readonly call: ToolCall }
@@ -76,7 +77,7 @@ function presentable(call: ToolCall): ToolCall {
   return { ...call, function: { name, arguments: repairToolCallArguments(call.function.arguments) } };
 }
 
-export interface AcceptedBatch {
+interface AcceptedBatch {
   readonly calls: readonly ToolCall[];
   /** What was left out, in words for the user. */
   readonly notes: readonly string[];
@@ -124,4 +125,52 @@ function freshIds(calls: readonly ToolCall[], history: readonly HistoryMessage[]
 
 function baseOf(id: string): string {
   return id.replace(/_d\d+$/, "");
+}
+
+const CLOSE_ENOUGH = 0.7;
+
+/** The tool a model most likely meant by a name that does not exist, or null. */
+export function repairToolName(name: string, validNames: readonly string[]): string | null {
+  const byLowerName = new Map(validNames.map((valid) => [valid.toLowerCase(), valid]));
+  for (const candidate of candidates(name)) {
+    const found = byLowerName.get(candidate);
+    if (found !== undefined) return found;
+  }
+  const wanted = name.trim().toLowerCase();
+  if (wanted === "") return null;
+  let best: { readonly name: string; readonly score: number } | null = null;
+  for (const [lower, valid] of byLowerName) {
+    const score = similarity(wanted, lower);
+    if (score >= CLOSE_ENOUGH && score > (best?.score ?? 0)) best = { name: valid, score };
+  }
+  return best?.name ?? null;
+}
+
+function* candidates(name: string): Generator<string> {
+  const trimmed = name.trim();
+  const plain = [underscored(trimmed.toLowerCase()), underscored(snakeCase(trimmed))];
+  yield trimmed.toLowerCase();
+  const elsewhere = fromDoubleUnderscores(trimmed);
+  if (elsewhere !== null) yield elsewhere.toLowerCase();
+  yield* plain;
+  for (const spelling of plain) {
+    const once = withoutToolSuffix(spelling);
+    yield once;
+    yield withoutToolSuffix(once);
+  }
+}
+
+function underscored(name: string): string {
+  return name.replace(/[-\s]+/g, "_");
+}
+
+function snakeCase(name: string): string {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1_$2")
+    .toLowerCase();
+}
+
+function withoutToolSuffix(name: string): string {
+  return name.replace(/[_-]?tool$/, "");
 }

@@ -1,17 +1,15 @@
 // What lives from turn to turn of one conversation.
 
+import type { AuxPorts } from "../llm/auxiliary/client.ts";
 import type { AuxiliaryClient, AuxTask } from "../llm/auxiliary/contract.ts";
 import { KeyRing } from "../llm/keys/ring.ts";
 import { Lessons } from "../llm/lessons.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
-import { FitPictures } from "../llm/pictures/fit.ts";
-import { lacksImage } from "../llm/pictures/images.ts";
+import { FitPictures, lacksImage } from "../llm/pictures/fit.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
-import { lazyAuxiliary } from "./auxiliary/lazy-client.ts";
-import { withEngineTools } from "./compression/engine-tools.ts";
-import { ContextKeeper } from "./compression/keeper.ts";
+import { ContextKeeper, withEngineTools } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
@@ -290,4 +288,17 @@ export class Conversation {
       },
     });
   }
+}
+
+/** The client for side tasks, loaded by the first of them: many conversations have none. */
+function lazyAuxiliary(ports: AuxPorts): AuxiliaryClient {
+  let opened: Promise<AuxiliaryClient> | null = null;
+  const client = () => {
+    opened ??= import("../llm/auxiliary/client.ts").then(({ createAuxiliary }) => createAuxiliary(ports));
+    return opened;
+  };
+  return {
+    callAux: async (call) => (await client()).callAux(call),
+    resolveAux: async (task, wish) => (await client()).resolveAux(task, wish),
+  };
 }

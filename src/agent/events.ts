@@ -3,7 +3,7 @@
 import type { CostStatus, Task } from "../llm/gate.ts";
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
-import type { AnswerTo, Question } from "../safety/questions.ts";
+import type { AnswerTo, Question } from "../safety/decision.ts";
 
 export interface ToolCallView {
   readonly id: string;

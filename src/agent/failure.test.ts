@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { manualClock } from "../../test/support/session-store.ts";
 import { classifyApiError } from "../llm/errors/classify.ts";
 import type { ModelError } from "../llm/wire.ts";
-import { retryDelayMs } from "./failure.ts";
+import { retryDelayMs } from "./recovery.ts";
 
 const clock = { ...manualClock(), random: () => 0 };
 const delays = (error: ModelError) => {

@@ -7,10 +7,10 @@ import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/script
 import { aTarget } from "../../test/support/model-target.ts";
 import { manualClock } from "../../test/support/session-store.ts";
 import { defaultConfig } from "../home/config/schema.ts";
-import { ProviderError } from "../llm/providers/provider-error.ts";
+import { ProviderError } from "../llm/providers/settings.ts";
 import type { ModelError } from "../llm/wire.ts";
 import type { AgentEvent } from "./events.ts";
-import { readFallbacks } from "./recovery/fallback-entries.ts";
+import { readFallbacks } from "./fallback.ts";
 
 const OWN = aTarget("chat_completions", {
   provider: "openrouter",

@@ -1,14 +1,14 @@
 // The chain of models that stand in: who is next, who stands in now, and when the conversation's own model may answer again.
 
+import type { AuxPlace } from "../llm/auxiliary/contract.ts";
 import type { Failure } from "../llm/errors/classify.ts";
+import { namedReset } from "../llm/errors/details.ts";
 import { failureLine } from "../llm/errors/explain.ts";
-import { namedReset } from "../llm/errors/named-reset.ts";
-import { ProviderError } from "../llm/providers/provider-error.ts";
+import { mapping, ProviderError, text } from "../llm/providers/settings.ts";
 import type { Target } from "../llm/wire.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import type { ModelChoice } from "./options.ts";
-import { type FallbackEntries, readFallbacks } from "./recovery/fallback-entries.ts";
 
 type Emit = (event: AgentEventBody) => void;
 
@@ -209,4 +209,33 @@ function restUntil(cause: Cause, now: number): number {
 
 function place({ provider, baseUrl, model }: Target): string {
   return `${provider}\n${baseUrl}\n${model}`;
+}
+
+// `fallback_providers`: who may answer when the conversation's own model cannot.
+
+interface FallbackEntries {
+  readonly entries: readonly AuxPlace[];
+  /** One line for each entry that cannot be used as it is written. */
+  readonly ignored: readonly string[];
+}
+
+/** A list of `{provider, model, base_url?, api_key?, key_env?}`; one such mapping alone is taken as a list of one. */
+export function readFallbacks(given: unknown): FallbackEntries {
+  const list = Array.isArray(given) ? given : given === undefined || given === null ? [] : [given];
+  const entries: AuxPlace[] = [];
+  const ignored: string[] = [];
+  for (const [index, item] of list.entries()) {
+    const entry = mapping(item);
+    const baseUrl = text(entry.base_url);
+    const provider = text(entry.provider) ?? (baseUrl ? "custom" : undefined);
+    const model = text(entry.model);
+    if (provider === undefined || model === undefined) {
+      const lacks = provider === undefined ? "provider" : "model";
+      ignored.push(`fallback_providers[${index}] has no ${lacks} and is ignored.`);
+      continue;
+    }
+    const keyEnv = text(entry.key_env) ?? text(entry.api_key_env);
+    entries.push({ provider, model, baseUrl, apiKey: text(entry.api_key), keyEnv, apiMode: text(entry.api_mode) });
+  }
+  return { entries, ignored };
 }

@@ -1,16 +1,14 @@
 // The last look before a conversation is cut or closed: one call in which the model may save what it would otherwise lose. The conversation
 // itself never learns of it.
-
 import { AuxiliaryError } from "../llm/auxiliary/contract.ts";
 import type { HistoryMessage, ToolCall } from "../llm/messages.ts";
-import { refuse } from "../safety/refusal.ts";
+import { refuse } from "../safety/decision.ts";
+import { reasoningFor } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
-import type { FlushReason } from "./flush-due.ts";
-import { reasoningFor } from "./model-choice.ts";
 import { RequestBuilder } from "./request.ts";
-import { type EndedCall, noticeMode, summaryParts } from "./review/summary.ts";
+import { type EndedCall, noticeMode, summaryParts } from "./review/review.ts";
 
-export interface FlushWish {
+interface FlushWish {
   readonly why: FlushReason;
   readonly signal: AbortSignal;
 }
@@ -107,4 +105,19 @@ function argumentsOf(call: ToolCall): Readonly<Record<string, unknown>> {
   } catch {
     return {}; // a call that was cut off; the store refuses it
   }
+}
+
+export type FlushReason = "compression" | "closing";
+
+const LEAST_MESSAGES = { compression: 3, closing: 4 } as const;
+
+/** Whether a flush would have something to do. Before a compression there is no minimum of turns, but a minimum of 0 is never. */
+export function isFlushDue(conversation: Conversation, why: FlushReason): boolean {
+  const { tools, ports, session } = conversation.options;
+  if (!ports.memory || !tools.names.has("memory") || (session.origin ?? "foreground") !== "foreground") return false;
+  if (conversation.transcript.messages.length < LEAST_MESSAGES[why]) return false;
+  const least = ports.config().memory.flush_min_turns;
+  if (least === 0) return false;
+  const { userTurns, userTurnsHere } = conversation.nudges;
+  return why === "compression" || (userTurnsHere > 0 && userTurns >= least);
 }

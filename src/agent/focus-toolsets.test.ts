@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openHome } from "../home/open.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { focusToolsets } from "./focus-toolsets.ts";
+import { focusToolsets } from "./open-tools.ts";
 
 const CODING = "file terminal search todo code_execution skills memory session_search clarify delegation".split(" ");
 const FOCUS = "agent:\n  coding_context: focus\n";

@@ -1,11 +1,11 @@
 // Notices that a turn runs in circles: the same call failing again, the same tool failing again, the same answer again.
 import { createHash } from "node:crypto";
 import type { Config } from "../home/config/schema.ts";
-import { canonicalJson } from "./canonical-arguments.ts";
 import type { ToolHooks } from "./options.ts";
-import { isFailedResult } from "./tool-failure.ts";
+import { canonicalJson } from "./repair.ts";
+import { isFailedResult } from "./tool-runner.ts";
 
-export type GuardSettings = Config["tool_loop_guardrails"];
+type GuardSettings = Config["tool_loop_guardrails"];
 type PartialSettings = {
   readonly warnings_enabled?: boolean;
   readonly hard_stop_enabled?: boolean;
@@ -13,7 +13,7 @@ type PartialSettings = {
   readonly hard_stop_after?: Partial<GuardSettings["hard_stop_after"]>;
 };
 
-export interface GuardDecision {
+interface GuardDecision {
   readonly action: "allow" | "warn" | "block" | "halt";
   readonly code: string;
   readonly count: number;
@@ -128,12 +128,12 @@ export class ToolLoopGuard {
 }
 
 /** Appended to the result of a call that was warned about. */
-export function guardWarning({ code, count }: GuardDecision): string {
+function guardWarning({ code, count }: GuardDecision): string {
   return `[Tool loop warning: ${code}; count=${count}; ${ADVICE[code] ?? "take another way"}]`;
 }
 
 /** The result of a call that was not run. */
-export function guardRefusal({ code, count }: GuardDecision): string {
+function guardRefusal({ code, count }: GuardDecision): string {
   return `Not run (${code}; count=${count}): ${ADVICE[code] ?? "take another way"}`;
 }
 

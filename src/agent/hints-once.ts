@@ -1,6 +1,6 @@
 import type { OpenHome } from "../home/open.ts";
 import type { HintsPort } from "../prompt/contract.ts";
-import type { ConversationPrompt } from "../prompt/conversation-prompt.ts";
+import type { ConversationPrompt } from "../prompt/session-prompts.ts";
 
 /** Whoever never calls a tool never loads what discovers. */
 export function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {

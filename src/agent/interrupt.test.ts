@@ -7,7 +7,7 @@ import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { storeWith } from "../../test/support/agent/store-with.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
-import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { AgentBusyError } from "./agent.ts";
 

@@ -1,6 +1,13 @@
 // Models misbehave: empty answers, cut answers, tools that do not exist, arguments that do not parse. This decides what happens next.
 import { deterministicCallId } from "../llm/call-ids.ts";
-import type { AssistantMessage, FinishReason, HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
+import type {
+  AssistantMessage,
+  FinishReason,
+  HistoryMessage,
+  ToolCall,
+  ToolMessage,
+  UserMessage,
+} from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/scrub.ts";
 import {
   hasInlineThinking,
@@ -19,26 +26,19 @@ import {
   rejectArguments,
   rejectNames,
 } from "./call-checks.ts";
-import {
-  answerFromResults,
-  callAgainAfterLoss,
-  continueAfterLimit,
-  continueAfterLoss,
-  writeSmallerPieces,
-} from "./loop-notes.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
 import { hasPayload } from "./repair.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 
 /** A whole answer of the model. `streamed` is what the screen already shows of it. */
-export interface Answer {
+interface Answer {
   readonly message: AssistantMessage;
   readonly finishReason: FinishReason;
   readonly streamed: string;
 }
 
 /** An answer whose connection broke after it had begun. */
-export interface LostAnswer {
+interface LostAnswer {
   readonly text: string;
   readonly pendingTools: readonly string[];
 }
@@ -356,4 +356,42 @@ function refusedByPolicy(answer: Answer): Ending {
   const hint =
     "(Refused by the provider's content policy. Rephrase the request, or switch to another model with /model.)";
   return failedEnding("content_policy_blocked", `${said}\n\n${hint}`, "refused by the provider's content policy");
+}
+
+// What the loop itself says to the model. Sent with a request, never stored.
+
+const note = (text: string): UserMessage => ({ role: "user", content: text });
+
+const continueAfterLimit = note(
+  "[System note: your answer was cut off at the output limit. Go on exactly where it stopped. Do not repeat or summarise what you already wrote.]",
+);
+
+function continueAfterLoss(pendingTools: readonly string[]): UserMessage {
+  const tools =
+    pendingTools.length > 0
+      ? ` The unfinished call of ${pendingTools.join(", ")} was not run; send it again, in smaller pieces if it was long.`
+      : "";
+  return note(
+    `[System note: the connection was lost while you were answering. Go on exactly where your text stopped, without repeating it.${tools}]`,
+  );
+}
+
+function callAgainAfterLoss(pendingTools: readonly string[]): UserMessage {
+  return note(
+    `[System note: the connection was lost while you were writing a call of ${pendingTools.join(", ")}. It was not run. Send it again; if it was long, split it into smaller pieces.]`,
+  );
+}
+
+const writeSmallerPieces = note(
+  "[System note: your tool call was cut off at the output limit and was not run. Write less in one call: split long content into several smaller calls.]",
+);
+
+const answerFromResults = note(
+  "[System note: the tools ran, but your answer was empty. Use the results above: go on with the task, or give the final answer.]",
+);
+
+export function answerAtLimit(max: number): UserMessage {
+  return note(
+    `[System note: the limit of ${max} model calls for this turn is reached. Give your final answer now from what you have found so far, and say what is still open. Do not call any more tools.]`,
+  );
 }

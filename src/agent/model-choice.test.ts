@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aTarget } from "../../test/support/model-target.ts";
 import { defaultConfig } from "../home/config/schema.ts";
-import { modelChoice, reasoningFor } from "./model-choice.ts";
+import { modelChoice, reasoningFor } from "./ask-model.ts";
 import type { AgentWish } from "./wish.ts";
 
 function choice(agent: Partial<ReturnType<typeof defaultConfig>["agent"]>, env: Record<string, string> = {}) {

@@ -4,7 +4,7 @@ import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { AgentOptions } from "./options.ts";
 import type { Transcript } from "./transcript.ts";
 
-export const TRIGGERS = ["memory", "skills"] as const;
+const TRIGGERS = ["memory", "skills"] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
 interface Counters {

@@ -5,7 +5,7 @@ import { priceOf } from "../llm/catalogue/prices.ts";
 import { embeddedFetch } from "../llm/demo/embedded-fetch.ts";
 import { createGate } from "../llm/gate/create-gate.ts";
 import type { ModelGate } from "../llm/gate.ts";
-import { createWire } from "../llm/wires/create.ts";
+import { createWire } from "../llm/wires/drive.ts";
 import { createModelFetch } from "../llm/wires/model-fetch.ts";
 import type { SessionStore } from "../sessions/store.ts";
 

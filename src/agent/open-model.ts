@@ -4,13 +4,12 @@ import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { systemClock } from "../kit/clock.ts";
-import { learnedWindows } from "../llm/catalogue/learned-windows.ts";
+import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
 import { resolveModelName, splitProviderPrefix } from "../llm/providers/model-names.ts";
-import { ProviderError } from "../llm/providers/provider-error.ts";
 import {
   cleanUrl,
   demoRuntime,
@@ -18,13 +17,14 @@ import {
   type RuntimeProvider,
   resolveRuntimeProvider,
 } from "../llm/providers/resolve.ts";
+import { ProviderError } from "../llm/providers/settings.ts";
 import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
-import { smallWindowNote, windowText } from "./small-window.ts";
+import { smallWindowNote, windowText } from "./usage-meter.ts";
 
-export interface ModelWish {
+interface ModelWish {
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   readonly baseUrl?: string | undefined;
@@ -231,7 +231,7 @@ function priceLine(price: Price): string {
   return `$${input} in and $${output} out per million tokens`;
 }
 
-export interface SavedModel {
+interface SavedModel {
   readonly provider: string;
   readonly model: string;
   /** Where its requests go, if that is not simply the provider's own address. */

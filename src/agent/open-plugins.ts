@@ -1,8 +1,7 @@
 // The plugins and shell hooks of one conversation. Nothing of them is loaded as long as none is configured.
 import { stat } from "node:fs/promises";
-import { bundledPlugins } from "../home/product.ts";
-import { isSafeMode } from "../home/safe-mode.ts";
-import { isStandard } from "../plugins/engine-name.ts";
+import { bundledPlugins, isSafeMode } from "../home/paths.ts";
+import { isStandard } from "../plugins/context-engines.ts";
 import type { AgentPorts } from "./options.ts";
 import type { ConversationPlugins } from "./plugins.ts";
 import type { AgentWish } from "./wish.ts";

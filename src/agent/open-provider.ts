@@ -32,7 +32,7 @@ export interface OpenedProvider {
   }): Promise<void>;
 }
 
-export interface ProviderQuestion {
+interface ProviderQuestion {
   readonly wish: AgentWish;
   readonly sessionId: string;
   readonly title?: string | null | undefined;

@@ -3,8 +3,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
 import type { Environment } from "../sandbox/environment.ts";
-import { type AgentSkills, openSkills } from "../skills/open.ts";
-import { syncOnStart } from "../skills/sync-on-start.ts";
+import { type AgentSkills, openSkills, syncOnStart } from "../skills/open.ts";
 import type { AgentWish } from "./wish.ts";
 
 export async function openAgentSkills(

@@ -1,13 +1,19 @@
 // The tools of one conversation, chosen once.
+
+import { tmpdir, userInfo } from "node:os";
+import type { Config } from "../home/config/schema.ts";
 import { UserError } from "../kit/errors.ts";
+import type { ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
+import { fingerprintChanges, hashToolChoice, hashTools, PROMPT_VERSION } from "../prompt/fingerprint.ts";
+import { configuredBackend } from "../prompt/probes/host.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/toolset/availability.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import { openToolbox, type Toolbox } from "../tools/toolset/toolbox.ts";
-import { freezeTools, toolHashes } from "./frozen-tools.ts";
+import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface ToolPlace {
@@ -95,7 +101,149 @@ export function portsOf({ ports, start }: AgentWish): NonNullable<AgentWish["por
 }
 
 /** The wish names tools that do not exist. */
-export class ToolsetError extends UserError {
+class ToolsetError extends UserError {
   override name = "ToolsetError";
   override readonly exitCode = 2;
+}
+
+// In focus mode a conversation about code begins with the tools that code work needs, and no others.
+
+/** Undefined: the usual ones. A resumed conversation keeps what it began with, whatever became of its folder. */
+export async function focusToolsets(
+  wish: Pick<AgentWish, "home" | "platform" | "start" | "toolsets">,
+  cwd: string,
+  resumed: { readonly id: string; readonly store: SessionStore } | null,
+): Promise<readonly string[] | undefined> {
+  const config = wish.home.config();
+  if (wish.start || wish.toolsets || isPinned(listedNames({ platform: wish.platform, config }), wish.platform)) return;
+  const before = resumed && (await beganInFocus(resumed));
+  const focused = before ?? (await findsFocus(wish, cwd));
+  return focused ? COMPOSITE.coding?.includes : undefined;
+}
+
+const isPinned = (names: readonly string[], platform: string) => names.some((name) => name !== bundleName(platform));
+
+/** Null when nothing is known of its beginning. */
+async function beganInFocus({ id, store }: { readonly id: string; readonly store: SessionStore }) {
+  const origin: unknown = await store.getValue(id, "prompt_origin").catch(() => null); // then the folder is looked at
+  if (typeof origin !== "object" || origin === null || !("coding" in origin)) return null;
+  const { coding } = origin;
+  return typeof coding === "object" && coding !== null && "focus" in coding && coding.focus === true;
+}
+
+async function findsFocus({ home, platform }: Pick<AgentWish, "home" | "platform">, cwd: string): Promise<boolean> {
+  const { agent, terminal } = home.config();
+  if (agent.coding_context !== "focus" || configuredBackend(terminal, cwd)?.type === "remote") return false;
+  const [{ codingPosture }, { hostFiles }] = await Promise.all([
+    import("../prompt/coding.ts"),
+    import("../prompt/ports.ts"),
+  ]);
+  const userHome = home.environment().HOME ?? userInfo().homedir;
+  return (await codingPosture("focus", platform, { cwd, userHome, tempDir: tmpdir(), files: hostFiles })).active;
+}
+
+// Tools come before everything else in what providers cache, so a session keeps the list it began with.
+
+/**
+ * Hashes of the list as it is sent, and of what the user chose; `without` are tools this conversation has no use for, `ownList` says that
+ * the run named its toolsets itself.
+ */
+export function toolHashes(
+  tools: Pick<Toolbox, "definitions" | "toolsets" | "servers">,
+  config: Config,
+  { without, ownList }: { readonly without: readonly string[]; readonly ownList: boolean },
+): { readonly toolsHash: string; readonly toolSelection: string } {
+  // A list of the run's own names the plugins it wants; otherwise all count but those that were left out.
+  const plugins = ownList ? [] : pluginToolsets(registry);
+  const toolSelection = hashToolChoice({
+    // Servers count as chosen whether they are connected or not: one that is late is no other choice.
+    // So do plugins: one that is switched on or off meanwhile waits for the next session.
+    toolsets: tools.toolsets.filter((name) => !name.startsWith("mcp-") && !plugins.includes(name)),
+    disabledToolsets: [...config.agent.disabled_toolsets, ...plugins.filter((name) => !tools.toolsets.includes(name))],
+    disabledTools: [...config.tools.disabled_functions, ...without],
+    mcpServers: tools.servers,
+  });
+  return { toolsHash: hashTools(tools.definitions), toolSelection };
+}
+
+/**
+ * The tools a resumed session goes on with: the list its prompt was sent with, as long as the user chose no other. Tools that are gone
+ * answer with an error, new ones wait for the next session. Null when there is no such list.
+ */
+async function freezeTools(
+  tools: Toolbox,
+  { toolsHash, toolSelection }: ReturnType<typeof toolHashes>,
+  sessionId: string,
+  store: SessionStore,
+): Promise<Toolbox | null> {
+  const stamp: unknown = (await store.getPrompt(sessionId))?.fingerprint;
+  if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return null;
+  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return null;
+  const before = stamp.toolsHash;
+  if (typeof before !== "string") return null;
+  if (before === toolsHash) return tools;
+  const list = await store.getToolList(before);
+  if (!Array.isArray(list)) return null;
+  const definitions: readonly ToolDefinition[] = list;
+  return tools.withDefinitions(definitions);
+}
+
+/** The list was changed on the user's word: the session goes on with the new one, also when it is resumed. The prompt's text stays. */
+export async function restampTools(
+  tools: Pick<Toolbox, "definitions">,
+  hashes: ReturnType<typeof toolHashes>,
+  sessionId: string,
+  store: SessionStore,
+): Promise<void> {
+  await store.putToolList(tools.definitions);
+  const record = await store.getPrompt(sessionId);
+  if (typeof record?.fingerprint !== "object" || record.fingerprint === null) return;
+  await store.setPrompt(sessionId, { ...record, fingerprint: { ...record.fingerprint, ...hashes } });
+}
+
+// A list of tools that can be exchanged between turns. Whoever holds it sees the one in force.
+
+export interface SwappableTools {
+  readonly tools: Toolbox;
+  /** Tool state stays: it belongs to the conversation, not to the list. */
+  swap(other: Toolbox): void;
+}
+
+export function swappableTools(first: Toolbox): SwappableTools {
+  let current = first;
+  let chosen: Pick<Toolbox, "toolsets" | "servers"> = first;
+  const tools: Toolbox = {
+    get definitions() {
+      return current.definitions;
+    },
+    get names() {
+      return current.names;
+    },
+    get toolsets() {
+      return chosen.toolsets;
+    },
+    get servers() {
+      return chosen.servers;
+    },
+    unknown: first.unknown,
+    state: first.state,
+    call: (name, args, ctx) => current.call(name, args, ctx),
+    prepare: (name, args) => current.prepare(name, args),
+    unwrap: (name, args) => current.unwrap(name, args),
+    limitResult: (result, ctx) => current.limitResult(result, ctx),
+    limitBatch: (results, ctx) => current.limitBatch(results, ctx),
+    textOrigin: (name) => current.textOrigin(name),
+    isParallelTool: (name) => current.isParallelTool(name),
+    timeoutMs: (name, args) => current.timeoutMs(name, args),
+    showsLife: (name) => current.showsLife(name),
+    hydrate: (history) => current.hydrate(history),
+    withDefinitions: (definitions) => current.withDefinitions(definitions),
+  };
+  return {
+    tools,
+    swap(other) {
+      chosen = other;
+      current = first.withDefinitions(other.definitions);
+    },
+  };
 }

@@ -4,38 +4,44 @@ import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { AuxPlace } from "../llm/auxiliary/contract.ts";
-import { learnedWindows } from "../llm/catalogue/learned-windows.ts";
-import { lazyKeys } from "../llm/keys/lazy-keys.ts";
+import { learnedWindows } from "../llm/catalogue/context-length.ts";
+import { lazyKeys } from "../llm/keys/ring.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
-import { promptSource } from "../prompt/conversation-prompt.ts";
+import { promptSource } from "../prompt/session-prompts.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/terminal/processes.ts";
 import type { Toolbox } from "../tools/toolset/toolbox.ts";
 import { Agent } from "./agent.ts";
-import { delegatingParent, wantsHints } from "./delegation/parent.ts";
+import { loopLimits, modelChoice } from "./ask-model.ts";
+import { delegatingParent, wantsHints } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
-import { focusToolsets } from "./focus-toolsets.ts";
-import { restampTools, toolHashes } from "./frozen-tools.ts";
 import { hintsOnce } from "./hints-once.ts";
-import { loopLimits, modelChoice } from "./model-choice.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
 import { openPlugins, withPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
-import { hashedChoice, openSessionTools, openTools, portsOf, type ToolPlace } from "./open-tools.ts";
-import { openTrajectories } from "./open-trajectories.ts";
+import {
+  focusToolsets,
+  hashedChoice,
+  openSessionTools,
+  openTools,
+  portsOf,
+  restampTools,
+  swappableTools,
+  type ToolPlace,
+  toolHashes,
+} from "./open-tools.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
 import type { AgentPorts } from "./options.ts";
-import { resumeSession } from "./resume.ts";
-import { sessionCwd } from "./session-cwd.ts";
-import { smallWindowNote } from "./small-window.ts";
-import { swappableTools } from "./swappable-tools.ts";
+import { resumeSession, sessionCwd } from "./resume.ts";
+import { openTrajectories } from "./trajectory.ts";
+import { smallWindowNote } from "./usage-meter.ts";
 import type { AgentWish } from "./wish.ts";
 
 export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
@@ -107,7 +113,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       cwdIsFallback: folder.isFallback && cwd === wish.cwd,
       ...(environment.kind === "local"
         ? {}
-        : { backend: async () => (await import("../prompt/probes/prompt-backend.ts")).backendOf(environment) }),
+        : { backend: async () => (await import("../prompt/probes/host.ts")).backendOf(environment) }),
       toolNames,
       toolsets: tools.toolsets,
       get toolsHash() {

@@ -11,14 +11,14 @@ import type { Environment } from "../sandbox/environment.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { type Agent, AgentBusyError } from "./agent.ts";
+import { reasoningOf } from "./ask-model.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
-import { reasoningOf } from "./model-choice.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
-import type { Trajectories } from "./open-trajectories.ts";
+import type { SwappableTools } from "./open-tools.ts";
 import type { ConversationPlugins } from "./plugins.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
-import type { SwappableTools } from "./swappable-tools.ts";
+import type { Trajectories } from "./trajectory.ts";
 import type { AgentWish } from "./wish.ts";
 
 /** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
@@ -80,7 +80,7 @@ export interface OpenAgent {
   close(reason: EndReason, next?: string): Promise<void>;
 }
 
-export interface OpenedParts {
+interface OpenedParts {
   readonly wish: AgentWish;
   readonly store: SessionStore;
   readonly chosen: ChosenModel;

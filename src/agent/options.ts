@@ -10,8 +10,7 @@ import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin, UserInput } from "../llm/messages.ts";
 import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
 import type { HintsPort, PromptSource } from "../prompt/contract.ts";
-import type { CommandGuard } from "../safety/decision.ts";
-import type { Ask, Question } from "../safety/questions.ts";
+import type { Ask, CommandGuard, Question } from "../safety/decision.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type {
@@ -38,7 +37,7 @@ export interface AgentOptions {
 }
 
 /** Whose conversation this is and where it is kept. */
-export interface SessionOptions {
+interface SessionOptions {
   readonly id: string;
   readonly source: string;
   readonly platform: string;
@@ -122,7 +121,7 @@ export interface ToolRunnerPort {
   hydrate?(history: readonly HistoryMessage[]): void;
 }
 
-export interface SizedResult {
+interface SizedResult {
   readonly callId: string;
   readonly name: string;
   readonly text: string;
@@ -215,7 +214,7 @@ export interface ConversationFollower {
 }
 
 /** Runs child agents for one call of a turn. Never rejects for what a child did. */
-export interface DelegationPort {
+interface DelegationPort {
   spawn(tasks: readonly ChildTask[], call: ParentCall): Promise<ChildrenAnswer>;
 }
 

@@ -57,7 +57,7 @@ export function interruptedWaiting(seconds: number): Ending {
   );
 }
 
-export interface TurnFacts {
+interface TurnFacts {
   readonly apiCalls: number;
   /** The turn ended before its limit. */
   readonly withinBudget: boolean;

@@ -3,11 +3,11 @@ import type { ContentPart, UserInput } from "../llm/messages.ts";
 import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import { wrapUntrusted } from "./untrusted.ts";
+import { wrapUntrusted } from "./result-messages.ts";
 
 const ANSWER_TOKENS = 2000;
 
-export interface Looking {
+interface Looking {
   readonly signal: AbortSignal;
   emit(event: AgentEventBody): void;
 }

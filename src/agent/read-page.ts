@@ -2,11 +2,10 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { sizeLimits } from "../tools/toolset/results.ts";
-import { readWebPage } from "../tools/web/extract.ts";
-import { cutMiddle } from "../tools/web/long-page.ts";
-import { wrapUntrusted } from "./untrusted.ts";
+import { cutMiddle, readWebPage } from "../tools/web/extract.ts";
+import { wrapUntrusted } from "./result-messages.ts";
 
-export interface PageReader {
+interface PageReader {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly contextLength: number;

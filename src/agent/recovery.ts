@@ -1,11 +1,23 @@
 // Whether a question that failed is worth asking again: attempts, pauses, and the repairs that a refusal teaches.
-import type { Failure, FailureReason } from "../llm/errors/classify.ts";
-import { failureLine } from "../llm/errors/explain.ts";
+
+import type { Clock } from "../kit/clock.ts";
+import { type ClassifiedError, classifyApiError, type Failure, type FailureReason } from "../llm/errors/classify.ts";
+import {
+  EMPTY_ANSWER_BACKOFF,
+  ERROR_BACKOFF,
+  jitteredBackoff,
+  MAX_RETRY_AFTER,
+  parseAvailableOutputTokensFromError,
+  parseContextLimitFromError,
+  parseRetryAfter,
+} from "../llm/errors/details.ts";
+import { explainError, failureLine } from "../llm/errors/explain.ts";
 import type { KeyStep } from "../llm/keys/ring.ts";
 import { hostBelongs, hostOf } from "../llm/providers/hosts.ts";
-import type { ModelRequest, Target } from "../llm/wire.ts";
+import type { ModelError, ModelRequest, Target } from "../llm/wire.ts";
 import type { Asking } from "./ask-model.ts";
-import { retryDelayMs } from "./failure.ts";
+import type { Conversation } from "./conversation.ts";
+import { type Ending, failedEnding } from "./outcome.ts";
 
 /** A sign of life while a model or a pause is waited for. */
 export const HEARTBEAT_MS = 30_000;
@@ -133,4 +145,139 @@ export async function pause({ conversation, signal, emit }: Asking, ms: number):
     if (left > HEARTBEAT_MS) emit({ type: "status", kind: "heartbeat", message: "waiting to try again" });
   }
   return !signal.aborted;
+}
+
+// What a failed model call means for the turn: wait and try again, or end with a sentence that helps.
+
+/** A server that answered, with nothing in it: it needs longer to recover than one that refused. */
+const HOLDS_NOTHING: ReadonlySet<string> = new Set(["bad_answer", "invalid_response", "empty_stream"]);
+const ASKS_FOR_PATIENCE = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "overloaded"]);
+
+export function judgeFailure(error: ModelError, { model, meter, transcript }: Conversation): Failure {
+  const { provider, model: name, contextLength } = model.target;
+  const classified = classifyApiError(error, {
+    provider,
+    model: name,
+    contextLength,
+    approxTokens: meter.lastPromptTokens ?? 0,
+    numMessages: transcript.messages.length,
+  });
+  const { retryable, shouldCompress, shouldFallback } = classified;
+  return {
+    error,
+    classified,
+    worthRetrying: retryable && !shouldCompress,
+    worthMoving: shouldFallback || (retryable && !shouldCompress),
+  };
+}
+
+export function retryDelayMs({ error, classified }: Failure, attempt: number, clock: Clock): number {
+  const asked = parseRetryAfter(error.headers?.["retry-after"], clock.now());
+  if (asked !== null && ASKS_FOR_PATIENCE.has(classified.reason)) return Math.min(asked, MAX_RETRY_AFTER) * 1000;
+  const pace = HOLDS_NOTHING.has(error.code ?? "") ? EMPTY_ANSWER_BACKOFF : ERROR_BACKOFF;
+  return jitteredBackoff(attempt, { ...pace, random: clock.random }) * 1000;
+}
+
+/** The pause after the n-th answer in a row that held nothing. */
+export function emptyAnswerDelayMs(times: number, clock: Clock): number {
+  return jitteredBackoff(times, { ...EMPTY_ANSWER_BACKOFF, random: clock.random }) * 1000;
+}
+
+export function failureEnding(
+  { error, classified, worthRetrying }: Failure,
+  attempts: number,
+  { model }: Conversation,
+): Ending {
+  const line = failureLine(classified, model.target.apiKey);
+  const { text } = explainError(classified, model.target, error);
+  if (worthRetrying) {
+    const times = attempts === 1 ? "1 attempt" : `${attempts} retries`;
+    return failedEnding("all_retries_exhausted_no_response", `API call failed after ${times}: ${text}`, line);
+  }
+  return failedEnding(exitReason(classified), text, line);
+}
+
+/** What a server will never take is kept for whoever looks into it. */
+export async function keepRefused(
+  { options, transcript }: Conversation,
+  { error, classified, worthRetrying }: Failure,
+  request: ModelRequest,
+): Promise<void> {
+  const { keepRefused: keep, log } = options.ports;
+  const status = classified.statusCode ?? 0;
+  if (!keep || worthRetrying || status < 400 || status >= 500) return;
+  try {
+    const path = await keep({ sessionId: transcript.sessionId, request, error });
+    log.warn(`the refused request was kept in ${path}`);
+  } catch (problem) {
+    log.warn("the refused request could not be kept", problem);
+  }
+}
+
+function exitReason({ reason, shouldCompress }: ClassifiedError): string {
+  if (reason === "budget_exceeded") return "budget_cap";
+  if (reason === "content_policy_blocked") return "content_policy_blocked";
+  return shouldCompress ? "context_overflow_exhausted" : "non_retryable_error";
+}
+
+// A request was refused as too long: less room for the answer, a smaller window, or a shorter conversation.
+
+const MOST_ATTEMPTS = 3;
+const PAUSE_MS = 2000;
+const SPARE_TOKENS = 64;
+const STANDARD_WINDOW = 200_000;
+
+type Rescue =
+  /** Send it again; the answer may take so much room. */
+  | { readonly type: "again"; readonly outputRoom?: number }
+  /** Not about length. */
+  | { readonly type: "fail" }
+  /** About length, and nothing helps. */
+  | { readonly type: "exhausted" }
+  | { readonly type: "interrupted" };
+
+interface RescueMeans {
+  readonly conversation: Conversation;
+  /** The n-th try since a request was answered. */
+  readonly attempt: number;
+  /** False when the turn was interrupted meanwhile. */
+  pause(ms: number): Promise<boolean>;
+  /** One line for the user about what is done. */
+  tell(message: string): void;
+  /** False when nothing could be made shorter. */
+  shorten(): Promise<boolean>;
+}
+
+export async function rescueFromOverflow({ error, classified }: Failure, means: RescueMeans): Promise<Rescue> {
+  if (!classified.shouldCompress) return { type: "fail" };
+  if (means.attempt > MOST_ATTEMPTS) return { type: "exhausted" };
+  const { conversation } = means;
+  const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
+  const text = `${error.message} ${body}`;
+  const line = failureLine(classified, conversation.model.target.apiKey);
+  const room = parseAvailableOutputTokensFromError(text);
+  if (room !== null && room > SPARE_TOKENS) {
+    means.tell(`${line} — asking again for an answer of at most ${room - SPARE_TOKENS} tokens`);
+    return { type: "again", outputRoom: room - SPARE_TOKENS };
+  }
+
+  const { target } = conversation.model;
+  const tier = classified.reason === "long_context_tier" ? STANDARD_WINDOW : null;
+  const limit = tier ?? parseContextLimitFromError(text);
+  if (limit !== null && limit < target.contextLength) {
+    conversation.adoptWindow(limit);
+    if (tier === null) await learn(conversation, limit);
+  }
+  if (means.attempt > 1 && !(await means.pause(PAUSE_MS))) return { type: "interrupted" };
+  if (!(await means.shorten())) return { type: "exhausted" };
+  means.tell(`${line} — the conversation was shortened; asking again`);
+  return { type: "again" };
+}
+
+async function learn({ model, options }: Conversation, tokens: number): Promise<void> {
+  try {
+    await options.ports.learnWindow?.(model.target, tokens);
+  } catch (error) {
+    options.ports.log.warn("the window a server named could not be remembered", error);
+  }
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aTarget } from "../../test/support/model-target.ts";
 import type { AssistantMessage, HistoryMessage } from "../llm/messages.ts";
 import type { Target } from "../llm/wire.ts";
-import { canonicalArguments } from "./canonical-arguments.ts";
+import { canonicalArguments } from "./repair.ts";
 import { RequestBuilder, type RequestParts } from "./request.ts";
 
 const chat = aTarget("chat_completions");

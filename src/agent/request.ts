@@ -1,6 +1,5 @@
 // The API copy: what one request carries. It is made anew for every request and never touches the stored history.
-
-import { sanitizeSurrogates } from "../kit/surrogates.ts";
+import { sanitizeSurrogates } from "../kit/code-points.ts";
 import {
   type AssistantMessage,
   type ContentPart,
@@ -10,12 +9,10 @@ import {
   textOf,
   userContentToSend,
 } from "../llm/messages.ts";
-import { stripImagesFromMessages } from "../llm/pictures/images.ts";
+import { stripImagesFromMessages } from "../llm/pictures/fit.ts";
+import { stripThinkBlocks } from "../llm/scrub.ts";
 import type { Target } from "../llm/wire.ts";
-import { canonicalArguments } from "./canonical-arguments.ts";
-import { joinAssistants } from "./hygiene/repair-sequence.ts";
-import { dropThinkingOnlyAndMergeUsers } from "./hygiene/thinking-only.ts";
-import { sanitizeApiMessages } from "./repair.ts";
+import { canonicalArguments, hasReasoning, joinAssistants, joinUsers, sanitizeApiMessages } from "./repair.ts";
 
 export interface RequestParts {
   readonly target: Target;
@@ -139,4 +136,16 @@ function renderCall(call: ToolCall, target: Target): ToolCall {
 function renderContent(content: string | readonly ContentPart[]): string | readonly ContentPart[] {
   if (typeof content === "string") return sanitizeSurrogates(content).trim();
   return content.map((part) => (part.type === "text" ? { ...part, text: sanitizeSurrogates(part.text) } : part));
+}
+
+/** An answer that was thought but never said is not sent again; users that become neighbours are merged. */
+export function dropThinkingOnlyAndMergeUsers(messages: readonly Message[]): readonly Message[] {
+  const kept = messages.filter((message) => message.role !== "assistant" || !isThinkingOnly(message));
+  return joinUsers(kept.length === messages.length ? messages : kept);
+}
+
+function isThinkingOnly(message: AssistantMessage): boolean {
+  if ((message.tool_calls ?? []).length > 0) return false;
+  if ((message.codex_reasoning_items ?? message.codex_message_items ?? []).length > 0) return false;
+  return stripThinkBlocks(message.content ?? "").trim() === "" && hasReasoning(message);
 }

@@ -1,8 +1,10 @@
 // Which conversation "go on with that" means, and what has to be known of it to go on.
 import { stat } from "node:fs/promises";
+import type { OpenHome } from "../home/open.ts";
 import { UserError } from "../kit/errors.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
-import { findLatest, findSession } from "../sessions/resolve.ts";
+import { expandPath } from "../safety/paths.ts";
+import { findLatest, findSession } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 
 export interface ResumedSession {
@@ -12,7 +14,7 @@ export interface ResumedSession {
   readonly continuationOf: string | null;
 }
 
-export interface FoundSession {
+interface FoundSession {
   readonly id: string;
   readonly resumed: ResumedSession;
   readonly history: readonly HistoryMessage[];
@@ -24,7 +26,7 @@ export interface FoundSession {
 }
 
 /** Nothing by that name. The message says how to find it. */
-export class SessionNotFoundError extends UserError {
+class SessionNotFoundError extends UserError {
   override name = "SessionNotFoundError";
 }
 
@@ -62,4 +64,24 @@ async function isDirectory(path: string): Promise<boolean> {
   } catch {
     return false; // gone or not ours to see: either way it cannot be used
   }
+}
+
+// The folder a conversation works in: the configured one, else where the program was started.
+
+interface SessionCwd {
+  readonly cwd: string;
+  /** Nobody chose it: it is where the program happened to be started. */
+  readonly isFallback: boolean;
+  readonly warning: string | null;
+}
+
+export async function sessionCwd(home: OpenHome, launch: string): Promise<SessionCwd> {
+  const { cwd: configured, backend } = home.config().terminal;
+  const started = { cwd: launch, isFallback: true, warning: null };
+  // On another machine it names a folder there.
+  if (["", "."].includes(configured.trim()) || backend === "ssh") return started;
+  const path = expandPath(configured.trim(), launch, home.environment().HOME ?? home.osHome);
+  const facts = await stat(path).catch(() => null); // told below
+  if (facts?.isDirectory()) return { cwd: path, isFallback: false, warning: null };
+  return { ...started, warning: `terminal.cwd is ${configured}, but there is no such folder; working in ${launch}.` };
 }

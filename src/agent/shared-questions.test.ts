@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
-import { sharedQuestions } from "./shared-questions.ts";
+import { sharedQuestions } from "./open-guard.ts";
 
 test("an open question lies in the store without its secrets, can be answered once, and is gone in the end", async (t) => {
   const { store, clock } = await temporaryStore(t);

@@ -4,7 +4,7 @@ import { play, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { aTarget } from "../../test/support/model-target.ts";
 import { talk } from "../../test/support/talk.ts";
-import { smallWindowNote } from "./small-window.ts";
+import { smallWindowNote } from "./usage-meter.ts";
 
 const LOCAL = "http://127.0.0.1:11434/v1";
 const REMOTE = "https://api.example.com/v1";

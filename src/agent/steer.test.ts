@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
 import { formatSteer, neutralizeSteerMarkers, SteerBox, withSteer } from "./steer.ts";
 
 test("the block has exactly the form the system prompt promises", () => {

@@ -1,7 +1,7 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
-import { foldedMatches } from "../kit/look-alikes.ts";
+import { foldedMatches } from "../kit/code-points.ts";
 import type { ToolMessage } from "../llm/messages.ts";
-import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks/steer-markers.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
 import type { Entry } from "./transcript.ts";
 
 /** The block as it is appended to a tool result. */
@@ -58,5 +58,47 @@ export class SteerBox {
 
   get empty(): boolean {
     return this.#waiting.length === 0;
+  }
+}
+
+/** How many model calls a turn may make. */
+export class IterationBudget {
+  readonly max: number;
+  #used = 0;
+  #grace: "none" | "granted" | "spent" = "none";
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  /** Takes one call; false when none is left. */
+  consume(): boolean {
+    if (this.#used < this.max) {
+      this.#used++;
+      return true;
+    }
+    if (this.#grace !== "granted") return false;
+    this.#grace = "spent";
+    return true;
+  }
+
+  /** Gives one back; never above the maximum. */
+  refund(): void {
+    if (this.#used > 0) this.#used--;
+  }
+
+  /** One call beyond the maximum; a turn gets it once. */
+  grantGrace(): boolean {
+    if (this.#grace !== "none") return false;
+    this.#grace = "granted";
+    return true;
+  }
+
+  get used(): number {
+    return this.#used;
+  }
+
+  get remaining(): number {
+    return this.max - this.#used;
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isFailedResult } from "./tool-failure.ts";
+import { isFailedResult } from "./tool-runner.ts";
 
 const cases: readonly [name: string, result: string, failed: boolean][] = [
   ["terminal", '{"output":"","exit_code":0,"error":"x"}', false],

@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { play, type RigOptions, rigAgent, rigOptions } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
-import type { Question } from "../safety/questions.ts";
+import type { Question } from "../safety/decision.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import type { ToolContext } from "../tools/toolset/context.ts";
 import type { AgentEvent } from "./events.ts";

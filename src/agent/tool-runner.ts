@@ -1,27 +1,25 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size. Results come back in call order.
 import { randomUUID } from "node:crypto";
-import { orAbandon } from "../kit/abandon.ts";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { orAbandon } from "../kit/clock.ts";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
+import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import { maskArgs } from "./masked-args.ts";
 import type { AgentPorts, ToolRunnerPort, ToolTimes } from "./options.ts";
-import { followLinks } from "./real-paths.ts";
-import { type Finished, resultMessages } from "./result-messages.ts";
-import type { CallFacts } from "./run-context.ts";
+import { type Finished, isUntrusted, resultMessages, wrapUntrusted } from "./result-messages.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
-import { isFailedResult } from "./tool-failure.ts";
-import { previewCall } from "./tool-preview.ts";
 import type { Entry } from "./transcript.ts";
-import { isUntrusted, wrapUntrusted } from "./untrusted.ts";
+import type { CallFacts } from "./turn-kit.ts";
 
 const MOST_AT_ONCE = 8;
 const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
-export interface ToolRunnerOptions {
+interface ToolRunnerOptions {
   readonly tools: ToolRunnerPort;
   readonly ports: AgentPorts;
   readonly run: RunContext;
@@ -93,7 +91,7 @@ export class ToolRunner {
     const facts = { home: environment.home, isParallelTool: (name: string) => tools.isParallelTool?.(name) === true };
     if (calls.length < 2) return planToolBatch(planned, environment.cwd, facts);
     // Most answers hold one call: what judges a batch is loaded with the first one.
-    const { isReadOnlyCommand } = await import("../safety/read-only.ts");
+    const { isReadOnlyCommand } = await import("../safety/command-kinds.ts");
     const known = { ...facts, isReadOnlyCommand };
     // Who only reads is in nobody's way, whatever name a file goes by.
     if (!planned.some(({ name }) => name === "write_file" || name === "patch"))
@@ -292,4 +290,113 @@ async function inPool(indexes: readonly number[], size: number, run: (index: num
     for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) await run(index);
   };
   await Promise.all(Array.from({ length: Math.min(size, indexes.length) }, work));
+}
+
+/** Arguments of a call as a screen may show them: secrets masked in every text, however deep. */
+function maskArgs(
+  args: Readonly<Record<string, unknown>>,
+  redact: (text: string) => string,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, maskValue(value, redact)]));
+}
+
+function maskValue(value: unknown, redact: (text: string) => string): unknown {
+  if (typeof value === "string") return redact(value);
+  if (Array.isArray(value)) return value.map((item) => maskValue(item, redact));
+  if (typeof value !== "object" || value === null) return value;
+  return maskArgs(value as Record<string, unknown>, redact); // parsed from JSON: a plain object
+}
+
+// One line about a call, for whoever watches.
+
+const WIDTH = 80;
+
+/** The argument that says most about a call of this tool. */
+const TELLING: Readonly<Record<string, readonly string[]>> = {
+  terminal: ["command"],
+  process: ["action", "session_id"],
+  read_file: ["path"],
+  write_file: ["path"],
+  patch: ["path", "patch"],
+  search_files: ["pattern", "path"],
+  web_search: ["query"],
+  web_extract: ["urls", "url"],
+  session_search: ["query"],
+  execute_code: ["code"],
+  clarify: ["question"],
+  delegate_task: ["goal"],
+  memory: ["action", "target"],
+  skill_view: ["name"],
+  skill_manage: ["action", "name"],
+};
+
+function previewCall(name: string, args: Readonly<Record<string, unknown>>): string {
+  const telling = (TELLING[name] ?? []).flatMap((key) => describe(args[key]));
+  const words = telling.length > 0 ? telling : Object.values(args).flatMap(describe).slice(0, 1);
+  const points = [...words.join(" ").replace(/\s+/g, " ").trim()];
+  return points.length <= WIDTH ? points.join("") : `${points.slice(0, WIDTH - 1).join("")}…`;
+}
+
+function describe(value: unknown): readonly string[] {
+  if (typeof value === "string") return value.trim() === "" ? [] : [value];
+  if (typeof value === "number" || typeof value === "boolean") return [String(value)];
+  return Array.isArray(value) ? value.flatMap(describe).slice(0, 3) : [];
+}
+
+/** Where each path really leads, in `place` if the files are not this machine's own. A file that does not exist yet is placed by the nearest directory that does. */
+export async function followLinks(
+  paths: readonly string[],
+  place?: Pick<EnvironmentFiles, "resolve">,
+): Promise<ReadonlyMap<string, string>> {
+  const unique = [...new Set(paths)];
+  const real = await Promise.all(unique.map((path) => (place ? followIn(place, path) : follow(path))));
+  return new Map(unique.map((path, index) => [path, real[index] ?? path]));
+}
+
+async function followIn(place: Pick<EnvironmentFiles, "resolve">, path: string): Promise<string> {
+  try {
+    return await place.resolve(path);
+  } catch {
+    return path; // the tool itself will say what is wrong with it
+  }
+}
+
+async function follow(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch {
+    // Not there (yet), or not ours to look at.
+    const parent = dirname(path);
+    return parent === path ? path : join(await follow(parent), basename(path));
+  }
+}
+
+// Did a call fail? The result decides, for the display and for whoever counts failures.
+
+const LOOK_AT = 500;
+const WRITERS = new Set(["write_file", "patch"]);
+
+export function isFailedResult(name: string, result: string): boolean {
+  const fields = parseObject(result);
+  if (name === "terminal" && typeof fields?.exit_code === "number") return fields.exit_code !== 0;
+  if (name === "memory" && fields?.success === false) return true;
+  if (WRITERS.has(name) && hasLanded(fields)) return false;
+  if (/^\s*error/i.test(result)) return true;
+  return /"(?:error|failed)"\s*:(?!\s*(?:null|false|""|\[\s*\]|0\b))/.test(result.slice(0, LOOK_AT));
+}
+
+/** The file was written, whatever else the result complains about (a linter, a warning). */
+function hasLanded(fields: Readonly<Record<string, unknown>> | null): boolean {
+  return fields !== null && (fields.success === true || typeof fields.bytes_written === "number");
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+  if (!text.trimStart().startsWith("{")) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null; // a parsed object
+  } catch {
+    // Not JSON after all: judged as plain text.
+    return null;
+  }
 }

@@ -6,8 +6,7 @@ import { talk } from "../../test/support/talk.ts";
 import { systemClock } from "../kit/clock.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { TurnOutcome } from "./events.ts";
-import { hasReasoning, toTrajectory } from "./trajectory.ts";
-import { TrajectoryFiles } from "./trajectory-files.ts";
+import { hasReasoning, TrajectoryFiles, toTrajectory } from "./trajectory.ts";
 
 const call = (id: string, name: string, args: string) => ({
   id,

@@ -1,8 +1,41 @@
-// A conversation as training data: who said what, with thoughts, calls and results in the tags that such data uses.
+import { appendFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../kit/clock.ts";
 import { type AssistantMessage, type HistoryMessage, type ToolMessage, textOf } from "../llm/messages.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
+import type { TurnOutcome } from "./events.ts";
+import type { ConversationFollower } from "./options.ts";
+import type { AgentWish } from "./wish.ts";
 
-export interface TrajectoryEntry {
+export interface Trajectories {
+  /** Follows the conversation too, beside whoever follows it already. */
+  beside(follower: ConversationFollower | undefined): ConversationFollower;
+  settled(): Promise<void>;
+}
+
+/** Null unless the settings want them. Sub-agents and runs of other programs are not conversations of the user. */
+export async function openTrajectories(
+  { home, clock, start, cwd }: AgentWish,
+  definitions: () => readonly ToolDefinition[],
+): Promise<Trajectories | null> {
+  if (!home.config().agent.save_trajectories || start) return null;
+  const onTrouble = (error: unknown) => home.log.warn(`the trajectory could not be kept in ${cwd}`, error);
+  const files = new TrajectoryFiles({ dir: cwd, clock, definitions, onTrouble, redact: home.redact.forKeeping });
+  return {
+    beside: (follower) => ({
+      ...follower,
+      turnEnded(turn) {
+        follower?.turnEnded?.(turn);
+        files.turnEnded(turn.outcome);
+      },
+    }),
+    settled: () => files.settled(),
+  };
+}
+
+// A conversation as training data: who said what, with thoughts, calls and results in the tags that such data uses.
+
+interface TrajectoryEntry {
   readonly from: "system" | "human" | "gpt" | "tool";
   readonly value: string;
 }
@@ -95,5 +128,52 @@ function parsed(json: string): unknown {
     return JSON.parse(json) as unknown;
   } catch {
     return undefined; // kept as text, or left empty
+  }
+}
+
+// Keeps what a conversation did as training data beside it, for those who want it: one line per turn, the whole talk up to there.
+
+interface TrajectoryPlace {
+  /** The folder of the files. */
+  readonly dir: string;
+  readonly clock: Clock;
+  /** The tool list as it is sent. */
+  definitions(): readonly ToolDefinition[];
+  /** Masks secrets for what is kept. */
+  redact(text: string): string;
+  onTrouble(error: unknown): void;
+}
+
+export class TrajectoryFiles {
+  readonly #place: TrajectoryPlace;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(place: TrajectoryPlace) {
+    this.#place = place;
+  }
+
+  /** Nothing waits for it, and no turn fails for it. */
+  turnEnded(outcome: TurnOutcome): void {
+    this.#writing = this.#writing.then(() => this.#write(outcome)).catch(this.#place.onTrouble);
+  }
+
+  /** A turn without a finished answer goes into a file of its own. */
+  async #write({ messages, model, completed }: TurnOutcome): Promise<void> {
+    const { dir, clock, definitions, redact } = this.#place;
+    const first = messages.find(({ role }) => role === "user");
+    if (!first) return;
+    const said = toTrajectory(messages, textOf(first.content), definitions());
+    const line: TrajectoryLine = {
+      conversations: said.map(({ from, value }) => ({ from, value: redact(value) })),
+      timestamp: new Date(clock.now()).toISOString(),
+      model,
+      completed,
+    };
+    const path = join(dir, completed ? "trajectory_samples.jsonl" : "failed_trajectories.jsonl");
+    await appendFile(path, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+  }
+
+  settled(): Promise<void> {
+    return this.#writing;
   }
 }

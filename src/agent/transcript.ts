@@ -1,12 +1,28 @@
 // The conversation in memory, and its rows on disk. Memory is what a fresh load of the rows would give, at every moment.
-import { type HistoryMessage, type ToolMessage, textOf, type UserMessage } from "../llm/messages.ts";
-import { withoutImageBytes } from "../llm/pictures/images.ts";
-import { type NewSession, SessionCompressedError, type SessionStore, type StoredMessage } from "../sessions/store.ts";
+
+import { sanitizeSurrogates } from "../kit/code-points.ts";
+import {
+  type HistoryMessage,
+  type ToolMessage,
+  textOf,
+  type UserInput,
+  type UserMessage,
+  userTextToSend,
+} from "../llm/messages.ts";
+import { withoutImageBytes } from "../llm/pictures/fit.ts";
+import { withRecall } from "../prompt/recall.ts";
+import {
+  type NewSession,
+  SessionCompressedError,
+  type SessionStore,
+  type StoredMessage,
+  StoreError,
+} from "../sessions/store.ts";
+import type { RunContext } from "../tools/toolset/context.ts";
 import { isSummaryAlone, summaryAbove, wordsOf } from "./compression/summary-text.ts";
-import { mergeUsers } from "./hygiene/merge.ts";
-import { repairCorruptArguments } from "./hygiene/repair-arguments.ts";
-import { repairMessageSequence } from "./hygiene/repair-sequence.ts";
-import { stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
+import type { Conversation } from "./conversation.ts";
+import type { AgentOptions } from "./options.ts";
+import { mergeUsers, repairCorruptArguments, repairMessageSequence, stubResult, unansweredCalls } from "./repair.ts";
 
 /** A message, and what its row says when that differs (a picture has only its description on disk). */
 export interface Entry {
@@ -298,4 +314,54 @@ function withoutRow(row: HistoryMessage & Partial<Pick<StoredMessage, "id" | "ti
   // The database has one column for both names of a tool.
   if (message.role !== "tool" || message.tool_name === undefined) return message;
   return { ...message, name: message.tool_name };
+}
+
+const NO_TEXT = "[empty message]";
+
+/** Puts what the user said on disk, behind whatever a crash left open. */
+export async function storeUserMessage(conversation: Conversation, input: UserInput): Promise<UserEntry> {
+  const { transcript } = conversation;
+  await transcript.closeCrashedCalls();
+  return transcript.appendUser(withOpening(userMessage(input), conversation.takeOpening()));
+}
+
+function withOpening(message: UserMessage, opening: string | null): UserMessage {
+  if (opening === null) return message;
+  return { ...message, api_content: withRecall(opening, [userTextToSend(message)]) };
+}
+
+/** Blocks that only the model sees ride on the user message as it is sent; the stored text stays what the user wrote. */
+export async function recallFor(
+  { transcript, options }: Conversation,
+  entry: UserEntry,
+  input: UserInput,
+  { run, pictures }: { readonly run: RunContext; readonly pictures: readonly string[] },
+): Promise<UserEntry> {
+  const blocks = [...pictures, ...(await recall(options, input, run))];
+  if (blocks.length === 0) return entry;
+  const sent = userTextToSend(entry.message);
+  return transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
+}
+
+async function recall({ prompt, ports }: AgentOptions, input: UserInput, run: RunContext): Promise<readonly string[]> {
+  try {
+    return (await prompt.recall?.(input.persistText ?? input.text, run, input)) ?? [];
+  } catch (error) {
+    if (error instanceof StoreError) throw error;
+    ports.log.warn("recall failed; the message is sent without it", error);
+    return [];
+  }
+}
+
+function userMessage(input: UserInput): UserMessage {
+  const text = sanitizeSurrogates(input.text);
+  const kept = sanitizeSurrogates(input.persistText ?? text);
+  const parts = input.parts ?? [];
+  if (parts.length === 0) return withSent({ role: "user", content: kept }, text.trim() === "" ? NO_TEXT : text);
+  const spoken = kept.trim() === "" ? [] : [{ type: "text", text: kept } as const];
+  return withSent({ role: "user", content: [...spoken, ...parts] }, text === kept ? undefined : text);
+}
+
+function withSent(message: UserMessage, sent: string | undefined): UserMessage {
+  return sent === undefined || sent === message.content ? message : { ...message, api_content: sent };
 }

@@ -1,15 +1,18 @@
 // What a turn works with: who it runs for, who judges the answers, who runs the tools.
 
-import type { Ask } from "../safety/questions.ts";
-import type { RunContext } from "../tools/toolset/context.ts";
-import { createAsk } from "./asking.ts";
-import type { IterationBudget } from "./budget.ts";
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../kit/clock.ts";
+import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
+import type { PaidCost, PaidUsage } from "../llm/gate.ts";
+import { type AnswerTo, type Ask, type Question, refuse } from "../safety/decision.ts";
+import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
+import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { Conversation } from "./conversation.ts";
-import type { AgentEventBody } from "./events.ts";
-import { FileMutations } from "./file-mutations.ts";
+import type { AgentEventBody, SessionTotals } from "./events.ts";
 import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
-import { makeRunContext, toolContexts } from "./run-context.ts";
+import type { AgentOptions, ParentCall } from "./options.ts";
+import type { IterationBudget } from "./steer.ts";
 import { ToolRunner } from "./tool-runner.ts";
 
 export interface TurnOptions {
@@ -85,5 +88,196 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
         auxiliary: conversation.auxiliary,
       }),
     }),
+  };
+}
+
+interface AskingOptions {
+  readonly interactive: boolean;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly timeoutMs: (question: Question) => number | undefined;
+  readonly emit: (event: AgentEventBody) => void;
+}
+
+/** Questions travel as events; the door answers through the request. Silence, an interrupt and an empty room all mean no. */
+function createAsk(options: AskingOptions): Ask {
+  return async <Q extends Question>(question: Q, signal?: AbortSignal): Promise<AnswerTo<Q>> => {
+    if (!options.interactive) return refuse(question);
+    const closed = new AbortController();
+    const ends = [options.signal, closed.signal, ...(signal ? [signal] : [])];
+    const over = AbortSignal.any(ends);
+    if (over.aborted) return refuse(question);
+    const { promise, resolve } = Promise.withResolvers<AnswerTo<Q>>();
+    over.addEventListener("abort", () => resolve(refuse(question)), { once: true });
+    const timeout = options.timeoutMs(question);
+    if (timeout !== undefined) {
+      options.clock.sleep(timeout, over).then(
+        () => resolve(refuse(question, { timedOut: true })),
+        () => undefined, // the question was settled before its time was up
+      );
+    }
+    options.emit({
+      type: "ask",
+      // Whoever gets the request narrows on `question.kind` and answers in kind.
+      request: {
+        id: randomUUID(),
+        question,
+        signal: over,
+        expiresAt: timeout === undefined ? null : options.clock.now() + timeout,
+        answer: (given) => resolve(given as AnswerTo<Q>),
+      },
+    });
+    try {
+      return await promise;
+    } finally {
+      closed.abort();
+    }
+  };
+}
+
+// Models like to say that a file was written when it was not. What failed and was never made good is said at the end of the answer.
+
+const MOST_LISTED = 10;
+const PREVIEW = 180;
+
+class FileMutations {
+  readonly #failed = new Map<string, string>();
+  readonly #place: { readonly cwd: string; readonly home: string };
+
+  /** `place` is asked with every call: its directory moves. */
+  constructor(place: { readonly cwd: string; readonly home: string }) {
+    this.#place = place;
+  }
+
+  record({ name, args }: HookedCall, result: string, failed: boolean): void {
+    if (name !== "write_file" && name !== "patch") return;
+    const { cwd, home } = this.#place;
+    for (const path of pathsOfBatch([{ name, arguments: JSON.stringify(args) }], cwd, { home })) {
+      if (failed) this.#failed.set(path, preview(result));
+      else this.#failed.delete(path);
+    }
+  }
+
+  /** Null when every change that was tried has landed. */
+  footer(): string | null {
+    if (this.#failed.size === 0) return null;
+    const listed = [...this.#failed].slice(0, MOST_LISTED).map(([path, error]) => `- ${path}: ${error}`);
+    const more = this.#failed.size - listed.length;
+    return ["⚠ Not written in this turn:", ...listed, ...(more > 0 ? [`- and ${more} more`] : [])].join("\n");
+  }
+}
+
+function preview(result: string): string {
+  const points = [...(errorOf(result) ?? result).replace(/\s+/g, " ").trim()];
+  return points.length <= PREVIEW ? points.join("") : `${points.slice(0, PREVIEW - 1).join("")}…`;
+}
+
+function errorOf(result: string): string | null {
+  try {
+    const { error } = JSON.parse(result) as { error?: unknown }; // read only if it is a text
+    return typeof error === "string" ? error : null;
+  } catch {
+    return null;
+  }
+}
+
+// What tools, hooks and guards are told about the run they belong to. Made by the loop; no tool argument can change it.
+
+interface RunFacts {
+  readonly sessionId: string;
+  readonly turn: number;
+  readonly signal: AbortSignal;
+}
+
+function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunContext {
+  return {
+    // A compression in mid-turn goes on under another id.
+    get sessionId() {
+      return facts.sessionId;
+    },
+    turn: facts.turn,
+    signal: facts.signal,
+    home: ports.home,
+    config: ports.config(),
+    profile: session.profile,
+    ...(session.sessionKey === undefined ? {} : { sessionKey: session.sessionKey }),
+    taskId: session.taskId ?? randomUUID(),
+    platform: session.platform,
+    source: session.source,
+    ...(session.chat === undefined ? {} : { chat: session.chat }),
+    origin: session.origin ?? "foreground",
+    interactive: session.interactive,
+    clock: ports.clock,
+    log: ports.log,
+  };
+}
+
+export interface CallFacts {
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  readonly progress: (text?: string) => void;
+  readonly showDiff?: (diff: string) => void;
+  readonly callTool?: ToolContext["callTool"];
+  readonly forScript?: boolean;
+}
+
+/** Makes the contexts of one turn's calls. */
+function toolContexts(
+  { session, ports, tools }: AgentOptions,
+  run: RunContext,
+  shared: {
+    readonly ask: Ask;
+    readonly contextLength: number;
+    readonly seesImages?: boolean;
+    readonly notify: (text: string) => void;
+    readonly auxiliary: AuxiliaryClient;
+  } & Pick<ParentCall, "emit" | "used">,
+): (call: CallFacts) => ToolContext {
+  const guard = ports.guardFor(run, shared.ask, shared.auxiliary);
+  const { delegation } = ports;
+  const { emit, used } = shared;
+  return (call) => ({
+    ...run,
+    ...call,
+    environment: ports.environment,
+    guard,
+    ask: shared.ask,
+    sessions: session.store,
+    state: tools.state,
+    contextLength: shared.contextLength,
+    ...(shared.seesImages === undefined ? {} : { seesImages: shared.seesImages }),
+    async askAside(question) {
+      const { sessionId, turn } = run;
+      return (await shared.auxiliary.callAux({ ...question, signal: call.signal, sessionId, turn })).text;
+    },
+    async pay(task, paid, send) {
+      const { sessionId, turn } = run;
+      const { jobId } = session;
+      const purpose = { task, sessionId, turn, ...(jobId === undefined ? {} : { jobId }) };
+      const { value, usage, cost } = await ports.gate.pay(paid, purpose, send, call.signal);
+      used(oneCall(usage, cost));
+      return value;
+    },
+    toolNames: tools.names,
+    redact: (text) => ports.redact(text),
+    notify: shared.notify,
+    ...ports.toolPorts,
+    ...(ports.memory ? { memory: ports.memory } : {}),
+    ...(delegation
+      ? { spawnChildren: (tasks) => delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used }) }
+      : {}),
+  });
+}
+
+function oneCall(usage: PaidUsage | null, { usd, status }: PaidCost): SessionTotals {
+  return {
+    inputTokens: usage?.inputTokens ?? 0,
+    outputTokens: usage?.outputTokens ?? 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+    apiCalls: 1,
+    costUsd: usd,
+    costStatus: status,
   };
 }

@@ -1,16 +1,12 @@
 // One turn, from the user's words to the model's answer.
 
-import { orAbandon } from "../kit/abandon.ts";
+import { orAbandon } from "../kit/clock.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
-import { answerAtLimit } from "./answer-at-limit.ts";
-import { type Asked, type Asking, askModel } from "./ask-model.ts";
+import { type Asked, type Asking, answerAtLimit, askModel, showFinalText } from "./ask-model.ts";
 import type { Conversation } from "./conversation.ts";
 import type { TurnOutcome } from "./events.ts";
-import { emptyAnswerDelayMs, failureEnding, keepRefused } from "./failure.ts";
 import type { Cause } from "./fallback.ts";
-import { showFinalText } from "./final-text.ts";
-import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./hygiene/unfinished.ts";
 import type { Verdict } from "./judge.ts";
 import {
   type Ending,
@@ -20,13 +16,12 @@ import {
   interruptedWaiting,
   makeOutcome,
 } from "./outcome.ts";
-import { rescueFromOverflow } from "./overflow.ts";
-import { recallFor, storeUserMessage } from "./prologue.ts";
-import { pause } from "./recovery.ts";
-import { noRoomToTalk } from "./small-window.ts";
+import { emptyAnswerDelayMs, failureEnding, keepRefused, pause, rescueFromOverflow } from "./recovery.ts";
+import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./repair.ts";
 import { formatSteer, steerLast } from "./steer.ts";
-import type { Entry, UserEntry } from "./transcript.ts";
+import { type Entry, recallFor, storeUserMessage, type UserEntry } from "./transcript.ts";
 import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
+import { noRoomToTalk } from "./usage-meter.ts";
 
 const MOST_DEFECTS = 3;
 /** Ends that another model may turn into an answer. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { foldedMatches } from "../kit/look-alikes.ts";
-import { wrapUntrusted } from "./untrusted.ts";
+import { foldedMatches } from "../kit/code-points.ts";
+import { wrapUntrusted } from "./result-messages.ts";
 
 const LONG = "a page with more than thirty-two characters on it";
 

@@ -10,7 +10,7 @@ export interface GitPlace {
   readonly searchPath: string;
 }
 
-export interface GitRun {
+interface GitRun {
   readonly args: readonly string[];
   readonly stdin?: string;
   /** The index file; for everything that reads or writes one. */
@@ -32,7 +32,7 @@ export class GitMissingError extends Error {
   }
 }
 
-export class GitError extends Error {
+class GitError extends Error {
   override name = "GitError";
 }
 

@@ -1,25 +1,23 @@
 // Takes checkpoints for one conversation: before the first change of a turn, once per directory. It never stops a tool.
-import { realpath } from "node:fs/promises";
+import { access, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import { isDestructiveCommand } from "../safety/destructive.ts";
-import { expandPath } from "../safety/paths.ts";
+import { isDestructiveCommand } from "../safety/command-kinds.ts";
+import { expandPath, isWithin } from "../safety/paths.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import { GitMissingError } from "./git.ts";
-import { openCheckpoints } from "./open.ts";
-import { projectRootOf } from "./project-root.ts";
 import { storedBytes } from "./prune.ts";
-import type { CheckpointStore } from "./store.ts";
-import { TooManyFilesError } from "./walk.ts";
+import { TooManyFilesError } from "./scan.ts";
+import { type CheckpointStore, openCheckpoints } from "./store.ts";
 
 const HOUR_MS = 3600 * 1000;
 const MB = 1024 * 1024;
 
-export interface KeeperPlace {
+interface KeeperPlace {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly environment: Environment;
@@ -165,4 +163,62 @@ function explain(error: unknown, root: string): string {
   if (error instanceof TooManyFilesError) return `No checkpoint of ${root}: it holds too many files.`;
   const what = error instanceof Error ? error.message : String(error);
   return `No checkpoint of ${root} was made: ${what}. What the agent changes there cannot be taken back with /rollback.`;
+}
+
+// Which directory a change belongs to.
+
+const MARKS = [
+  ".git",
+  "package.json",
+  "pyproject.toml",
+  "Cargo.toml",
+  "go.mod",
+  "Makefile",
+  "pom.xml",
+  ".hg",
+  "Gemfile",
+] as const;
+
+/**
+ * The nearest directory from here upwards that looks like a project, else the folder the conversation stands in if this is part of it,
+ * else this directory itself (or the nearest one that exists). Null for what is no project: the root of the file system, the user's home
+ * and what lies above it.
+ */
+export async function projectRootOf(directory: string, at: Standing): Promise<string | null> {
+  const [start, cwd] = [await nearestDirectory(directory), await nearestDirectory(at.cwd)];
+  const home = await realpath(at.osHome).catch(() => at.osHome);
+  if (isTooWide(start, home)) return null;
+  for (let above = start; !isTooWide(above, home); above = dirname(above))
+    if (await looksLikeProject(above)) return above;
+  return isWithin(start, cwd) && !isTooWide(cwd, home) ? cwd : start;
+}
+
+interface Standing {
+  readonly osHome: string;
+  readonly cwd: string;
+}
+
+function isTooWide(directory: string, home: string): boolean {
+  return dirname(directory) === directory || isWithin(home, directory);
+}
+
+async function looksLikeProject(directory: string): Promise<boolean> {
+  const found = await Promise.all(
+    MARKS.map((mark) =>
+      access(join(directory, mark)).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return found.includes(true);
+}
+
+/** Links followed, so that one project has one name. */
+async function nearestDirectory(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const real = await realpath(at).catch(() => null);
+    if (real !== null && (await stat(real)).isDirectory()) return real;
+    if (dirname(at) === at) return at;
+  }
 }

@@ -2,22 +2,21 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { gitText, runGit } from "./git.ts";
-import { type Checkpoint, readCheckpoints } from "./records.ts";
-import type { CheckpointStore } from "./store.ts";
+import { type Checkpoint, type CheckpointStore, readCheckpoints } from "./store.ts";
 
 const MB = 1024 * 1024;
 const DAY = 24 * 3600;
 /** Files of a process that died in the middle. */
 const ABANDONED_MS = 3600 * 1000;
 
-export interface StoredProject {
+interface StoredProject {
   readonly hash: string;
   /** Null when its record is lost. */
   readonly workdir: string | null;
   readonly checkpoints: readonly Checkpoint[];
 }
 
-export interface PruneReport {
+interface PruneReport {
   readonly checkpoints: number;
   readonly projects: number;
   readonly bytesBefore: number;

@@ -1,15 +1,14 @@
 // Brings an index up to the files as they are now.
 import { constants } from "node:fs";
-import { access, lstat, readFile, realpath } from "node:fs/promises";
+import { access, lstat, readdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isWithin } from "../safety/paths.ts";
+import { type IgnoreRules, rulesAbove } from "../tools/files/search.ts";
 import { type GitPlace, gitFields, gitText, runGit } from "./git.ts";
-import { isRepositoryName, isSecretFile, type LeftOut, type LeftOutReason } from "./left-out.ts";
-import { walkProject } from "./walk.ts";
 
 const AT_ONCE = 16;
 
-export interface ScanOptions {
+interface ScanOptions {
   readonly root: string;
   /** The index file to work on; it may be missing. */
   readonly index: string;
@@ -103,4 +102,96 @@ async function judge(path: string, options: ScanOptions, secrets: readonly Buffe
   const data = await readFile(full);
   const holds = secrets.some((secret) => data.includes(secret));
   return { path, why: holds ? "holds a secret" : null, bytes: facts.size };
+}
+
+// The files of a project that a checkpoint is about.
+
+const MOST_FILES = 50_000;
+
+/** More than a checkpoint is meant for. */
+export class TooManyFilesError extends Error {
+  override name = "TooManyFilesError";
+  constructor(root: string) {
+    super(`${root} holds more than ${MOST_FILES} files; no checkpoint is made of it`);
+  }
+}
+
+/** Paths below `root`, with slashes; files and links. What a .gitignore names is left out, and so is everything below `except`. */
+async function walkProject(root: string, except: readonly string[], signal: AbortSignal): Promise<string[]> {
+  const found: string[] = [];
+  const enter = async (directory: string, prefix: string, above: IgnoreRules): Promise<void> => {
+    signal.throwIfAborted();
+    const entries = await readdir(directory, { withFileTypes: true }).catch(() => null);
+    if (entries === null) return; // gone meanwhile, or not ours to look into
+    const names = entries.map(({ name }) => name);
+    const rules = await above.enter(directory, names);
+    const below: string[] = [];
+    for (const entry of entries) {
+      const { name } = entry;
+      const path = join(directory, name);
+      if (entry.isDirectory()) {
+        if (!isSkippedFolder(name) && !except.includes(path) && !rules.ignores(path, true)) below.push(name);
+      } else if (entry.isFile() || entry.isSymbolicLink()) {
+        if (isRepositoryName(name) || isSecretFile(name) || rules.ignores(path, false)) continue;
+        if (found.push(prefix + name) > MOST_FILES) throw new TooManyFilesError(root);
+      }
+    }
+    for (const name of below) await enter(join(directory, name), `${prefix}${name}/`, rules);
+  };
+  await enter(root, "", await rulesAbove(root));
+  return found;
+}
+
+// What is never copied: what can be made again, and what nobody should find a copy of.
+
+/** Why a file that would belong to a checkpoint is not in it. */
+type LeftOutReason = "too large" | "holds a secret" | "cannot be read";
+
+export interface LeftOut {
+  readonly path: string;
+  readonly why: LeftOutReason;
+}
+
+const FOLDERS: ReadonlySet<string> = new Set([
+  ".git",
+  ".hg",
+  ".svn",
+  ".jj",
+  "node_modules",
+  "bower_components",
+  ".venv",
+  "venv",
+  "__pycache__",
+  ".mypy_cache",
+  ".pytest_cache",
+  ".ruff_cache",
+  ".tox",
+  ".nox",
+  ".gradle",
+  ".terraform",
+  ".cache",
+  ".parcel-cache",
+  ".turbo",
+  ".next",
+  ".nuxt",
+  ".svelte-kit",
+  ".idea",
+]);
+
+function isSkippedFolder(name: string): boolean {
+  return FOLDERS.has(name) || isRepositoryName(name);
+}
+
+/** git keeps nothing under this name, in whatever case. */
+function isRepositoryName(name: string): boolean {
+  return /^\.git$/i.test(name);
+}
+
+const SECRET_NAME =
+  /^(?:\.env(?:\..+)?|\.envrc|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|\.netrc|_netrc|\.pgpass|\.npmrc|\.pypirc|\.git-credentials|\.htpasswd|auth\.json|credentials(?:\.json)?|service[-_]account.*\.json)$/i;
+const PATTERN_OF_ONE = /\.(?:example|sample|template|dist|defaults?)$/i;
+
+/** A name that says "secret": such a file is not even opened. */
+function isSecretFile(name: string): boolean {
+  return SECRET_NAME.test(name) && !PATTERN_OF_ONE.test(name);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commandRig } from "../../test/support/command-rig.ts";
-import { findLatest } from "../sessions/resolve.ts";
+import { findLatest } from "../sessions/session-id.ts";
 
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,10 +1,7 @@
-import { BACKGROUND_COMMANDS } from "./background.ts";
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
-import { INFO_COMMANDS } from "./info.ts";
-import { MCP_COMMANDS } from "./mcp.ts";
+import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
-import { PLUGIN_COMMANDS } from "./plugins.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
 import { ROLLBACK_COMMANDS } from "./rollback.ts";
@@ -12,10 +9,8 @@ import { SESSION_COMMANDS } from "./session.ts";
 import { SETTINGS_COMMANDS } from "./settings.ts";
 import { SKILL_COMMANDS } from "./skills.ts";
 import { LIBRARY_COMMANDS } from "./skills-library.ts";
-import { TOOL_COMMANDS } from "./tools.ts";
-import { TRANSCRIPT_COMMANDS } from "./transcript.ts";
-import { TURN_COMMANDS } from "./turns.ts";
-
+import { MCP_COMMANDS, PLUGIN_COMMANDS, TOOL_COMMANDS } from "./tools.ts";
+import { BACKGROUND_COMMANDS, TURN_COMMANDS } from "./turns.ts";
 /** A fresh registry with the built-in commands. Plugins and skills add to a door's own copy. */
 export const builtinCommands = () =>
   new CommandRegistry([

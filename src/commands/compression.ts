@@ -1,8 +1,7 @@
 // Commands that make a conversation shorter, and say what must not be lost.
-import type { CompressReport } from "../agent/compression/report.ts";
+import type { CompressReport } from "../agent/compression/shortener.ts";
 import { tokenCount } from "../kit/formats.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const DEFAULT_TURNS = 2;
 const MOST_SHOWN = 50;

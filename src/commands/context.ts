@@ -3,7 +3,7 @@ import type { OpenAgent } from "../agent/opened.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { SessionListItem, SessionStore } from "../sessions/store.ts";
-import type { MenuSkill } from "./skill-menu.ts";
+import type { MenuSkill } from "./skills.ts";
 
 /**
  * What a slash command may do to its surface. Each door satisfies it once; commands never know which door they serve.
@@ -51,14 +51,14 @@ export interface CommandContext {
   readonly terminal?: TerminalSurface;
 }
 
-export interface BackgroundPort {
+interface BackgroundPort {
   readonly running: readonly BackgroundTask[];
   start(prompt: string): BackgroundTask;
   /** False when no such task runs. */
   stop(id: string): boolean;
 }
 
-export interface TerminalSurface {
+interface TerminalSurface {
   clearScreen(): void;
   redraw(): void;
   /** Resolves to how it was done. */
@@ -69,8 +69,58 @@ export interface TerminalSurface {
   toggleStatusLine(): boolean;
 }
 
-export interface PickItem<T> {
+interface PickItem<T> {
   readonly label: string;
   readonly hint?: string;
   readonly value: T;
+}
+
+// One slash command. A single ordered list of these feeds dispatch, help, completion and platform menus on every surface.
+
+export const CATEGORIES = ["Session", "Configuration", "Tools & Skills", "Info", "Exit"] as const;
+export type Category = (typeof CATEGORIES)[number];
+
+export interface CommandDefinition {
+  /** Canonical, lower-case, without the slash. */
+  readonly name: string;
+  readonly description: string;
+  readonly category: Category;
+  readonly aliases?: readonly string[];
+  /** e.g. `[name]`; plain words joined by `|` become subcommands for completion. */
+  readonly argsHint?: string;
+  readonly subcommands?: readonly string[];
+  readonly availability?: "everywhere" | "cli" | "gateway";
+  /** Dotted config key that, when truthy, opens a cli-only command to gateways. */
+  readonly gatewayConfigGate?: string;
+  readonly destructive?: boolean;
+  readonly permission?: "user" | "admin";
+  /** What happens when a turn is running. Default `reject`. */
+  readonly busyPolicy?: "dispatch" | "reject" | "interrupt_then_dispatch";
+  /**
+   * The question before a destructive command, and what has to be refused as it was typed. False = the command does not run.
+   * Comes before a running turn is interrupted: who says no loses nothing.
+   */
+  mayRun?(args: string, ctx: CommandContext): Promise<boolean>;
+  run(args: string, ctx: CommandContext): Promise<void>;
+}
+
+interface DestructiveQuestion {
+  readonly what: string;
+  readonly detail: string;
+  /** The command was typed with a word that skips the question. */
+  readonly skip: boolean;
+}
+
+/** Destructive commands ask first, unless told not to or there is nothing to lose. True = go on. */
+export async function confirmDestructive(
+  ctx: CommandContext,
+  { what, detail, skip }: DestructiveQuestion,
+): Promise<boolean> {
+  const session = await ctx.store.get(ctx.conversation.agent.sessionId);
+  const nothingToLose = !ctx.busy && (session?.messageCount ?? 0) === 0;
+  if (skip || nothingToLose || !ctx.home.config().approvals.destructive_slash_confirm) return true;
+  const choice = await ctx.confirm(what, detail);
+  if (choice === "always") await ctx.home.setConfigKey("approvals.destructive_slash_confirm", false);
+  if (choice === "cancel") ctx.say("Nothing changed.");
+  return choice !== "cancel";
 }

@@ -1,10 +1,8 @@
 // Commands that begin, name, find and leave conversations.
-import { relativeTime } from "../kit/relative-time.ts";
+import { relativeTime } from "../kit/formats.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionListItem } from "../sessions/store.ts";
-import { confirmDestructive } from "./confirm.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { takeSkipWord } from "./registry.ts";
 
 const LISTED = 20;

@@ -1,11 +1,13 @@
 // Typed text -> a command, or not. The same on every surface.
+
+import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
-import { didYouMean } from "../kit/did-you-mean.ts";
-import type { CommandContext } from "./context.ts";
-import { pluginCommands } from "./plugins.ts";
-import { quickCommands } from "./quick.ts";
+import type { OpenHome } from "../home/open.ts";
+import { didYouMean } from "../kit/similarity.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
 import { invokeSkills, withSkillCommands } from "./skills.ts";
+import { pluginCommands } from "./tools.ts";
 
 export interface DispatchSurface {
   readonly kind: "terminal" | "gateway";
@@ -85,4 +87,103 @@ export function commandsOf(
 async function isFile(path: string): Promise<boolean> {
   const facts = await stat(path).catch(() => null); // not there, or not ours to see
   return facts?.isFile() === true;
+}
+
+// Slash commands of the user's own, from `quick_commands` in config.yaml.
+
+/** Starts another typed command; the names that led here are refused, so that aliases cannot go in circles. */
+type RunTyped = (text: string, ctx: CommandContext, visited: ReadonlySet<string>) => Promise<void>;
+
+/** Each entry is a command, a bad one too: it says what is wrong with it. */
+function quickCommands(
+  entries: Readonly<Record<string, unknown>>,
+  runTyped: RunTyped,
+  visited: ReadonlySet<string> = new Set(),
+): CommandDefinition[] {
+  return Object.entries(entries).map(([key, entry]) => {
+    const name = key.replace(/^\/+/, "").toLowerCase();
+    const quick = parse(entry);
+    const common = { name, category: "Tools & Skills" as const };
+    if (quick === null) {
+      const problem = `quick_commands.${key} in config.yaml needs {type: exec, command: ...} or {type: alias, target: /...}.`;
+      return { ...common, description: "(broken entry)", run: async (_args, ctx) => ctx.warn(problem) };
+    }
+    if (quick.type === "exec") {
+      const run = (_args: string, ctx: CommandContext) => execute(name, quick.command, ctx);
+      return { ...common, description: quick.command, busyPolicy: "dispatch" as const, run };
+    }
+    return {
+      ...common,
+      description: `→ ${quick.target}`,
+      // The command it stands for decides for itself.
+      busyPolicy: "dispatch" as const,
+      run: async (args: string, ctx: CommandContext) => {
+        if (visited.has(name)) return ctx.warn(`quick_commands.${key} leads back to itself through its target.`);
+        await runTyped(`${quick.target} ${args}`.trim(), ctx, new Set([...visited, name]));
+      },
+    };
+  });
+}
+
+async function execute(name: string, command: string, ctx: CommandContext): Promise<void> {
+  const { output, errors, code } = await runLine(command, ctx);
+  if (code === null) return ctx.warn(`/${name} was stopped after 30 seconds.`);
+  const text = (output.trim() === "" ? errors : output).trimEnd();
+  ctx.say(text === "" ? `(no output, exit code ${code})` : text);
+}
+
+type Quick = { readonly type: "exec"; readonly command: string } | { readonly type: "alias"; readonly target: string };
+
+function parse(entry: unknown): Quick | null {
+  if (typeof entry !== "object" || entry === null) return null;
+  const { type, command, target } = entry as Readonly<Record<string, unknown>>; // looked at below
+  if (type === "exec" && typeof command === "string" && command.trim() !== "") return { type, command };
+  if (type === "alias" && typeof target === "string" && target.startsWith("/")) return { type, target };
+  return null;
+}
+
+const LIMIT_MS = 30_000;
+const MOST_CHARS = 200_000;
+
+interface LineResult {
+  readonly output: string;
+  readonly errors: string;
+  /** Null when it had to be stopped. */
+  readonly code: number | null;
+}
+
+/** Runs a shell line of the user's own, for at most 30 seconds. */
+export function runLine(
+  line: string,
+  { home, cwd }: { readonly home: Pick<OpenHome, "environment">; readonly cwd: string },
+): Promise<LineResult> {
+  const shell = process.platform === "win32" ? { shell: true } : { shell: "/bin/sh" };
+  return new Promise((resolve, reject) => {
+    const child = spawn(line, {
+      ...shell,
+      cwd,
+      env: { ...home.environment() },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: process.platform !== "win32",
+    });
+    const stop = () => {
+      // The shell's children too: they are a group of their own.
+      if (child.pid !== undefined && process.platform !== "win32") process.kill(-child.pid, "SIGKILL");
+      else child.kill("SIGKILL");
+    };
+    const timer = setTimeout(stop, LIMIT_MS);
+    let output = "";
+    let errors = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      if (output.length < MOST_CHARS) output += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      if (errors.length < MOST_CHARS) errors += text;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      resolve({ output, errors, code });
+    });
+  });
 }

@@ -1,7 +1,11 @@
 // Commands that tell something about the program and the folder.
-import { versionLine } from "../home/product.ts";
-import type { CommandDefinition } from "./definition.ts";
-import { runLine } from "./run-line.ts";
+
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { versionLine } from "../home/paths.ts";
+import { type HistoryMessage, textOf } from "../llm/messages.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
+import { runLine } from "./dispatch.ts";
 
 const help: CommandDefinition = {
   name: "help",
@@ -9,7 +13,7 @@ const help: CommandDefinition = {
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
-    const { skillHelp } = await import("./skill-menu.ts");
+    const { skillHelp } = await import("./skills.ts");
     const skills = skillHelp(await ctx.skillCommands());
     ctx.say([ctx.commands(), ...(skills === "" ? [] : [skills])].join("\n\n"));
   },
@@ -64,3 +68,85 @@ const redraw: CommandDefinition = {
 };
 
 export const INFO_COMMANDS: readonly CommandDefinition[] = [help, profile, version, diff, redraw];
+
+// Commands that show, keep and copy what was said.
+
+const SHOWN_CHARS = 400;
+
+const messagesOf = (ctx: CommandContext) => ctx.store.load(ctx.conversation.agent.sessionId);
+
+const history: CommandDefinition = {
+  name: "history",
+  description: "show the whole conversation",
+  category: "Session",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    const lines = transcriptLines(await messagesOf(ctx));
+    ctx.say(lines.length > 0 ? lines.join("\n") : "Nothing has been said yet.");
+  },
+};
+
+/** Numbered messages; results of tools and calls in a few words. */
+function transcriptLines(messages: readonly HistoryMessage[]): string[] {
+  let number = 0;
+  return messages.flatMap((message) => {
+    const text = shorten(textOf(message.content));
+    if (message.role === "user") return [`${++number}. You: ${text}`];
+    if (message.role === "tool") return [`     ${message.name ?? message.tool_name ?? "tool"}: ${firstLine(text)}`];
+    const calls = (message.tool_calls ?? []).map((call) => call.function.name);
+    return [
+      ...(text === "" ? [] : [`${++number}. Hermes: ${text}`]),
+      ...(calls.length > 0 ? [`     [${calls.join(", ")}]`] : []),
+    ];
+  });
+}
+
+const save: CommandDefinition = {
+  name: "save",
+  description: "write this conversation to a JSON file",
+  category: "Session",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    const { sessionId } = ctx.conversation.agent;
+    const session = await ctx.store.get(sessionId);
+    if (!session || session.messageCount === 0) return ctx.say("Nothing has been said yet.");
+    const folder = join(ctx.home.paths.sessionsDir, "saved");
+    const path = join(folder, `${sessionId}_${Math.floor(ctx.now())}.json`);
+    const content = {
+      model: ctx.conversation.target.model,
+      session_id: sessionId,
+      session_start: new Date(session.startedAt * 1000).toISOString(),
+      messages: (await messagesOf(ctx)).map(({ id: _, ...message }) => message),
+    };
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(path, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+    ctx.say(`Saved to ${ctx.home.display(path)}`);
+  },
+};
+
+const copy: CommandDefinition = {
+  name: "copy",
+  description: "the last answer to the clipboard; 2 = the one before",
+  category: "Info",
+  availability: "cli",
+  argsHint: "[N]",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const back = args === "" ? 1 : Number(args);
+    if (!Number.isInteger(back) || back < 1) return ctx.warn(`/copy takes a number, not "${args}".`);
+    const answers = (await messagesOf(ctx)).filter((one) => one.role === "assistant" && textOf(one.content).trim());
+    const text = textOf(answers.at(-back)?.content ?? null);
+    if (text === "")
+      return ctx.say(back === 1 ? "There is no answer to copy yet." : `There are only ${answers.length} answers.`);
+    const how = await ctx.terminal?.copy(text);
+    ctx.say(`Copied ${[...text].length} characters ${how ?? ""}.`);
+  },
+};
+
+const shorten = (text: string) =>
+  [...text].length > SHOWN_CHARS ? `${[...text].slice(0, SHOWN_CHARS).join("")}...` : text;
+const firstLine = (text: string) => [...(text.split("\n")[0] ?? "")].slice(0, 100).join("");
+
+export const TRANSCRIPT_COMMANDS: readonly CommandDefinition[] = [history, save, copy];

@@ -1,8 +1,6 @@
 // `/memory`: what is remembered, and writes that wait for the user's leave.
 import type { Memory } from "../memory/open.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
-import { approvedText, nothingOf, pendingList, switchApproval } from "./pending.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const memory: CommandDefinition = {
   name: "memory",
@@ -38,8 +36,8 @@ const memory: CommandDefinition = {
 };
 
 async function overview(store: Memory, ctx: CommandContext): Promise<string> {
-  const { FILE_NAMES, TARGETS, lengthOf } = await import("../memory/format.ts");
-  const { longUsage } = await import("../memory/usage.ts");
+  const { FILE_NAMES, TARGETS, lengthOf } = await import("../memory/entries.ts");
+  const { longUsage } = await import("../memory/entries.ts");
   const parts: string[] = [];
   for (const target of TARGETS) {
     const reading = await store.read(target);
@@ -68,7 +66,7 @@ async function select(store: Memory, which: string) {
 
 async function approve(store: Memory, which: string, ctx: CommandContext): Promise<void> {
   if (which === "") return ctx.warn("/memory approve needs an id, or all. /memory pending lists them.");
-  const { tellUser } = await import("../memory/user-words.ts");
+  const { tellUser } = await import("../memory/request.ts");
   const answers = [];
   for (const write of await select(store, which)) {
     const result = await store.approve(write);
@@ -86,3 +84,45 @@ async function reject(store: Memory, which: string, ctx: CommandContext): Promis
 }
 
 export const MEMORY_COMMANDS: readonly CommandDefinition[] = [memory];
+
+// What `/memory` and `/skills` have in common: writes that wait for the user's leave.
+
+interface WaitingWrite {
+  readonly id: string;
+  readonly origin: string;
+  readonly summary: string;
+}
+
+const AUTOMATIC: ReadonlySet<string> = new Set(["background_review", "curator", "flush", "cron"]);
+
+/** One line each, oldest first. */
+export function pendingList(writes: readonly WaitingWrite[], command: string): string {
+  if (writes.length === 0) return "Nothing waits for your approval.";
+  const lines = writes.map(({ id, origin, summary }) => `  ${id}${AUTOMATIC.has(origin) ? " [auto]" : ""}  ${summary}`);
+  return `${lines.join("\n")}\n/${command} approve ID|all lets them through, /${command} reject ID|all throws them away.`;
+}
+
+/** What came of letting writes through: what failed is still there. */
+export function approvedText(
+  answers: readonly { readonly write: WaitingWrite; readonly error: string | null }[],
+): string {
+  const done = answers.filter(({ error }) => error === null).map(({ write }) => `✓ ${write.id}  ${write.summary}`);
+  const failed = answers.flatMap(({ write, error }) =>
+    error === null ? [] : [`✗ ${write.id}  ${error} It still waits.`],
+  );
+  return [...done, ...failed].join("\n");
+}
+
+export const nothingOf = (which: string) =>
+  which === "all" || which === "" ? "Nothing waits for your approval." : `No write with the id ${which} waits.`;
+
+/** `approval on|off`, kept in config.yaml. */
+export async function switchApproval(word: string, key: "memory" | "skills", ctx: CommandContext): Promise<void> {
+  const path = `${key}.write_approval`;
+  const on = /^(on|true|yes|1|approve|enabled)$/i.test(word);
+  if (word !== "" && !on && !/^(off|false|no|0|disabled)$/i.test(word))
+    return ctx.warn(`/${key} approval takes on or off, not "${word}".`);
+  if (word !== "") await ctx.home.setConfigKey(path, on);
+  const now = ctx.home.config()[key].write_approval;
+  ctx.say(`Approval of ${key === "memory" ? "memory" : "skill"} writes: ${now ? "on" : "off"}`);
+}

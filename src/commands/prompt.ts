@@ -1,7 +1,6 @@
 // Commands about what the model is told: what fills its window, who it is asked to be, and a prompt built afresh.
-import type { Share, WindowPlace, WindowUse } from "../agent/window-use.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import type { Share, WindowPlace, WindowUse } from "../agent/inspect-prompt.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const MOST_LISTED = 15;
 const COLUMNS = 20;
@@ -22,7 +21,7 @@ const context: CommandDefinition = {
     if (word === "prompt" && more.length === 0) return showPrompt(block, ctx);
     if (word !== "" && word !== "all")
       return ctx.warn(`/context takes nothing, "all" or "prompt [block]", not "${args}".`);
-    const { windowUse, windowLists } = await import("../agent/window-use.ts");
+    const { windowUse, windowLists } = await import("../agent/inspect-prompt.ts");
     const use = await windowUse(placeOf(ctx));
     const parts = [summary(use, ctx), ...(ctx.terminal ? [grid(use)] : []), legend(use)];
     if (word === "all") {
@@ -75,8 +74,8 @@ function list(title: string, shares: readonly Share[]): readonly string[] {
 }
 
 async function showPrompt(block: string | undefined, ctx: CommandContext): Promise<void> {
-  const { promptPieces } = await import("../agent/window-use.ts");
-  const { estimateTokens } = await import("../llm/catalogue/estimate.ts");
+  const { promptPieces } = await import("../agent/inspect-prompt.ts");
+  const { estimateTokens } = await import("../llm/usage.ts");
   const pieces = await promptPieces(placeOf(ctx));
   if (block !== undefined) {
     const piece = pieces.find(({ id }) => id === block);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseRateLimitHeaders } from "../llm/usage.ts";
-import { rateLimitLines } from "./rate-limit-lines.ts";
+import { rateLimitLines } from "./session.ts";
 
 test("what is left is told per window, and when it comes back counted from now", () => {
   const limits = parseRateLimitHeaders(

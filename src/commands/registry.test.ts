@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { builtinCommands } from "./builtin.ts";
-import type { CommandDefinition } from "./definition.ts";
+import type { CommandDefinition } from "./context.ts";
 import { CommandRegistry, helpText, parseTyped, subcommandsOf, takeSkipWord } from "./registry.ts";
 
 const command = (name: string, extra: Partial<CommandDefinition> = {}): CommandDefinition => ({

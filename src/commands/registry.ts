@@ -1,5 +1,5 @@
 // The single ordered list of slash commands, and how typed text finds one in it.
-import { CATEGORIES, type Category, type CommandDefinition } from "./definition.ts";
+import { CATEGORIES, type Category, type CommandDefinition } from "./context.ts";
 
 export class CommandRegistry {
   readonly #byName = new Map<string, CommandDefinition>();
@@ -65,12 +65,12 @@ export class CommandRegistry {
   }
 }
 
-export type CommandMatch =
+type CommandMatch =
   | { readonly type: "found"; readonly command: CommandDefinition }
   | { readonly type: "ambiguous"; readonly names: readonly string[] }
   | { readonly type: "unknown" };
 
-export interface TypedCommand {
+interface TypedCommand {
   readonly name: string;
   readonly args: string;
 }

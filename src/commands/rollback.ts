@@ -1,9 +1,8 @@
 // /rollback: files as they were before the agent changed them.
 import type { Rollback } from "../checkpoints/rollback.ts";
 import { UserError } from "../kit/errors.ts";
-import { relativeTime } from "../kit/relative-time.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import { relativeTime } from "../kit/formats.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const MOST_NAMED = 20;
 const REMOVE = "--remove-new";

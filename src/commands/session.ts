@@ -1,11 +1,10 @@
 // Commands that tell about this conversation.
 import { compactDuration, contextSize, dollars, exactDuration, tokenCount } from "../kit/formats.ts";
+import { type HistoryMessage, textOf } from "../llm/messages.ts";
+import type { RateLimit, RateLimits } from "../llm/usage.ts";
+import { addUsage } from "../sessions/ledger.ts";
 import type { Session, UsageTotals } from "../sessions/store.ts";
-import { addUsage } from "../sessions/usage-totals.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
-import { rateLimitLines } from "./rate-limit-lines.ts";
-import { statusRecap } from "./status-recap.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const status: CommandDefinition = {
   name: "status",
@@ -136,3 +135,72 @@ function costOf(totals: UsageTotals): string {
 }
 
 export const SESSION_COMMANDS: readonly CommandDefinition[] = [status, usage];
+
+const WINDOWS = [
+  ["requestsMin", "requests per minute"],
+  ["requestsHour", "requests per hour"],
+  ["tokensMin", "tokens per minute"],
+  ["tokensHour", "tokens per hour"],
+] as const;
+
+/** What is left of the provider's allowance, as its newest answer said. `ageSeconds` ago it said so. */
+export function rateLimitLines(limits: RateLimits, ageSeconds: number): string[] {
+  const lines = WINDOWS.flatMap(([window, label]) => {
+    const limit = limits[window];
+    return limit ? [`  ${label.padEnd(19)}  ${lineOf(limit, ageSeconds)}`] : [];
+  });
+  return [`Rate limits of ${limits.provider}, ${exactDuration(ageSeconds)} ago:`, ...lines];
+}
+
+function lineOf({ limit, remaining, usagePct, resetSeconds }: RateLimit, ageSeconds: number): string {
+  const left = `${remaining.toLocaleString("en-US")} of ${limit.toLocaleString("en-US")} left (${Math.round(usagePct)}% used)`;
+  if (resetSeconds === null) return left;
+  const rest = resetSeconds - ageSeconds;
+  return `${left}, ${rest > 0 ? `resets in ${exactDuration(Math.ceil(rest))}` : "reset since"}`;
+}
+
+// The last lines of `/status`: what this conversation has been about.
+
+const FILE_TOOLS = new Set(["write_file", "patch", "read_file"]);
+const MOST_FILES = 6;
+const CHARS = 120;
+
+function statusRecap(messages: readonly HistoryMessage[], name: string): string[] {
+  if (messages.length === 0) return ["Nothing to recap yet."];
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []));
+  const answers = messages.filter((message) => message.role === "assistant" && textOf(message.content).trim() !== "");
+  const users = messages.filter((message) => message.role === "user");
+  const results = messages.filter((message) => message.role === "tool");
+  const tools = counted(calls.map((call) => call.function.name));
+  const files = [...new Set(calls.flatMap((call) => fileOf(call.function.name, call.function.arguments)))];
+  const more = files.length > MOST_FILES ? `, ${files.length - MOST_FILES} more` : "";
+  return [
+    `Session recap — ${name}`,
+    `Recent: ${users.length} user turn(s) / ${answers.length} assistant replies, ${results.length} tool result(s)`,
+    ...(tools.length > 0 ? [`Tools used: ${tools.join(", ")}`] : []),
+    ...(files.length > 0 ? [`Files touched: ${files.slice(0, MOST_FILES).join(", ")}${more}`] : []),
+    `Last ask: ${oneLine(users.at(-1))}`,
+    ...(answers.length > 0 ? [`Last reply: ${oneLine(answers.at(-1))}`] : []),
+  ];
+}
+
+function counted(names: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => `${name}×${count}`);
+}
+
+function fileOf(tool: string, args: string): string[] {
+  if (!FILE_TOOLS.has(tool)) return [];
+  const path = /"path"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(args)?.[1];
+  return path === undefined ? [] : [String(JSON.parse(path))];
+}
+
+function oneLine(message: HistoryMessage | undefined): string {
+  const points = [
+    ...textOf(message?.content ?? null)
+      .replace(/\s+/g, " ")
+      .trim(),
+  ];
+  return points.length > CHARS ? `${points.slice(0, CHARS).join("")}...` : points.join("");
+}

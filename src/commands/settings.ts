@@ -1,12 +1,11 @@
 // Commands that change how the agent works and what is shown of it.
 
-import { windowText } from "../agent/small-window.ts";
-import { maskTree } from "../home/mask.ts";
+import { windowText } from "../agent/usage-meter.ts";
+import { maskTree } from "../home/secrets.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const model: CommandDefinition = {
   name: "model",

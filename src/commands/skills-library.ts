@@ -1,9 +1,8 @@
 // `/skills`, `/bundles`, `/reload-skills`: the library itself, as far as a conversation can look at it and decide about it.
 import { randomUUID } from "node:crypto";
 import type { AgentSkills } from "../skills/open.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
-import { approvedText, nothingOf, pendingList, switchApproval } from "./pending.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
+import { approvedText, nothingOf, pendingList, switchApproval } from "./memory.ts";
 
 const skills: CommandDefinition = {
   name: "skills",
@@ -45,8 +44,8 @@ const skills: CommandDefinition = {
 };
 
 async function list({ place }: AgentSkills, category: string, ctx: CommandContext): Promise<void> {
-  const { offeredSkills } = await import("../skills/list.ts");
-  const { categoryLabel } = await import("../skills/entry.ts");
+  const { offeredSkills } = await import("../skills/open-skill.ts");
+  const { categoryLabel } = await import("../skills/snapshot.ts");
   const offered = await offeredSkills(place, ctx.platform);
   const wanted = offered.filter((skill) => category === "" || categoryLabel(skill.category) === category);
   if (wanted.length === 0)
@@ -75,7 +74,7 @@ async function view({ place }: AgentSkills, name: string, ctx: CommandContext): 
 
 /** A change let through is the user's own doing; what it was read for was seen when it was made. */
 async function ground(own: AgentSkills, ctx: CommandContext) {
-  const { guardAgentSkill } = await import("../skills/scan/guard.ts");
+  const { guardAgentSkill } = await import("../skills/scan/scan.ts");
   return {
     place: own.place,
     ports: { views: { wasRead: () => true }, scan: guardAgentSkill },
@@ -85,20 +84,20 @@ async function ground(own: AgentSkills, ctx: CommandContext) {
 
 async function diff(own: AgentSkills, id: string, ctx: CommandContext): Promise<void> {
   if (id === "") return ctx.warn("/skills diff needs an id. /skills pending lists them.");
-  const { diffPending } = await import("../skills/manage/approve.ts");
+  const { diffPending } = await import("../skills/manage/manage.ts");
   ctx.say((await diffPending(id, await ground(own, ctx))) ?? nothingOf(id));
 }
 
 async function approve(own: AgentSkills, which: string, ctx: CommandContext): Promise<void> {
   if (which === "") return ctx.warn("/skills approve needs an id, or all. /skills pending lists them.");
-  const { approvePending } = await import("../skills/manage/approve.ts");
+  const { approvePending } = await import("../skills/manage/manage.ts");
   const answers = await approvePending(which, await ground(own, ctx));
   ctx.say(answers.length === 0 ? nothingOf(which) : approvedText(answers));
 }
 
 async function reject(own: AgentSkills, which: string, ctx: CommandContext): Promise<void> {
   if (which === "") return ctx.warn("/skills reject needs an id, or all. /skills pending lists them.");
-  const { rejectPending } = await import("../skills/manage/approve.ts");
+  const { rejectPending } = await import("../skills/manage/manage.ts");
   const writes = await rejectPending(which, own);
   ctx.say(writes.length === 0 ? nothingOf(which) : `Thrown away: ${writes.map(({ id }) => id).join(", ")}`);
 }
@@ -136,7 +135,7 @@ const reloadSkills: CommandDefinition = {
     if (!own) return ctx.warn("Skills are switched off in this conversation.");
     const before = seen.get(own) ?? (await own.namesAtStart(ctx.platform));
     const { clearSkillsPromptCache } = await import("../skills/visible.ts");
-    const { offeredSkills } = await import("../skills/list.ts");
+    const { offeredSkills } = await import("../skills/open-skill.ts");
     await clearSkillsPromptCache(own.place, { snapshot: true });
     const now = new Set((await offeredSkills(own.place, ctx.platform)).map(({ name }) => name));
     seen.set(own, now);

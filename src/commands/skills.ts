@@ -1,9 +1,7 @@
 // Skills as commands: `/name text` for every skill whose name is free, `/skill name text` for all of them.
 import type { Expansion } from "../skills/expand.ts";
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 import type { CommandRegistry } from "./registry.ts";
-import { menuSkills, takenNames } from "./skill-menu.ts";
 
 /** A line that begins with skills or a bundle: what was typed is stored, the model gets the skills' text with it. False = it is neither. */
 export async function invokeSkills(text: string, ctx: CommandContext, commands: CommandRegistry): Promise<boolean> {
@@ -54,3 +52,40 @@ const skill: CommandDefinition = {
 };
 
 export const SKILL_COMMANDS: readonly CommandDefinition[] = [skill];
+
+// Skills and bundles as they are offered beside the commands: in the completion menu, in help, and to whoever types half a name.
+
+export interface MenuSkill {
+  /** What is typed behind the slash. */
+  readonly name: string;
+  readonly description: string;
+  readonly kind: "skill" | "bundle";
+}
+
+/** Sorted; a bundle hides a skill of its name. Empty where skills are switched off. */
+export async function menuSkills(
+  ctx: Pick<CommandContext, "conversation" | "platform">,
+  commands: CommandRegistry,
+): Promise<readonly MenuSkill[]> {
+  const { skills } = ctx.conversation;
+  if (!skills) return [];
+  const { skillCommands } = await import("../skills/expand.ts");
+  const found = await skillCommands(skills.place, { platform: ctx.platform, taken: takenNames(commands) });
+  const offered = new Map<string, MenuSkill>();
+  for (const [name, { description, summary }] of found.skills)
+    offered.set(name, { name, description: description || summary, kind: "skill" });
+  for (const [name, bundle] of found.bundles)
+    offered.set(name, { name, description: bundle.description || bundle.skills.join(", "), kind: "bundle" });
+  return [...offered.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Names and aliases that commands have. */
+function takenNames(commands: CommandRegistry): ReadonlySet<string> {
+  return new Set(commands.all().flatMap((command) => [command.name, ...(command.aliases ?? [])]));
+}
+
+/** The block below the commands in `/help`; empty when there are none. */
+export function skillHelp(skills: readonly MenuSkill[]): string {
+  if (skills.length === 0) return "";
+  return `${skills.length} skill command${skills.length === 1 ? "" : "s"}\n  ${skills.map(({ name }) => `/${name}`).join(" ")}`;
+}

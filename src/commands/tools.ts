@@ -1,6 +1,9 @@
 // Commands about what the agent can do.
-import type { CommandContext } from "./context.ts";
-import type { CommandDefinition } from "./definition.ts";
+
+import type { OpenHome } from "../home/open.ts";
+import { OutOfTime, within } from "../kit/clock.ts";
+import { pluginHosts } from "../plugins/shared.ts";
+import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const tools: CommandDefinition = {
   name: "tools",
@@ -55,7 +58,7 @@ const toolsets: CommandDefinition = {
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { registry } = await import("../tools/toolset/registry.ts");
-    const { CONFIGURABLE } = await import("../tools/toolset-table.ts");
+    const { CONFIGURABLE } = await import("../tools/toolset/toolsets.ts");
     const { chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
     const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
     const chosen = new Set(chooseToolsets(question, registry).toolsets);
@@ -81,3 +84,93 @@ const reload: CommandDefinition = {
 };
 
 export const TOOL_COMMANDS: readonly CommandDefinition[] = [tools, toolsets, reload];
+
+// Commands about MCP servers.
+
+const reloadMcp: CommandDefinition = {
+  name: "reload-mcp",
+  aliases: ["reload_mcp"],
+  description: "connect to the MCP servers anew",
+  category: "Tools & Skills",
+  async run(args, ctx) {
+    const { home, conversation } = ctx;
+    const now = /^(?:now|--yes|-y)$/.test(args.trim());
+    if (!now && home.config().approvals.mcp_reload_confirm) {
+      const choice = await ctx.confirm(
+        "Reload the MCP servers?",
+        "If their tools changed, the provider's prompt cache of this conversation is lost: the next request is paid for in full.",
+      );
+      if (choice === "cancel") return ctx.say("Nothing changed.");
+      if (choice === "always") await home.setConfigKey("approvals.mcp_reload_confirm", false);
+    }
+    ctx.say("Connecting to the MCP servers ...");
+    ctx.say((await conversation.reloadMcp()).join("\n"));
+  },
+};
+
+export const MCP_COMMANDS: readonly CommandDefinition[] = [reloadMcp];
+
+// Plugins at the prompt line: /plugins, and the commands that plugins bring.
+
+/** How long a plugin's command may keep the line. */
+const LIMIT_MS = 60_000;
+
+const refused = new WeakMap<OpenHome, Set<string>>();
+
+/** Commands of the plugins that run for this home. A name that is taken already keeps its meaning; the log says so, once. */
+export function pluginCommands(home: OpenHome, taken: (name: string) => boolean): CommandDefinition[] {
+  const offered = pluginHosts.get(home)?.commands() ?? [];
+  const told = refused.get(home) ?? new Set();
+  refused.set(home, told);
+  for (const { name, plugin } of offered) {
+    if (!taken(name) || told.has(name)) continue;
+    told.add(name);
+    home.log.warn(`plugin "${plugin}": the command /${name} was refused, its name is taken`);
+  }
+  return offered.map(({ name, description, argsHint, plugin, run }) => ({
+    name,
+    description: description === "" ? `(plugin ${plugin})` : description,
+    category: "Tools & Skills",
+    ...(argsHint === undefined ? {} : { argsHint }),
+    run: async (args, ctx) => {
+      const surface = {
+        sessionId: ctx.conversation.agent.sessionId,
+        platform: ctx.platform,
+        cwd: ctx.cwd,
+        say: (text: string) => ctx.say(text),
+        warn: (text: string) => ctx.warn(text),
+        submit: (text: string) => ctx.submit(text),
+      };
+      try {
+        const said = await within(async () => run(args, surface), LIMIT_MS, ctx.clock);
+        if (typeof said === "string" && said !== "") ctx.say(said);
+      } catch (error) {
+        if (!(error instanceof OutOfTime)) throw error;
+        throw new Error(`plugin "${plugin}": ${error.message}; it is not waited for`);
+      }
+    },
+  }));
+}
+
+const plugins: CommandDefinition = {
+  name: "plugins",
+  description: "what plugins run here, and what they offer",
+  category: "Tools & Skills",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    const { inspectPlugins, describePlugin } = await import("../plugins/inspect.ts");
+    const rows = await inspectPlugins(ctx);
+    if (rows.length === 0)
+      return ctx.say("No plugins are installed. hermes plugins install FOLDER puts one into the home.");
+    ctx.say(
+      [
+        ...rows.map(describePlugin),
+        "",
+        "hermes plugins enable|disable NAME switches one, from the next conversation on.",
+      ].join("\n"),
+    );
+  },
+};
+
+export const PLUGIN_COMMANDS: readonly CommandDefinition[] = [plugins];

@@ -16,7 +16,7 @@ export function stopForGoneReader(): boolean {
   return whenReaderLeft.size > 0;
 }
 
-export interface StopSignals {
+interface StopSignals {
   /** The exit code of the signal that came first; null while there was none. */
   readonly code: number | null;
   stopListening(): void;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SubagentEvent } from "../agent/events.ts";
-import { subagentActivity, subagentLine } from "./subagent-feed.ts";
+import { subagentActivity, subagentLine } from "./feed.ts";
 
 const event = (more: Partial<SubagentEvent>): SubagentEvent => ({
   ...{ type: "subagent", phase: "start", id: "sa-0-1", parentId: null, depth: 1, taskIndex: 0, taskCount: 1 },

@@ -1,8 +1,9 @@
 // What a user typed, on its way to the agent: what it points at with `@` rides along, what is stored stays as typed.
 import type { OpenAgent } from "../agent/opened.ts";
+import type { AgentWish } from "../agent/wish.ts";
 import type { UserInput } from "../llm/messages.ts";
 
-export interface Teller {
+interface Teller {
   /** A quiet line: what was attached. */
   note(text: string): void;
   warn(text: string): void;
@@ -38,3 +39,13 @@ export async function withReferences(
   if (!expansion.expanded) return input;
   return { ...input, text: expansion.message, persistText: input.text };
 }
+
+// What a user asked for on the command line, for any door that holds a conversation.
+
+export interface ChatRequest extends AgentWish {
+  readonly verbose: boolean;
+  /** The terminal takes colour. */
+  readonly color: boolean;
+}
+
+export type { ResumeWish } from "../agent/wish.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { writeFileAtomic } from "../kit/files.ts";
 import type { HomePaths } from "./paths.ts";
 
-export interface TrustedFile {
+interface TrustedFile {
   readonly path: string;
   /** Of the bytes. */
   readonly sha256: string;

@@ -10,7 +10,7 @@ import {
   renderEnvValue,
   setEnvLine,
   withoutLookAlikes,
-} from "./env-file.ts";
+} from "./environment.ts";
 
 const cases: readonly [line: string, values: Record<string, string>][] = [
   ["", {}],

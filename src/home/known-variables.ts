@@ -3,7 +3,7 @@
 
 export type VariableGroup = "model" | "tool" | "chat" | "program";
 
-export interface KnownVariable {
+interface KnownVariable {
   readonly name: string;
   readonly group: VariableGroup;
   readonly meaning: string;

@@ -6,7 +6,7 @@ import { basename, dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { FileWriteError } from "../kit/files.ts";
-import { makeDirectory } from "./make-directory.ts";
+import { makeDirectory } from "./paths.ts";
 
 export interface LockOptions {
   /** How long to wait for another holder, in milliseconds. */

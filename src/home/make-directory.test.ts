@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeDirectory } from "./make-directory.ts";
+import { makeDirectory } from "./paths.ts";
 
 test("parents are made too, with the same rights; what is there stays", async (t) => {
   const root = await mkdtemp(join(tmpdir(), "make-directory-"));

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { ConfigError, type OpenHomeOptions, openHome } from "./open.ts";
-import { DEFAULT_IDENTITY } from "./soul.ts";
+import { DEFAULT_IDENTITY } from "./paths.ts";
 
 const base = mkdtempSync(join(tmpdir(), "hermes-home-"));
 after(() => rmSync(base, { recursive: true, force: true }));

@@ -1,20 +1,26 @@
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  writeFileSync,
+} from "node:fs";
 import { type Clock, systemClock } from "../kit/clock.ts";
-import type { MigrationResult } from "./config/migrate.ts";
-import { collectOverrides } from "./config/overrides.ts";
-import type { Config } from "./config/schema.ts";
-import { ConfigStore } from "./config/store.ts";
-import type { Finding } from "./config/structure.ts";
+import type { Finding } from "./config/decode.ts";
+import { type MigrationPlan, type MigrationResult, planMigration, versionOf } from "./config/migrate.ts";
+import { CONFIG_VERSION, type Config } from "./config/schema.ts";
+import { ConfigStore, collectOverrides, stampName } from "./config/store.ts";
 import type { Tree, YamlProblem } from "./config/yaml-text.ts";
-import { ensureHome, mayChmod } from "./create.ts";
-import { openEnvironment } from "./environment.ts";
+import { type HomeEnvironment, type Managed, managedBy, openEnvironment, refusal } from "./environment.ts";
 import { createLogger, type RootLogger } from "./log.ts";
-import { type Managed, managedBy } from "./managed.ts";
-import { migrateHome } from "./migrate.ts";
-import { displayPath, type HomePaths } from "./paths.ts";
+import { ConfigError, DEFAULT_IDENTITY, displayPath, type HomePaths, makeDirectory } from "./paths.ts";
 import { selectProfile } from "./profiles.ts";
 import { collectSecrets } from "./secrets.ts";
 
-export { ConfigError } from "./errors.ts";
+export { ConfigError } from "./paths.ts";
 
 /**
  * One opened home: its paths, its settings, its log. Made once by `main.ts` and handed down; nobody else reads config.yaml, .env or
@@ -200,4 +206,145 @@ function keys(path: string | readonly string[]): readonly string[] {
 
 function isOn(value: string | undefined): boolean {
   return /^(?:1|true|yes|on)$/i.test(value?.trim() ?? "");
+}
+
+// First use of a home: its directories and its identity file.
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const directories = [
+  "cron",
+  "sessions",
+  "logs",
+  "logs/curator",
+  "memories",
+  "pairing",
+  "hooks",
+  "image_cache",
+  "audio_cache",
+  "skills",
+];
+/** Made like the others, but a home that somebody else manages may do without. */
+const optionalDirectories = ["plugins"];
+
+export interface EnsuredHome {
+  /** Why nothing can be stored here; null in an ordinary home. */
+  readonly unwritable: string | null;
+  readonly warnings: readonly string[];
+}
+
+/** Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading. */
+export function ensureHome(
+  paths: HomePaths,
+  { env, managed, identity = DEFAULT_IDENTITY }: { env: Env; managed: Managed | null; identity?: string },
+): EnsuredHome {
+  const names = managed ? directories : [...directories, ...optionalDirectories];
+  const wanted = [paths.dir, ...names.map((name) => paths.at(name))];
+  const missing = wanted.filter((dir) => !existsSync(dir));
+  if (managed && missing.length > 0) {
+    throw new ConfigError(
+      `${missing[0]} does not exist. This home is managed by ${managed.manager}, which has to create it: ${managed.how}.`,
+    );
+  }
+  const failed = failureOf(() => {
+    const mode = directoryMode(env);
+    for (const dir of missing) {
+      makeDirectory(dir, mode);
+      if (mayChmod(env, managed)) chmodSync(dir, mode); // mkdir's mode is cut by the umask
+    }
+    if (!managed && !existsSync(paths.soulFile)) seed(paths.soulFile, `${identity}\n`);
+  });
+  const refused = failureOf(() => accessSync(paths.dir, constants.W_OK));
+  if (refused === null && failed === null) return { unwritable: null, warnings: [] };
+  const where = `Cannot write to ${paths.dir} (${codeOf(failed ?? refused)})`;
+  if (refused === null) return { unwritable: null, warnings: [`${where}: some of its folders are missing.`] };
+  const unwritable = `${where}: conversations are kept in memory until the program ends, and no setting can be changed.`;
+  return { unwritable, warnings: [unwritable] };
+}
+
+function failureOf(attempt: () => void): unknown {
+  try {
+    attempt();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Whether modes of existing files may be tightened. Containers and package managers set their own. */
+export function mayChmod(env: Env, managed: Managed | null): boolean {
+  return !managed && !env.HERMES_SKIP_CHMOD && !env.HERMES_CONTAINER && !existsSync("/.dockerenv");
+}
+
+function directoryMode(env: Env): number {
+  const given = env.HERMES_HOME_MODE?.trim() ?? "";
+  return /^0?[0-7]{3,4}$/.test(given) ? Number.parseInt(given, 8) : 0o700;
+}
+
+/** Another process may be seeding too; whoever comes first wins. */
+function seed(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+// Runs the migration of a home: config.yaml, .env, directories.
+
+export interface MigrationParts {
+  readonly paths: HomePaths;
+  readonly config: ConfigStore;
+  readonly environment: HomeEnvironment;
+  readonly managed: Managed | null;
+  readonly now: () => Date;
+}
+
+export async function migrateHome(parts: MigrationParts): Promise<MigrationResult> {
+  const { paths, config, environment } = parts;
+  const tree = config.tree();
+  if (tree === null || !existsSync(paths.configFile)) {
+    return { from: CONFIG_VERSION, to: CONFIG_VERSION, changed: [], warnings: [], envRemoved: [] };
+  }
+  const from = versionOf(tree);
+  if (from >= CONFIG_VERSION) return { from, to: from, changed: [], warnings: [], envRemoved: [] };
+  if (parts.managed) throw new ConfigError(refusal(parts.managed, paths.configFile));
+
+  const facts = { env: environment.get, plugins: installedPlugins(paths.at("plugins")) };
+  let plan: MigrationPlan = planMigration(tree, facts);
+  await config.update(
+    (current) => {
+      plan = planMigration(current, facts); // another process may have been faster
+      return plan.changes;
+    },
+    { backup: true },
+  );
+  const envRemoved = await removeObsolete(plan.obsoleteEnv, parts);
+  mkdirSync(paths.at("logs", "curator"), { recursive: true, mode: 0o700 });
+  const changed = [...plan.notes, ...envRemoved.map((name) => `${name} removed from .env: it has no meaning any more`)];
+  return { from: plan.from, to: plan.to, changed, warnings: plan.warnings, envRemoved };
+}
+
+async function removeObsolete(
+  names: readonly string[],
+  { paths, environment, now }: MigrationParts,
+): Promise<string[]> {
+  const present = names.filter((name) => environment.fromFile(name) !== undefined);
+  if (present.length === 0) return [];
+  copyFileSync(paths.envFile, `${paths.envFile}.bak.${stampName(now())}`);
+  for (const name of present) await environment.remove(name);
+  return present;
+}
+
+function installedPlugins(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  const folders = readdirSync(dir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  return folders
+    .map((entry) => entry.name)
+    .filter((name) => existsSync(`${dir}/${name}/plugin.yaml`))
+    .sort();
 }

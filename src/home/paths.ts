@@ -1,4 +1,6 @@
+import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** Every path below one home, computed on use. `root` is where profiles live; for the default profile it is `dir` itself. */
 export interface HomePaths {
@@ -80,4 +82,58 @@ export function profileOf(dir: string, root: string): string {
 export function displayPath(path: string, osHome = ""): string {
   if (osHome === "" || (path !== osHome && !path.startsWith(osHome + sep))) return path;
   return path === osHome ? "~" : join("~", relative(osHome, path));
+}
+
+/** With its parents, step by step: Node's own recursive mkdir never ends below a place like /proc, where every new name is "no such file". */
+export function makeDirectory(dir: string, mode: number): void {
+  const parent = dirname(dir);
+  if (parent !== dir && !existsSync(parent)) makeDirectory(parent, mode);
+  try {
+    mkdirSync(dir, { mode });
+  } catch (error) {
+    const exists = error instanceof Error && "code" in error && error.code === "EEXIST"; // another process was faster
+    if (!exists) throw error;
+  }
+}
+
+// Name and version of the product: the one place that knows them.
+
+export const PRODUCT = "Hermes Agent";
+export const VERSION = "0.1.0";
+const RELEASED = "2026-11-15";
+
+export const versionLine = () => `${PRODUCT} v${VERSION} (${RELEASED})`;
+
+/** The folder of the installed package, from source and from the bundle alike. */
+export function installRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
+  return folder;
+}
+
+/** What runs: the source of a clone, or what was built from it. */
+export const runsFromSource = () => import.meta.url.endsWith(".ts");
+
+/** A build lies beside the source. */
+export const hasBuild = () => existsSync(join(installRoot(), "dist", "main.js"));
+
+/** The plugins that came with the program. */
+export const bundledPlugins = () => join(installRoot(), "plugins");
+
+/** The user wants the program without anybody else's code: no plugins, no hooks, whatever the settings name. */
+export function isSafeMode({ env }: { env(name: string): string | undefined }): boolean {
+  return ["1", "true", "yes", "on"].includes((env("HERMES_SAFE_MODE") ?? "").toLowerCase());
+}
+
+/** Who the agent is when the user has not said otherwise; also what a new SOUL.md starts with. */
+export const DEFAULT_IDENTITY =
+  "You are Hermes Agent, an intelligent AI assistant made by Nous Research. You are helpful, knowledgeable and direct. People bring " +
+  "you work of every kind: you answer questions, write and edit code, analyse information, help with creative projects, and act on " +
+  "their behalf through your tools. Say things clearly, admit it when you are not certain, and care more about being useful than " +
+  "about being thorough in words, unless the instructions below ask for something else. When you explore files, systems or the " +
+  "web, be targeted and efficient: look where the answer is likely to be, and stop once you have it.";
+
+/** A settings problem in words for the user: what, where (file, line), what to do. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
 }

@@ -5,8 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { FileWriteError, writeFileAtomic } from "../kit/files.ts";
 import { editYaml } from "./config/yaml-edit.ts";
 import { loadYaml, parseText } from "./config/yaml-text.ts";
-import { newProfileName } from "./profile-create.ts";
-import { copyTree, exportFilter } from "./profile-tree.ts";
+import { copyTree, exportFilter, newProfileName } from "./profile-manage.ts";
 import { ProfileError, profileDir } from "./profiles.ts";
 import { secretPaths } from "./secrets.ts";
 

@@ -1,12 +1,25 @@
 // Looking at profiles, and moving or removing them.
-import { access, readdir, readFile, rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import {
+  access,
+  chmod,
+  constants,
+  copyFile,
+  cp,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { basename, delimiter, join } from "node:path";
 import { writeFileAtomic } from "../kit/files.ts";
-import { isMapping } from "./config/decode.ts";
-import { normalise } from "./config/normalise.ts";
-import { loadYaml, parseText, type Tree } from "./config/yaml-text.ts";
-import { newProfileName } from "./profile-create.ts";
-import { removeWrapper, type WrapperPlace, wrappersOf, writeWrapper } from "./profile-wrapper.ts";
+import { isMapping, normalise } from "./config/decode.ts";
+import { loadYaml, parseText, renderPair, type Tree } from "./config/yaml-text.ts";
+import { DEFAULT_IDENTITY } from "./paths.ts";
 import { ProfileError, profileDir, profileExists, profileName, stickyProfile } from "./profiles.ts";
 
 export interface ProfileFacts {
@@ -127,4 +140,281 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+// A new profile: empty, with another one's settings, or a copy of it.
+
+interface CreateProfileOptions {
+  readonly root: string;
+  readonly name: string;
+  /** Nothing, settings and knowledge, or everything but history. */
+  readonly copy: "nothing" | "settings" | "everything";
+  /** The profile copied from. */
+  readonly from: string;
+  readonly withSkills: boolean;
+  readonly description?: string;
+}
+
+const reserved = new Set(["hermes", "default", "test", "tmp", "root", "sudo"]);
+const directories = [
+  "memories",
+  "sessions",
+  "skills",
+  "plugins",
+  "skins",
+  "logs",
+  "plans",
+  "workspace",
+  "cron",
+  "home",
+];
+
+/** The name of a profile that is about to be made, or a `ProfileError` that says why not. */
+export function newProfileName(root: string, given: string): string {
+  const name = profileName(given);
+  if (name === null) {
+    throw new ProfileError(
+      `"${given}" is not a profile name: use a-z, 0-9, - and _, at most 64, and begin with a letter or digit.`,
+    );
+  }
+  if (reserved.has(name)) throw new ProfileError(`"${name}" is reserved; choose another name.`);
+  if (profileExists(root, name)) throw new ProfileError(`Profile '${name}' exists already: ${profileDir(root, name)}`);
+  return name;
+}
+
+/** Makes the profile and resolves to its directory. It appears whole or not at all. */
+export async function createProfile(options: CreateProfileOptions): Promise<string> {
+  const { root, copy } = options;
+  const name = newProfileName(root, options.name);
+  if (copy !== "nothing" && !profileExists(root, options.from)) {
+    throw new ProfileError(`Profile '${options.from}' does not exist; there is nothing to clone.`);
+  }
+  if (copy !== "nothing" && !options.withSkills) throw new ProfileError("--no-skills cannot be combined with cloning.");
+
+  const target = profileDir(root, name);
+  const draft = join(root, "profiles", `.${name}.${process.pid}.tmp`);
+  try {
+    await rm(draft, { recursive: true, force: true });
+    await mkdir(draft, { recursive: true, mode: 0o700 });
+    const source = profileDir(root, options.from);
+    if (copy === "everything") await copyTree(source, draft, cloneFilter({ isDefault: source === root }), "keep");
+    if (copy === "settings") await copySettings(source, draft);
+    await fillIn(draft, options);
+    await rename(draft, target);
+    return target;
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function copySettings(source: string, target: string): Promise<void> {
+  await mkdir(join(target, "memories"), { mode: 0o700 });
+  for (const name of ["config.yaml", ".env", "SOUL.md", "memories/MEMORY.md", "memories/USER.md"]) {
+    if (!(await exists(join(source, name)))) continue;
+    await copyFile(join(source, name), join(target, name));
+    await chmod(join(target, name), 0o600);
+  }
+  if (await exists(join(source, "skills"))) {
+    await cp(join(source, "skills"), join(target, "skills"), { recursive: true, verbatimSymlinks: true });
+  }
+}
+
+async function fillIn(dir: string, { withSkills, description }: CreateProfileOptions): Promise<void> {
+  for (const name of directories) await mkdir(join(dir, name), { recursive: true, mode: 0o700 });
+  await writeIfAbsent(join(dir, "SOUL.md"), `${DEFAULT_IDENTITY}\n`);
+  await writeIfAbsent(join(dir, ".env"), "");
+  if (!withSkills) await writeIfAbsent(join(dir, ".no-bundled-skills"), "");
+  if (description)
+    await writeFile(join(dir, "profile.yaml"), `${renderPair("description", description, "").join("\n")}\n`);
+}
+
+async function writeIfAbsent(path: string, text: string): Promise<void> {
+  if (!(await exists(path))) await writeFile(path, text, { mode: 0o600, flag: "wx" });
+}
+
+// Small commands in ~/.local/bin that start a profile by its name.
+
+export interface WrapperPlace {
+  /** The user's own home directory. */
+  readonly osHome: string;
+  /** The PATH variable. */
+  readonly path: string;
+  readonly platform?: NodeJS.Platform;
+}
+
+export function wrapperDir({ osHome }: WrapperPlace): string {
+  return join(osHome, ".local", "bin");
+}
+
+export function wrapperDirOnPath(place: WrapperPlace): boolean {
+  return place.path.split(delimiter).includes(wrapperDir(place));
+}
+
+const fileName = (alias: string, { platform = process.platform }: WrapperPlace) =>
+  platform === "win32" ? `${alias}.cmd` : alias;
+
+function wrapperText(profile: string, { platform = process.platform }: WrapperPlace): string {
+  if (platform === "win32") return `@echo off\r\nhermes -p ${profile} %*\r\n`;
+  return `#!/bin/sh\nexec hermes -p ${profile} "$@"\n`;
+}
+
+// A wrapper with the name of a command would be mistaken for it; the list has all commands, also those to come.
+const ownWords = new Set(
+  `hermes default test tmp root sudo acp approvals auth backup batch bundles chat checkpoints completion config cron curator dashboard
+  doctor dump fallback gateway hooks import insights kanban login logout logs mcp memory model pairing plugins profile prompt
+  prompt-size safety send sessions setup skills status tools uninstall update usage version webhook`.split(/\s+/),
+);
+
+/** Writes the wrapper; resolves to its path, or to why it was not written. */
+export async function writeWrapper(
+  profile: string,
+  alias: string,
+  place: WrapperPlace,
+): Promise<{ readonly path: string } | { readonly refused: string }> {
+  if (ownWords.has(alias)) return { refused: `"${alias}" is a word of hermes itself` };
+  const path = join(wrapperDir(place), fileName(alias, place));
+  if ((await profileOf(path)) === null) {
+    if (await isThere(path)) return { refused: `${path} is another program` };
+    const other = await findOnPath(alias, place);
+    if (other !== null) return { refused: `${other} is another program of that name` };
+  }
+  await mkdir(wrapperDir(place), { recursive: true });
+  await writeFileAtomic(path, wrapperText(profile, place), { mode: 0o755 });
+  await chmod(path, 0o755);
+  return { path };
+}
+
+/** Every wrapper of a profile, by alias. */
+export async function wrappersOf(profile: string, place: WrapperPlace): Promise<string[]> {
+  const names = await readdir(wrapperDir(place)).catch(() => []);
+  const found: string[] = [];
+  for (const name of names.sort()) {
+    if ((await profileOf(join(wrapperDir(place), name))) === profile) found.push(name.replace(/\.cmd$/, ""));
+  }
+  return found;
+}
+
+/** Removes a wrapper if it is one of that profile; resolves to whether it did. */
+export async function removeWrapper(profile: string, alias: string, place: WrapperPlace): Promise<boolean> {
+  const path = join(wrapperDir(place), fileName(alias, place));
+  if ((await profileOf(path)) !== profile) return false;
+  await rm(path);
+  return true;
+}
+
+/** The profile a file starts, or null when it is no wrapper of ours. */
+async function profileOf(path: string): Promise<string | null> {
+  const stat = await lstat(path).catch(() => null);
+  if (!stat?.isFile() || stat.size > 300) return null;
+  const text = await readFile(path, "utf8");
+  return /^(?:exec )?hermes -p ([a-z0-9_-]+) (?:"\$@"|%\*)\s*$/m.exec(text)?.[1] ?? null;
+}
+
+async function findOnPath(name: string, { path }: WrapperPlace): Promise<string | null> {
+  for (const dir of path.split(delimiter)) {
+    if (
+      dir !== "" &&
+      (await access(join(dir, name), constants.X_OK).then(
+        () => true,
+        () => false,
+      ))
+    )
+      return join(dir, name);
+  }
+  return null;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null)) !== null;
+}
+
+// Copying homes: which parts go along, and how.
+
+/** Decides about one entry; `path` is relative to the home, with forward slashes. */
+type TreeFilter = (path: string) => boolean;
+
+const history = new Set(["sessions", "backups", "state-snapshots", "checkpoints"]);
+const caches = new Set(
+  `cache image_cache audio_cache video_cache document_cache browser_screenshots temp_vision_images models_dev_cache.json
+  provider_models_cache.json context_length_cache.yaml .update_check .skills_prompt_snapshot.json`.split(/\s+/),
+);
+const runtime = new Set(["gateway.pid", "gateway.lock", "gateway_state.json", "processes.json", "auth.lock"]);
+const program = new Set(["hermes-agent", ".worktrees", "profiles", "bin", "node_modules", "active_profile"]);
+
+/** What belongs to a running process or is a leftover: never copied. */
+function isTransient(path: string): boolean {
+  return (
+    runtime.has(path) || /(?:\.sock|\.tmp|\.lock\.db|-wal|-shm|-journal)$/.test(path) || basename(path) === ".lock.db"
+  );
+}
+
+const top = (path: string) => path.split("/", 1)[0] ?? path;
+
+/** A full copy for a new profile: everything but history, caches and what only the default home has. */
+function cloneFilter(source: { readonly isDefault: boolean }): TreeFilter {
+  return (path) => {
+    const name = top(path);
+    if (isTransient(path) || history.has(name) || caches.has(name) || name.startsWith("state.db")) return false;
+    return !(source.isDefault && program.has(name));
+  };
+}
+
+/** An export: no secrets; of the default home also no databases, logs, caches, history or other profiles. */
+export function exportFilter(source: { readonly isDefault: boolean }): TreeFilter {
+  return (path) => {
+    const name = top(path);
+    if (isTransient(path) || /^(?:\.env|auth\.json|config\.yaml\.)/.test(name) || name === "mcp-tokens") return false;
+    if (!source.isDefault) return true;
+    return !(
+      program.has(name) ||
+      history.has(name) ||
+      caches.has(name) ||
+      name === "logs" ||
+      name === ".hermes_history" ||
+      /\.db$/.test(path)
+    );
+  };
+}
+
+const secretFiles = new Set([".env", "auth.json"]);
+
+/** Copies a tree. Databases go through SQLite, so that one in use arrives whole; secrets arrive private whatever they were. */
+export async function copyTree(
+  from: string,
+  to: string,
+  filter: TreeFilter,
+  links: "keep" | "skip",
+  below = "",
+): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const path = below === "" ? entry.name : `${below}/${entry.name}`;
+    if (!filter(path)) continue;
+    const source = join(from, entry.name);
+    const target = join(to, entry.name);
+    if (entry.isDirectory()) await copyTree(source, target, filter, links, path);
+    else if (entry.isSymbolicLink()) {
+      if (links === "keep") await symlink(await readlink(source), target);
+    } else if (entry.isFile()) {
+      await copyOne(source, target);
+      if (secretFiles.has(path)) await chmod(target, 0o600);
+    }
+  }
+}
+
+async function copyOne(source: string, target: string): Promise<void> {
+  if (source.endsWith(".db") && (await lstat(source)).size > 0) {
+    const { DatabaseSync, backup } = await import("node:sqlite");
+    const database = new DatabaseSync(source, { readOnly: true });
+    try {
+      await backup(database, target);
+    } catch (error) {
+      throw new ProfileError(`Cannot copy ${source}: ${error instanceof Error ? error.message : error}`);
+    } finally {
+      database.close();
+    }
+    return;
+  }
+  await copyFile(source, target);
 }

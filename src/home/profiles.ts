@@ -30,7 +30,7 @@ export function stickyProfile(root: string): string | null {
   return name === "default" ? null : name;
 }
 
-export interface ProfileSelection {
+interface ProfileSelection {
   readonly paths: HomePaths;
   /** The arguments without the profile. */
   readonly argv: readonly string[];

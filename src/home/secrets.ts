@@ -5,7 +5,7 @@ import { isMapping } from "./config/decode.ts";
 /** Shorter values are words, not secrets, and masking them would garble ordinary text. */
 const MIN_LENGTH = 8;
 
-export interface SecretSources {
+interface SecretSources {
   readonly environment: () => Readonly<Record<string, string>>;
   readonly config: () => unknown;
   readonly authFile: string;
@@ -37,7 +37,7 @@ function isSecretName(name: string): boolean {
 }
 
 /** Some names hold a key or the file it lies in; a path is no secret, and masking it would garble every mention of the file. */
-export function isSecret(name: string, value: string): boolean {
+function isSecret(name: string, value: string): boolean {
   if (/^record_key$/i.test(name)) return false; // a key of the keyboard
   const isFile = /(?:^|_)(?:SSH|CLIENT)_KEY$/i.test(name) && /^(?:~|\.{1,2})?\/[^+=]*$/.test(value);
   return value !== "" && !isFile && isSecretName(name);
@@ -73,4 +73,20 @@ function readJson(path: string): unknown {
 function stampOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stat ? `${stat.mtimeNs}:${stat.size}` : "";
+}
+
+// Secrets as settings screens show them.
+
+/** First and last four characters of a long value, nothing of a short one. */
+export function maskValue(value: string): string {
+  if (value === "") return "(not set)";
+  return value.length < 12 ? "***" : `${value.slice(0, 4)}...${value.slice(-4)}`;
+}
+
+/** The same tree with every secret in it masked. */
+export function maskTree(node: unknown, name = ""): unknown {
+  if (typeof node === "string") return isSecret(name, node) ? maskValue(node) : node;
+  if (Array.isArray(node)) return node.map((item) => maskTree(item, name));
+  if (!isMapping(node)) return node;
+  return Object.fromEntries(Object.entries(node).map(([key, inner]) => [key, maskTree(inner, key)]));
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cellWidth, cutCells, padCells, wrapCells } from "./cells.ts";
+import { cellWidth, cutCells, padCells, wrapCells } from "./terminal-text.ts";
 
 const widths: readonly (readonly [text: string, width: number])[] = [
   ["", 0],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { didYouMean, editDistance } from "./did-you-mean.ts";
+import { didYouMean, editDistance } from "./similarity.ts";
 
 const keys = [
   "agent.max_turns",

@@ -3,6 +3,7 @@ import {
   chown,
   copyFile,
   type FileHandle,
+  mkdir,
   open,
   readlink,
   realpath,
@@ -13,7 +14,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
-export interface AtomicWriteOptions {
+interface AtomicWriteOptions {
   /** Mode of the file from now on. Without it an existing file keeps its mode and a new one gets 0666 minus the umask. */
   readonly mode?: number;
   /** Mode of a file that was not there before; an existing one keeps its own. */
@@ -161,4 +162,29 @@ function reasonOf(cause: unknown, path: string): string {
   if (code === "ENOENT") return `the directory ${dirname(resolve(path))} does not exist`;
   if (code !== undefined) return reasons[code] ?? code;
   return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** A folder with all above it; false when it was there. Node's own recursive way never comes back from a place like /proc. */
+export async function makeDirectories(path: string, mode = 0o777): Promise<boolean> {
+  const made = await makeOne(path, mode);
+  if (made !== null) return made;
+  await makeDirectories(dirname(path), mode);
+  const again = await makeOne(path, mode);
+  if (again === null)
+    throw Object.assign(new Error(`ENOENT: no such file or directory, mkdir '${path}'`), { code: "ENOENT" });
+  return again;
+}
+
+/** Null when the folder above is missing. */
+async function makeOne(path: string, mode: number): Promise<boolean | null> {
+  try {
+    await mkdir(path, { mode });
+    return true;
+  } catch (error) {
+    const found = await stat(path).catch(() => null); // what mkdir said counts
+    if (found?.isDirectory()) return false;
+    const missing = error instanceof Error && "code" in error && error.code === "ENOENT" && dirname(path) !== path;
+    if (missing) return null;
+    throw error;
+  }
 }

@@ -15,7 +15,7 @@ export interface Parsed {
   readonly problem: string | null;
 }
 
-export type Split =
+type Split =
   | { readonly type: "found"; readonly yaml: string; readonly body: string }
   | { readonly type: "none"; readonly parsed: Parsed };
 
@@ -131,4 +131,10 @@ function lineAt(text: string, at: number): string {
 function nextLine(text: string, at: number): number {
   const end = text.indexOf("\n", at);
   return end === -1 ? text.length : end + 1;
+}
+
+/** Without one pair of outer quotes. */
+export function unquote(text: string): string {
+  const quoted = /^(["'])(.*)\1$/s.exec(text);
+  return quoted ? (quoted[2] ?? "") : text;
 }

@@ -6,8 +6,8 @@ import {
   type Parsed,
   readPlainYaml,
   splitFrontMatter,
+  unquote,
 } from "./front-matter-plain.ts";
-import { unquote } from "./quotes.ts";
 
 /** Never throws. */
 export function parseFrontMatter(text: string): Parsed {

@@ -33,7 +33,7 @@ export function mapOf<T>(shape: Shape<T>): Shape<Readonly<Record<string, T>>> {
 
 type Fields = Readonly<Record<string, AnyShape>>;
 type OptionalKeys<F extends Fields> = { [K in keyof F]: undefined extends ShapeOf<F[K]> ? K : never }[keyof F];
-export type RecordOf<F extends Fields> = {
+type RecordOf<F extends Fields> = {
   readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ShapeOf<F[K]>;
 } & { readonly [K in OptionalKeys<F>]?: ShapeOf<F[K]> };
 
@@ -54,5 +54,31 @@ export function parseAs<T>(json: string, shape: Shape<T>): T | null {
     return shape(value) ? value : null;
   } catch {
     return null; // not JSON
+  }
+}
+
+// Reading what a server sent: unknown at the border, and never an exception for a missing field.
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** The object itself, or an empty one for anything else. */
+export function asRecord(value: unknown): Json {
+  return isRecord(value) ? value : {};
+}
+
+export function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The value of a JSON text, or `undefined` when it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
   }
 }

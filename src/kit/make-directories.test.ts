@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeDirectories } from "./make-directories.ts";
+import { makeDirectories } from "./files.ts";
 
 test("folders are made with all above them, once", async (t) => {
   const root = await mkdtemp(join(tmpdir(), "hermes-kit-"));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { relativeTime } from "./relative-time.ts";
+import { relativeTime } from "./formats.ts";
 
 const now = new Date(2026, 5, 15, 12).getTime() / 1000;
 const cases: readonly (readonly [secondsAgo: number | null, text: string])[] = [

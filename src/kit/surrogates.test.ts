@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { sanitizeSurrogates, stringifyWellFormed } from "./surrogates.ts";
+import { sanitizeSurrogates, stringifyWellFormed } from "./code-points.ts";
 
 const anyString = fc
   .array(fc.oneof(fc.integer({ min: 0, max: 0x7f }), fc.integer({ min: 0xd7f0, max: 0xe00f }), fc.nat(0xffff)), {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { jumpingClock } from "../../test/support/memory-provider.ts";
-import { OutOfTime, within } from "./within.ts";
+import { OutOfTime, within } from "./clock.ts";
 
 test("work that is quick enough is handed on, its failure too", async () => {
   const clock = jumpingClock();

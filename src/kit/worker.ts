@@ -1,6 +1,6 @@
 // Work that may take long or much memory, on a thread of its own that is given up when it comes to no end in time.
 
-export interface AsideOptions {
+interface AsideOptions {
   readonly signal: AbortSignal;
   readonly timeMs: number;
   readonly memoryMb: number;

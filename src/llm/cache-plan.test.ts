@@ -3,8 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { aTarget } from "../../test/support/model-target.ts";
 import { type CacheTtl, type OutgoingMessage, stripCacheControl } from "./cache-control.ts";
-import { transactionEnds } from "./cache-plan/transactions.ts";
-import { type CacheWish, planCache } from "./cache-plan.ts";
+import { type CacheWish, planCache, transactionEnds } from "./cache-plan.ts";
 import type { ProviderProfile, ToolDefinition } from "./wire.ts";
 
 const marker = { type: "ephemeral" } as const;

@@ -4,6 +4,7 @@ import {
   type CacheLayout,
   type CacheMarker,
   type CacheTtl,
+  contentToSend,
   MOST_MARKERS,
   markerFor,
   type OutgoingMessage,
@@ -11,7 +12,6 @@ import {
   stripCacheControl,
   withMarker,
 } from "./cache-control.ts";
-import { transactionEnds } from "./cache-plan/transactions.ts";
 import { hostOf } from "./providers/hosts.ts";
 import type { Target, ToolDefinition } from "./wire.ts";
 
@@ -24,7 +24,7 @@ export interface CacheWish {
   readonly stable: string;
 }
 
-export interface CachePlan {
+interface CachePlan {
   readonly messages: readonly OutgoingMessage[];
   readonly tools: readonly OutgoingTool[];
   /** How many; the API takes four. */
@@ -111,4 +111,52 @@ class Pen {
     } as const;
     this.#messages[index] = { role: "system", content: rest === "" ? [first] : [first, second] };
   }
+}
+
+// Where a request may have ended, or will: the places worth a marker, because the next request looks for them again.
+
+/**
+ * Indexes, ascending: the last result of every finished run of calls, answers in words, and the newest user message. An answer that
+ * calls tools is none: what it began ends with its results.
+ */
+export function transactionEnds(messages: readonly OutgoingMessage[]): readonly number[] {
+  const newestUser = messages.findLastIndex((message) => message.role === "user");
+  return messages.flatMap((message, index) => {
+    switch (message.role) {
+      case "tool":
+        return messages[index + 1]?.role === "tool" || !isFinished(messages, index) ? [] : [index];
+      case "assistant":
+        return (message.tool_calls?.length ?? 0) === 0 && hasText(message) ? [index] : [];
+      case "user":
+        return index === newestUser ? [index] : [];
+      default:
+        return [];
+    }
+  });
+}
+
+/** As many results as the answer before them has calls. */
+function isFinished(messages: readonly OutgoingMessage[], last: number): boolean {
+  const opener = messages.findLastIndex((message, index) => index < last && message.role !== "tool");
+  const message = messages[opener];
+  return message?.role === "assistant" && (message.tool_calls?.length ?? 0) <= last - opener;
+}
+
+function hasText(message: OutgoingMessage): boolean {
+  const content = contentToSend(message);
+  if (typeof content === "string") return content.trim() !== "";
+  return (content ?? []).some((part) => part.type !== "text" || part.text.trim() !== "");
+}
+
+const OFF = ["off", "false", "disabled", "no", "none"];
+
+/** `prompt_caching.cache_ttl` in every way it is written; a word nobody knows counts as the default, with a warning. */
+export function readCacheTtl(value: unknown): { readonly ttl: CacheTtl; readonly warning: string | null } {
+  if (value === undefined) return { ttl: "5m", warning: null };
+  if (value === null || value === false) return { ttl: "off", warning: null };
+  const word = String(value).trim().toLowerCase();
+  if (word === "5m" || word === "1h") return { ttl: word, warning: null };
+  if (OFF.includes(word)) return { ttl: "off", warning: null };
+  const shown = JSON.stringify(value);
+  return { ttl: "5m", warning: `prompt_caching.cache_ttl: ${shown} is not known; 5m is used. Legal: 5m, 1h, off.` };
 }

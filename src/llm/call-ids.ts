@@ -1,6 +1,6 @@
 // Ids of tool calls: never random, because a random id would break the cached prefix of the next request.
 import { createHash } from "node:crypto";
-import { sanitizeSurrogates } from "../kit/surrogates.ts";
+import { sanitizeSurrogates } from "../kit/code-points.ts";
 import type { Message, ToolCall } from "./messages.ts";
 
 /** The id of a call that came without one: the same call at the same place always gets the same id. */
@@ -26,7 +26,7 @@ export function uniquifyToolCallIds(calls: readonly ToolCall[]): readonly ToolCa
 }
 
 /** What a call is known by on the wire: `call_id` if it has one, else the part of `id` before `|`. */
-export function effectiveCallId(call: Pick<ToolCall, "id" | "call_id">): string {
+function effectiveCallId(call: Pick<ToolCall, "id" | "call_id">): string {
   if (call.call_id) return call.call_id;
   return splitResponsesToolId(call.id)[0] ?? call.id;
 }

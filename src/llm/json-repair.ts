@@ -1,11 +1,11 @@
 // Models write almost-JSON. What can be repaired without guessing is repaired; the rest was cut off, or is complete and no JSON.
 
-export interface RepairOptions {
+interface RepairOptions {
   /** The answer ended at its length limit: missing brackets are missing content, so none are added. */
   readonly truncated?: boolean;
 }
 
-export interface RepairedArguments {
+interface RepairedArguments {
   /** Valid, compact JSON text. */
   readonly json: string;
   /** `cut`: the text ends in the middle. `invalid`: it is complete, but no JSON. Both have lost their content. */

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aRequest, aTarget } from "../../test/support/model-target.ts";
 import { classifyApiError } from "./errors/classify.ts";
 import { Lessons } from "./lessons.ts";
-import { COMMON_LIMIT, STRICT_LIMIT } from "./pictures/image-size.ts";
+import { COMMON_LIMIT, STRICT_LIMIT } from "./pictures/fit.ts";
 import type { ModelError, ModelRequest } from "./wire.ts";
 
 const schema = {

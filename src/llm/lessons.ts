@@ -1,12 +1,17 @@
 // What a destination refused once is not sent to it again. Each lesson is learnt from a refusal, costs one more request, and stays.
 import type { ClassifiedError } from "./errors/classify.ts";
-import { unsupportedParameter } from "./errors/unsupported-parameter.ts";
+import { refusesStreaming, unsupportedParameter } from "./errors/details.ts";
 import { stripGrammar } from "./json-schema.ts";
 import type { Message } from "./messages.ts";
-import { COMMON_LIMIT, type ImageLimit, isLargeImage, STRICT_LIMIT } from "./pictures/image-size.ts";
-import { refusesImages, stripImagesFromMessages } from "./pictures/images.ts";
+import {
+  COMMON_LIMIT,
+  type ImageLimit,
+  isLargeImage,
+  refusesImages,
+  STRICT_LIMIT,
+  stripImagesFromMessages,
+} from "./pictures/fit.ts";
 import type { ModelError, ModelRequest, ToolDefinition } from "./wire.ts";
-import { refusesStreaming } from "./wires/refuses-streaming.ts";
 
 const CAPS = ["max_tokens", "max_completion_tokens"] as const;
 const KEPT_IMAGES = 3;

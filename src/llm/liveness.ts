@@ -1,5 +1,4 @@
 // How long a model may be silent before its connection is given up.
-import { reasoningFloorSeconds } from "./errors/reasoning-models.ts";
 import { isLocalEndpoint } from "./providers/hosts.ts";
 import type { RequestLimits, Target } from "./wire.ts";
 
@@ -41,4 +40,20 @@ export function requestLimits(
   if (isLocalEndpoint(target.baseUrl) || target.baseUrl.startsWith("demo:")) return { totalMs };
   const byLength = (stream ? STREAMED : WHOLE).find(([above]) => promptTokens > above)?.[1] ?? (stream ? 180 : 90);
   return { totalMs, staleMs: Math.max(byLength, reasoningFloorSeconds(target.model) ?? 0) * 1000 };
+}
+
+// Models that may think in silence for minutes: their connections are not called dead early.
+
+const FLOORS: readonly (readonly [RegExp, number])[] = [
+  [/^(o3-mini|o4-mini|qwq)/, 300],
+  [/^grok-.*reasoning/, 300],
+  [/^(o1|o3|deepseek-r1|deepseek-reasoner|deepseek-v4|nemotron-3)/, 600],
+  [/^claude-opus-[45]/, 240],
+  [/^claude-sonnet-(4[.-][5-9]|5)|^qwen3/, 180],
+];
+
+/** Seconds without a byte that such a model is allowed at least; null for all others. */
+export function reasoningFloorSeconds(model: string): number | null {
+  const slug = model.slice(model.lastIndexOf("/") + 1).toLowerCase();
+  return FLOORS.find(([pattern]) => pattern.test(slug))?.[1] ?? null;
 }

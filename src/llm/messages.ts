@@ -1,8 +1,8 @@
 // The lingua franca: OpenAI-style messages. This is what is stored, and what every wire converts from and to.
 // Field names are snake_case because they are a format: they stand in the database and in exported files.
 
-export type TextPart = { readonly type: "text"; readonly text: string };
-export type ImagePart = {
+type TextPart = { readonly type: "text"; readonly text: string };
+type ImagePart = {
   readonly type: "image_url";
   readonly image_url: { readonly url: string; readonly detail?: string };
 };

@@ -1,9 +1,8 @@
 // One request, one stream: its events go to the door as they come, what it amounted to goes back to the loop.
 
-import { orAbandon } from "../kit/abandon.ts";
+import { orAbandon } from "../kit/clock.ts";
 import type { AssistantMessage, FinishReason } from "./messages.ts";
-import { RecallScrubber, scrubRecall } from "./recall-scrub.ts";
-import { ThinkScrubber } from "./scrub.ts";
+import { RecallScrubber, scrubRecall, ThinkScrubber } from "./scrub.ts";
 import type { RateLimits, Usage } from "./usage.ts";
 import type { ModelError, ModelEvent } from "./wire.ts";
 
@@ -31,13 +30,13 @@ export type Reply =
 const GRACE_MS = 250;
 
 /** What of a stream a person may see as it comes. */
-export type StreamedEvent =
+type StreamedEvent =
   | { readonly type: "text"; readonly delta: string }
   | { readonly type: "text_end"; readonly text: string; readonly kind: "interim"; readonly streamed: false }
   | { readonly type: "thinking"; readonly delta: string }
   | { readonly type: "tool_pending"; readonly name: string };
 
-export interface Listener {
+interface Listener {
   emit(event: StreamedEvent): void;
   usage(usage: Usage): void;
 }

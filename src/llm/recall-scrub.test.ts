@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { RecallScrubber, scrubRecall } from "./recall-scrub.ts";
+import { RecallScrubber, scrubRecall } from "./scrub.ts";
 
 const CASES = [
   ["a block alone", "<memory-context>\nsecret\n</memory-context>\nHello", "Hello"],

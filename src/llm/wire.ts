@@ -11,7 +11,7 @@ export interface ToolDefinition {
   readonly function: { readonly name: string; readonly description: string; readonly parameters: JsonSchema };
 }
 
-export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
 /** Everything about the place a request goes to. Resolved once; swapped as a whole on a model switch or a fallback. */
 export interface Target {
@@ -102,7 +102,7 @@ export interface RequestLimits {
   readonly totalMs?: number;
 }
 
-export interface ReplayPolicy {
+interface ReplayPolicy {
   /** Anthropic wire: `latest` for a history met for the first time. Default `all`. */
   readonly keepThinking?: "all" | "latest";
   /** Anthropic wire: images of the newest N image-bearing tool results. Default all. */

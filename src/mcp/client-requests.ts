@@ -1,11 +1,17 @@
 // A server may ask our model something. It does so within limits, and the answer is paid for like every other call.
-import type { CreateMessageRequest, CreateMessageResultWithTools, SamplingMessage } from "@modelcontextprotocol/client";
+import type {
+  CreateMessageRequest,
+  CreateMessageResultWithTools,
+  ElicitRequestFormParams,
+  ElicitResult,
+  SamplingMessage,
+} from "@modelcontextprotocol/client";
 import type { Clock } from "../kit/clock.ts";
 import type { ContentPart, Message, ToolCall } from "../llm/messages.ts";
-import type { SamplingAnswer, SamplingCall } from "./contract.ts";
+import type { McpCaller, SamplingAnswer, SamplingCall } from "./contract.ts";
 import type { SamplingSettings } from "./settings.ts";
 
-export interface SamplerOptions {
+interface SamplerOptions {
   readonly server: string;
   readonly settings: SamplingSettings;
   readonly clock: Clock;
@@ -146,4 +152,71 @@ function inputOf(text: string): Record<string, unknown> {
   } catch {
     return {}; // the model wrote no JSON; the server sees an empty input and says so
   }
+}
+
+// A server asks the user for something in the middle of a call: one question per field of its form.
+
+type Field = ElicitRequestFormParams["requestedSchema"]["properties"][string];
+type Value = string | number | boolean | string[];
+
+/** Declines when nobody can be asked; cancels when the user leaves a question open. */
+export async function elicit(
+  server: string,
+  { message, requestedSchema }: ElicitRequestFormParams,
+  caller: McpCaller | null,
+  signal: AbortSignal,
+): Promise<ElicitResult> {
+  if (!caller?.interactive) return { action: "decline" };
+  const required = new Set(requestedSchema.required ?? []);
+  const content: Record<string, Value> = {};
+  const fields = Object.entries(requestedSchema.properties);
+  if (fields.length === 0) {
+    const { text } = await caller.ask(question(server, message, ["yes", "no"]), signal);
+    return text === null
+      ? { action: "cancel" }
+      : text === "yes"
+        ? { action: "accept", content }
+        : { action: "decline" };
+  }
+  for (const [index, [name, field]] of fields.entries()) {
+    const what = [field.title ?? name, field.description].filter((part) => part !== undefined).join(": ");
+    const optional = required.has(name) ? "" : " (optional)";
+    const asked = index === 0 ? `${message}\n${what}${optional}` : `${what}${optional}`;
+    const { text } = await caller.ask(question(server, asked, choicesOf(field)), signal);
+    if (text === null) {
+      if (required.has(name)) return { action: "cancel" };
+      continue;
+    }
+    const value = readValue(text, field);
+    if (value !== undefined) content[name] = value;
+    else if (required.has(name)) return { action: "cancel" };
+  }
+  return { action: "accept", content };
+}
+
+function question(server: string, text: string, choices: readonly string[] | null) {
+  return { kind: "clarify" as const, question: `MCP server "${server}" asks: ${text}`, choices, multiSelect: false };
+}
+
+function choicesOf(field: Field): readonly string[] | null {
+  if (field.type === "boolean") return ["yes", "no"];
+  if ("enum" in field && Array.isArray(field.enum)) return field.enum;
+  if ("oneOf" in field && Array.isArray(field.oneOf)) return field.oneOf.map((one) => one.const);
+  return null;
+}
+
+function readValue(text: string, field: Field): Value | undefined {
+  const plain = text.trim();
+  if (field.type === "boolean") return /^(?:y|yes|true|on|1)$/i.test(plain);
+  if (field.type === "number" || field.type === "integer") {
+    const number = Number(plain);
+    const fits = plain !== "" && Number.isFinite(number) && (field.type === "number" || Number.isInteger(number));
+    return fits ? number : undefined;
+  }
+  if (field.type === "array")
+    return plain
+      .split(",")
+      .map((item) => item.trim())
+      .filter((item) => item !== "");
+  return text;
 }

@@ -3,7 +3,7 @@ import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { FinishReason, Message, ToolCall } from "../llm/messages.ts";
 import type { JsonSchema, ToolDefinition } from "../llm/wire.ts";
-import type { Ask } from "../safety/questions.ts";
+import type { Ask } from "../safety/decision.ts";
 
 /** The run a call belongs to: who pays for what the server asks of a model, and whom it may ask something. */
 export interface McpCaller {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serverEnvironment } from "./child-environment.ts";
 import { withoutSecrets } from "./errors.ts";
+import { serverEnvironment } from "./link.ts";
 
 const cases: readonly [text: string, shown: string][] = [
   ["Authorization: Bearer abc.def-123 refused", "Authorization: Bearer [REDACTED] refused"],

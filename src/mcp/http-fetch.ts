@@ -7,12 +7,12 @@ import { checkUrl } from "../safety/url-guard.ts";
 import { McpError, messageOf } from "./errors.ts";
 import type { HttpPlace } from "./settings.ts";
 
-export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 const MOST_REDIRECTS = 5;
 
 /** Whose address it is, and where the paths of its settings begin. */
-export interface FetchOwner {
+interface FetchOwner {
   readonly server: string;
   readonly cwd: string;
   readonly osHome: string;

@@ -1,24 +1,19 @@
 // One live connection: started, greeted, ready to be asked. What it needs of the SDK is loaded with the first one.
 import type { Client, ClientCapabilities, Transport } from "@modelcontextprotocol/client";
-import { VERSION } from "../home/product.ts";
+import type { Logger } from "../home/log.ts";
+import { VERSION } from "../home/paths.ts";
 import { expandPath } from "../safety/paths.ts";
-import { serverEnvironment } from "./child-environment.ts";
-import type { Sampler } from "./client-requests.ts";
+import { elicit, type Sampler } from "./client-requests.ts";
 import type { McpCaller, McpPorts } from "./contract.ts";
-import { within } from "./deadline.ts";
-import { elicit } from "./elicitation.ts";
 import { McpError } from "./errors.ts";
-import { didNotConnect, explainFailure } from "./explain.ts";
+import { didNotConnect, explainFailure, within } from "./health.ts";
 import { serverFetch } from "./http-fetch.ts";
-import { commandLine } from "./launch-check.ts";
-import { OAuthFiles } from "./oauth-files.ts";
-import { TokenProvider } from "./oauth-provider.ts";
-import { malwareNotices, packageOf } from "./osv.ts";
-import { loadSdk, type Sdk } from "./sdk.ts";
+import { commandLine, malwareNotices, packageOf } from "./launch-check.ts";
+import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
 import type { HttpPlace, ServerSettings, StdioPlace } from "./settings.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly settings: ServerSettings;
   readonly ports: McpPorts;
   readonly sampler: Sampler;
@@ -134,4 +129,51 @@ function makeClient(sdk: Sdk, { settings, sampler, caller, onToolsChanged }: Lin
     });
   }
   return client;
+}
+
+const PASSED = new Set(["PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "SHELL", "TMPDIR"]);
+/** Without these no program starts on Windows. */
+const WINDOWS = new Set([
+  "SYSTEMROOT",
+  "WINDIR",
+  "COMSPEC",
+  "PATHEXT",
+  "TEMP",
+  "TMP",
+  "APPDATA",
+  "LOCALAPPDATA",
+  "USERPROFILE",
+]);
+
+/** What a server's process sees: a few harmless variables and what the user gave it. Keys of ours never get there by themselves. */
+export function serverEnvironment(
+  parent: Readonly<Record<string, string>>,
+  configured: Readonly<Record<string, string>>,
+  platform: NodeJS.Platform = process.platform,
+): Record<string, string> {
+  const passed = Object.entries(parent).filter(
+    ([name]) =>
+      PASSED.has(name) || name.startsWith("XDG_") || (platform === "win32" && WINDOWS.has(name.toUpperCase())),
+  );
+  return { ...Object.fromEntries(passed), ...configured };
+}
+
+// The SDK, loaded with the first server.
+
+export type Sdk = typeof import("@modelcontextprotocol/client");
+
+let quieted = false;
+
+export async function loadSdk(log: Pick<Logger, "debug">): Promise<Sdk> {
+  const sdk = await import("@modelcontextprotocol/client");
+  if (!quieted) {
+    quieted = true;
+    // It has no other way to warn than the terminal, which belongs to the conversation.
+    const warn = console.warn;
+    console.warn = (...words: unknown[]) => {
+      if (typeof words[0] === "string" && words[0].startsWith("[mcp-sdk]")) log.debug(words.join(" "));
+      else warn(...words);
+    };
+  }
+  return sdk;
 }

@@ -5,12 +5,11 @@ import type { AddressInfo } from "node:net";
 import type { Logger } from "../home/log.ts";
 import { McpError, messageOf, withoutSecrets } from "./errors.ts";
 import { serverFetch } from "./http-fetch.ts";
-import { OAuthFiles } from "./oauth-files.ts";
-import { TokenProvider } from "./oauth-provider.ts";
-import { loadSdk } from "./sdk.ts";
+import { loadSdk } from "./link.ts";
+import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
 import type { HttpPlace, ServerSettings } from "./settings.ts";
 
-export interface LoginPorts {
+interface LoginPorts {
   readonly tokensDir: string;
   readonly cwd: string;
   readonly osHome: string;

@@ -1,5 +1,5 @@
 // The MCP servers of one conversation. Nothing of the MCP room is loaded as long as no server is configured.
-import { type McpPayer, type McpWish, wantedServers } from "./mcp-wish.ts";
+import { type McpPayer, type McpWish, wantedServers } from "./settings.ts";
 import type { McpUse } from "./shared.ts";
 
 /** How long the first request of a new conversation waits for servers. */

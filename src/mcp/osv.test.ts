@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { malwareNotices, packageOf } from "./osv.ts";
+import { malwareNotices, packageOf } from "./launch-check.ts";
 
 const npm = (name: string, version: string | null = null) => ({ name, ecosystem: "npm", version });
 const pypi = (name: string, version: string | null = null) => ({ name, ecosystem: "PyPI", version });

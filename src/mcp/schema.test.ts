@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sanitizeParameters } from "../llm/json-schema.ts";
-import { toolParameters } from "./schema.ts";
+import { toolParameters } from "./server-tools.ts";
 
 test("definitions become $defs and references follow, but a parameter of that name stays", () => {
   const schema = {

@@ -1,10 +1,10 @@
 // A server's tools as the model gets them: filtered, named, described, and the utilities for its resources and prompts.
+
+import { createHash } from "node:crypto";
 import type { CallToolResult, Client, RequestOptions } from "@modelcontextprotocol/client";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import type { McpCaller, McpTool } from "./contract.ts";
-import { toolName } from "./names.ts";
 import { promptResult, type ResultPorts, resourceResult, toolResult } from "./result.ts";
-import { toolParameters } from "./schema.ts";
 import type { ServerSettings } from "./settings.ts";
 
 /** What a server said it has. Plain data: it is kept between runs. */
@@ -14,7 +14,7 @@ export interface Listing {
   readonly prompts: boolean;
 }
 
-export interface ListedTool {
+interface ListedTool {
   readonly name: string;
   readonly title?: string;
   readonly description?: string;
@@ -22,12 +22,9 @@ export interface ListedTool {
 }
 
 /** One request to the server, within the time limits, the breaker and the reconnects of its connection. */
-export type Request = <T>(
-  caller: McpCaller,
-  run: (client: Client, options: RequestOptions) => Promise<T>,
-) => Promise<T>;
+type Request = <T>(caller: McpCaller, run: (client: Client, options: RequestOptions) => Promise<T>) => Promise<T>;
 
-export interface BuiltTools {
+interface BuiltTools {
   readonly tools: readonly McpTool[];
   readonly warnings: readonly string[];
 }
@@ -182,4 +179,135 @@ function parameterTexts(schema: unknown): string[] {
   return Object.entries(schema).flatMap(([key, value]) =>
     key === "description" && typeof value === "string" ? [value] : parameterTexts(value),
   );
+}
+
+// What one server offers: its first list counts at once, a changed one from the next turn on.
+
+interface OfferingOptions {
+  build(listing: Listing): BuiltTools;
+  /** The tools are others than before. */
+  onTools(): void;
+  warn(line: string): void;
+}
+
+export class Offering {
+  readonly #options: OfferingOptions;
+  #tools: readonly McpTool[] = [];
+  #warnings: readonly string[] = [];
+  #listed: string | null = null;
+  #pending: Listing | null = null;
+
+  constructor(options: OfferingOptions) {
+    this.#options = options;
+  }
+
+  get tools(): readonly McpTool[] {
+    return this.#tools;
+  }
+
+  get warnings(): readonly string[] {
+    return this.#warnings;
+  }
+
+  /** The server was heard of before. */
+  get isKnown(): boolean {
+    return this.#listed !== null;
+  }
+
+  /** What the server says now. */
+  take(listing: Listing): void {
+    if (this.#listed === null) this.#publish(listing);
+    else if (JSON.stringify(listing) !== this.#listed) this.#pending = listing;
+  }
+
+  /** Between turns: what changed since. */
+  applyChanges(): { readonly added: readonly string[]; readonly removed: readonly string[] } | null {
+    const listing = this.#pending;
+    this.#pending = null;
+    if (!listing) return null;
+    const before = new Set(this.#tools.map(({ name }) => name));
+    this.#publish(listing);
+    const after = new Set(this.#tools.map(({ name }) => name));
+    return {
+      added: [...after].filter((name) => !before.has(name)),
+      removed: [...before].filter((name) => !after.has(name)),
+    };
+  }
+
+  #publish(listing: Listing): void {
+    this.#listed = JSON.stringify(listing);
+    const { tools, warnings } = this.#options.build(listing);
+    this.#tools = tools;
+    this.#warnings = warnings;
+    for (const warning of warnings) this.#options.warn(warning);
+    this.#options.onTools();
+  }
+}
+
+// A server's input schema in the shape tool lists have here. What providers refuse beyond that is put right when the list is made.
+type Node = Record<string, unknown>;
+
+/** `definitions` become `$defs` with the references rewritten; type and properties are there; `required` names existing ones. */
+export function toolParameters(schema: unknown): Node {
+  const moved = moveDefinitions(isNode(schema) ? schema : {});
+  const properties = isNode(moved.properties) ? moved.properties : {};
+  const { required, ...rest } = moved;
+  const kept = Array.isArray(required) ? required.filter((key) => typeof key === "string" && key in properties) : [];
+  return { ...rest, type: "object", properties, ...(kept.length > 0 ? { required: kept } : {}) };
+}
+
+function moveDefinitions(schema: Node): Node {
+  const { $schema: _dialect, definitions, ...rest } = walkNode(schema);
+  if (!isNode(definitions)) return rest;
+  return { ...rest, $defs: { ...definitions, ...(isNode(rest.$defs) ? rest.$defs : {}) } };
+}
+
+function walk(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(walk);
+  return isNode(value) ? walkNode(value) : value;
+}
+
+function walkNode(node: Node): Node {
+  return Object.fromEntries(
+    Object.entries(node).map(([key, inner]) => {
+      if (key === "$ref" && typeof inner === "string") return [key, inner.replace(/^#\/definitions\//, "#/$defs/")];
+      // The keys of these are names, not keywords: a parameter may be called "$ref" or "definitions".
+      const names = key === "properties" || key === "definitions" || key === "$defs";
+      if (!names || !isNode(inner)) return [key, key === "default" || key === "examples" ? inner : walk(inner)];
+      return [key, Object.fromEntries(Object.entries(inner).map(([name, schema]) => [name, walk(schema)]))];
+    }),
+  );
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// How a server's tools are called towards the model.
+
+const LONGEST = 64;
+
+/** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and told apart by a hash. */
+export function toolName(server: string, tool: string): string {
+  return fit(`mcp_${plain(server)}_${plain(tool)}`);
+}
+
+/** The name behind `mcp__server__tool`, the way other clients write it; null for everything else. */
+export function fromDoubleUnderscores(name: string): string | null {
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
+  return server === undefined || tool === undefined ? null : toolName(server, tool);
+}
+
+export function toolsetName(server: string): string {
+  return `mcp-${server}`;
+}
+
+function plain(text: string): string {
+  return text.replace(/[^A-Za-z0-9_]/gu, "_");
+}
+
+function fit(name: string): string {
+  if (name.length <= LONGEST) return name;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
+  return `${name.slice(0, LONGEST - hash.length - 1)}_${hash}`;
 }

@@ -1,15 +1,11 @@
 // One configured server over its whole life: connected, lost, found again, left in peace, closed.
 import type { Client, RequestOptions } from "@modelcontextprotocol/client";
-import { Breaker } from "./breaker.ts";
 import { Sampler } from "./client-requests.ts";
 import type { McpCaller, McpPorts, McpTool, ServerState, ServerStatus } from "./contract.ts";
-import { within } from "./deadline.ts";
 import { McpError } from "./errors.ts";
-import { explainFailure, isAnswer } from "./explain.ts";
-import { QuietWatch } from "./health.ts";
+import { Breaker, explainFailure, isAnswer, QuietWatch, within } from "./health.ts";
 import { type Link, openLink } from "./link.ts";
-import { Offering } from "./offering.ts";
-import { buildTools, type Listing, readListing } from "./server-tools.ts";
+import { buildTools, type Listing, Offering, readListing } from "./server-tools.ts";
 import type { ServerSettings } from "./settings.ts";
 
 const START_TRIES = 3;
@@ -22,7 +18,7 @@ const CALL_WAITS_MS = 15_000;
 /** A connection that lasted this long was a good one: the next loss starts counting anew. */
 const GOOD_MS = 30_000;
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly settings: ServerSettings;
   readonly ports: McpPorts;
   /** What it said it has when it was last connected, for servers that connect late. */

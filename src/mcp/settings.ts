@@ -1,3 +1,11 @@
+import type { OpenHome } from "../home/open.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { AuxPlace } from "../llm/auxiliary/contract.ts";
+import type { ModelGate } from "../llm/gate.ts";
+import type { Usage } from "../llm/usage.ts";
+import type { Target } from "../llm/wire.ts";
+import { chooseServers } from "../tools/toolset/toolsets.ts";
+
 // One entry of `mcp_servers`: what the user wrote, read once into what the program uses.
 
 export interface StdioPlace {
@@ -59,7 +67,7 @@ export interface ServerSettings {
   readonly elicitation: { readonly enabled: boolean; readonly timeoutMs: number };
 }
 
-export interface ParsedServers {
+interface ParsedServers {
   readonly servers: readonly ServerSettings[];
   /** One line each: which server, what is wrong, what to do. A bad server never stops the rest. */
   readonly problems: readonly string[];
@@ -249,4 +257,31 @@ function isBoolean(text: string): boolean {
 
 function isTree(value: unknown): value is Tree {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// What a conversation says about MCP servers: which it wants, and who pays for what they ask of a model.
+
+export interface McpWish {
+  readonly home: OpenHome;
+  readonly clock: Clock;
+  readonly cwd: string;
+  readonly platform: string;
+  readonly toolsets?: readonly string[] | undefined;
+  readonly yolo?: boolean | undefined;
+}
+
+export interface McpPayer {
+  sessionId(): string;
+  readonly gate: ModelGate;
+  readonly jobId?: string | undefined;
+  /** The conversation's model, as it is now. */
+  main(): Target;
+  resolve(place: AuxPlace): Promise<Target>;
+  /** What an answer took. */
+  used(usage: Usage): void;
+}
+
+/** Names of the servers this conversation may use. */
+export function wantedServers({ home, platform, toolsets }: McpWish): string[] {
+  return chooseServers({ platform, config: home.config(), ...(toolsets ? { toolsets } : {}) });
 }

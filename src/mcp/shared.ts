@@ -1,18 +1,22 @@
 // The servers of a home, shared by its conversations: each is started once, and ends with the last conversation that uses it.
-import { openLogFile } from "../home/log-file.ts";
+import { openLogFile } from "../home/log.ts";
 import type { OpenHome } from "../home/open.ts";
 import { createAuxiliary } from "../llm/auxiliary/client.ts";
 import { sanitizeError, toolError } from "../tools/toolset/dispatch.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import type { McpTool, SamplingAnswer, SamplingCall, ServerStatus } from "./contract.ts";
 import { McpError } from "./errors.ts";
-import { type HubPorts, McpHub, type ServerTools } from "./hub.ts";
+import { type HubPorts, ListingCache, McpHub, type ServerTools } from "./hub.ts";
 import { launchRefusal } from "./launch-check.ts";
-import { ListingCache } from "./listing-cache.ts";
-import { type McpPayer, type McpWish, wantedServers } from "./mcp-wish.ts";
-import { toolName, toolsetName } from "./names.ts";
-import { buildTools } from "./server-tools.ts";
-import { parseServer, parseServers, type ServerSettings } from "./settings.ts";
+import { buildTools, toolName, toolsetName } from "./server-tools.ts";
+import {
+  type McpPayer,
+  type McpWish,
+  parseServer,
+  parseServers,
+  type ServerSettings,
+  wantedServers,
+} from "./settings.ts";
 
 /** How long a call waits for a server that is on its way. */
 const CALL_WAITS_MS = 15_000;

@@ -1,11 +1,10 @@
 // A server as a child process: JSON lines over its standard input and output, in a process group of its own.
 import { type ChildProcess, spawn } from "node:child_process";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { endWithUs } from "../sandbox/outlives-nobody.ts";
-import { descendantsOf, signalTree } from "../sandbox/process-tree.ts";
-import type { Sdk } from "./sdk.ts";
+import { descendantsOf, endWithUs, signalTree } from "../sandbox/processes.ts";
+import type { Sdk } from "./link.ts";
 
-export interface StdioStart {
+interface StdioStart {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
-import type { ApprovalQuestion, Ask } from "../safety/questions.ts";
+import type { ApprovalQuestion, Ask } from "../safety/decision.ts";
 import type { MemoryRun } from "./approval.ts";
 
 const gated = { memory: { write_approval: true } };

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { hasDelimiterLine, lengthOf, parseEntries, renderEntries, tidyText } from "./format.ts";
-import { longUsage, shortUsage } from "./usage.ts";
+import { hasDelimiterLine, lengthOf, longUsage, parseEntries, renderEntries, shortUsage, tidyText } from "./entries.ts";
 
 test("files are read whatever hand wrote them", () => {
   for (const [text, entries] of [

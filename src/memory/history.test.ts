@@ -3,8 +3,7 @@ import { appendFile, readFile, stat, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
-import { type HistoryRecord, openHistory, recordThatWrote } from "./history.ts";
-import { newestToUndo, undoneIds } from "./undo.ts";
+import { type HistoryRecord, newestToUndo, openHistory, recordThatWrote, undoneIds } from "./history.ts";
 
 const USER = { origin: "user" } as const;
 

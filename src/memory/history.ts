@@ -1,7 +1,19 @@
 // Every change of memory, one line each, so that nothing is lost and nothing is unexplained. Written under the lock of the store only.
 import { open, readFile, rename, stat, truncate } from "node:fs/promises";
 import { listOf, nullable, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
-import { type MemoryTarget, TARGETS } from "./format.ts";
+import { scanForThreats } from "../safety/threats/scan.ts";
+import {
+  fail,
+  lengthOf,
+  type MemoryFailure,
+  type MemoryResult,
+  type MemoryTarget,
+  shortUsage,
+  TARGETS,
+} from "./entries.ts";
+import { sameEntries } from "./request.ts";
+import type { Change, MemoryAuthor, MemoryStore } from "./store.ts";
+
 /** Who wrote: the agent, its review, its last look before a reset, a staged write let through, the user, or something outside. */
 export type MemoryOrigin = "foreground" | "background_review" | "flush" | "approval" | "user" | "external";
 
@@ -25,7 +37,7 @@ const historyRecord = record({
 
 export type HistoryRecord = ShapeOf<typeof historyRecord>;
 
-export interface History {
+interface History {
   /** Oldest first. Lines that a crash cut short are left out. */
   read(): Promise<readonly HistoryRecord[]>;
   last(target: MemoryTarget): Promise<HistoryRecord | null>;
@@ -121,4 +133,51 @@ async function sizeOf(path: string): Promise<number> {
 
 function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+// Taking a change of memory back: exactly, while nothing has come after it; else only what it added and removed.
+
+export function undoRecord(store: MemoryStore, record: HistoryRecord, author: MemoryAuthor): Promise<MemoryResult> {
+  const { target, before, after } = record;
+  return store.change({ target, op: "undo", author, undoes: record.id }, (entries) => {
+    if (!sameEntries(entries, after)) return takeBackParts(record, entries, store.limitOf(target));
+    const message = "Change taken back; the store is exactly as it was before it.";
+    return { entries: before, message, ...(record.before_text === undefined ? {} : { text: record.before_text }) };
+  });
+}
+
+/** The newest change that is still in force: neither taken back, nor itself an undo, nor made by someone outside. */
+export function newestToUndo(oldestFirst: readonly HistoryRecord[]): HistoryRecord | null {
+  const undone = undoneIds(oldestFirst);
+  return (
+    oldestFirst.findLast(({ id, op, origin }) => op !== "undo" && origin !== "external" && !undone.has(id)) ?? null
+  );
+}
+
+/** Ids of records that were taken back. An undo that was itself taken back counts for nothing. */
+export function undoneIds(oldestFirst: readonly HistoryRecord[]): ReadonlySet<string> {
+  const undone = new Set<string>();
+  for (const { id, undoes } of oldestFirst.toReversed()) {
+    if (undoes !== undefined && !undone.has(id)) undone.add(undoes);
+  }
+  return undone;
+}
+
+function takeBackParts(
+  { before, after }: HistoryRecord,
+  entries: readonly string[],
+  limit: number,
+): Change | MemoryFailure {
+  const next = entries.filter((entry) => before.includes(entry) || !after.includes(entry));
+  for (const [index, entry] of before.entries()) {
+    if (after.includes(entry) || next.includes(entry)) continue;
+    const [finding] = scanForThreats(entry, "strict");
+    if (finding) return fail("threat", `Blocked: the entry to put back matches threat pattern '${finding.id}'.`);
+    next.splice(index, 0, entry);
+  }
+  if (sameEntries(next, entries)) return fail("no_match", "Nothing of that change is left to take back.");
+  if (lengthOf(next) > limit && lengthOf(next) >= lengthOf(entries)) {
+    return fail("over_limit", `Taking it back would make ${shortUsage(lengthOf(next), limit)} chars. Free room first.`);
+  }
+  return { entries: next, message: "Change taken back; later changes were kept." };
 }

@@ -4,8 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
 import { memoryHome } from "../../test/support/memory.ts";
-import { parseEntries } from "./format.ts";
-import { newestToUndo } from "./undo.ts";
+import { parseEntries } from "./entries.ts";
+import { newestToUndo } from "./history.ts";
 
 const text = fc.constantFrom(
   ...[

@@ -3,22 +3,20 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { createApproval, type MemoryRun } from "./approval.ts";
-import { fail, type MemoryResult } from "./entries.ts";
-import { backUpMemoryFile, type Reading } from "./file.ts";
-import { FILE_NAMES, type MemoryTarget } from "./format.ts";
-import type { HistoryRecord } from "./history.ts";
-import { dropPendingWrite, listPendingWrites, type PendingWrite } from "./pending-writes.ts";
+import { createApproval, dropPendingWrite, listPendingWrites, type MemoryRun, type PendingWrite } from "./approval.ts";
+import { FILE_NAMES, fail, type MemoryResult, type MemoryTarget } from "./entries.ts";
+import { type HistoryRecord, undoRecord } from "./history.ts";
 import {
+  backUpMemoryFile,
   type CommittedWrite,
   type MemoryAuthor,
   type MemorySettings,
   type MemorySnapshot,
   MemoryStore,
+  type Reading,
 } from "./store.ts";
-import { undoRecord } from "./undo.ts";
 
-export interface MemoryOptions {
+interface MemoryOptions {
   readonly paths: HomePaths;
   config(): Config;
   readonly clock: Clock;

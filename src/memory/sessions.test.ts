@@ -3,7 +3,7 @@ import { readFile, rename, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import fc from "fast-check";
 import { memoryHome, memoryRun } from "../../test/support/memory.ts";
-import { parseEntries } from "./format.ts";
+import { parseEntries } from "./entries.ts";
 
 /** One thing that happens to an entry; `<n>` in its text makes every entry's name unique. */
 type Happening = {

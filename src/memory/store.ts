@@ -1,16 +1,30 @@
 // One memory of one agent: a frozen text for its prompt, the live entries beside it, and the one way in which files are changed.
-import { join } from "node:path";
+
+import { open, readdir, readFile, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { LockTimeoutError, withLock } from "../home/lock.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { applyOperations, sameEntries } from "./apply.ts";
-import { type FailureCode, fail, type MemoryFailure, type MemoryResult, succeed, withState } from "./entries.ts";
-import { backUpMemoryFile, prepareMemoryFolder, type Reading, readMemoryFile, writeMemoryFile } from "./file.ts";
-import { FILE_NAMES, type MemoryTarget, renderEntries, TARGETS } from "./format.ts";
+import { makeDirectories, writeFileAtomic } from "../kit/files.ts";
+import { scanForThreats } from "../safety/threats/scan.ts";
+import {
+  type FailureCode,
+  FILE_NAMES,
+  fail,
+  lengthOf,
+  longUsage,
+  type MemoryFailure,
+  type MemoryResult,
+  type MemoryTarget,
+  parseEntries,
+  renderEntries,
+  succeed,
+  TARGETS,
+  withState,
+} from "./entries.ts";
 import { type HistoryRecord, type MemoryOrigin, openHistory } from "./history.ts";
-import { type MemoryRequest, type Operation, parseRequest } from "./request.ts";
-import { renderBlock } from "./snapshot.ts";
+import { applyOperations, type MemoryRequest, type Operation, parseRequest, sameEntries } from "./request.ts";
 
 export interface MemorySettings {
   readonly memoryEnabled: boolean;
@@ -20,7 +34,7 @@ export interface MemorySettings {
   readonly userLimit: number;
 }
 
-export interface MemoryStoreOptions {
+interface MemoryStoreOptions {
   readonly paths: HomePaths;
   /** Asked at every use, so that a changed config.yaml counts at once. */
   settings(): MemorySettings;
@@ -57,7 +71,7 @@ export interface Change {
   readonly message: string;
 }
 
-export interface ChangeFacts {
+interface ChangeFacts {
   readonly target: MemoryTarget;
   readonly op: string;
   readonly author: MemoryAuthor;
@@ -318,3 +332,101 @@ const MAX_FAILURES = 3;
 const COUNTED: ReadonlySet<FailureCode> = new Set<FailureCode>([
   ...(["over_limit", "no_match", "ambiguous", "batch_failed", "drift", "missing_old_text"] as const),
 ]);
+
+// The memory as the system prompt shows it: frozen text, with a line in place of every entry that does not pass the threat scan.
+
+const RULE = "═".repeat(46);
+const TITLES: Readonly<Record<MemoryTarget, string>> = {
+  memory: "MEMORY (your personal notes)",
+  user: "USER PROFILE (who the user is)",
+};
+
+/** Null when there is nothing to show. The count is that of the true entries, blocked ones included. */
+function renderBlock(target: MemoryTarget, entries: readonly string[], limit: number): string | null {
+  if (entries.length === 0) return null;
+  const title = `${TITLES[target]} [${longUsage(lengthOf(entries), limit)}]`;
+  const shown = entries.map((entry) => presentable(entry, FILE_NAMES[target]));
+  return `${RULE}\n${title}\n${RULE}\n${renderEntries(shown)}`;
+}
+
+function presentable(entry: string, file: string): string {
+  const ids = scanForThreats(entry, "strict").map(({ id }) => id);
+  if (ids.length === 0) return entry;
+  return (
+    `[BLOCKED: ${file} entry contained threat pattern(s): ${ids.join(", ")}. Removed from system prompt; ` +
+    "the memory tool's remove action deletes it from the file.]"
+  );
+}
+
+// Reading and writing one memory file. Unreadable is never taken for empty: what cannot be read is not written over.
+
+export type Reading =
+  | { readonly type: "read"; readonly text: string; readonly entries: readonly string[] }
+  | { readonly type: "unreadable"; readonly reason: string };
+
+/** A file that is not there is an empty one. */
+async function readMemoryFile(path: string): Promise<Reading> {
+  try {
+    // The BOM is kept in the text: who restores a file restores its very bytes.
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(path));
+    return { type: "read", text, entries: parseEntries(text) };
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "ENOENT") return { type: "read", text: "", entries: [] };
+    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return { type: "unreadable", reason: "it is not valid UTF-8" };
+    return { type: "unreadable", reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const TEMPORARY_PREFIX = ".mem_";
+
+async function writeMemoryFile(path: string, text: string): Promise<void> {
+  await writeFileAtomic(path, text, { newMode: 0o600, temporaryPrefix: TEMPORARY_PREFIX });
+}
+
+/** Keeps a copy of the file as `<file>.bak.<seconds>`; the newest copy serves again when it holds the same bytes. */
+export async function backUpMemoryFile(path: string, clock: Clock): Promise<string> {
+  const bytes = await readFile(path);
+  const newest = await newestBackup(path);
+  if (newest !== null && bytes.equals(await readFile(newest))) return newest;
+  for (let seconds = Math.floor(clock.now() / 1000); ; seconds++) {
+    const backup = `${path}.bak.${seconds}`;
+    try {
+      const file = await open(backup, "wx", 0o600);
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      return backup;
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error;
+    }
+  }
+}
+
+async function newestBackup(path: string): Promise<string | null> {
+  const start = `${basename(path)}.bak.`;
+  const times = (await readdir(dirname(path)))
+    .filter((name) => name.startsWith(start) && /^\d+$/.test(name.slice(start.length)))
+    .map((name) => Number(name.slice(start.length)));
+  return times.length === 0 ? null : `${path}.bak.${Math.max(...times)}`;
+}
+
+const HOUR = 3_600_000;
+
+/** Makes the folder, and removes what killed writers left in it. */
+async function prepareMemoryFolder(dir: string, clock: Clock): Promise<void> {
+  await makeDirectories(dir, 0o700);
+  for (const name of await readdir(dir)) {
+    if (!name.startsWith(TEMPORARY_PREFIX) || !name.endsWith(".tmp")) continue;
+    const path = join(dir, name);
+    const found = await stat(path).catch(() => null); // its writer may just have finished
+    if (found && clock.now() - found.mtimeMs > HOUR) await rm(path, { force: true });
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}

@@ -1,15 +1,14 @@
 // One plugin that is on: offered by its outline, its code run by the first use, all of it taken back together.
+
+import { AsyncLocalStorage } from "node:async_hooks";
 import { pathToFileURL } from "node:url";
 import type { Logger } from "../home/log.ts";
-import type { Clock } from "../kit/clock.ts";
-import { OutOfTime, within } from "../kit/within.ts";
-import { entryOf } from "./choice.ts";
+import { type Clock, OutOfTime, within } from "../kit/clock.ts";
 import type { Factory, PluginCall, PluginCliCommand, PluginCommand, PluginTool, ProviderKind } from "./contract.ts";
 import type { FoundPlugin } from "./find.ts";
 import type { HookBus, Payload } from "./hooks.ts";
-import { type Outline, outlineOf, type ToolOutline } from "./outlines.ts";
+import { entryOf, type Outline, outlineOf, type ToolOutline } from "./outlines.ts";
 import { collectRegistrations, type RegisterPorts, type Registrations } from "./registrations.ts";
-import { runAs } from "./stray-errors.ts";
 
 /** A tool as it is offered: its code is loaded by the first call. */
 export interface OfferedTool extends ToolOutline {
@@ -291,3 +290,28 @@ const EMPTY: Outline = {
   platforms: [],
   skills: [],
 };
+
+// Failures that nobody waits for: of a timer, an emitter or a promise that a plugin let go of. They would end the process.
+
+export interface Owner {
+  /** Something of it failed, and nobody was there to hear it. */
+  stray(error: unknown): void;
+}
+
+const running = new AsyncLocalStorage<Owner>();
+
+/** Runs somebody else's code. Whatever it starts and forgets stays its own: a failure of that is told to the owner and ends nothing. */
+export function runAs<T>(owner: Owner, code: () => T): T {
+  if (!process.hasUncaughtExceptionCaptureCallback()) process.setUncaughtExceptionCaptureCallback(onStray);
+  return running.run(owner, code);
+}
+
+function onStray(error: unknown): void {
+  const owner = running.getStore();
+  if (owner) return owner.stray(error);
+  // Of our own making: it goes the way it would have gone without us.
+  process.setUncaughtExceptionCaptureCallback(null);
+  process.nextTick(() => {
+    throw error;
+  });
+}

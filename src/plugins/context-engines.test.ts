@@ -218,7 +218,7 @@ test("an engine that throws whenever it is asked costs a line in the log and no 
 });
 
 test("a promise where an answer is due is no answer, and its failure ends nothing", async () => {
-  const { guardEngine } = await import("./guarded-engine.ts");
+  const { guardEngine } = await import("./context-engines.ts");
   const log = recordedLog();
   const late = {
     name: "late",

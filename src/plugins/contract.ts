@@ -53,7 +53,7 @@ export type Factory = (place: never) => unknown;
 
 // What providers give is checked where it is used: a plugin's code is not ours.
 
-export interface ImageGenProvider {
+interface ImageGenProvider {
   /** The bytes of a png, jpeg, gif or webp. */
   generate(wish: {
     readonly prompt: string;
@@ -65,7 +65,7 @@ export interface ImageGenProvider {
 }
 
 /** One of the two, or both. */
-export interface WebSearchProvider {
+interface WebSearchProvider {
   search?(
     query: string,
     how: { readonly limit: number; readonly signal: AbortSignal },
@@ -81,12 +81,12 @@ export interface WebSearchProvider {
   >;
 }
 
-export interface BrowserProvider {
+interface BrowserProvider {
   /** Asked once per conversation. `close` is called when it is needed no more. */
   open(): MaybePromise<{ readonly cdpUrl: string; close?(): unknown }>;
 }
 
-export interface TtsProvider {
+interface TtsProvider {
   /** Characters of one call; default 4096. */
   readonly mostChars?: number;
   speak(wish: {
@@ -144,7 +144,7 @@ export interface PluginCommand {
   run(args: string, surface: PluginSurface): unknown;
 }
 
-export interface PluginSurface {
+interface PluginSurface {
   readonly sessionId: string;
   readonly platform: string;
   readonly cwd: string;

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type PluginSettings, standingOf } from "./choice.ts";
 import { findPlugins } from "./find.ts";
+import { type PluginSettings, standingOf } from "./outlines.ts";
 
 const CODE = "export default () => undefined;";
 const plugin = (at: string, version: string, more = "") => ({

@@ -31,7 +31,7 @@ export const HOOKS: Readonly<Record<string, { readonly tool?: true }>> = {
 export type Payload = Readonly<Record<string, unknown>>;
 export type HookCallback = (payload: Payload) => unknown;
 
-export interface Listener {
+interface Listener {
   /** As messages name it, e.g. `plugin "notes"`. */
   readonly owner: string;
   /** `signal` aborts when nobody waits for the answer any more. */
@@ -40,7 +40,7 @@ export interface Listener {
   readonly limitMs?: number;
 }
 
-export interface HookBusOptions {
+interface HookBusOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limitMs: number;

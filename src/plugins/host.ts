@@ -1,13 +1,11 @@
 // The plugins of one home, in this process: which are on, what they gave, and how all of it is taken back.
 import { ActivePlugin, type ActivePorts, type OfferedCommand } from "./active-plugin.ts";
-import { type PluginSettings, type Standing, standingOf } from "./choice.ts";
 import type { PluginCliCommand } from "./contract.ts";
 import { type FoundPlugin, findPlugins, namesOf, type PluginPlaces } from "./find.ts";
 import { HookBus } from "./hooks.ts";
-import { type Outline, OutlineStore, stampOf } from "./outlines.ts";
+import { type Outline, OutlineStore, type PluginSettings, type Standing, stampOf, standingOf } from "./outlines.ts";
 
-export interface HostOptions
-  extends Omit<ActivePorts, "hooks" | "limitMs" | "entries" | "tell" | "onLoaded" | "onFailed"> {
+interface HostOptions extends Omit<ActivePorts, "hooks" | "limitMs" | "entries" | "tell" | "onLoaded" | "onFailed"> {
   readonly places: PluginPlaces;
   readonly outlineFile: string;
   settings(): PluginSettings & { readonly entries: Readonly<Record<string, unknown>> };
@@ -15,7 +13,7 @@ export interface HostOptions
   readonly limits?: { readonly registerMs: number; readonly hookMs: number };
 }
 
-export interface PluginStatus {
+interface PluginStatus {
   readonly plugin: FoundPlugin;
   readonly standing: Standing;
   /** Its code has run in this process. */

@@ -1,10 +1,9 @@
 // What plugins there are and how they stand, for people. No code of theirs runs.
 
 import type { Config } from "../home/config/schema.ts";
-import { isSafeMode } from "../home/safe-mode.ts";
-import { type Standing, standingOf } from "./choice.ts";
+import { isSafeMode } from "../home/paths.ts";
 import { type FoundPlugin, findPlugins, namesOf } from "./find.ts";
-import { type Outline, OutlineStore, stampOf } from "./outlines.ts";
+import { type Outline, OutlineStore, type Standing, stampOf, standingOf } from "./outlines.ts";
 import { type PluginHome, pluginPlaces } from "./shared.ts";
 
 export interface PluginRow {

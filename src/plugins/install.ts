@@ -1,12 +1,13 @@
 // How plugins come into the home and leave it: copied from a folder, or cloned. Nothing of their code runs here.
+
+import { spawn } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { UserError } from "../kit/errors.ts";
 import { isRecord } from "../kit/json.ts";
 import { describe, type FoundPlugin, SINGLE_CATEGORIES } from "./find.ts";
-import { git } from "./git.ts";
 
-export interface InstallPorts {
+interface InstallPorts {
   /** `plugins` of the home. */
   readonly folder: string;
   /** Where relative paths begin. */
@@ -16,7 +17,7 @@ export interface InstallPorts {
   now(): number;
 }
 
-export interface Installed {
+interface Installed {
   readonly plugin: FoundPlugin;
   readonly source: string;
   /** The version that was there before. */
@@ -140,4 +141,36 @@ function nameOf(address: string): string {
       .split(/[/:]/)
       .at(-1) ?? "";
   return /^[\w.-]+$/.test(last) && !last.startsWith(".") ? last : "plugin";
+}
+
+/** Runs git without a shell and without ever asking for a password. Rejects with what it said. */
+export function git(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // `ext::` and the like are programs in the shape of an address.
+    const safe = ["-c", "protocol.ext.allow=never", "-c", "core.hooksPath=/dev/null", ...args];
+    const env = { ...options.env, GIT_TERMINAL_PROMPT: "0" };
+    const child = spawn("git", safe, { cwd: options.cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    let out = "";
+    let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      out += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    child.on("error", (error) => reject(new Error(`git could not be started: ${error.message}`)));
+    child.on("close", (code) => {
+      if (code === 0) resolve(out);
+      else reject(new Error(reasonIn(said) ?? `git ended with code ${code}`));
+    });
+  });
+}
+
+/** What git calls fatal; advice for people at a terminal follows it. */
+function reasonIn(said: string): string | null {
+  const lines = said.split("\n").filter((line) => line.trim() !== "");
+  return lines.find((line) => /^(?:fatal|error):/.test(line)) ?? lines.at(-1) ?? null;
 }

@@ -5,8 +5,7 @@ import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { writeFileAtomic } from "../kit/files.ts";
 import { isRecord, listOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
-import { entryOf } from "./choice.ts";
-import type { FoundPlugin } from "./find.ts";
+import { type FoundPlugin, namesOf, SINGLE_CATEGORIES } from "./find.ts";
 import type { Registrations } from "./registrations.ts";
 
 const anything = (value: unknown): value is Readonly<Record<string, unknown>> => isRecord(value);
@@ -69,7 +68,7 @@ export function outlineOf(taken: Registrations, stamp: string): Outline {
   };
 }
 
-export interface StampFacts {
+interface StampFacts {
   /** Of all plugins. */
   readonly entries: Readonly<Record<string, unknown>>;
   env(name: string): string | undefined;
@@ -139,4 +138,49 @@ export class OutlineStore {
     );
     return this.#known;
   }
+}
+
+// Which of the plugins that are there may run: those the user named, without those the user switched off.
+
+export interface PluginSettings {
+  readonly enabled?: readonly unknown[] | undefined;
+  readonly disabled: readonly unknown[];
+}
+
+export type Standing =
+  | { readonly type: "on" }
+  | { readonly type: "off"; readonly why: string }
+  /** In use when a setting names it. */
+  | { readonly type: "single"; readonly setting: string }
+  | { readonly type: "unusable"; readonly why: string };
+
+export function standingOf(plugin: FoundPlugin, settings: PluginSettings): Standing {
+  if (plugin.problem !== null) return { type: "unusable", why: plugin.problem };
+  const named = (list: readonly unknown[]) => namesOf(plugin).some((name) => list.includes(name));
+  if (named(settings.disabled)) return { type: "off", why: "switched off (plugins.disabled)" };
+  const setting = settingOf(plugin);
+  if (setting !== null) return { type: "single", setting };
+  const { kind } = plugin.manifest;
+  if (plugin.source === "bundled" && (kind === "backend" || kind === "platform")) return { type: "on" };
+  if (named(settings.enabled ?? [])) return { type: "on" };
+  return { type: "off", why: "not switched on" };
+}
+
+/** The setting that chooses it, for plugins of which one at a time is in use. */
+function settingOf({ category, manifest }: FoundPlugin): string | null {
+  if (category !== null && Object.hasOwn(SINGLE_CATEGORIES, category)) return SINGLE_CATEGORIES[category] ?? null;
+  if (manifest.kind !== "exclusive") return null;
+  return manifest.providesEngines.length > 0 ? "context.engine" : "memory.provider";
+}
+
+/** What `plugins.entries` says of it, by any of its names. */
+export function entryOf(
+  entries: Readonly<Record<string, unknown>>,
+  plugin: FoundPlugin,
+): Readonly<Record<string, unknown>> {
+  return (
+    namesOf(plugin)
+      .map((name) => entries[name])
+      .find(isRecord) ?? {}
+  );
 }

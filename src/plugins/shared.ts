@@ -1,15 +1,22 @@
 // The plugins of a home, shared by its conversations in this process.
+
+import { AsyncLocalStorage } from "node:async_hooks";
 import { basename, dirname, join } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import { bundledPlugins, installRoot } from "../home/product.ts";
+import { bundledPlugins, installRoot } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { ProviderFactory } from "../memory/providers/contract.ts";
+import { registerMemoryProvider } from "../memory/providers/find.ts";
 import { childEnvironment } from "../sandbox/child-env.ts";
+import { registerProvider } from "../tools/toolset/availability.ts";
+import type { ToolContext } from "../tools/toolset/context.ts";
+import { type ForeignToolSpec, registry, type ToolOutput } from "../tools/toolset/registry.ts";
+import type { OfferedTool, PluginSinks } from "./active-plugin.ts";
+import { type EngineFactory, registerContextEngine } from "./context-engines.ts";
 import type { ConversationPort } from "./contract.ts";
 import type { PluginPlaces } from "./find.ts";
 import { PluginHost } from "./host.ts";
-import { current, pluginHosts } from "./hosts.ts";
 import { ShellHooks } from "./shell-hooks/shell-hooks.ts";
-import { pluginSinks } from "./sinks.ts";
 
 export interface SharedPlugins {
   readonly host: PluginHost;
@@ -107,3 +114,69 @@ export function openShellHooks(
     report,
   });
 }
+
+// Where registrations of plugins go: the registries of the other rooms.
+
+const STANDARD_SECONDS = 300;
+
+const pluginSinks: PluginSinks = {
+  tool(tool, by) {
+    const before = registry.get(tool.name);
+    const taken = registry.register(specOf(tool), { by, ...(tool.override ? { override: true } : {}) });
+    if (!taken) {
+      throw new Error(
+        `the name belongs to a tool of the toolset "${before?.toolset}"; override: true and plugins.entries.${by.plugin}.allow_tool_override would let it take its place`,
+      );
+    }
+    return () => {
+      if (registry.get(tool.name)?.toolset !== tool.toolset) return;
+      registry.deregister(tool.name);
+      // What it had taken the place of comes back.
+      if (before && before.toolset !== tool.toolset) registry.register(before.spec as ForeignToolSpec); // either kind goes in as it came out
+    };
+  },
+  memoryProvider: (name, create) => registerMemoryProvider(name, create as ProviderFactory), // what it makes is checked when it is made
+  contextEngine: (name, create) => registerContextEngine(name, create as EngineFactory), // checked when it is made
+  provider: registerProvider,
+};
+
+function specOf(tool: OfferedTool): ForeignToolSpec {
+  const { name, toolset, description, emoji, requiresEnv, maxResultChars, deferred, available } = tool;
+  return {
+    name,
+    toolset,
+    description,
+    parameters: tool.parameters ?? { type: "object", properties: {} },
+    timeoutMs: () => (tool.timeout ?? STANDARD_SECONDS) * 1000,
+    ...(emoji === undefined ? {} : { emoji }),
+    ...(requiresEnv === undefined ? {} : { requiresEnv }),
+    ...(maxResultChars === undefined ? {} : { maxResultChars }),
+    ...(deferred === undefined ? {} : { deferred }),
+    ...(available === undefined ? {} : { available: () => available() }),
+    // The dispatcher holds what comes back to the contract of results.
+    handler: async (args, ctx) => (await run(tool, args, ctx)) as ToolOutput,
+  };
+}
+
+function run(tool: OfferedTool, args: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<unknown> {
+  const call = {
+    sessionId: ctx.sessionId,
+    taskId: ctx.taskId,
+    callId: ctx.callId,
+    platform: ctx.platform,
+    cwd: ctx.environment.cwd,
+    signal: ctx.signal,
+    log: ctx.log,
+    env: (name: string) => ctx.env?.(name),
+    progress: (text?: string) => ctx.progress(text),
+  };
+  const conversation = ctx.conversation as ConversationPort | undefined; // put there by the conversation of the call
+  return conversation ? current.run(conversation, () => tool.handler(args, call)) : tool.handler(args, call);
+}
+
+// The plugins that run for a home, for whoever only looks: loading nothing, starting nothing.
+
+export const pluginHosts = new WeakMap<OpenHome, PluginHost>();
+
+/** The conversation that the running code of a plugin belongs to. */
+export const current = new AsyncLocalStorage<ConversationPort>();

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { DEFAULT_TOOLS, promptInputs as inputs, someSkills } from "../../test/support/prompt-inputs.ts";
-import { DEFAULT_IDENTITY } from "../home/soul.ts";
+import { DEFAULT_IDENTITY } from "../home/paths.ts";
 import { buildSystemPromptParts } from "./build.ts";
-import { WORKSPACE_HEADER } from "./coding/workspace-header.ts";
+import { WORKSPACE_HEADER } from "./coding.ts";
 import type { PromptInputs } from "./contract.ts";
 
 const idsOf = (change: Partial<PromptInputs> = {}) =>

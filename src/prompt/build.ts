@@ -1,16 +1,28 @@
 // The assembled prompt: what the agent is, knows and may trust. Pure: the same inputs give the same bytes.
 
-import { strip } from "../kit/strip.ts";
-import { alibabaModel } from "./blocks/alibaba.ts";
-import { codingBrief, operatorInstructions } from "./blocks/coding.ts";
-import { COMPUTER_USE } from "./blocks/computer-use.ts";
-import { environmentHints } from "./blocks/environment.ts";
-import { identity, productHelp } from "./blocks/identity.ts";
-import { platformHint } from "./blocks/platform.ts";
-import { profileStatement } from "./blocks/profile.ts";
-import { sessionLine } from "./blocks/session-line.ts";
-import { enforcesTools, GOOGLE, isGoogle, isOpenAi, OPENAI, TOOL_ENFORCEMENT } from "./blocks/tool-enforcement.ts";
-import { PARALLEL_TOOLS, STEER_CHANNEL, TASK_COMPLETION, toolGuidance } from "./blocks.ts";
+import { strip } from "../kit/code-points.ts";
+import {
+  alibabaModel,
+  COMPUTER_USE,
+  codingBrief,
+  enforcesTools,
+  environmentHints,
+  GOOGLE,
+  identity,
+  isGoogle,
+  isOpenAi,
+  OPENAI,
+  operatorInstructions,
+  PARALLEL_TOOLS,
+  platformHint,
+  productHelp,
+  profileStatement,
+  STEER_CHANNEL,
+  sessionLine,
+  TASK_COMPLETION,
+  TOOL_ENFORCEMENT,
+  toolGuidance,
+} from "./blocks.ts";
 import type { Layer, PromptBlock, PromptBuild, PromptInputs } from "./contract.ts";
 import { PROMPT_VERSION, sha256 } from "./fingerprint.ts";
 import { skillsIndex } from "./skills-index.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calendarDay, isKnownZone, sameDay } from "./calendar.ts";
+import { calendarDay, isKnownZone, sameDay } from "./day-notes.ts";
 
 const at = Date.UTC(2026, 0, 1, 1, 0);
 

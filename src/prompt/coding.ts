@@ -1,9 +1,10 @@
 // Whether this session is about code, decided once at its start.
 import { dirname, join } from "node:path";
-import { findGitRoot } from "./files/git-root.ts";
-import type { FileAccess } from "./ports.ts";
+import { truncateCodePoints } from "../kit/code-points.ts";
+import { findGitRoot, type Scan } from "./files/read.ts";
+import type { FileAccess, RunProgram } from "./ports.ts";
 
-export type CodingMode = "auto" | "focus" | "on" | "off";
+type CodingMode = "auto" | "focus" | "on" | "off";
 
 const WORDS: Readonly<Record<string, CodingMode>> = {
   ...{ focus: "focus", strict: "focus", lean: "focus" },
@@ -12,7 +13,7 @@ const WORDS: Readonly<Record<string, CodingMode>> = {
 };
 const PLATFORMS = ["cli", "tui", "acp", "desktop", ""];
 
-export const MANIFESTS: readonly string[] = [
+const MANIFESTS: readonly string[] = [
   ...["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "package.json", "tsconfig.json", "deno.json"],
   ...["Cargo.toml", "go.mod", "pom.xml", "build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs"],
   ...["pubspec.yaml", "CMakeLists.txt", "Makefile", "Dockerfile"],
@@ -39,14 +40,14 @@ export function codingMode(setting: unknown): CodingMode {
   return Object.hasOwn(WORDS, word) ? (WORDS[word] ?? "auto") : "auto";
 }
 
-export interface WorkspaceSearch {
+interface WorkspaceSearch {
   readonly cwd: string;
   readonly userHome: string;
   readonly tempDir: string;
   readonly files: FileAccess;
 }
 
-export interface Posture {
+interface Posture {
   readonly active: boolean;
   readonly focus: boolean;
   /** Top of the code workspace; null when there is none. */
@@ -101,3 +102,216 @@ async function holdsSource(root: string, files: FileAccess): Promise<boolean> {
   }
   return false;
 }
+
+// The workspace as it was when the session began. Never refreshed: its header tells the model to ask git.
+
+interface WorkspaceOptions {
+  readonly root: string;
+  readonly files: FileAccess;
+  readonly run: RunProgram;
+  readonly scan: Scan;
+}
+
+export async function readWorkspace({ root, files, run, scan }: WorkspaceOptions): Promise<string> {
+  const isRepository = (await files.look(`${root}/.git`)) !== null;
+  const [git, project] = await Promise.all([isRepository ? readGit(root, run) : null, readProject(root, files)]);
+  return screenLines(workspaceLines(root, git, project), scan);
+}
+
+export function workspaceLines(root: string, git: GitReading | null, project: Project): readonly string[] {
+  const { manifests, managers, verify, contextFiles } = project;
+  const tools = managers.length > 0 ? ` (${managers.join("/")})` : "";
+  return [
+    WORKSPACE_HEADER,
+    `- Root: ${root.replace(/\p{Cc}/gu, " ")}`,
+    ...(git ? gitLines(git) : []),
+    ...(manifests.length > 0 ? [`- Project: ${manifests.join(", ")}${tools}`] : []),
+    ...(verify.length > 0 ? [`- Verify: ${verify.join("; ")}`] : []),
+    ...(contextFiles.length > 0 ? [`- Context files: ${contextFiles.join(", ")}`] : []),
+  ];
+}
+
+function gitLines({ state, linkedWorktree, commits }: GitReading): readonly string[] {
+  return [
+    ...(state ? [branchLine(state)] : []),
+    ...(linkedWorktree ? ["- Worktree: linked (git state shared with primary tree)"] : []),
+    ...(state ? [statusLine(state)] : []),
+    ...(commits.length > 0 ? ["- Recent commits:", ...commits.map((commit) => `    ${commit}`)] : []),
+  ];
+}
+
+type State = NonNullable<GitReading["state"]>;
+
+function branchLine({ branch, upstream, ahead, behind }: State): string {
+  if (branch === null) return "- Branch: (detached HEAD)";
+  const remote = upstream === null ? "" : ` → ${upstream}`;
+  return `- Branch: ${branch}${remote}${ahead > 0 || behind > 0 ? ` (ahead ${ahead}, behind ${behind})` : ""}`;
+}
+
+function statusLine(state: State): string {
+  const parts = (["staged", "modified", "untracked", "conflicts"] as const).flatMap((kind) =>
+    state[kind] > 0 ? [`${state[kind]} ${kind}`] : [],
+  );
+  return `- Status: ${parts.length > 0 ? parts.join(", ") : "clean"}`;
+}
+
+/** Branch names and commit titles are written by others. A line that looks like an order is replaced; all of them, if they only do together. */
+export function screenLines(lines: readonly string[], scan: Scan): string {
+  const whole = scan(lines.join("\n"));
+  if (whole.length === 0) return lines.join("\n");
+  const screened = lines.map((line) => {
+    const findings = scan(line);
+    return findings.length === 0 ? line : marker(findings.map(({ id }) => id));
+  });
+  const left = scan(screened.join("\n"));
+  return left.length === 0 ? screened.join("\n") : [WORKSPACE_HEADER, marker(left.map(({ id }) => id))].join("\n");
+}
+
+function marker(ids: readonly string[]): string {
+  return `[BLOCKED: git metadata contained potential prompt injection (${[...new Set(ids)].join(", ")}). Content not loaded.]`;
+}
+
+// What kind of project a folder holds and how its work is verified, from the files at its top.
+
+const MOST_BYTES = 256 * 1024;
+const MOST_MANIFESTS = 6;
+const MOST_COMMANDS = 8;
+const TARGETS = ["test", "tests", "lint", "typecheck", "check", "build", "fmt", "format"];
+const CONTEXT_FILES = [".hermes.md", "HERMES.md", "AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
+
+const LOCKFILES: readonly (readonly [file: string, manager: string])[] = [
+  ["uv.lock", "uv"],
+  ["poetry.lock", "poetry"],
+  ["Pipfile.lock", "pipenv"],
+  ["pnpm-lock.yaml", "pnpm"],
+  ["bun.lockb", "bun"],
+  ["bun.lock", "bun"],
+  ["yarn.lock", "yarn"],
+  ["package-lock.json", "npm"],
+];
+const SCRIPT_RUNNERS = ["pnpm", "bun", "yarn", "npm"];
+
+interface Project {
+  readonly manifests: readonly string[];
+  readonly managers: readonly string[];
+  readonly verify: readonly string[];
+  readonly contextFiles: readonly string[];
+}
+
+export async function readProject(root: string, files: FileAccess): Promise<Project> {
+  const names = new Set((await files.list(root)).flatMap(({ name, kind }) => (kind === "directory" ? [] : [name])));
+  const read = async (name: string) => (names.has(name) ? readText(join(root, name), files) : "");
+  const [packageJson, pyproject, makefile, hasScript] = await Promise.all([
+    read("package.json"),
+    read("pyproject.toml"),
+    read("Makefile"),
+    files.look(join(root, "scripts", "run_tests.sh")),
+  ]);
+  const managers = [...new Set(LOCKFILES.flatMap(([file, manager]) => (names.has(file) ? [manager] : [])))];
+  const runner = managers.find((manager) => SCRIPT_RUNNERS.includes(manager)) ?? "npm";
+  const commands = [
+    ...(hasScript?.kind === "file" ? ["scripts/run_tests.sh"] : []),
+    ...scriptsOf(packageJson).map((target) => `${runner} run ${target}`),
+    ...(names.has("pytest.ini") || pyproject.includes("[tool.pytest") ? ["pytest"] : []),
+    ...TARGETS.filter((target) => new RegExp(`^${target}[ \\t]*:(?!=)`, "m").test(makefile)).map(
+      (name) => `make ${name}`,
+    ),
+  ];
+  return {
+    manifests: MANIFESTS.filter((name) => names.has(name)).slice(0, MOST_MANIFESTS),
+    managers,
+    verify: [...new Set(commands)].slice(0, MOST_COMMANDS),
+    contextFiles: CONTEXT_FILES.filter((name) => names.has(name)),
+  };
+}
+
+function scriptsOf(text: string): readonly string[] {
+  try {
+    const scripts: unknown = JSON.parse(text === "" ? "{}" : text)?.scripts;
+    if (typeof scripts !== "object" || scripts === null) return [];
+    return TARGETS.filter((target) => Object.hasOwn(scripts, target));
+  } catch {
+    return []; // not JSON: then nothing is known of its scripts
+  }
+}
+
+async function readText(path: string, files: FileAccess): Promise<string> {
+  const read = await files.read(path, MOST_BYTES);
+  return read.type === "bytes" ? new TextDecoder().decode(read.bytes) : "";
+}
+
+// The state of a repository at one moment. Everything it prints is repository content: cleaned here, screened by the caller.
+
+const CALL_MS = 2_500;
+const LONGEST = 120;
+
+// A repository's own configuration can name programs to run; an archive may bring one along.
+export const SAFE_GIT: readonly string[] = [
+  ...["--no-optional-locks", "--no-pager"],
+  ...["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"],
+];
+
+interface GitState {
+  /** Null on a detached head. */
+  readonly branch: string | null;
+  readonly upstream: string | null;
+  readonly ahead: number;
+  readonly behind: number;
+  readonly staged: number;
+  readonly modified: number;
+  readonly untracked: number;
+  readonly conflicts: number;
+}
+
+interface GitReading {
+  readonly state: GitState | null;
+  readonly linkedWorktree: boolean;
+  /** Short hash and subject, newest first. */
+  readonly commits: readonly string[];
+}
+
+async function readGit(root: string, run: RunProgram): Promise<GitReading> {
+  const git = async (...args: string[]) => {
+    const result = await run("git", [...SAFE_GIT, ...args], { cwd: root, timeoutMs: CALL_MS });
+    return result.exitCode === 0 ? result.stdout : null;
+  };
+  const [status, directories, log] = await Promise.all([
+    git("status", "--porcelain=2", "--branch"),
+    git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"),
+    git("log", "-3", "--no-decorate", "--format=%h %s"),
+  ]);
+  const [own, common] = directories?.trim().split("\n") ?? [];
+  return {
+    state: status === null ? null : parseStatus(status),
+    linkedWorktree: own !== undefined && common !== undefined && own !== common,
+    commits: (log ?? "")
+      .split("\n")
+      .map(clean)
+      .filter((line) => line !== "")
+      .slice(0, 3),
+  };
+}
+
+export function parseStatus(output: string): GitState {
+  const counts = { staged: 0, modified: 0, untracked: 0, conflicts: 0 };
+  let branch: string | null = null;
+  let upstream: string | null = null;
+  let [ahead, behind] = [0, 0];
+  for (const line of output.split("\n")) {
+    const [kind, word = "", ...rest] = line.split(" ");
+    if (kind === "#" && word === "branch.head") branch = rest[0] === "(detached)" ? null : clean(rest.join(" "));
+    else if (kind === "#" && word === "branch.upstream") upstream = clean(rest.join(" "));
+    else if (kind === "#" && word === "branch.ab")
+      [ahead, behind] = [Math.abs(Number(rest[0])), Math.abs(Number(rest[1]))];
+    else if (kind === "1" || kind === "2") {
+      if (word[0] !== ".") counts.staged++;
+      if (word[1] !== ".") counts.modified++;
+    } else if (kind === "u") counts.conflicts++;
+    else if (kind === "?") counts.untracked++;
+  }
+  return { branch, upstream, ahead, behind, ...counts };
+}
+
+const clean = (text: string) => truncateCodePoints(text.replace(/\p{Cc}/gu, "").trim(), LONGEST);
+
+export const WORKSPACE_HEADER = "Workspace (snapshot at session start — re-check with `git` before acting on it):";

@@ -31,7 +31,7 @@ export interface PromptBuild {
   readonly fingerprint: PromptFingerprint;
 }
 
-export type ContextFileStatus =
+type ContextFileStatus =
   | "loaded"
   | "truncated"
   | "blocked"
@@ -208,7 +208,7 @@ export interface HintsPort {
   check(call: HookedCall, at: HintsAt): Promise<{ readonly text: string | null; readonly warnings: readonly string[] }>;
 }
 
-export interface HintsAt {
+interface HintsAt {
   /** Where the terminal was when the call was made. */
   readonly cwd: string;
   /** The conversation before this answer's results. */

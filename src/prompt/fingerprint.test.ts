@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { promptInputs as inputs } from "../../test/support/prompt-inputs.ts";
 import { countCodePoints } from "../kit/code-points.ts";
 import { buildSystemPromptParts } from "./build.ts";
-import { WORKSPACE_HEADER } from "./coding/workspace-header.ts";
+import { WORKSPACE_HEADER } from "./coding.ts";
 import { fingerprintChanges, hashToolChoice, hashTools, isStampedText, sha256 } from "./fingerprint.ts";
 import { retargetPrompt, storedWorkspace } from "./stored-prompt.ts";
 

@@ -18,7 +18,7 @@ export interface PromptFingerprint {
   readonly promptHash: string;
 }
 
-export interface ToolChoice {
+interface ToolChoice {
   readonly toolsets: readonly string[];
   readonly disabledToolsets: readonly string[];
   readonly disabledTools: readonly string[];

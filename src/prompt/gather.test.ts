@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { promptRequest } from "../../test/support/prompt-request.ts";
 import { type TreeEntry, tempTree } from "../../test/support/temp-tree.ts";
 import { defaultConfig } from "../home/config/schema.ts";
-import { DEFAULT_IDENTITY } from "../home/soul.ts";
+import { DEFAULT_IDENTITY } from "../home/paths.ts";
 import { systemClock } from "../kit/clock.ts";
 import { buildSystemPromptParts } from "./build.ts";
 import { gatherPromptInputs, type PromptPorts, type PromptRequest } from "./gather.ts";

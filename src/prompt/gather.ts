@@ -1,15 +1,12 @@
 // Everything a prompt is made from, fetched at once. Whatever fails is left out with a note: building a prompt never fails.
 import type { Config } from "../home/config/schema.ts";
 import type { Clock } from "../kit/clock.ts";
-import { readWorkspace } from "./coding/workspace.ts";
-import { codingMode, codingPosture } from "./coding.ts";
+import { codingMode, codingPosture, readWorkspace } from "./coding.ts";
 import type { CodingReading, ContextReading, PromptInputs, SkillCategory, SoulReading } from "./contract.ts";
 import { readContextFiles } from "./files/context-files.ts";
-import type { FileRules } from "./files/read.ts";
-import type { Scan } from "./files/screen.ts";
+import { contextFileLimit, type FileRules, type Scan } from "./files/read.ts";
 import { readSoul, wantsSoul } from "./files/soul.ts";
-import { contextFileLimit } from "./files/truncate.ts";
-import type { RunProgram } from "./ports/run-program.ts";
+import type { RunProgram } from "./ports.ts";
 import { type HostFacts, readHost } from "./probes/host.ts";
 import type { PythonProbe } from "./probes/python.ts";
 
@@ -18,7 +15,7 @@ const EXTERNAL_MEMORY_MS = 5_000;
 type Settings = Pick<Config, "agent" | "platform_hints" | "context_file_max_chars" | "context_files" | "security">;
 
 /** The part of `PromptInputs` that needs no reading. */
-export type KnownInputs = Omit<
+type KnownInputs = Omit<
   PromptInputs,
   | ("soul" | "contextFiles" | "skills" | "coding" | "pythonLine" | "externalMemory" | "notes")
   | ("hostName" | "hostKind" | "environmentHint" | "platformHints")

@@ -3,8 +3,7 @@ import { type TestContext, test } from "node:test";
 import { type TempTree, type TreeEntry, tempTree } from "../../test/support/temp-tree.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { sha256 } from "./fingerprint.ts";
-import { withHints } from "./hints/with-hints.ts";
-import { type HintOptions, SubdirectoryHints } from "./hints.ts";
+import { type HintOptions, SubdirectoryHints, withHints } from "./hints.ts";
 import { hostFiles } from "./ports.ts";
 
 interface Box {

@@ -1,14 +1,23 @@
 // Rules of sub-directories are told when work reaches them: at the end of the tool result, never in the system prompt.
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
-import { type HistoryMessage, textOf } from "../llm/messages.ts";
+import { pathsInPatch } from "../kit/patch-headers.ts";
+import { type ContentPart, type HistoryMessage, textOf } from "../llm/messages.ts";
 import { isWithin } from "../safety/paths.ts";
-import { findGitRoot } from "./files/git-root.ts";
-import { type FileRules, readTextFile } from "./files/read.ts";
-import { blockedMarker, describeScreened, type ScreenOptions, screen } from "./files/screen.ts";
+import { type Command, createScope, type Script, type SimpleCommand, type Word } from "../safety/shell/ast.ts";
+import { parseCommandLine } from "../safety/shell/parse.ts";
+import { resolveText } from "../safety/shell/resolve.ts";
+import {
+  blockedMarker,
+  describeScreened,
+  type FileRules,
+  findGitRoot,
+  readTextFile,
+  type ScreenOptions,
+  screen,
+} from "./files/read.ts";
 import { sha256 } from "./fingerprint.ts";
-import { pathsOfCall } from "./hints/call-paths.ts";
-import { isEligible, type Territory } from "./hints/eligible.ts";
+import type { FileAccess } from "./ports.ts";
 
 const NAMES = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 const PARENTS = 5;
@@ -180,3 +189,158 @@ function toldFiles(messages: readonly HistoryMessage[]): readonly string[] {
 }
 
 const withCommas = (count: number) => String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
+
+// Which places a tool call touches, as far as its arguments tell.
+
+interface Bearings {
+  /** Where relative paths start. */
+  readonly cwd: string;
+  readonly userHome: string;
+}
+
+const ARGUMENTS = ["path", "file_path", "workdir"];
+const CHANGES_DIRECTORY = ["cd", "pushd"];
+const TAKES_DIRECTORY = ["-C", "--prefix", "--cwd"];
+/** A command may name thousands of files; the first ones show where it works. */
+const MOST_PATHS = 64;
+
+/** Absolute paths in the order they stand in the call, each once. */
+export function pathsOfCall(
+  tool: string,
+  args: Readonly<Record<string, unknown>>,
+  bearings: Bearings,
+): readonly string[] {
+  const paths = ARGUMENTS.flatMap((name) => pathOf(args[name], bearings));
+  if (tool === "patch" && typeof args.patch === "string")
+    paths.push(...pathsInPatch(args.patch).flatMap((name) => pathOf(name, bearings)));
+  if (tool === "terminal" && typeof args.command === "string") {
+    const [workdir] = pathOf(args.workdir, bearings);
+    paths.push(...commandPaths(args.command, workdir === undefined ? bearings : { ...bearings, cwd: workdir }));
+  }
+  return [...new Set(paths)].slice(0, MOST_PATHS);
+}
+
+function pathOf(value: unknown, bearings: Bearings): string[] {
+  if (typeof value !== "string" || value.trim() === "") return [];
+  const path = locate(value.trim(), bearings);
+  return path === null ? [] : [path];
+}
+
+function commandPaths(command: string, bearings: Bearings): string[] {
+  const parsed = parseCommandLine(command);
+  const walk = new CommandWalk(bearings);
+  if (parsed.ok) walk.script(parsed.script);
+  else walk.words(command.split(/\s+/).filter((word) => word !== ""));
+  return walk.paths;
+}
+
+/** Reads commands in their order; `cd` moves what follows. */
+class CommandWalk {
+  readonly paths: string[] = [];
+  #bearings: Bearings;
+
+  constructor(bearings: Bearings) {
+    this.#bearings = bearings;
+  }
+
+  script(script: Script): void {
+    for (const { commands } of script.pipelines) for (const command of commands) this.#command(command);
+  }
+
+  words(words: readonly string[]): void {
+    let takesDirectory = false;
+    const moves = CHANGES_DIRECTORY.includes(words[0] ?? "");
+    for (const [index, word] of words.entries()) {
+      const path = takesDirectory || (moves && index > 0) ? this.#directory(word) : this.#path(word);
+      if (path !== null) this.paths.push(path);
+      if (moves && path !== null && index > 0) this.#bearings = { ...this.#bearings, cwd: path };
+      takesDirectory = TAKES_DIRECTORY.includes(word);
+    }
+    if (moves && words.length === 1) this.#bearings = { ...this.#bearings, cwd: this.#bearings.userHome };
+  }
+
+  #command(command: Command): void {
+    if (command.type === "simple") {
+      for (const word of command.words) this.#substitutions(word);
+      this.words([...command.words, ...targetsOf(command)].map((word) => resolveText(word, createScope())));
+      return;
+    }
+    const outside = this.#bearings;
+    for (const body of command.bodies) this.script(body);
+    if (command.kind !== "braces") this.#bearings = outside;
+    for (const word of [...command.words, ...targetsOf(command)]) this.words([resolveText(word, createScope())]);
+  }
+
+  #substitutions(word: Word): void {
+    for (const part of word.parts) {
+      if (part.type !== "substitution") continue;
+      const outside = this.#bearings;
+      this.script(part.script);
+      this.#bearings = outside;
+    }
+  }
+
+  #path(word: string): string | null {
+    if (!word.startsWith("-")) return /[/.]/.test(word) ? locate(word, this.#bearings) : null;
+    const [, option = "", value = ""] = /^(--[\w-]+)=(.+)$/s.exec(word) ?? [];
+    if (value === "") return null;
+    return TAKES_DIRECTORY.includes(option) ? this.#directory(value) : this.#path(value);
+  }
+
+  #directory(word: string): string | null {
+    return word.startsWith("-") ? null : locate(word, this.#bearings);
+  }
+}
+
+function targetsOf({ redirections }: Pick<SimpleCommand, "redirections">): readonly Word[] {
+  return redirections.flatMap(({ target, heredoc }) => (heredoc === null ? [target] : []));
+}
+
+/** Null for what is no path of this machine: addresses, homes of unknown users, what only running a command would tell. */
+function locate(word: string, { cwd, userHome }: Bearings): string | null {
+  if (/:\/\/|^git@|\$\(|`|\0/.test(word)) return null;
+  const path = word.replace(/^\$(?:HOME|\{HOME\})(?=\/|$)/, "~");
+  if (path === "~") return userHome;
+  if (path.startsWith("~/")) return join(userHome, path.slice(2));
+  if (path.startsWith("~")) return null;
+  return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
+}
+
+// Which directories below the working directory may bring rules of their own into a conversation.
+
+const FOREIGN = new Set([
+  ...["node_modules", "venv", "__pycache__", "site-packages", "dist-packages", "backups", "backup"],
+  ...["vendor", "third_party"],
+]);
+
+interface Territory {
+  /** Real paths all. */
+  readonly cwd: string;
+  readonly hermesHome: string;
+  /** The working directory is somebody's home or a whole file system: only repositories below it count. */
+  readonly repositoriesOnly: boolean;
+}
+
+async function isEligible(directory: string, territory: Territory, files: FileAccess): Promise<boolean> {
+  const { cwd, hermesHome, repositoriesOnly } = territory;
+  if (directory === cwd || !isWithin(directory, cwd) || isWithin(directory, hermesHome)) return false;
+  const segments = relative(cwd, directory).split(sep);
+  if (segments.some((segment) => segment.startsWith(".") || FOREIGN.has(segment))) return false;
+  if (!repositoriesOnly) return true;
+  for (let at = directory; at !== cwd; at = dirname(at)) if (await files.look(join(at, ".git"))) return true;
+  return false;
+}
+
+/** The result with its hints. A picture stays as it is; the text goes to the first text part. */
+export function withHints(
+  content: string | readonly ContentPart[],
+  hints: string | null,
+): string | readonly ContentPart[] {
+  if (hints === null) return content;
+  if (typeof content === "string") return content + hints;
+  const first = content.findIndex(({ type }) => type === "text");
+  if (first === -1) return [{ type: "text", text: hints.trimStart() }, ...content];
+  return content.map((part, index) =>
+    index === first && part.type === "text" ? { ...part, text: part.text + hints } : part,
+  );
+}

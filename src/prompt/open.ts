@@ -1,19 +1,25 @@
 // The system prompt of a conversation: built once, stored with the session, from then on taken from there byte for byte.
+
+import { readFile } from "node:fs/promises";
 import { release, tmpdir, type, userInfo } from "node:os";
+import { delimiter } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import { installRoot } from "../home/product.ts";
+import { installRoot } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import { makeDirectories, writeFileAtomic } from "../kit/files.ts";
 import type { Target } from "../llm/wire.ts";
 import type { Memory } from "../memory/open.ts";
 import type { AgentSkills } from "../skills/open.ts";
+import { visibleSkills } from "../skills/visible.ts";
 import { buildSystemPromptParts } from "./build.ts";
-import { calendarDay, isKnownZone, sameDay } from "./calendar.ts";
 import type { Backend, CodingReading, PromptBuild, PromptSource } from "./contract.ts";
-import { gatherPromptInputs } from "./gather.ts";
-import { promptPorts } from "./open-prompt-ports.ts";
+import { calendarDay, isKnownZone, sameDay } from "./day-notes.ts";
+import { gatherPromptInputs, type PromptPorts } from "./gather.ts";
+import { rememberedPythonProbe } from "./probes/python.ts";
+import { readingPorts } from "./reading-ports.ts";
 
 /** What the prompt has to know of what a conversation was opened with. */
-export interface PromptWish {
+interface PromptWish {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly platform: string;
@@ -110,3 +116,46 @@ export async function buildPrompt(
 
 const unknownZone = (zone: string) =>
   `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is no zone like Europe/Berlin; the machine's own is used.`;
+
+// What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
+
+async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
+  const { home, clock, platform } = place.wish;
+  const { environment, files, isDenied, run, scan, trusted } = await readingPorts(home);
+  const { skills } = place;
+  const probeFile = home.paths.at("cache", "python-probe.json");
+  return {
+    files,
+    isDenied,
+    run,
+    scan,
+    trusted,
+    clock,
+    python: rememberedPythonProbe(
+      {
+        run,
+        files,
+        clock,
+        path: environment.PATH ?? "",
+        delimiter: delimiter === ";" ? ";" : ":",
+        safeDirectory: home.paths.dir,
+      },
+      {
+        read: () => readFile(probeFile, "utf8"),
+        async write(text) {
+          await makeDirectories(home.paths.cacheDir, 0o700);
+          await writeFileAtomic(probeFile, text);
+        },
+      },
+    ),
+    ...(place.externalMemory ? { externalMemory: place.externalMemory } : {}),
+    ...(skills
+      ? {
+          async skills() {
+            const loaded = { tools: new Set(place.toolNames), toolsets: new Set(place.toolsets) };
+            return visibleSkills(skills.place, { platform, loaded });
+          },
+        }
+      : {}),
+  };
+}

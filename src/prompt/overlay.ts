@@ -1,5 +1,13 @@
 // Texts that ride on every request and are never stored with the prompt.
+
+import { resolve } from "node:path";
+import type { OpenHome } from "../home/open.ts";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
+import { expandPath } from "../safety/paths.ts";
+import type { SessionStore } from "../sessions/store.ts";
+import { decodeText } from "./files/read.ts";
+import type { FileAccess } from "./ports.ts";
 
 const CLEARS = ["none", "default", "neutral"];
 const MOST_NAME_CHARS = 240;
@@ -9,7 +17,7 @@ export function chooseEphemeral(...candidates: readonly (string | null | undefin
   return candidates.find((text) => text?.trim())?.trim();
 }
 
-export type Personality =
+type Personality =
   | { readonly type: "set"; readonly text: string }
   | { readonly type: "clear" }
   | { readonly type: "unknown"; readonly known: readonly string[] };
@@ -46,4 +54,115 @@ export function joinOverlay(parts: {
 /** Names of chats, topics and users are written by others: one quoted line, however long and whatever is in it. */
 export function quoteName(name: string): string {
   return JSON.stringify(truncateCodePoints(name.replace(/[\p{Cc}\u2028\u2029]/gu, " "), MOST_NAME_CHARS));
+}
+
+// Example messages in front of every conversation. All of them or none: half an example teaches the wrong thing.
+
+const MOST_BYTES = 4 * 1024 * 1024;
+
+interface Prefill {
+  readonly messages: readonly HistoryMessage[];
+  readonly warning: string | null;
+}
+
+interface PrefillOptions {
+  /** HERMES_PREFILL_MESSAGES_FILE, `prefill_messages_file`, `agent.prefill_messages_file`: the first that is set counts. */
+  readonly candidates: readonly (string | null | undefined)[];
+  /** Relative paths start here. */
+  readonly hermesHome: string;
+  readonly userHome: string;
+  readonly files: Pick<FileAccess, "read">;
+}
+
+export async function readPrefill({ candidates, hermesHome, userHome, files }: PrefillOptions): Promise<Prefill> {
+  const named = candidates.find((name) => name?.trim())?.trim();
+  if (named === undefined) return { messages: [], warning: null };
+  const path = expandPath(named, resolve(hermesHome), userHome);
+  const read = await files.read(path, MOST_BYTES);
+  if (read.type !== "bytes")
+    return none(path, read.type === "missing" ? "the file does not exist" : "the file cannot be read");
+  return parsePrefill(decodeText(read.bytes) ?? "", path);
+}
+
+export function parsePrefill(text: string, path: string): Prefill {
+  let entries: unknown;
+  try {
+    entries = JSON.parse(text);
+  } catch (error) {
+    return none(path, `it is not JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+  if (!Array.isArray(entries)) return none(path, "it is not a list of messages");
+  const messages: HistoryMessage[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const message = messageOf(entry);
+    if (!message) return none(path, `entry ${index} is not {"role": "user" or "assistant", "content": text}`);
+    messages.push(message);
+  }
+  if (messages.length > 0 && messages.at(-1)?.role !== "assistant")
+    return none(path, `entry ${messages.length - 1} has to be the assistant's, because the user speaks next`);
+  return { messages, warning: null };
+}
+
+function messageOf(entry: unknown): HistoryMessage | null {
+  if (typeof entry !== "object" || entry === null || !("role" in entry) || !("content" in entry)) return null;
+  const { role, content } = entry;
+  if (typeof content !== "string" || (role !== "user" && role !== "assistant")) return null;
+  return { role, content };
+}
+
+function none(path: string, reason: string): Prefill {
+  return { messages: [], warning: `Prefill messages from ${path} are not used: ${reason}.` };
+}
+
+// Example messages in front of every request: read once per conversation, so that its requests keep beginning alike.
+
+const KEY = "prefill";
+
+export class PrefillOnce {
+  readonly #home: OpenHome;
+  readonly #store: Pick<SessionStore, "getValue" | "setValue">;
+  #read: Promise<string | null> | null = null;
+  #warned = false;
+  #digest: string | null = null;
+  messages: readonly HistoryMessage[] = [];
+
+  constructor(home: OpenHome, store: Pick<SessionStore, "getValue" | "setValue">) {
+    this.#home = home;
+    this.#store = store;
+  }
+
+  /** Resolves to what the user should be told, once. */
+  async load(): Promise<string | null> {
+    this.#read ??= this.#load();
+    const warning = await this.#read;
+    const told = this.#warned ? null : warning;
+    this.#warned = true;
+    return told;
+  }
+
+  /** Whether an earlier process sent this session with other examples. What is sent now is remembered. */
+  async hasChanged(sessionId: string, hasHistory: boolean): Promise<boolean> {
+    try {
+      const before = hasHistory ? await this.#store.getValue(sessionId, KEY) : null;
+      if (before === this.#digest) return false;
+      await this.#store.setValue(sessionId, KEY, this.#digest);
+      return hasHistory;
+    } catch (error) {
+      this.#home.log.warn("which examples a session was sent with could not be stored", error);
+      return false;
+    }
+  }
+
+  async #load(): Promise<string | null> {
+    const { prefill_messages_file: top, agent } = this.#home.config();
+    const candidates = [top, agent.prefill_messages_file];
+    if (candidates.every((name) => name.trim() === "")) return null;
+    const { hostFiles } = await import("./ports.ts");
+    const { sha256 } = await import("./fingerprint.ts");
+    const userHome = this.#home.environment().HOME ?? this.#home.osHome;
+    const read = await readPrefill({ candidates, hermesHome: this.#home.paths.dir, userHome, files: hostFiles });
+    this.messages = read.messages;
+    if (read.messages.length > 0) this.#digest = sha256(JSON.stringify(read.messages));
+    return read.warning;
+  }
 }

@@ -1,4 +1,6 @@
 // What readers may ask of a file system. Handed in, so that a test or a sandbox can answer instead.
+
+import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
 
@@ -24,7 +26,7 @@ export interface FileLook {
   readonly id: string;
 }
 
-export type FileRead =
+type FileRead =
   | { readonly type: "bytes"; readonly bytes: Uint8Array }
   | { readonly type: "missing" }
   | { readonly type: "not_a_file" }
@@ -81,4 +83,47 @@ export const hostFiles: FileAccess = {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+// A program run for its output: git, python3. Never a shell.
+
+interface ProgramResult {
+  /** Null when it did not run to its end. */
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+/** Never rejects: a program that is not there has no exit code. */
+export type RunProgram = (
+  program: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly timeoutMs: number },
+) => Promise<ProgramResult>;
+
+const MOST_BYTES = 16 * 1024 * 1024;
+
+export function programRunner(environment: Readonly<Record<string, string | undefined>>): RunProgram {
+  return (program, args, { cwd, timeoutMs }) =>
+    new Promise((resolve) => {
+      const settings = {
+        cwd,
+        env: { ...environment },
+        timeout: timeoutMs,
+        killSignal: "SIGKILL",
+        maxBuffer: MOST_BYTES,
+        encoding: "utf8",
+        windowsHide: true,
+      } as const;
+      try {
+        execFile(program, args, settings, (error, stdout, stderr) => {
+          const exitCode = error === null ? 0 : typeof error.code === "number" ? error.code : null;
+          resolve({ exitCode, stdout, stderr, timedOut: error?.killed === true && error.signal === "SIGKILL" });
+        }).stdin?.end();
+      } catch (error) {
+        // A NUL byte in an argument is refused before anything starts.
+        resolve({ exitCode: null, stdout: "", stderr: String(error), timedOut: false });
+      }
+    });
 }

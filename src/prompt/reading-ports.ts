@@ -4,9 +4,8 @@ import type { OpenHome } from "../home/open.ts";
 import { createFileGuard } from "../safety/file-guard.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { childEnvironment } from "../sandbox/child-env.ts";
-import { createDenyList } from "./files/deny-list.ts";
-import { programRunner } from "./ports/run-program.ts";
-import { hostFiles } from "./ports.ts";
+import { createDenyList } from "./files/read.ts";
+import { hostFiles, programRunner } from "./ports.ts";
 
 export async function readingPorts(home: OpenHome) {
   const { paths, osHome } = home;

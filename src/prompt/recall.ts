@@ -1,7 +1,6 @@
 // What is added to the user's message as it is sent. The stored text stays what the user wrote.
-import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
-import { foldedMatches } from "../kit/look-alikes.ts";
-import { longDate } from "./blocks/session-line.ts";
+import { countCodePoints, foldedMatches, sliceCodePoints } from "../kit/code-points.ts";
+import { longDate } from "./blocks.ts";
 import type { CalendarDay } from "./contract.ts";
 
 const TAG = /<\/?memory-context[^<>]*>/gi;

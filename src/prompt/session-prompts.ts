@@ -1,10 +1,14 @@
 // The prompts of one session: which one is in force, whether it still fits, and where it is kept.
-import type { Target, ToolDefinition } from "../llm/wire.ts";
+
+import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
+import type { PromptLayout, Target, ToolDefinition } from "../llm/wire.ts";
 import type { PromptRecord, SessionStore } from "../sessions/store.ts";
-import type { CodingReading, PromptQuestion, SystemPrompt } from "./contract.ts";
-import { fingerprintChanges, PROMPT_VERSION } from "./fingerprint.ts";
-import type { BuiltPrompt, PromptPlace } from "./open.ts";
-import { contextHashesOf, layoutOf, recordOf } from "./prompt-record.ts";
+import type { CodingReading, PromptBuild, PromptQuestion, PromptSource, SystemPrompt } from "./contract.ts";
+import { DayNotes } from "./day-notes.ts";
+import { fingerprintChanges, isStampedText, PROMPT_VERSION } from "./fingerprint.ts";
+import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open.ts";
+import { chooseEphemeral, PrefillOnce } from "./overlay.ts";
+import { retargetPrompt } from "./stored-prompt.ts";
 
 /** Prompts of one session by destination; a return to an earlier model finds its own bytes again. */
 const KEPT_PROMPTS = 4;
@@ -23,7 +27,7 @@ interface Before {
   readonly kept: readonly PromptRecord[];
 }
 
-export interface SessionPromptsOptions {
+interface SessionPromptsOptions {
   readonly place: PromptPlace;
   readonly store: SessionStore;
   /** The tool list that is sent with the prompt; a reload may change it. */
@@ -32,7 +36,7 @@ export interface SessionPromptsOptions {
   onBuilt?(sessionId: string): Promise<void>;
 }
 
-export class SessionPrompts {
+class SessionPrompts {
   readonly #options: SessionPromptsOptions;
   #warnings: readonly string[] = [];
   #contextHashes: readonly string[] = [];
@@ -165,3 +169,99 @@ export class SessionPrompts {
 function isStampedFor(fingerprint: unknown, wanted: Parameters<typeof fingerprintChanges>[1]): boolean {
   return fingerprint !== null && fingerprintChanges(fingerprint, wanted).length === 0;
 }
+
+// Everything a conversation is told beside its messages: the stored prompt, and what is laid over it when a request is made.
+
+export interface ConversationPrompt extends PromptSource {
+  /** Of the project files in the prompt in force. */
+  contextHashes(): readonly string[];
+}
+
+export function promptSource(
+  place: PromptPlace,
+  kept: { readonly store: SessionStore; readonly tools: { readonly definitions: readonly ToolDefinition[] } },
+): ConversationPrompt {
+  const { home, clock, overlay } = place.wish;
+  const days = new DayNotes({ home, clock, store: kept.store, startedAt: place.startedAt });
+  const prompts = new SessionPrompts({ place, ...kept, build: buildPrompt, onBuilt: (id) => days.tell(id) });
+  const prefill = new PrefillOnce(home, kept.store);
+  let prefillWarning: string | null = null;
+  return {
+    async system(question) {
+      prefillWarning = (await prefill.load()) ?? prefillWarning;
+      const system = await prompts.system(question);
+      const changed = await prefill.hasChanged(question.sessionId, question.hasHistory);
+      return changed ? { cause: "ephemeral", ...system } : system;
+    },
+    rebuild: (question) => prompts.rebuild(question),
+    retarget,
+    takeWarnings() {
+      const told = [...prompts.takeWarnings(), ...(prefillWarning === null ? [] : [prefillWarning])];
+      prefillWarning = null;
+      return told;
+    },
+    contextHashes: () => prompts.contextHashes,
+    ephemeral: () => chooseEphemeral(overlay?.(), home.config().agent.system_prompt),
+    get prefill() {
+      return prefill.messages;
+    },
+    async recall(text, run, input) {
+      const note = await days.take(run.sessionId);
+      const recalled =
+        (await place.recall?.(text, run, input).catch((error) => {
+          run.log.warn("recall failed; the message is sent without it", error);
+          return [];
+        })) ?? [];
+      return note === null ? recalled : [...recalled, note];
+    },
+  };
+}
+
+/** The same prompt for a model that stands in: its lines about the model change, nothing else, and nothing of it is stored. */
+function retarget(system: SystemPrompt, to: { readonly model: string; readonly provider: string }): SystemPrompt {
+  const text = retargetPrompt(system.text, to);
+  const { layout } = system;
+  if (!layout || layout.blocks.length === 0) return { text, ...(layout ? { layout } : {}) };
+  const last = layout.blocks.length - 1;
+  const blocks = layout.blocks.map((block, at) =>
+    at === last ? { ...block, length: block.length + text.length - system.text.length } : block,
+  );
+  return { text, layout: { ...layout, blocks } };
+}
+
+// A prompt as it is stored, and what its stamp tells about the inside of the text.
+
+/** Id and length (in UTF-16 units) of each block, in order; between two blocks stands one blank line. */
+type StampedBlocks = readonly (readonly [id: string, length: number])[];
+
+export function recordOf(build: PromptBuild & { readonly contextHashes?: readonly string[] }): PromptRecord {
+  const blocks: StampedBlocks = build.blocks.map(({ id, text }) => [id, text.length]);
+  return {
+    prompt: build.full,
+    stableChars: countCodePoints(build.stable),
+    fingerprint: { ...build.fingerprint, blocks, files: build.contextHashes ?? [] },
+  };
+}
+
+/** Of the project files in a stored prompt; empty when nothing is known of its inside. */
+function contextHashesOf({ fingerprint }: PromptRecord): readonly string[] {
+  const stamped = typeof fingerprint === "object" && fingerprint !== null && "files" in fingerprint;
+  return stamped && Array.isArray(fingerprint.files) ? fingerprint.files.map(String) : [];
+}
+
+/** Undefined for a text that another program wrote or changed: nothing is known of its inside. */
+export function layoutOf({ prompt, stableChars, fingerprint }: PromptRecord): PromptLayout | undefined {
+  if (!isStampedText(fingerprint, prompt)) return undefined;
+  const stable = sliceCodePoints(prompt, 0, stableChars ?? 0);
+  return { stable, blocks: blockSpans(fingerprint, prompt.length) };
+}
+
+/** Each block with the gap behind it; empty when the stamp does not fit the text. */
+function blockSpans(fingerprint: unknown, length: number): PromptLayout["blocks"] {
+  const stamped = typeof fingerprint === "object" && fingerprint !== null && "blocks" in fingerprint;
+  const blocks = stamped && Array.isArray(fingerprint.blocks) ? (fingerprint.blocks as StampedBlocks) : []; // summed up below
+  const spans = blocks.map(([id, size], at) => ({ id: String(id), length: size + (at < blocks.length - 1 ? GAP : 0) }));
+  return spans.reduce((sum, span) => sum + span.length, 0) === length ? spans : [];
+}
+
+const GAP = "\n\n".length;

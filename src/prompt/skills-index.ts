@@ -1,6 +1,5 @@
 // The list of skills the model may load. Discovery and filtering happened before; here it becomes text.
-import { truncateCodePoints } from "../kit/code-points.ts";
-import { compareCodePoints } from "../kit/compare.ts";
+import { compareCodePoints, truncateCodePoints } from "../kit/code-points.ts";
 import type { SkillCategory } from "./contract.ts";
 
 const INDEX_TOOLS = ["skills_list", "skill_view", "skill_manage"];

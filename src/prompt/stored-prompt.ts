@@ -1,6 +1,6 @@
 // Small, exact cuts into a prompt that is already stored. Both rely on where a block stands, never on what its text claims.
 import { sliceCodePoints } from "../kit/code-points.ts";
-import { WORKSPACE_HEADER } from "./coding/workspace-header.ts";
+import { WORKSPACE_HEADER } from "./coding.ts";
 
 /** The same prompt for another destination during a fail-over: the `Model:` and `Provider:` lines of its last block and nothing else. */
 export function retargetPrompt(prompt: string, to: { readonly model: string; readonly provider: string }): string {

@@ -5,7 +5,7 @@ import type { HintsPort } from "./contract.ts";
 import { SubdirectoryHints } from "./hints.ts";
 import { readingPorts } from "./reading-ports.ts";
 
-export interface HintsPlace {
+interface HintsPlace {
   readonly home: OpenHome;
   /** The session's working directory. */
   readonly cwd: string;

@@ -3,10 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { guardRig } from "../../test/support/guard-rig.ts";
 import type { Config } from "../home/config/schema.ts";
-import { CODE_RUNNER } from "./code-runner.ts";
-import { clearedText } from "./decision.ts";
-import type { GuardOptions } from "./guard.ts";
-import type { ApprovalChoice } from "./questions.ts";
+import { type ApprovalChoice, clearedText } from "./decision.ts";
+import { CODE_RUNNER, type GuardOptions } from "./guard.ts";
 
 const { signal } = new AbortController();
 const KEY = "script execution via execute_code";

@@ -74,3 +74,76 @@ export interface CommandGuard {
   /** The same for a script. What is cleared is the command that runs it, given the script on its input. Absent: no scripts here. */
   decideCode?(code: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 }
+
+// What the agent may ask its user, and what comes back. Doors render questions; they never decide.
+
+export type ApprovalChoice = "once" | "session" | "always" | "deny";
+
+export interface ApprovalQuestion {
+  readonly kind: "approval";
+  readonly command: string;
+  /** Why it is asked; also the key under which a lasting answer is kept. */
+  readonly description: string;
+  readonly patternKey: string;
+  readonly allowAlways: boolean;
+  /** The file that remembers "always"; config.yaml unless it says otherwise. */
+  readonly keptIn?: string;
+}
+
+export interface ClarifyQuestion {
+  readonly kind: "clarify";
+  readonly question: string;
+  readonly choices: readonly string[] | null;
+  readonly multiSelect: boolean;
+}
+
+interface SudoQuestion {
+  readonly kind: "sudo";
+}
+
+interface SecretQuestion {
+  readonly kind: "secret";
+  readonly name: string;
+  readonly prompt: string;
+}
+
+interface ConfirmQuestion {
+  readonly kind: "confirm";
+  readonly title: string;
+  readonly detail: string;
+}
+
+export type Question = ApprovalQuestion | ClarifyQuestion | SudoQuestion | SecretQuestion | ConfirmQuestion;
+
+export type AnswerTo<Q extends Question> = Q extends ApprovalQuestion
+  ? { readonly choice: ApprovalChoice; readonly reason?: string; readonly timedOut?: boolean }
+  : Q extends ConfirmQuestion
+    ? { readonly choice: "once" | "always" | "cancel" }
+    : /** `null` = cancelled, skipped or timed out. */ { readonly text: string | null };
+
+/** Asks the person at the other end and waits. Resolves to the refusing answer when nobody can be asked, on abort and on timeout. */
+export type Ask = <Q extends Question>(question: Q, signal?: AbortSignal) => Promise<AnswerTo<Q>>;
+
+/** The answer that says no, in the shape the question expects. */
+export function refuse<Q extends Question>(
+  question: Q,
+  why: { readonly reason?: string; readonly timedOut?: boolean } = {},
+): AnswerTo<Q> {
+  const no =
+    question.kind === "approval"
+      ? { choice: "deny", ...why }
+      : question.kind === "confirm"
+        ? { choice: "cancel" }
+        : { text: null };
+  return no as AnswerTo<Q>; // chosen by the question's kind
+}
+
+// Commands the program runs on its own account: fixed words, no part of which comes from a model or a file.
+
+/** Whether sudo works without a password just now. Changes nothing. */
+export const SUDO_PROBE: ClearedCommand = clearCommand("sudo -n true");
+
+/** What a container or another machine is: one `key=value` line per fact, with nothing but a POSIX shell. Changes nothing. */
+export const BACKEND_PROBE: ClearedCommand = clearCommand(
+  `printf 'os=%s\\nkernel=%s\\nhome=%s\\ncwd=%s\\nuser=%s\\n' "$(uname -s 2>/dev/null)" "$(uname -r 2>/dev/null)" "$HOME" "$(pwd)" "$(id -un 2>/dev/null || whoami 2>/dev/null)"`,
+);

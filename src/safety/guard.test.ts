@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { guardRig } from "../../test/support/guard-rig.ts";
 import { manualClock } from "../../test/support/session-store.ts";
 import type { Config } from "../home/config/schema.ts";
-import { saveBlockedScript } from "./blocked-scripts.ts";
 import { type ApprovalOutcome, type ApprovedCommand, clearedText, type RefusedCommand } from "./decision.ts";
+import { saveBlockedScript } from "./guard.ts";
 
 const HARDLINE = "mkfs x";
 const DANGEROUS = "rm -r build";

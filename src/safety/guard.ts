@@ -1,33 +1,28 @@
 // The decision flow in front of every command: what is never run, what the user settled beforehand, and whom to ask.
+
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
-import { isAllowlisted } from "./allowlist.ts";
-import type { ApprovalStore } from "./approval-store.ts";
-import type { SessionApprovals } from "./approvals.ts";
-import { CODE_RUNNER } from "./code-runner.ts";
+import type { Clock } from "../kit/clock.ts";
+import { type ApprovalStore, isAllowlisted, type SessionApprovals } from "./approvals.ts";
 import { OWN_GUARDS_KEY } from "./danger/own.ts";
 import {
   type ApprovalOutcome,
+  type ApprovalQuestion,
   type ApprovedCommand,
+  type Ask,
   type CommandGuard,
   type CommandVerdict,
   clearCommand,
   type RefusedCommand,
 } from "./decision.ts";
-import {
-  blockMessage,
-  deniedMessage,
-  hardlineMessage,
-  judgedMessage,
-  timeoutMessage,
-  unattendedMessage,
-} from "./guard-messages.ts";
 import { LIMIT_KEY } from "./hardline.ts";
-import type { Places } from "./places.ts";
-import type { ApprovalQuestion, Ask } from "./questions.ts";
+import type { Places } from "./scene.ts";
 import { classifyCommand, USER_DENY_KEY } from "./verdict.ts";
 
-export type GuardSettings = Pick<Config, "approvals" | "command_allowlist" | "delegation">;
+type GuardSettings = Pick<Config, "approvals" | "command_allowlist" | "delegation">;
 
 /** A model that judges one command. Anything but a clear word is `escalate`: a person is asked. */
 export type SmartJudge = (
@@ -223,3 +218,77 @@ const refusal = (verdict: CommandVerdict, message: string): RefusedCommand => ({
   description: verdict.category,
   patternKey: verdict.category,
 });
+
+// What the model reads when a command was not run.
+
+const NO_RETRY =
+  "Do not try it again, do not rephrase it, and do not reach the same end in another way; say what you wanted to do and why.";
+
+function hardlineMessage(key: string, savedAs: string | null): string {
+  const saved = savedAs === null ? "" : ` It was saved to ${savedAs} so that the user can look at it.`;
+  return `BLOCKED (hardline): ${key}. No mode, flag or approval lifts this.${saved} The user can run it outside the agent. ${NO_RETRY}`;
+}
+
+const blockMessage = ({ category, reason }: CommandVerdict) => `BLOCKED: ${category}: ${reason}. ${NO_RETRY}`;
+
+function unattendedMessage({ category, reason }: CommandVerdict, origin: string): string {
+  const always = `add "${category}" to command_allowlist in config.yaml`;
+  if (origin === "cron") {
+    return `BLOCKED: ${category}: ${reason}. This is a scheduled run, nobody can be asked. To allow it, the user can set approvals.cron_mode to approve, or ${always}. ${NO_RETRY}`;
+  }
+  if (origin === "subagent") {
+    return `BLOCKED: ${category}: ${reason}. Sub-agents do not ask. To allow it, the user can set delegation.subagent_auto_approve to true, or ${always}. ${NO_RETRY}`;
+  }
+  return `BLOCKED: ${category}: ${reason}. This run is unattended, nobody can be asked. To allow it, the user can set approvals.mode to off, start with --yolo, or ${always}. ${NO_RETRY}`;
+}
+
+function deniedMessage({ category }: CommandVerdict, reason: string | undefined): string {
+  const why = reason?.trim() ? ` Reason: ${reason.trim().replace(/([^.!?])$/, "$1.")}` : "";
+  return `DENIED: the user refused this command (${category}).${why} ${NO_RETRY}`;
+}
+
+const timeoutMessage = ({ category }: CommandVerdict) =>
+  `DENIED: nobody answered in time, and silence is a no (${category}). ${NO_RETRY}`;
+
+const judgedMessage = ({ category }: CommandVerdict) =>
+  `DENIED: the approving model refused this command (${category}). ${NO_RETRY}`;
+
+// The one command line that runs scripts: it takes the program that watches over a script, and the script, from its first line of input.
+// No part of it comes from a model; what it reads was decided about by the guard that hands it out.
+
+const PYTHON = 'import sys,json;p=json.loads(sys.stdin.buffer.readline());exec(p["python"],{"p":p})';
+
+const NODE = [
+  'let b="";process.stdin.setEncoding("utf8");',
+  'const f=(d)=>{b+=d;const i=b.indexOf("\\n");if(i<0)return;process.stdin.off("data",f);',
+  'const p=JSON.parse(b.slice(0,i));new Function("p","rest","require",p.javascript)(p,b.slice(i+1),require)};',
+  'process.stdin.on("data",f)',
+].join("");
+
+export const CODE_RUNNER = [
+  `if command -v python3 >/dev/null 2>&1; then exec python3 -I -u -c '${PYTHON}'; fi`,
+  `if command -v node >/dev/null 2>&1; then exec node -e '${NODE}'; fi`,
+  "echo 'neither python3 nor node was found' >&2; exit 127",
+].join("\n");
+
+// A command too long to be checked is kept for its user to look at, for a week.
+
+const KEEP_MS = 7 * 24 * 3600 * 1000;
+
+/** Writes the script, drops expired ones, and gives back the path. */
+export async function saveBlockedScript(directory: string, script: string, clock: Clock): Promise<string> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await dropExpired(directory, clock.now() - KEEP_MS);
+  const stamp = new Date(clock.now()).toISOString().replace(/[-:]|\.\d+/g, "");
+  const path = join(directory, `blocked-${stamp}-${randomBytes(4).toString("hex")}.sh`);
+  await writeFile(path, script, { mode: 0o600 });
+  return path;
+}
+
+async function dropExpired(directory: string, before: number): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!/^blocked-.*\.sh$/.test(name)) continue;
+    const path = join(directory, name);
+    if ((await stat(path)).mtimeMs < before) await rm(path, { force: true });
+  }
+}

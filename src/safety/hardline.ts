@@ -1,7 +1,6 @@
 // Commands that no mode, flag or answer allows.
-import type { Invocation } from "./analysis/invocation.ts";
-import { argTexts } from "./analysis/invocation.ts";
-import { matchGlob } from "./glob.ts";
+import { argTexts, type Invocation } from "./analysis/invocation.ts";
+import { matchGlob } from "./paths.ts";
 import { asksForHelp, optionsOf, pathOf, programRule, type Rule, type Scene, setScene, writtenFiles } from "./scene.ts";
 
 export const LIMIT_KEY = "command parser limit exceeded";

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { findForbiddenDevice, isForbiddenDevice } from "./device-guard.ts";
+import { findForbiddenDevice, isForbiddenDevice } from "./file-guard.ts";
 import { expandPath, hasTraversalComponent, isWithin, resolveLinks, validateWithinDir } from "./paths.ts";
 
 let dir: string;

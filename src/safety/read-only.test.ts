@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isDestructiveCommand } from "./destructive.ts";
-import { isReadOnlyCommand } from "./read-only.ts";
+import { isDestructiveCommand, isReadOnlyCommand } from "./command-kinds.ts";
 
 const readOnly = [
   "ls",

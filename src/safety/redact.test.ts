@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { findFileMark } from "./redact/marks.ts";
 import { createRedactor, maskSecret } from "./redact.ts";
+import { findFileMark } from "./redact-known.ts";
 
 const redact = createRedactor({ enabled: true, knownSecrets: () => [] });
 const tail = "abc123def456ghi789jkl012mno345";

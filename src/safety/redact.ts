@@ -1,10 +1,5 @@
 // The one redactor: tool output, logs, approval questions, stored text and exports all pass it.
-import { redactAssignments, redactFields, redactFormBody } from "./redact/assignments.ts";
-import { redactHeaders, redactPhones, redactTelegramTokens, redactUrlPasswords } from "./redact/carriers.ts";
-import { fileMarks, type Marks, screenMarks } from "./redact/marks.ts";
-import { redactPrivateKeys } from "./redact/private-keys.ts";
-import { redactTokens, redactWebTokens } from "./redact/tokens.ts";
-import { prepareKnown, redactKnown } from "./redact-known.ts";
+import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown, screenMarks } from "./redact-known.ts";
 
 /**
  * Masks secrets in a text.
@@ -13,14 +8,14 @@ import { prepareKnown, redactKnown } from "./redact-known.ts";
  * - `forKeeping` is for notes the agent keeps about its user and its work.
  * - `forFile` is for text that a model may write back: its marks can never pass for a working key, and it keeps the number of lines.
  */
-export interface Redactor {
+interface Redactor {
   (text: string): string;
   forFile(text: string, path: string): string;
   /** What no note may hold: known values and secrets that show what they are. Names with a value beside them and numbers stay. */
   forKeeping(text: string): string;
 }
 
-export interface RedactorOptions {
+interface RedactorOptions {
   /** Read once at start, so that nothing the agent does can switch it off. */
   readonly enabled: boolean;
   /** Every secret value of this home; asked on each call, so that new ones count at once. */
@@ -75,4 +70,260 @@ const SOURCE_CODE =
 /** In source code a field of such a name holds a type, a message or a test value far more often than a secret. */
 function isSourceCode(path: string): boolean {
   return SOURCE_CODE.test(path);
+}
+
+// Secrets that are named: NAME=value, JSON fields, form bodies.
+
+/**
+ * An unquoted value ends at what ends a word in a shell: the redactor also serves approval questions, where `TOKEN=x;rm …` must
+ * not hide the second command. It ends at a backslash too, because in JSON the next line follows as `\n`.
+ * Names that are no secret are passed over at once: matched, they would swallow a secret that stands in their value.
+ */
+const ASSIGNMENT =
+  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH)(?:_[A-Z0-9_]{0,126})?=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|([^\s"'`\\;|&<>()]+))/g;
+
+function redactAssignments(text: string, marks: Marks): string {
+  return text.replace(
+    ASSIGNMENT,
+    (whole, name: string, open?: string, quoted?: string, close?: string, bare?: string) => {
+      const value = quoted ?? bare ?? "";
+      if (isMarked(value) || isHarmless(value)) return whole;
+      return `${name}=${open ?? ""}${marks.hidden}${close ?? ""}`;
+    },
+  );
+}
+
+const FIELD = /"([A-Za-z0-9_.-]{3,64})"(\s{0,20}:\s{0,20})"((?:[^"\\\n]|\\.)+)"/g;
+const ESCAPED_FIELD = /\\"([A-Za-z0-9_.-]{3,64})\\"(\s{0,20}:\s{0,20})\\"([^"\\]+)\\"/g;
+const SECRET_FIELD =
+  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption)[_-]?key(?:[_-]?(?:pem|data))?|apikey|token|secret|password|passwd|passphrase|credentials?|bearer)$/i;
+
+function redactFields(text: string, marks: Marks): string {
+  const mask = (whole: string, name: string, between: string, value: string, quote: string) => {
+    if (!isSecretField(name) || isMarked(value) || isHarmless(value)) return whole;
+    return `${quote}${name}${quote}${between}${quote}${marks.token(value, "")}${quote}`;
+  };
+  return text
+    .replace(FIELD, (whole, name: string, between: string, value: string) => mask(whole, name, between, value, '"'))
+    .replace(ESCAPED_FIELD, (whole, name: string, between: string, value: string) =>
+      mask(whole, name, between, value, '\\"'),
+    );
+}
+
+/** The last word of the name says what the field holds: `accessToken` is one, `tokenCount` is not. */
+function isSecretField(name: string): boolean {
+  return SECRET_FIELD.test(name.replace(/([a-z0-9])([A-Z])/g, "$1_$2"));
+}
+
+const FORM_KEYS: ReadonlySet<string> = new Set([
+  "access_token",
+  "refresh_token",
+  "id_token",
+  "token",
+  "api_key",
+  "apikey",
+  "client_secret",
+  "password",
+  "auth",
+  "jwt",
+  "secret",
+  "private_key",
+  "authorization",
+  "key",
+]);
+
+const FORM_BODY = /^(?:[\w.[\]%-]{1,64}=[^&\s?]*(?:&(?!$)|$)){2,}$/;
+
+/** A text that is a form body as a whole (`a=b&c=d`); the query of an ordinary URL is none. */
+function redactFormBody(text: string, marks: Marks): string {
+  if (!FORM_BODY.test(text)) return text;
+  return text.replace(/([^&=]+)=([^&]*)/g, (whole, name: string, value: string) => {
+    const secret = FORM_KEYS.has(name.toLowerCase()) && value !== "" && !isMarked(value) && !isHarmless(value);
+    return secret ? `${name}=${marks.hidden}` : whole;
+  });
+}
+
+// Secrets known by what carries them: headers, URLs, bot tokens; and telephone numbers.
+
+const AUTHORIZATION =
+  /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})([^\s"'\\,;]+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
+const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}={0,2})/g;
+const KEY_HEADER =
+  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)([^\s"'\\,;]+)/gi;
+
+function redactHeaders(text: string, marks: Marks): string {
+  const mask = (value: string) => (isMarked(value) || isHarmless(value) ? value : marks.token(value, ""));
+  return text
+    .replace(AUTHORIZATION, (_whole, head: string, scheme?: string, value?: string, bare?: string) =>
+      scheme === undefined ? head + mask(bare ?? "") : head + scheme + mask(value ?? ""),
+    )
+    .replace(BEARER, (_whole, head: string, value: string) => head + mask(value))
+    .replace(KEY_HEADER, (_whole, head: string, value: string) => head + mask(value));
+}
+
+// Begins at the colon: a pattern that began with the scheme would walk a long word once per letter.
+const URL_PASSWORD = /(?<=[A-Za-z0-9]):\/\/([^\s/:@"'<>\\]{0,256}):([^\s/@"'<>\\]{1,1024})@/g;
+
+function redactUrlPasswords(text: string, marks: Marks): string {
+  return text.replace(URL_PASSWORD, (whole, user: string, password: string) =>
+    isMarked(password) ? whole : `://${user}:${marks.hidden}@`,
+  );
+}
+
+const TELEGRAM = /(?<![A-Za-z0-9])(bot)?(\d{8,20}):[A-Za-z0-9_-]{30,}/g;
+
+function redactTelegramTokens(text: string, marks: Marks): string {
+  return text.replace(TELEGRAM, (_whole, bot: string | undefined, id: string) => `${bot ?? ""}${id}:${marks.hidden}`);
+}
+
+const PHONE = /(?<![\w+])\+[1-9]\d{6,14}(?!\w)/g;
+
+/** International numbers; what is left is enough to tell two of them apart. */
+export function redactPhones(text: string): string {
+  return text.replace(PHONE, (phone) =>
+    phone.length <= 8 ? `${phone.slice(0, 2)}****${phone.slice(-2)}` : `${phone.slice(0, 4)}****${phone.slice(-4)}`,
+  );
+}
+
+const MARK = /-----(BEGIN|END) (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
+/** What follows a header whose end was cut off: lines of base64, also with line breaks written as `\n`. */
+const BODY = /(?:(?:[^\S]|\\[nr])*[A-Za-z0-9+/=]{16,})*/y;
+/** Only the last line of a key is shorter. */
+const SHORTEST_LINE = 16;
+/** Longer than any key. */
+const REACH = 16_384;
+
+/** Whole blocks; of a block that was cut, what is there: its header and the lines behind it, or its end and the lines before it. */
+export function redactPrivateKeys(text: string, marks: Marks): string {
+  if (!text.includes("PRIVATE KEY")) return text;
+  const found = [...text.matchAll(MARK)];
+  const ends = found.filter(([, kind]) => kind === "END");
+  const out: string[] = [];
+  let position = 0;
+  let nextEnd = 0;
+  const hide = (start: number, end: number) => {
+    out.push(text.slice(position, start), marks.privateKey(text.slice(start, end)));
+    position = end;
+  };
+  for (const mark of found) {
+    if (mark.index < position) continue;
+    const behind = mark.index + mark[0].length;
+    if (mark[1] === "END") {
+      const start = bodyStart(text, position, mark.index);
+      if (start < mark.index) hide(start, behind);
+      continue;
+    }
+    while ((ends[nextEnd]?.index ?? Infinity) < behind) nextEnd++;
+    const end = ends[nextEnd];
+    hide(mark.index, end ? end.index + end[0].length : bodyEnd(text, behind));
+  }
+  out.push(text.slice(position));
+  return out.join("");
+}
+
+function bodyEnd(text: string, from: number): number {
+  BODY.lastIndex = from;
+  BODY.exec(text);
+  return Math.max(from, BODY.lastIndex);
+}
+
+/** Back over lines of base64, as `bodyEnd` goes forward. The last one may be short, where others or nothing stand before it. */
+function bodyStart(text: string, from: number, end: number): number {
+  const lines = text.slice(Math.max(from, end - REACH), end).split(/(?<=\n|\\n)/);
+  let start = end;
+  let sure = end;
+  for (let at = lines.length - 1; at >= 0; at--) {
+    const line = lines[at] ?? "";
+    const content = line.replace(/(?:\s|\\[nr])+$/, "").trimStart();
+    const isLast = at === lines.length - 1;
+    if (!/^[A-Za-z0-9+/=]+$/.test(content) || (content.length < SHORTEST_LINE && !isLast)) break;
+    start -= line.length;
+    if (content.length >= SHORTEST_LINE || start === 0) sure = start;
+  }
+  return sure;
+}
+
+// Secrets that show what they are by how they begin.
+
+/** A token starts where no word is under way; a line break written as `\n` ends a word. */
+const START = String.raw`(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))`;
+
+const prefixes = [
+  "sk-",
+  "sk_live_",
+  "sk_test_",
+  "rk_live_",
+  "ghp_",
+  "gho_",
+  "ghu_",
+  "ghs_",
+  "ghr_",
+  "github_pat_",
+  "xox[abeprs]-",
+  "xapp-",
+  "pplx-",
+  "bb_live_",
+  "dop_v1_",
+  "doo_v1_",
+  "tvly-",
+  "gsk_",
+  "retaindb_",
+  "rk_test_",
+  "dckr_pat_",
+  "shp(?:at|ca|pa|ss)_",
+  "lin_api_",
+  "nvapi-",
+  "whsec_",
+  "figd_",
+  "gl(?:pat|dt|rt|rtr|ptt|ft|cbt|imt|agent|oas|soat)-",
+];
+
+/** These also begin ordinary names (`npm_config_registry`, `hf_hub_download`). */
+const ambiguousPrefixes = [
+  "sk_",
+  "fal_",
+  "fc-",
+  "hf_",
+  "r8_",
+  "npm_",
+  "pypi-",
+  "am_",
+  "exa_",
+  "syt_",
+  "hsk-",
+  "mem0_",
+  "brv_",
+  "ntn_",
+  "fw_",
+];
+
+const TOKEN = new RegExp(
+  [
+    `${START}(${prefixes.join("|")})[A-Za-z0-9_-]{10,}`,
+    `${START}(${ambiguousPrefixes.join("|")})[A-Za-z0-9_-]{10,}`,
+    `${START}(AIza|xai-)[A-Za-z0-9_-]{30,}`,
+    `${START}(gAAAA)[A-Za-z0-9_-]{20,}={0,2}`,
+    `${START}(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9_-])`,
+    String.raw`${START}(ya29\.|hvs\.)[A-Za-z0-9_-]{20,}`,
+    `${START}(AGE-SECRET-KEY-1)[A-Z0-9]{30,}`,
+    String.raw`${START}(SG\.)[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{1,100})?`,
+  ].join("|"),
+  "g",
+);
+
+const ORDINARY_NAME = /^[a-z]{1,12}(?:[_-][a-z]{1,12})+$/;
+
+function redactTokens(text: string, marks: Marks): string {
+  return text.replace(TOKEN, (value: string, clear?: string, ambiguous?: string, ...others: unknown[]) => {
+    if (ambiguous !== undefined && ORDINARY_NAME.test(value.slice(ambiguous.length))) return value;
+    const prefix = clear ?? ambiguous ?? others.find((group) => typeof group === "string") ?? "";
+    return marks.token(value, String(prefix));
+  });
+}
+
+const WEB_TOKEN = new RegExp(String.raw`${START}eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+`, "g");
+
+/** JSON web tokens. */
+function redactWebTokens(text: string, marks: Marks): string {
+  return text.replace(WEB_TOKEN, (value) => marks.token(value, "eyJ"));
 }

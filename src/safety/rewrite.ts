@@ -1,8 +1,7 @@
 // Changes to a command line before it runs. Each is done on the parsed line and leaves every other byte alone.
 import { type ClearedCommand, clearCommand } from "./decision.ts";
 import type { Pipeline, Script, SimpleCommand, Word, WordPart } from "./shell/ast.ts";
-import { plainText } from "./shell/command.ts";
-import { parseCommandLine } from "./shell/parse.ts";
+import { parseCommandLine, plainText } from "./shell/parse.ts";
 
 interface Edit {
   readonly at: number;

@@ -1,11 +1,10 @@
 // One request to an address nobody vouches for: connected to what was checked and nothing else, checked again at each redirect, and
 // held to limits of size and time.
-import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
-import type { Readable } from "node:stream";
+import { PassThrough, pipeline, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
-import { decompressed } from "./url-guard-encoding.ts";
-import { type ProxySettings, proxyAgent } from "./url-guard-proxy.ts";
 
 export interface WebRequest {
   readonly method?: "GET" | "POST";
@@ -212,3 +211,66 @@ function hostFor(place: string): string {
 
 const formatBytes = (bytes: number) =>
   bytes >= MB ? `${Math.round(bytes / MB)} MB` : `${Math.round(bytes / 1024)} KB`;
+
+/** The body as the server meant it. One packing at most: packed twice, a few bytes become a mountain. */
+function decompressed(body: Readable, encoding: string | undefined): Readable {
+  const unpack = unpackerFor((encoding ?? "").trim().toLowerCase());
+  if (!unpack) return body;
+  // Errors reach whoever reads the last stream.
+  return pipeline(body, unpack, new PassThrough(), () => undefined);
+}
+
+function unpackerFor(encoding: string) {
+  switch (encoding) {
+    case "":
+    case "identity":
+      return null;
+    case "gzip":
+    case "x-gzip":
+      return createGunzip();
+    case "deflate":
+      return createInflate();
+    case "br":
+      return createBrotliDecompress();
+    default:
+      throw Object.assign(new Error(`unknown content encoding ${encoding}`), { code: "Z_DATA_ERROR" });
+  }
+}
+
+// The proxy that some networks prescribe. It makes the connections, and it looks names up.
+
+/** The usual variables, as far as they are set. */
+export interface ProxySettings {
+  readonly http_proxy?: string | undefined;
+  readonly https_proxy?: string | undefined;
+  readonly no_proxy?: string | undefined;
+}
+
+export function proxySettings(env: (name: string) => string | undefined): ProxySettings | undefined {
+  const either = (name: string) => env(name) || env(name.toUpperCase()) || undefined;
+  const all = either("all_proxy");
+  const http_proxy = either("http_proxy") ?? all;
+  const https_proxy = either("https_proxy") ?? all;
+  return http_proxy || https_proxy ? { http_proxy, https_proxy, no_proxy: either("no_proxy") } : undefined;
+}
+
+export function isProxied(url: URL, settings: ProxySettings | undefined): boolean {
+  const proxy = url.protocol === "https:" ? settings?.https_proxy : settings?.http_proxy;
+  return proxy !== undefined && /^https?:/i.test(proxy) && !isExempt(url.hostname, settings?.no_proxy ?? "");
+}
+
+/** Null: the connection is made from here. */
+function proxyAgent(url: URL, settings: ProxySettings | undefined): Agent | null {
+  if (!isProxied(url, settings)) return null;
+  const { Agent } =
+    url.protocol === "https:" ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
+  const { http_proxy: HTTP_PROXY, https_proxy: HTTPS_PROXY } = settings ?? {};
+  return new Agent({ proxyEnv: { HTTP_PROXY, HTTPS_PROXY } });
+}
+
+function isExempt(host: string, list: string): boolean {
+  return list
+    .split(/[\s,]+/)
+    .map((entry) => entry.toLowerCase().replace(/^\*?\./, ""))
+    .some((entry) => entry === "*" || (entry !== "" && (host === entry || host.endsWith(`.${entry}`))));
+}

@@ -7,10 +7,16 @@ import fc from "fast-check";
 import { recordingLog } from "../../test/support/tool-context.ts";
 import { systemClock } from "../kit/clock.ts";
 import { createRedactor } from "./redact.ts";
-import { checkUrl, parseWebUrl, type UrlGuardOptions, UrlRefusedError } from "./url-guard.ts";
-import { addressKind } from "./url-guard-address.ts";
-import { WebsitePolicy } from "./url-guard-policy.ts";
-import { hasSecretQuery, holdsSecret } from "./url-guard-secrets.ts";
+import {
+  addressKind,
+  checkUrl,
+  hasSecretQuery,
+  holdsSecret,
+  parseWebUrl,
+  type UrlGuardOptions,
+  UrlRefusedError,
+  WebsitePolicy,
+} from "./url-guard.ts";
 
 const PUBLIC = "93.184.215.14";
 

@@ -1,13 +1,13 @@
 // The one judgement on a command line: hardline, sudo guard, the user's own refusals, then the danger table. It never runs anything.
+
+import { stripAnsi } from "../kit/terminal-text.ts";
 import { analyseCommand } from "./analysis/analyse.ts";
-import { readsPasswordFromInput } from "./danger/sudo.ts";
+import { readsPasswordFromInput } from "./danger/system.ts";
 import { type Danger, findDanger, findPlacedDanger } from "./danger/table.ts";
-import type { CommandVerdict } from "./decision.ts";
-import { matchGlob } from "./glob.ts";
+import { type ApprovalOutcome, type CommandVerdict, clearCommand } from "./decision.ts";
 import { findHardline, LIMIT_KEY } from "./hardline.ts";
-import { exceedsLimits, flatten, spellings } from "./normalise.ts";
-import type { Places } from "./places.ts";
-import { type Scene, setScene } from "./scene.ts";
+import { matchGlob } from "./paths.ts";
+import { type Places, type Scene, setScene } from "./scene.ts";
 
 export interface ClassifyOptions extends Places {
   /** A sudo password is stored, so reading it from input is no guessing. */
@@ -18,7 +18,7 @@ export interface ClassifyOptions extends Places {
   readonly denyGlobs: readonly string[];
 }
 
-export const SUDO_GUARD_KEY = "sudo password from standard input";
+const SUDO_GUARD_KEY = "sudo password from standard input";
 export const USER_DENY_KEY = "refused by approvals.deny";
 
 export function classifyCommand(command: string, options: ClassifyOptions): CommandVerdict {
@@ -80,4 +80,55 @@ function findDenyGlob(command: string, scenes: readonly Scene[], options: Classi
   return (
     options.denyGlobs.find((glob) => [...texts].some((text) => matchGlob(glob.trim().toLowerCase(), text))) ?? null
   );
+}
+
+const IFS = /\$IFS(?![A-Za-z0-9_])|\$\{IFS[^}]*\}/g;
+
+/**
+ * The spellings of a command that are looked at; a match in any counts. The written form comes first: removing control sequences
+ * or folding look-alike characters could also swallow or forge a quote, so the cleaned form never stands alone.
+ */
+function spellings(command: string): readonly string[] {
+  const written = command.replaceAll("\0", "").replaceAll("\r\n", "\n").replace(IFS, " ");
+  const cleaned = stripAnsi(command).replaceAll("\0", "").normalize("NFKC").replaceAll("\r\n", "\n").replace(IFS, " ");
+  return written === cleaned ? [written] : [written, cleaned];
+}
+
+/** One flat text for the user's own globs: lines joined, escapes and empty quotes gone, both homes by their short names. */
+function flatten(command: string, places: Places): string {
+  const joined = command.replaceAll("\\\n", "");
+  return foldText(foldText(joined, places.home, "~/.hermes"), places.osHome, "~")
+    .replace(/\\(?=\S)/g, "")
+    .replace(/''|""/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
+function foldText(text: string, directory: string, name: string): string {
+  const prefix = directory.replace(/[\\/]+$/, "");
+  if (prefix.split(/[\\/]/).filter(Boolean).length < 2) return text;
+  return text.replaceAll(new RegExp(`${prefix.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}(?![\\w.-])`, "gi"), () => name);
+}
+
+const MAX_CHARS = 128_000;
+const MAX_CHARS_UNSEPARATED = 4096;
+const MAX_SEPARATORS = 25_000;
+
+/** Longer or denser than a command has reason to be; it is refused unread. */
+function exceedsLimits(command: string): boolean {
+  if (command.length > MAX_CHARS) return true;
+  let separators = 0;
+  for (const char of command) {
+    if (char === ";" || char === "&" || char === "|" || char === "\n") separators++;
+  }
+  return separators >= MAX_SEPARATORS || (separators === 0 && command.length > MAX_CHARS_UNSEPARATED);
+}
+
+// The decision on a command nobody is there to be asked about: what is not harmless does not run.
+
+export function decideUnattended(command: string, options: ClassifyOptions): ApprovalOutcome {
+  const { verdict, category, reason, hardline } = classifyCommand(command, options);
+  const facts = { description: category, patternKey: category };
+  if (verdict === "allow") return { approved: true, cleared: clearCommand(command), message: "", ...facts };
+  return { approved: false, message: `${category}: ${reason}`, ...facts, ...(hardline ? { hardline } : {}) };
 }

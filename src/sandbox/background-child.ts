@@ -1,8 +1,7 @@
 // Children that outlive the call that started them: on pipes, or on a pseudo-terminal where the optional package is there.
 import type { BackgroundChild } from "./environment.ts";
 import type { PlacedShell } from "./place.ts";
-import { descendantsOf, signalTree } from "./process-tree.ts";
-import { settledWithin } from "./processes.ts";
+import { descendantsOf, settledWithin, signalTree } from "./processes.ts";
 
 const TERMINATE_MS = 2000;
 const COLUMNS = 120;
@@ -25,7 +24,7 @@ export async function startOnPipes(
   };
 }
 
-export interface TerminalStart {
+interface TerminalStart {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@
 import { lstat, readFile, realpath } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
 
-export interface ViewFacts {
+interface ViewFacts {
   /** The user's own home directory. */
   readonly userHome: string;
   /** The home of this profile and the root home; hidden but for skills and cache. */

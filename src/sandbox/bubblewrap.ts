@@ -3,22 +3,35 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../kit/errors.ts";
 import { startOnTerminal } from "./background-child.ts";
-import { type Keeper, startKeeper } from "./bubblewrap-keeper.ts";
-import { killInside, mayStartAgain, StartFailed, startedAgain, startInside, TRIES } from "./bubblewrap-start.ts";
+import {
+  type Keeper,
+  killInside,
+  mayStartAgain,
+  StartFailed,
+  startedAgain,
+  startInside,
+  startKeeper,
+  TRIES,
+} from "./bubblewrap-keeper.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
-import { type Channel, type ChannelFailure, type Launch, type LaunchOptions, newMark, StartMark } from "./channel.ts";
-import { childEnvironment, forcedNames } from "./child-env.ts";
+import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
 import { Errands } from "./errands.ts";
-import { findProgram } from "./find-program.ts";
 import { findShell, isDirectory, type LocalOptions, type Shell, shellArguments } from "./local.ts";
-import { OutputPipes } from "./output-pipe.ts";
-import type { Place, PlacedShell } from "./place.ts";
+import { OutputPipes } from "./output.ts";
+import {
+  type Channel,
+  type ChannelFailure,
+  type Launch,
+  type LaunchOptions,
+  newMark,
+  type Place,
+  type PlacedShell,
+  StartMark,
+} from "./place.ts";
 import { placeFiles } from "./place-files.ts";
-import { descendantsOf, groupLeader, signalEach } from "./process-tree.ts";
-import { settledWithin, startShell } from "./processes.ts";
+import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
-import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;
 const LOOKS = 50;

@@ -1,3 +1,6 @@
+import { access, constants, lstat, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+
 // What a command may see of our environment: everything except the secrets this product holds.
 
 const PROVIDERS =
@@ -71,4 +74,53 @@ function completePath(path: string | undefined): string {
   if (process.platform === "win32") return path ?? "";
   const present = (path ?? "").split(":").filter(Boolean);
   return [...present, ...USUAL_PATH.filter((directory) => !present.includes(directory))].join(":");
+}
+
+// Where environments keep their own files on this machine.
+
+const STALE_MS = 7 * 24 * 3600 * 1000;
+
+/** Ours alone: a directory that somebody else prepared under a name we would guess is not used. */
+export async function privateTempDir(base: string): Promise<string> {
+  const uid = process.getuid?.();
+  const wished = join(base, `hermes-${uid ?? "user"}`);
+  await mkdir(wished, { recursive: true, mode: 0o700 });
+  const found = await lstat(wished);
+  const safe = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o022) === 0));
+  return safe ? wished : mkdtemp(`${wished}-`);
+}
+
+/** A killed program leaves its shell state behind. What runs touches its own with every command. */
+export async function removeStale(tempDir: string): Promise<void> {
+  for (const name of await readdir(tempDir).catch(() => [])) {
+    const path = join(tempDir, name);
+    if (!name.startsWith("shell-")) continue;
+    const found = await stat(path).catch(() => null); // another run removed it first
+    if (found && Date.now() - found.mtimeMs > STALE_MS) await removeTree(path);
+  }
+}
+
+/** A command may have left directories behind that even their owner cannot look into; those stay. */
+export async function removeTree(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EACCES" && error.code !== "EPERM" && error.code !== "ENOTEMPTY") throw error;
+  });
+}
+
+/** The absolute path of a program on PATH; null when there is none that we may run. */
+export async function findProgram(name: string, path: string): Promise<string | null> {
+  const candidates = isAbsolute(name)
+    ? [name]
+    : path
+        .split(":")
+        .filter(isAbsolute)
+        .map((directory) => join(directory, name));
+  for (const candidate of candidates) {
+    const usable = await access(candidate, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (usable) return candidate;
+  }
+  return null;
 }

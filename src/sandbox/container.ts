@@ -4,27 +4,26 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../kit/errors.ts";
-import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./channel.ts";
-import { childEnvironment } from "./child-env.ts";
+import { childEnvironment, findProgram, privateTempDir } from "./child-env.ts";
 import {
   type ContainerFacts,
   containerCwd,
+  containerError,
   containerName,
   credentialFiles,
   forwardedNames,
   isIsolated,
+  noContainerProgram,
   runArguments,
   settingsOf,
 } from "./container-arguments.ts";
-import { containerError, noContainerProgram } from "./container-errors.ts";
 import type { Environment } from "./environment.ts";
 import { Errands } from "./errands.ts";
-import { findProgram } from "./find-program.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
-import { quote } from "./quote.ts";
+import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./place.ts";
 import { RemotePlace } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
-import { privateTempDir } from "./temp-dir.ts";
+import { quote } from "./shell-script.ts";
 
 /** Fetching an image may take its time. */
 const RUN_MS = 15 * 60_000;

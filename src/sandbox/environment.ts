@@ -95,7 +95,7 @@ export interface EnvironmentFiles {
 /** So much of a file is read to be searched. */
 export const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 
-export interface FileFacts {
+interface FileFacts {
   readonly type: "file" | "directory" | "other";
   readonly size: number;
   readonly mtimeMs: number;

@@ -5,8 +5,8 @@ import { access, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, 
 import { dirname, join, posix } from "node:path";
 import { withLock } from "../home/lock.ts";
 import type { Errands } from "./errands.ts";
-import { placeTree } from "./place-tree.ts";
-import { quote } from "./quote.ts";
+import { placeTree } from "./place-files.ts";
+import { quote } from "./shell-script.ts";
 
 const FOLDERS = ["skills", "cache"];
 const EVERY_MS = 5000;
@@ -14,7 +14,7 @@ const BATCH_BYTES = 16 * 1024 * 1024;
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const MAX_BACK_BYTES = 2 * 1024 ** 3;
 
-export interface HomeSyncOptions {
+interface HomeSyncOptions {
   readonly errands: Errands;
   /** The Hermes home here, and where its copy lies there. */
   readonly here: string;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { Channel } from "./channel.ts";
 import { Errands } from "./errands.ts";
+import type { Channel } from "./place.ts";
 
 const { PATH = "" } = process.env;
 const { signal } = new AbortController();

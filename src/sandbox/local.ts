@@ -2,13 +2,12 @@
 import { access, constants, mkdtemp, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { killTree, startOnTerminal } from "./background-child.ts";
-import { childEnvironment, forcedNames } from "./child-env.ts";
+import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
-import { OutputPipes } from "./output-pipe.ts";
+import { OutputPipes } from "./output.ts";
 import type { Place, PlacedShell, ShellRun } from "./place.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
-import { privateTempDir, removeStale, removeTree } from "./temp-dir.ts";
 
 const GIVE_UP_MS = 500;
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { isRunning } from "../../test/support/running.ts";
 
-const module = new URL("./outlives-nobody.ts", import.meta.url).href;
+const module = new URL("./processes.ts", import.meta.url).href;
 const program = (more: string) => `
   const { spawn } = await import("node:child_process");
   const { endWithUs } = await import(${JSON.stringify(module)});

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { isAlive } from "./process-tree.ts";
+import { isAlive } from "./processes.ts";
 
 test("a program that leaves at once takes its running shells with it", async () => {
   const program = `

@@ -1,8 +1,8 @@
 // One shell, from start to the last byte of its output.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { closeWriteEnd, type OutputPipe } from "./output-pipe.ts";
-import { signalTree } from "./process-tree.ts";
+import { closeWriteEnd, type OutputPipe } from "./output.ts";
 
 /** A grandchild may hold the pipe long after the shell is gone; what has not come by then is not waited for. */
 const DRAIN_MS = 300;
@@ -152,4 +152,136 @@ const SIGNALS: Readonly<Record<string, number>> = {
 
 export function signalNumber(signal: NodeJS.Signals): number {
   return SIGNALS[signal] ?? 15;
+}
+
+// Processes of the host: who descends from whom, when one started, how to end a family.
+
+interface ProcessFacts {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  /** Anything that differs between two processes that had the same pid. */
+  readonly startTime: string;
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"; // process.kill throws nothing else
+  }
+}
+
+/** When the process started; null when there is none. Two processes that share a pid over time differ in it. */
+export async function startTimeOf(pid: number): Promise<string | null> {
+  if (process.platform === "linux") return (await readFacts(pid))?.startTime ?? null;
+  const line = await ps(["-o", "lstart=", "-p", String(pid)]);
+  return line.trim() || null;
+}
+
+/** All living descendants, children before grandchildren. */
+export async function descendantsOf(pid: number): Promise<number[]> {
+  const parents = await parentTable();
+  const found: number[] = [];
+  let level = [pid];
+  while (level.length > 0) {
+    level = level.flatMap((parent) => parents.get(parent) ?? []);
+    found.push(...level);
+  }
+  return found;
+}
+
+/** The first of these processes that leads a group; Linux only. */
+export async function groupLeader(pids: readonly number[]): Promise<number | undefined> {
+  for (const pid of pids) if ((await readFacts(pid))?.group === pid) return pid;
+  return undefined;
+}
+
+/** Signals a process group and, one by one, members that left it. A process that is already gone is what was wanted. */
+export function signalTree(leader: number, others: readonly number[], signal: NodeJS.Signals): void {
+  if (process.platform === "win32") {
+    execFile("taskkill", ["/pid", String(leader), "/T", "/F"], () => undefined);
+    return;
+  }
+  signalEach([-leader, ...others], signal);
+}
+
+export function signalEach(targets: readonly number[], signal: NodeJS.Signals): void {
+  for (const target of targets) {
+    try {
+      process.kill(target, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // process.kill throws nothing else
+    }
+  }
+}
+
+async function parentTable(): Promise<Map<number, number[]>> {
+  const children = new Map<number, number[]>();
+  for (const { pid, parent } of await allProcesses()) children.set(parent, [...(children.get(parent) ?? []), pid]);
+  return children;
+}
+
+async function allProcesses(): Promise<Pick<ProcessFacts, "pid" | "parent">[]> {
+  if (process.platform === "win32") return [];
+  if (process.platform !== "linux") {
+    return (await ps(["-A", "-o", "pid=,ppid="])).split("\n").flatMap((line) => {
+      const [pid, parent] = line.trim().split(/\s+/).map(Number);
+      return pid && parent !== undefined ? [{ pid, parent }] : [];
+    });
+  }
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const facts = await Promise.all(pids.map(readFacts));
+  return facts.filter((fact) => fact !== null);
+}
+
+async function readFacts(pid: number): Promise<ProcessFacts | null> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+    // The second field is the program name in parentheses and may hold blanks and parentheses itself.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { pid, parent: Number(fields[1]), group: Number(fields[2]), startTime: fields[19] ?? "" };
+  } catch {
+    return null; // it ended while we looked
+  }
+}
+
+function ps(args: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile("ps", args, (error, stdout) => resolve(error ? "" : stdout));
+  });
+}
+
+// Process groups of ours that must not outlive this process, whichever way it ends.
+
+const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+const alive = new Set<number>();
+let watching = false;
+
+/** The group is killed when this process ends: by itself, by a crash, or by a signal that nobody else takes care of. Returns how to let go of it. */
+export function endWithUs(leader: number): () => void {
+  alive.add(leader);
+  watch();
+  return () => void alive.delete(leader);
+}
+
+function watch(): void {
+  if (watching) return;
+  watching = true;
+  process.on("exit", endAll);
+  for (const signal of ENDING_SIGNALS) {
+    const onSignal = () => {
+      // A door that listens as well closes what there is in its own time.
+      if (process.listenerCount(signal) > 1) return;
+      endAll();
+      process.off(signal, onSignal);
+      process.kill(process.pid, signal);
+    };
+    process.on(signal, onSignal);
+  }
+}
+
+function endAll(): void {
+  for (const leader of alive) signalTree(leader, [], "SIGKILL");
 }

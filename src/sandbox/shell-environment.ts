@@ -6,13 +6,13 @@ import { startOnPipes } from "./background-child.ts";
 import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
 import { type KeptOutput, OutputBuffer } from "./output.ts";
 import type { Place, ShellRun } from "./place.ts";
-import { quote } from "./quote.ts";
 import {
   commandScript,
   initScript,
   MarkerFilter,
   nearestDirectoryScript,
   posixScript,
+  quote,
   takeMarker,
 } from "./shell-script.ts";
 

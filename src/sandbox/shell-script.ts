@@ -1,11 +1,10 @@
 // The scripts that give each fresh shell the state the last one left, and hand on its own.
 import { SECRET_NAMES } from "./child-env.ts";
-import { quote } from "./quote.ts";
 
 /** Variables that belong to one call or one shell and never travel in a snapshot. */
 const NOT_CARRIED = "HERMES_SESSION_ID PWD SHLVL _";
 
-export interface SnapshotInit {
+interface SnapshotInit {
   readonly snapshot: string;
   readonly sources: readonly string[];
   /** Directories that come first; empty: PATH stays as the start files leave it. */
@@ -41,7 +40,7 @@ const mergePath = (path: string) => `  local merged=${quote(path)}
   for d in $PATH; do case ":$merged:" in *":$d:"*) ;; *) merged="$merged:$d" ;; esac; done
   export PATH=$merged`;
 
-export interface CommandScript {
+interface CommandScript {
   readonly command: string;
   /** The command stands in this file instead; for commands too long for an argument. */
   readonly commandFile?: string | undefined;
@@ -198,4 +197,9 @@ function overlap(text: string, wanted: string): number {
   if (newline < 0) return 0;
   const end = text.slice(newline);
   return end.length < wanted.length && wanted.startsWith(end) ? end.length : 0;
+}
+
+/** A word that a POSIX shell reads back as exactly this text. */
+export function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isTransient } from "./ssh-errors.ts";
+import { isTransient } from "./ssh.ts";
 
 const cases: readonly [errors: string, transient: boolean][] = [
   ["", true],

@@ -3,28 +3,33 @@ import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../kit/errors.ts";
-import { type Channel, type ChannelFailure, keepEnd, type Launch, type LaunchOptions } from "./channel.ts";
-import { childEnvironment, isSecretName } from "./child-env.ts";
+import { childEnvironment, findProgram, isSecretName, privateTempDir } from "./child-env.ts";
 import { credentialFiles } from "./container-arguments.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
 import { Errands } from "./errands.ts";
-import { findProgram } from "./find-program.ts";
 import { HomeSync } from "./home-sync.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
-import type { PlacedShell, ShellIo, ShellRun } from "./place.ts";
+import {
+  type Channel,
+  type ChannelFailure,
+  keepEnd,
+  type Launch,
+  type LaunchOptions,
+  type PlacedShell,
+  type ShellIo,
+  type ShellRun,
+} from "./place.ts";
 import { settledWithin } from "./processes.ts";
-import { quote } from "./quote.ts";
 import { type RemoteOptions, RemotePlace } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
-import { isTransient, type SshTarget, sshError } from "./ssh-errors.ts";
-import { privateTempDir } from "./temp-dir.ts";
+import { quote } from "./shell-script.ts";
 
 const DRAIN_MS = 300;
 const RETRY_SECONDS = [2, 4, 8];
 /** A socket's path has room for about a hundred characters, and ssh adds some while it connects. */
 const MAX_SOCKET_PATH = 80;
 
-export interface SshOptions extends EnvironmentOptions {
+interface SshOptions extends EnvironmentOptions {
   /** Further arguments of every ssh, before the host. */
   readonly sshArguments?: readonly string[];
 }
@@ -205,4 +210,45 @@ class Connection implements Channel {
     if (seconds === undefined || code !== 255 || !isTransient(errors)) throw sshError(this.#parts.target, errors);
     await sleep(seconds * 1000, undefined, { signal });
   }
+}
+
+// What ssh says when it cannot connect, in words that lead further.
+
+interface SshTarget {
+  readonly host: string;
+  readonly user: string;
+  readonly port: number;
+}
+
+/** Likely to go away by itself: worth another try after a while. A shared connection that breaks may take ssh along without a word. */
+export function isTransient(errors: string): boolean {
+  return /^\s*$|connection (refused|timed out|reset|closed)|no route to host|network is unreachable|operation timed out|broken pipe|kex_exchange|mux_client|session open refused|temporary failure/i.test(
+    errors,
+  );
+}
+
+function sshError({ host, user, port }: SshTarget, errors: string): UserError {
+  const said = errors.trim().split("\n").slice(-3).join(" ");
+  const where = `${user ? `${user}@` : ""}${host}:${port}`;
+  if (/permission denied/i.test(errors)) {
+    return new UserError(
+      `${where} refused the login: ${said}. Passwords are not asked for; the key must be accepted there (ssh-copy-id) and named in ` +
+        "terminal.ssh_key or offered by your agent, and terminal.ssh_user must be right",
+    );
+  }
+  if (/host key verification failed|identification has changed/i.test(errors)) {
+    return new UserError(
+      `The host key of ${where} is not the one that is known: another machine may be answering in its name. If you know why it ` +
+        `changed, forget the old one: ssh-keygen -R ${port === 22 ? host : `[${host}]:${port}`}`,
+    );
+  }
+  if (/could not resolve/i.test(errors)) {
+    return new UserError(`There is no host called ${host}: ${said}. Correct terminal.ssh_host`);
+  }
+  if (/identity file .* not accessible|no such identity/i.test(errors)) {
+    return new UserError(`The key for ${where} cannot be read: ${said}. Correct terminal.ssh_key`);
+  }
+  return new UserError(
+    `No connection to ${where}: ${said || "ssh said nothing"}. Check that it is up and that terminal.ssh_host and terminal.ssh_port are right`,
+  );
 }

@@ -4,11 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { manualClock, recordedLog, temporaryFolder, temporaryStore } from "../../test/support/session-store.ts";
-import { Connection, journalMode, settleJournal } from "./connection.ts";
+import { Connection, journalMode, settleJournal, storeError, walIsSafe } from "./connection.ts";
 import { openSessionStore } from "./open.ts";
-import { storeError } from "./sqlite-errors.ts";
 import { StoreError } from "./store.ts";
-import { walIsSafe } from "./wal-safety.ts";
 
 const versions: readonly (readonly [version: string, safe: boolean])[] = [
   ["3.44.5", false],

@@ -1,11 +1,8 @@
 // What every operation of the store stands on: the connection, the shape of the file, reading and writing with patience.
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { Connection } from "./connection.ts";
-import { findDamage, namesIndex } from "./file-check.ts";
-import { mergeIndex } from "./fts.ts";
-import { type FileShape, readShape } from "./shape.ts";
-import { isIndexDamage } from "./sqlite-errors.ts";
+import { type Connection, findDamage, isIndexDamage, namesIndex } from "./connection.ts";
+import { type FileShape, mergeIndex, readShape } from "./schema.ts";
 import { StoreError } from "./store.ts";
 import { planUpgrade, rebuildSearch } from "./upgrade.ts";
 import { transaction, type WriteKind, WriteQueue, waitWhileBusy } from "./write-queue.ts";
@@ -14,7 +11,7 @@ const CHECKPOINT_EVERY = 50;
 const MERGE_EVERY = 1000;
 const READ_PATIENCE_MS = 20_000;
 
-export interface CoreOptions {
+interface CoreOptions {
   readonly db: Connection;
   readonly clock: Clock;
   readonly log: Logger;

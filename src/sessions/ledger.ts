@@ -2,12 +2,10 @@
 // added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
 import { hostname } from "node:os";
 import type { Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
-import { isDead } from "./compression-lease.ts";
+import { isDead } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
-import { parseConfig } from "./session-rows.ts";
-import { sessionExists } from "./sessions.ts";
+import { parseConfig, sessionExists } from "./sessions.ts";
 import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
-import { COST_STATUSES } from "./usage-totals.ts";
 
 export function recordModelCall(core: StoreCore, call: ModelCallRow, reservation?: number): void {
   writeCall(core, call, reservation ?? null);
@@ -271,4 +269,29 @@ function dayBounds(day: Date): [number, number] {
   const start = new Date(day.getFullYear(), day.getMonth(), day.getDate());
   const end = new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1);
   return [start.getTime() / 1000, end.getTime() / 1000];
+}
+
+// Sums of model calls: what several groups took together, and how sure the money is.
+
+/** From sure to unsure: a sum is as unsure as its worst part. */
+export const COST_STATUSES = ["included", "actual", "estimated", "unknown"] as const;
+type CostStatus = UsageTotals["costStatus"];
+
+export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
+  return {
+    calls: one.calls + other.calls,
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
+    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+    costUsd: one.costUsd + other.costUsd,
+    unknownCostCalls: one.unknownCostCalls + other.unknownCostCalls,
+    costStatus: worse(one.costStatus, other.costStatus),
+  };
+}
+
+/** The less sure of the two. */
+export function worse(a: CostStatus, b: CostStatus): CostStatus {
+  return COST_STATUSES.indexOf(a) >= COST_STATUSES.indexOf(b) ? a : b;
 }

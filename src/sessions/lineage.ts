@@ -1,7 +1,7 @@
 // Sessions form trees: a compression goes on in a child, a branch copies itself into one, a delegated task runs in one.
 // Only the first kind is the same conversation. Data of other programs may hold cycles; every walk here ends.
 import type { StoreCore } from "./core.ts";
-import { parseConfig } from "./session-rows.ts";
+import { parseConfig } from "./sessions.ts";
 
 export interface Kin {
   readonly id: string;
@@ -17,7 +17,7 @@ const MAX_TIP_STEPS = 100;
 const MAX_RESUME_STEPS = 32;
 
 /** A child that carries the same conversation on. */
-export function continuesParent(child: Pick<Kin, "source" | "modelConfig">): boolean {
+function continuesParent(child: Pick<Kin, "source" | "modelConfig">): boolean {
   return !child.modelConfig?._branched_from && !child.modelConfig?._delegate_from && child.source !== "tool";
 }
 
@@ -106,7 +106,7 @@ export function conversationOf(core: StoreCore, id: string): readonly string[] {
   }
 }
 
-export function childrenOf(core: StoreCore, id: string): readonly Kin[] {
+function childrenOf(core: StoreCore, id: string): readonly Kin[] {
   const activity = core.shape.sessionColumns.has("last_activity_at") ? "s.last_activity_at" : "NULL";
   return core.db
     .all<{

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
-import { findLatest } from "./resolve.ts";
+import { findLatest } from "./session-id.ts";
 import type { ListOptions } from "./store.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });

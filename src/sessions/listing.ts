@@ -1,15 +1,14 @@
 // The session list a person sees: one line per conversation. A chain of compressions is shown as its tip, delegated work only when
 // its source is asked for.
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
-import { plainText } from "./content.ts";
 import type { StoreCore } from "./core.ts";
 import { chooseContinuation, type Kin } from "./lineage.ts";
 import { activeOnly } from "./messages.ts";
-import { parseConfig, type SessionRow, sessionSelect, toSession } from "./session-rows.ts";
+import { parseConfig, plainText, type SessionRow, sessionSelect, toSession } from "./sessions.ts";
 import type { ListOptions, SessionListItem } from "./store.ts";
 
 /** What is needed of every session to know which lines there are. */
-export interface ListedKin extends Kin {
+interface ListedKin extends Kin {
   readonly parentId: string | null;
   readonly title: string | null;
   readonly archived: boolean;
@@ -17,7 +16,7 @@ export interface ListedKin extends Kin {
 }
 
 /** One line: the first session of a conversation, the one it stands at, and all between, first to last. */
-export interface Conversation {
+interface Conversation {
   readonly root: ListedKin;
   readonly tip: ListedKin;
   readonly chain: readonly ListedKin[];
@@ -38,7 +37,7 @@ export function listSessions(core: StoreCore, options: ListOptions): readonly Se
 }
 
 /** Which lines, in which order. Pure. */
-export function arrange(kin: readonly ListedKin[], options: ListOptions): readonly Conversation[] {
+function arrange(kin: readonly ListedKin[], options: ListOptions): readonly Conversation[] {
   const byId = new Map(kin.map((one) => [one.id, one]));
   const children = Map.groupBy(
     kin.filter((one) => one.parentId !== null),

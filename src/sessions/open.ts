@@ -2,11 +2,10 @@
 import { closeSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Logger } from "../home/log.ts";
-import { makeDirectory } from "../home/make-directory.ts";
+import { makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { connect, type JournalMode, settleJournal } from "./connection.ts";
+import { connect, type JournalMode, settleJournal, storeError } from "./connection.ts";
 import { StoreCore } from "./core.ts";
-import { storeError } from "./sqlite-errors.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import { type SessionStore, StoreError } from "./store.ts";
 import { planUpgrade, upgrade } from "./upgrade.ts";

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { manualClock, recordedLog, temporaryStore } from "../../test/support/session-store.ts";
-import { findDamage } from "./file-check.ts";
+import { findDamage } from "./connection.ts";
 import { openSessionStore } from "./open.ts";
-import { restoreDatabase } from "./restore.ts";
+import { restoreDatabase } from "./repair.ts";
 import type { StoreError } from "./store.ts";
 
 const writer = fileURLToPath(new URL("../../test/support/store-writer.ts", import.meta.url));

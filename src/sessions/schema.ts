@@ -1,3 +1,5 @@
+import type { Connection } from "./connection.ts";
+
 // The tables of state.db as data. Names and meanings are shared with the Python original, which opens the same file: columns are only
 // ever added, with constant defaults, and nothing unknown is touched.
 
@@ -169,4 +171,147 @@ export const OUR_SCHEMA = "1";
 export function createTable(name: string, columns: Columns): string {
   const lines = Object.entries(columns).map(([column, declaration]) => `  ${column} ${declaration}`);
   return `CREATE TABLE ${name} (\n${lines.join(",\n")}\n)`;
+}
+
+// The two search tables and the triggers that keep them. A fresh file gets external content: the text is stored once, in `messages`.
+// Triggers must match the layout of the table they feed, or the index drifts away from the messages.
+
+export type IndexTable = "messages_fts" | "messages_fts_trigram";
+
+const COLUMNS = "content, tool_name, tool_calls";
+const TRIGRAM_VIEW = "messages_fts_trigram_src";
+
+export const triggerNames = (table: string) => [`${table}_insert`, `${table}_delete`, `${table}_update`];
+
+/** Creates table (and view) with their triggers, empty. */
+export function createIndex(db: Connection, table: IndexTable): void {
+  if (table === "messages_fts") {
+    db.exec(`CREATE VIRTUAL TABLE messages_fts USING fts5(${COLUMNS}, content='messages', content_rowid='id')`);
+  } else {
+    db.exec(`CREATE VIEW IF NOT EXISTS ${TRIGRAM_VIEW} AS SELECT id, ${COLUMNS} FROM messages WHERE role <> 'tool'`);
+    db.exec(
+      `CREATE VIRTUAL TABLE messages_fts_trigram USING fts5(${COLUMNS}, content='${TRIGRAM_VIEW}', content_rowid='id', tokenize='trigram')`,
+    );
+  }
+  createTriggers(db, table, "external");
+}
+
+/** Drops and makes again the three triggers of one table. */
+export function createTriggers(db: Connection, table: IndexTable, layout: IndexLayout): void {
+  dropTriggers(db, table);
+  const [onInsert, onDelete, onUpdate] = triggerNames(table);
+  if (layout === "inline") {
+    const text =
+      "COALESCE(new.content, '') || ' ' || COALESCE(new.tool_name, '') || ' ' || COALESCE(new.tool_calls, '')";
+    const add = `INSERT INTO ${table}(rowid, content) VALUES (new.id, ${text});`;
+    const remove = `DELETE FROM ${table} WHERE rowid = old.id;`;
+    db.exec(`CREATE TRIGGER ${onInsert} AFTER INSERT ON messages BEGIN ${add} END`);
+    db.exec(`CREATE TRIGGER ${onDelete} AFTER DELETE ON messages BEGIN ${remove} END`);
+    db.exec(`CREATE TRIGGER ${onUpdate} AFTER UPDATE ON messages BEGIN ${remove} ${add} END`);
+    return;
+  }
+  const trigram = table === "messages_fts_trigram";
+  const when = (row: string) => (trigram ? ` WHERE ${row}.role <> 'tool'` : "");
+  const add = `INSERT INTO ${table}(rowid, ${COLUMNS}) SELECT new.id, new.content, new.tool_name, new.tool_calls${when("new")};`;
+  const remove = `INSERT INTO ${table}(${table}, rowid, ${COLUMNS}) SELECT 'delete', old.id, old.content, old.tool_name, old.tool_calls${when("old")};`;
+  db.exec(`CREATE TRIGGER ${onInsert} AFTER INSERT ON messages BEGIN ${add} END`);
+  db.exec(`CREATE TRIGGER ${onDelete} AFTER DELETE ON messages BEGIN ${remove} END`);
+  db.exec(
+    `CREATE TRIGGER ${onUpdate} AFTER UPDATE OF ${COLUMNS}${trigram ? ", role" : ""} ON messages BEGIN ${remove} ${add} END`,
+  );
+}
+
+export function dropTriggers(db: Connection, table: string): void {
+  for (const trigger of triggerNames(table)) db.exec(`DROP TRIGGER IF EXISTS ${trigger}`);
+}
+
+/** Fills an index from the messages. */
+export function rebuildIndex(db: Connection, table: IndexTable, layout: IndexLayout): void {
+  if (layout === "none") return;
+  if (layout !== "inline") {
+    db.exec(`INSERT INTO ${table}(${table}) VALUES ('rebuild')`);
+    return;
+  }
+  // A damaged inline index cannot even delete; made whole from its own copy first, it can.
+  db.exec(`INSERT INTO ${table}(${table}) VALUES ('rebuild')`);
+  db.exec(`DELETE FROM ${table}`);
+  db.exec(
+    `INSERT INTO ${table}(rowid, content)
+     SELECT id, COALESCE(content, '') || ' ' || COALESCE(tool_name, '') || ' ' || COALESCE(tool_calls, '') FROM messages`,
+  );
+}
+
+/** Throws SQLite's own error when the index does not fit the messages. */
+export function checkIndex(db: Connection, table: IndexTable): void {
+  db.exec(`INSERT INTO ${table}(${table}, rank) VALUES ('integrity-check', 1)`);
+}
+
+/** A few steps of tidying up, bounded. */
+export function mergeIndex(db: Connection, table: IndexTable, options: { pages: number; rounds: number }): void {
+  for (let round = 0; round < options.rounds; round++) {
+    const before = totalChanges(db);
+    db.run(`INSERT INTO ${table}(${table}, rank) VALUES ('merge', ?)`, options.pages);
+    // FTS5 documents a difference below two as "nothing left to merge".
+    if (totalChanges(db) - before < 2) return;
+  }
+}
+
+function totalChanges(db: Connection): number {
+  return db.get<{ n: number }>("SELECT total_changes() AS n")?.n ?? 0;
+}
+
+// What a given file is made of: versions of the original and of ours differ in columns, tables and in how the search index is laid out.
+
+/** `inline`: the index holds its own copy of the text. `external`: it points at `messages` (or a view). `content-only`: v0.11. */
+type IndexLayout = "none" | "content-only" | "inline" | "external";
+
+export interface FileShape {
+  readonly version: number;
+  readonly tables: ReadonlySet<string>;
+  readonly triggers: ReadonlySet<string>;
+  readonly indexes: ReadonlySet<string>;
+  readonly sessionColumns: ReadonlySet<string>;
+  readonly messageColumns: ReadonlySet<string>;
+  readonly main: IndexLayout;
+  readonly trigram: IndexLayout;
+  /** This SQLite build knows FTS5. */
+  readonly fts5: boolean;
+}
+
+export function readShape(db: Connection): FileShape {
+  const objects = db.all<{ type: string; name: string; sql: string | null }>(
+    "SELECT type, name, sql FROM sqlite_master",
+  );
+  const named = (type: string) =>
+    new Set(objects.filter((object) => object.type === type).map((object) => object.name));
+  const tables = named("table");
+  const sqlOf = (name: string) => objects.find((object) => object.name === name)?.sql ?? null;
+  return {
+    version: tables.has("schema_version")
+      ? (db.get<{ version: number }>("SELECT MAX(version) AS version FROM schema_version")?.version ?? 0)
+      : 0,
+    tables,
+    triggers: named("trigger"),
+    indexes: named("index"),
+    sessionColumns: columnsOf(db, "sessions"),
+    messageColumns: columnsOf(db, "messages"),
+    main: layoutOf(sqlOf("messages_fts")),
+    trigram: layoutOf(sqlOf("messages_fts_trigram")),
+    fts5: hasFts5(db),
+  };
+}
+
+export function columnsOf(db: Connection, table: "sessions" | "messages"): ReadonlySet<string> {
+  return new Set(db.all<{ name: string }>(`PRAGMA table_info(${table})`).map((column) => column.name));
+}
+
+function layoutOf(sql: string | null): IndexLayout {
+  if (!sql) return "none";
+  if (!/\bcontent\s*=/i.test(sql)) return "inline";
+  return /\btool_name\b/i.test(sql) ? "external" : "content-only";
+}
+
+function hasFts5(db: Connection): boolean {
+  const row = db.get<{ found: number }>("SELECT 1 AS found FROM pragma_module_list WHERE name = 'fts5'");
+  return row !== undefined;
 }

@@ -1,8 +1,10 @@
 // Making, ending, changing and deleting sessions.
 import { glob, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Logger } from "../home/log.ts";
+import { type ContentPart, textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
-import { parseConfig, type SessionRow, sessionSelect, toSession } from "./session-rows.ts";
+import { type Columns, type FileShape, SESSION_COLUMNS } from "./schema.ts";
 import type { EndReason, NewSession, Session, SessionChange } from "./store.ts";
 
 export function readSession(core: StoreCore, id: string): Session | null {
@@ -115,5 +117,146 @@ export async function removeSessionFiles(
     } catch (error) {
       core.log.warn(`files of session ${id} could not be removed`, error);
     }
+  }
+}
+
+// One row of `sessions`, in and out.
+
+export interface SessionRow {
+  readonly id: string;
+  readonly source: string;
+  readonly user_id: string | null;
+  readonly model: string | null;
+  readonly model_config: string | null;
+  readonly parent_session_id: string | null;
+  readonly started_at: number;
+  readonly ended_at: number | null;
+  readonly end_reason: string | null;
+  readonly message_count: number | null;
+  readonly tool_call_count: number | null;
+  readonly input_tokens: number | null;
+  readonly output_tokens: number | null;
+  readonly cache_read_tokens: number | null;
+  readonly cache_write_tokens: number | null;
+  readonly reasoning_tokens: number | null;
+  readonly billing_provider: string | null;
+  readonly billing_base_url: string | null;
+  readonly billing_mode: string | null;
+  readonly estimated_cost_usd: number | null;
+  readonly actual_cost_usd: number | null;
+  readonly cost_status: string | null;
+  readonly cost_source: string | null;
+  readonly title: string | null;
+  readonly api_call_count: number | null;
+  readonly cwd: string | null;
+  readonly git_branch: string | null;
+  readonly git_repo_root: string | null;
+  readonly last_activity_at: number | null;
+  readonly rewind_count: number | null;
+  readonly archived: number | null;
+  readonly pinned: number | null;
+}
+
+/** Prompts are long and have a reader of their own. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["system_prompt", "prompt_fingerprint"]);
+
+const selectLists = new WeakMap<FileShape, string>();
+
+/** The SELECT list of a `SessionRow` with table alias `s`; columns an old read-only file lacks come as NULL. */
+export function sessionSelect(shape: FileShape): string {
+  let list = selectLists.get(shape);
+  if (!list) {
+    const names = Object.keys(SESSION_COLUMNS satisfies Columns).filter((name) => !LEFT_OUT.has(name));
+    list = names.map((name) => (shape.sessionColumns.has(name) ? `s.${name}` : `NULL AS ${name}`)).join(", ");
+    selectLists.set(shape, list);
+  }
+  return list;
+}
+
+export function toSession(row: SessionRow): Session {
+  return {
+    id: row.id,
+    source: row.source,
+    userId: row.user_id,
+    model: row.model,
+    modelConfig: parseConfig(row.model_config),
+    parentSessionId: row.parent_session_id,
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
+    endReason: row.end_reason,
+    messageCount: row.message_count ?? 0,
+    toolCallCount: row.tool_call_count ?? 0,
+    inputTokens: row.input_tokens ?? 0,
+    outputTokens: row.output_tokens ?? 0,
+    cacheReadTokens: row.cache_read_tokens ?? 0,
+    cacheWriteTokens: row.cache_write_tokens ?? 0,
+    reasoningTokens: row.reasoning_tokens ?? 0,
+    apiCallCount: row.api_call_count ?? 0,
+    billingProvider: row.billing_provider,
+    billingBaseUrl: row.billing_base_url,
+    billingMode: row.billing_mode,
+    estimatedCostUsd: row.estimated_cost_usd,
+    actualCostUsd: row.actual_cost_usd,
+    costStatus: row.cost_status,
+    costSource: row.cost_source,
+    title: row.title,
+    cwd: row.cwd,
+    gitBranch: row.git_branch,
+    gitRepoRoot: row.git_repo_root,
+    lastActivityAt: row.last_activity_at,
+    archived: row.archived === 1,
+    pinned: row.pinned === 1,
+    rewindCount: row.rewind_count ?? 0,
+  };
+}
+
+/** A setting that is not a JSON object counts as none. */
+export function parseConfig(text: string | null): Readonly<Record<string, unknown>> | null {
+  if (text === null) return null;
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null; // checked just now
+}
+
+// How content stands in the database. Parts (text and pictures) are stored as NUL + "json:" + JSON, as the original does. SQLite's text
+// functions, and some versions of node:sqlite, stop at a NUL: such columns are read as BLOB and decoded here.
+
+const PARTS_MARK = "\u0000json:";
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+export type Content = string | readonly ContentPart[] | null;
+
+export function encodeContent(content: Content): string | null {
+  return content === null || typeof content === "string" ? content : PARTS_MARK + JSON.stringify(content);
+}
+
+/** Text of a column that was selected as BLOB (or, in old callers, as text). */
+export function decodeText(value: Uint8Array | string | null | undefined): string | null {
+  if (value === null || value === undefined) return null;
+  return typeof value === "string" ? value : decoder.decode(value);
+}
+
+export function decodeContent(value: Uint8Array | string | null, log: Logger): Content {
+  const text = decodeText(value);
+  if (text === null || !text.startsWith(PARTS_MARK)) return text;
+  const parsed = parseJson(text.slice(PARTS_MARK.length));
+  if (Array.isArray(parsed)) return parsed as readonly ContentPart[]; // written by encodeContent or by the original
+  if (typeof parsed === "string") return parsed;
+  log.warn("a stored message has unreadable parts; its raw text is used");
+  return text.slice(PARTS_MARK.length);
+}
+
+/** What a person would read of it; pictures left out. */
+export function plainText(value: Uint8Array | string | null, log: Logger): string {
+  return textOf(decodeContent(value, log));
+}
+
+/** `undefined` when it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined; // the caller decides what a bad field means
   }
 }

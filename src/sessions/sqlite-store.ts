@@ -1,21 +1,33 @@
 // The session store on one SQLite file: every operation of the contract, each in a file of its own, read or written through the core.
 import type { SpendingLimit, SpendingScope } from "../llm/gate.ts";
-import { branchSession, continueSession, takeBackCompression } from "./compression.ts";
-import { dropLease, newHolder, takeLease } from "./compression-lease.ts";
+import { branchSession, continueSession, dropLease, newHolder, takeBackCompression, takeLease } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
 import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
-import { backupTo, type HealthFact, optimizeFile, readHealth, readStats, vacuum } from "./maintenance.ts";
-import { appendRows, assertAppendable, hideRowsFrom, loadRows, replaceRows } from "./messages.ts";
-import { putQuestion, readAnswer, readQuestions, removeQuestion, writeAnswer } from "./open-questions.ts";
-import { claimAutoPrune, pruneSessions, removeGhosts } from "./prune.ts";
 import {
+  backupTo,
+  claimAutoPrune,
+  type HealthFact,
+  optimizeFile,
+  pruneSessions,
+  readHealth,
+  readStats,
+  removeGhosts,
+  vacuum,
+} from "./maintenance.ts";
+import { appendRows, assertAppendable, hideRowsFrom, loadRows, replaceRows } from "./messages.ts";
+import {
+  putQuestion,
+  readAnswer,
   readPrompt,
+  readQuestions,
   readToolList,
   readValue,
+  removeQuestion,
   stepHandoff,
   storeToolList,
+  writeAnswer,
   writePrompt,
   writeValue,
 } from "./session-values.ts";
@@ -50,7 +62,7 @@ import { findMessage, viewAnchored, windowAround } from "./views.ts";
 
 const LEASE_SECONDS = 300;
 
-export interface SqliteStoreSettings {
+interface SqliteStoreSettings {
   readonly sessionsDir: string | null;
   readonly slowSearchMs: number;
 }
@@ -245,7 +257,7 @@ export class SqliteStore implements SessionStore {
     }
   }
   async import(lines: AsyncIterable<string>) {
-    const { importSessions, readImport } = await import("./import.ts");
+    const { importSessions, readImport } = await import("./transfer.ts");
     const sessions = await readImport(lines);
     return await this.#core.write(() => importSessions(this.#core, sessions), "transcript");
   }

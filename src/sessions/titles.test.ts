@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { temporaryStore } from "../../test/support/session-store.ts";
-import { findSession } from "./resolve.ts";
+import { findSession } from "./session-id.ts";
 import type { StoreError } from "./store.ts";
 import { cleanTitle } from "./titles.ts";
 

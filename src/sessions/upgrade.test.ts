@@ -12,7 +12,7 @@ import {
 import { manualClock, recordedLog, temporaryFolder, temporaryStore } from "../../test/support/session-store.ts";
 import { Connection } from "./connection.ts";
 import { openSessionStore } from "./open.ts";
-import { readShape } from "./shape.ts";
+import { readShape } from "./schema.ts";
 import { planUpgrade } from "./upgrade.ts";
 
 const FIRST = "20250101_100000_aaaaaa";

@@ -2,20 +2,27 @@
 // schema number is never lowered, and the original must go on working with the file afterwards.
 import type { Logger } from "../home/log.ts";
 import type { Connection } from "./connection.ts";
-import { createIndex, createTriggers, dropTriggers, type IndexTable, rebuildIndex, triggerNames } from "./fts.ts";
 import {
   type Columns,
+  columnsOf,
+  createIndex,
   createTable,
+  createTriggers,
+  dropTriggers,
+  type FileShape,
   INDEXES,
+  type IndexTable,
   MESSAGE_COLUMNS,
   ORIGINAL_SCHEMA,
   OTHER_TABLES,
   OUR_SCHEMA,
   OUR_SCHEMA_KEY,
+  readShape,
+  rebuildIndex,
   SESSION_COLUMNS,
   TITLE_INDEX,
+  triggerNames,
 } from "./schema.ts";
-import { columnsOf, type FileShape, readShape } from "./shape.ts";
 
 const INDEX_TABLES: readonly IndexTable[] = ["messages_fts", "messages_fts_trigram"];
 /** Set when triggers had to go because SQLite lacked FTS5; a build that has it rebuilds and clears it. */

@@ -1,7 +1,8 @@
 // Pieces of a transcript around a message, as search results show them.
-import { parseJson, plainText } from "./content.ts";
+
 import type { StoreCore } from "./core.ts";
-import type { FileShape } from "./shape.ts";
+import type { FileShape } from "./schema.ts";
+import { parseJson, plainText } from "./sessions.ts";
 import type { MessageView } from "./store.ts";
 
 interface ViewRow {
@@ -23,7 +24,7 @@ function visible(shape: FileShape): string {
   return shape.messageColumns.has("compacted") ? "(m.active = 1 OR m.compacted = 1)" : "m.active = 1";
 }
 
-export interface Window {
+interface Window {
   readonly window: readonly MessageView[];
   readonly messagesBefore: number;
   readonly messagesAfter: number;
@@ -48,7 +49,7 @@ export function windowAround(core: StoreCore, sessionId: string, messageId: numb
   return { window: [...before, ...anchor, ...after], messagesBefore: before.length, messagesAfter: after.length };
 }
 
-export interface AnchoredView extends Window {
+interface AnchoredView extends Window {
   readonly bookendStart: readonly MessageView[];
   readonly bookendEnd: readonly MessageView[];
 }

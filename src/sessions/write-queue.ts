@@ -1,16 +1,14 @@
 // Every write of this process goes through one queue, in order, each in a transaction of its own. While another process holds
 // the database we wait asynchronously: SQLite itself would stop the event loop.
 import type { Clock } from "../kit/clock.ts";
-import type { Connection } from "./connection.ts";
-import { isBusy, storeError } from "./sqlite-errors.ts";
-
+import { type Connection, isBusy, storeError } from "./connection.ts";
 /** What is at stake decides how long a write waits: a transcript long, a sign of life hardly. */
 export type WriteKind = "transcript" | "ordinary" | "heartbeat";
 
 const PATIENCE_MS: Readonly<Record<WriteKind, number>> = { transcript: 60_000, ordinary: 20_000, heartbeat: 500 };
 const TELL_AFTER_MS = 3_000;
 
-export interface WriteQueueOptions {
+interface WriteQueueOptions {
   readonly db: Connection;
   readonly clock: Clock;
   /** Told once per wait, when a write has been held up for three seconds. */
@@ -77,7 +75,7 @@ export function transaction<T>(db: Connection, work: () => T): T {
   }
 }
 
-export interface Patience {
+interface Patience {
   readonly db: Connection;
   readonly clock: Clock;
   readonly patienceMs: number;

@@ -4,12 +4,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { skillsHome } from "../../test/support/skills-place.ts";
-import { SUBCOMMANDS } from "../doors/cli/subcommands.ts";
+import { SUBCOMMANDS } from "../doors/cli/program.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import { bundledSkills, syncBundledSkills } from "./bundled.ts";
-import { hermesFields, listField } from "./fields.ts";
-import { listSkills } from "./list.ts";
-import { checkContent, checkName } from "./manage/validate.ts";
+import { checkContent, checkName } from "./manage/write.ts";
+import { listSkills } from "./open-skill.ts";
+import { hermesFields, listField } from "./read-entry.ts";
 import { scanSkill } from "./scan/scan.ts";
 
 const shipped = await bundledSkills(await skillsHome());

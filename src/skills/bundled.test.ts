@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-place.ts";
-import { syncBundledSkills } from "./bundled.ts";
 import {
   acceptBundled,
   diffBundled,
@@ -11,10 +10,11 @@ import {
   optIn,
   optOut,
   restoreBundled,
-} from "./bundled-edits.ts";
-import { readBundledManifest } from "./bundled-manifest.ts";
+  syncBundledSkills,
+} from "./bundled.ts";
+import { syncOnStart } from "./open.ts";
+import { readBundledManifest } from "./provenance.ts";
 import { exists, hashSkill } from "./skill-copy.ts";
-import { syncOnStart } from "./sync-on-start.ts";
 
 async function world(files: Record<string, string> = {}): Promise<SkillsHome> {
   const place = await skillsHome({

@@ -3,10 +3,9 @@ import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { basename, extname, join } from "node:path";
 import { parse, stringify } from "yaml";
 import { writeFileAtomic } from "../kit/files.ts";
+import { compare } from "./files.ts";
 import { reason } from "./open-skill.ts";
 import type { SkillsPlace } from "./roots.ts";
-import { slugOf } from "./slug.ts";
-import { compare } from "./tree.ts";
 
 export interface Bundle {
   readonly slug: string;
@@ -17,7 +16,7 @@ export interface Bundle {
   readonly file: string;
 }
 
-export interface Bundles {
+interface Bundles {
   /** By slug; of two with one slug the first file, in sorted order, has it. */
   readonly bundles: ReadonlyMap<string, Bundle>;
   readonly warnings: readonly string[];
@@ -92,4 +91,18 @@ export async function writeBundle(
     stringify({ name, ...(description && { description }), skills, ...(instruction && { instruction }) }),
   );
   return file;
+}
+
+/** A name as a command: `My Café_skill!` -> `my-cafe-skill`. Blanks, `_` and `-` are one thing. */
+export function slugOf(name: string): string {
+  return name
+    .normalize("NFKD")
+    .toLowerCase()
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/[\s_]+/g, "-")
+    .replace(/[^\p{L}\p{N}-]/gu, "")
+    .replace(/-+/g, "-")
+    .replace(/^-|-$/g, "")
+    .normalize("NFC");
 }

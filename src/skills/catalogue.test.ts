@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
 import { loadCatalogue, unshadowed } from "./catalogue.ts";
+import { walkSkills } from "./files.ts";
 import { resolveSkill } from "./resolve.ts";
-import { walkSkills } from "./tree.ts";
 
 const paths = async (place: Parameters<typeof loadCatalogue>[0]) =>
   (await loadCatalogue(place)).roots.flatMap(({ skills }) => skills.map(({ path }) => path));

@@ -1,10 +1,16 @@
 // All skills of a home, as one list that every surface works from.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { SkillEntry } from "./entry.ts";
+import { type SkillTree, walkSkills } from "./files.ts";
 import { type SkillRoot, type SkillsPlace, skillRoots } from "./roots.ts";
-import { readSnapshot, type Snapshot, type SnapshotContent, sameManifest, writeSnapshot } from "./snapshot.ts";
-import { type SkillTree, walkSkills } from "./tree.ts";
+import {
+  readSnapshot,
+  type SkillEntry,
+  type Snapshot,
+  type SnapshotContent,
+  sameManifest,
+  writeSnapshot,
+} from "./snapshot.ts";
 
 export interface Skill extends SkillEntry {
   readonly root: SkillRoot;
@@ -69,6 +75,6 @@ async function cached(tree: SkillTree, root: SkillRoot, place: SkillsPlace): Pro
 
 /** The readers are loaded when something has changed. */
 async function readFiles(tree: SkillTree, root: SkillRoot, known?: Snapshot | null): Promise<SnapshotContent> {
-  const { readTree } = await import("./read-tree.ts");
+  const { readTree } = await import("./read-entry.ts");
   return readTree(tree, root, known);
 }

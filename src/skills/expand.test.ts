@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-place.ts";
-import { loadBundles, writeBundle } from "./bundles.ts";
-import { expandSkillCommand, expandTyped, preloadSkills } from "./expand.ts";
-import { parseTypedSkills, skillCommands } from "./slash.ts";
-import { slugOf } from "./slug.ts";
+import { loadBundles, slugOf, writeBundle } from "./bundles.ts";
+import { expandSkillCommand, expandTyped, parseTypedSkills, preloadSkills, skillCommands } from "./expand.ts";
 import { flushUsage, readUsage } from "./usage.ts";
 
 const slugs: readonly (readonly [string, string])[] = [

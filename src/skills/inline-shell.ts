@@ -7,7 +7,7 @@ import type { InlineShell } from "./preprocess.ts";
 
 export function inlineShell(home: OpenHome, environment?: Environment): InlineShell {
   return async (command, options) => {
-    const { decideUnattended } = await import("../safety/unattended.ts");
+    const { decideUnattended } = await import("../safety/verdict.ts");
     const decide = (line: string) =>
       decideUnattended(line, {
         home: home.paths.dir,

@@ -7,12 +7,12 @@ import fc from "fast-check";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import { isWithin, resolveLinks } from "../safety/paths.ts";
+import { slugOf } from "./bundles.ts";
 import { type Catalogue, loadCatalogue, type Skill } from "./catalogue.ts";
+import { parseTypedSkills, skillCommands } from "./expand.ts";
 import { safePath } from "./files.ts";
 import { readEntry } from "./read-entry.ts";
 import { pathName, resolveSkill } from "./resolve.ts";
-import { parseTypedSkills, skillCommands } from "./slash.ts";
-import { slugOf } from "./slug.ts";
 import { indexDescription } from "./visible.ts";
 
 test("a path that is let through leads to a place inside the skill", async () => {

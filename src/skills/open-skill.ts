@@ -1,16 +1,18 @@
 // From a name to an opened skill: found, allowed here, read. Views, slash commands and preloading all come this way.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { truncateCodePoints } from "../kit/code-points.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import type { Parsed } from "../kit/front-matter-plain.ts";
-import { loadCatalogue, type Skill } from "./catalogue.ts";
-import { disabledSkills, fitsOs, isDisabled } from "./conditions.ts";
-import { offeredSkills } from "./list.ts";
+import { loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";
+import { compare } from "./files.ts";
 import { type InlineShell, preprocess } from "./preprocess.ts";
 import { trustOf } from "./provenance.ts";
+import { activeEnvironments, disabledSkills, fitsEnvironment, fitsOs, isDisabled } from "./requirements.ts";
 import { pathName, resolveSkill } from "./resolve.ts";
 import type { SkillsPlace } from "./roots.ts";
 import { failure, type SkillResult } from "./run.ts";
+import { categoryLabel } from "./snapshot.ts";
 
 /** What a surface that shows skills brings along beside the place. */
 export interface Opening {
@@ -29,7 +31,7 @@ export interface OpenedSkill {
   readonly parsed: Parsed;
 }
 
-export type OpenSkillResult = OpenedSkill | { readonly type: "refused"; readonly result: SkillResult };
+type OpenSkillResult = OpenedSkill | { readonly type: "refused"; readonly result: SkillResult };
 
 const LISTED_NAMES = 20;
 
@@ -83,4 +85,49 @@ export async function skillContent(
 
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+// `skills_list`: every skill there is for this platform, one line each.
+
+const MAX_DESCRIPTION = 1024;
+
+interface ListedSkill {
+  readonly name: string;
+  readonly description: string;
+  readonly category: string | null;
+}
+
+export async function listSkills(
+  place: SkillsPlace,
+  request: { readonly category?: string | undefined; readonly platform: string },
+): Promise<SkillResult> {
+  const offered = await offeredSkills(place, request.platform);
+  const categories = [...new Set(offered.map(({ category }) => categoryLabel(category)))].sort(compare);
+  const wanted = request.category?.trim();
+  if (wanted && !categories.includes(wanted) && offered.length > 0)
+    return failure("not_found", `There is no category '${wanted}'.`, { categories });
+  const skills = offered.filter(({ category }) => !wanted || categoryLabel(category) === wanted).map(listed);
+  if (skills.length === 0)
+    return { success: true, skills: [], categories: [], count: 0, message: "There are no skills yet." };
+  return { success: true, skills, categories, count: skills.length, hint: "skill_view(name) loads one." };
+}
+
+/** All skills that are for this platform and machine, by category (none first) and name. */
+export async function offeredSkills(place: SkillsPlace, platform: string): Promise<readonly Skill[]> {
+  const catalogue = await loadCatalogue(place);
+  const disabled = disabledSkills(place.config(), platform);
+  const active = await activeEnvironments(place.env);
+  return unshadowed(catalogue)
+    .filter(
+      (skill) =>
+        !skill.userOnly &&
+        !isDisabled(skill, disabled) &&
+        fitsOs(skill.platforms) &&
+        fitsEnvironment(skill.environments, active),
+    )
+    .sort((a, b) => compare(a.category ?? "", b.category ?? "") || compare(a.name, b.name));
+}
+
+export function listed({ name, description, summary, category }: Skill): ListedSkill {
+  return { name, description: truncateCodePoints(description || summary, MAX_DESCRIPTION, "..."), category };
 }

@@ -1,13 +1,18 @@
 // The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsPlace`.
-import type { OpenHome } from "../home/open.ts";
-import type { Clock } from "../kit/clock.ts";
-import type { GuardScan, ManageRequest } from "./manage/request.ts";
-import type { InlineShell } from "./preprocess.ts";
-import type { SkillsPlace } from "./roots.ts";
-import type { SkillResult, SkillRun } from "./run.ts";
-import { ViewMemory } from "./view-memory.ts";
 
-export interface SkillsOptions {
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { OpenHome } from "../home/open.ts";
+import { VERSION } from "../home/paths.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { SyncResult } from "./bundled.ts";
+import type { GuardScan, ManageRequest } from "./manage/write.ts";
+import type { InlineShell } from "./preprocess.ts";
+import { bundledDir } from "./provenance.ts";
+import type { SkillsPlace } from "./roots.ts";
+import { type SkillResult, type SkillRun, ViewMemory } from "./run.ts";
+
+interface SkillsOptions {
   readonly home: Pick<OpenHome, "paths" | "config" | "env" | "setEnv" | "log">;
   readonly clock: Clock;
   /** Runs commands inside skills when `skills.inline_shell` is on; see `bashSnippets`. */
@@ -61,7 +66,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     place,
     inlineShell: options.inlineShell,
     namesAtStart(platform) {
-      atStart ??= import("./list.ts").then(async ({ offeredSkills }) => {
+      atStart ??= import("./open-skill.ts").then(async ({ offeredSkills }) => {
         const offered = await offeredSkills(place, platform);
         return new Set(offered.map(({ name }) => name));
       });
@@ -69,7 +74,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     },
     // Loaded on first use: most conversations need one of the three, many none.
     async list(request, run) {
-      const { listSkills } = await import("./list.ts");
+      const { listSkills } = await import("./open-skill.ts");
       return listSkills(place, { ...request, platform: run.platform });
     },
     async view(request, run) {
@@ -91,6 +96,21 @@ export function openSkills(options: SkillsOptions): AgentSkills {
 
 /** Loaded when the guard is on, and then only on the first write. */
 const guardScan: GuardScan = async (dir) => {
-  const { guardAgentSkill } = await import("./scan/guard.ts");
+  const { guardAgentSkill } = await import("./scan/scan.ts");
   return guardAgentSkill(dir);
 };
+
+// One look at a stamp is what a start costs; the sync itself is loaded when this version has not yet run in this home.
+
+/** Runs the sync when this version of the program has not yet done so in this home. */
+export async function syncOnStart(place: SkillsPlace): Promise<SyncResult | null> {
+  const stamp = join(place.paths.skillsDir, ".bundled_version");
+  const wanted = `${VERSION} ${bundledDir(place)}\n`;
+  if ((await readFile(stamp, "utf8").catch(() => "")) === wanted) return null;
+  const { syncBundledSkills } = await import("./bundled.ts");
+  const result = await syncBundledSkills(place);
+  if (result.failed.length > 0) return result;
+  const { writeFileAtomic } = await import("../kit/files.ts");
+  await writeFileAtomic(stamp, wanted);
+  return result;
+}

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
+import { unquote } from "../kit/front-matter-plain.ts";
 import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
-import { unquote } from "../kit/quotes.ts";
 import { unifiedDiff } from "../kit/unified-diff.ts";
-import { textField } from "./fields.ts";
-import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/request.ts";
+import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/write.ts";
+import { textField } from "./read-entry.ts";
 import type { SkillsPlace } from "./roots.ts";
 import type { SkillResult } from "./run.ts";
 

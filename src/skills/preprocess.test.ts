@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
-import { decideUnattended } from "../safety/unattended.ts";
+import { decideUnattended } from "../safety/verdict.ts";
 import { openSkill, skillContent } from "./open-skill.ts";
 import { bashSnippets, preprocess } from "./preprocess.ts";
 

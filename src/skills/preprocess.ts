@@ -6,7 +6,7 @@ import { type ApprovalOutcome, clearedText } from "../safety/decision.ts";
 const MAX_OUTPUT = 4000;
 const TRUNCATED = "...[truncated]";
 
-export interface Preprocessing {
+interface Preprocessing {
   /** `skills.template_vars` */
   readonly variables: boolean;
   readonly skillDir: string;

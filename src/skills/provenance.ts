@@ -1,12 +1,14 @@
 // Where a skill came from: shipped with the program, installed from a hub, or grown in this home.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { installRoot } from "../home/paths.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { mapOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
-import { readBundledManifest } from "./bundled-manifest.ts";
 import type { Skill } from "./catalogue.ts";
+import { compare } from "./files.ts";
 import type { SkillsPlace } from "./roots.ts";
 
-export type Provenance = "bundled" | "hub" | "external" | "plugin" | "local";
+type Provenance = "bundled" | "hub" | "external" | "plugin" | "local";
 
 const hubEntryShape = record({ install_path: optional(text), trust_level: optional(text) });
 const lockFile = record({ installed: mapOf(hubEntryShape) });
@@ -43,3 +45,50 @@ async function readHubLock(place: Pick<SkillsPlace, "paths">): Promise<Readonly<
     return {}; // nothing was ever installed
   }
 }
+
+// `skills/.bundled_manifest`: what the program put into this home, and how it looked then.
+
+/**
+ * One line: the hash of what the program shipped. After `reset` without restoring, `user` is the user's version at that moment, and
+ * `origin` what the program shipped then: the next version that differs from it is taken.
+ */
+export interface ManifestLine {
+  /** Null: an old line without a hash. */
+  readonly origin: string | null;
+  readonly user?: string;
+}
+
+const manifestFile = (place: Pick<SkillsPlace, "paths">) => join(place.paths.skillsDir, ".bundled_manifest");
+
+export async function readBundledManifest(
+  place: Pick<SkillsPlace, "paths">,
+): Promise<{ readonly present: boolean; readonly lines: Map<string, ManifestLine> }> {
+  let text: string;
+  try {
+    text = await readFile(manifestFile(place), "utf8");
+  } catch {
+    return { present: false, lines: new Map() };
+  }
+  const lines = new Map<string, ManifestLine>();
+  for (const line of text.split(/\r?\n/)) {
+    const [name = "", first, second] = line.trim().split(":");
+    if (name === "") continue;
+    if (!first) lines.set(name, { origin: null });
+    else lines.set(name, second ? { origin: second, user: first } : { origin: first });
+  }
+  return { present: true, lines };
+}
+
+export async function writeBundledManifest(
+  place: Pick<SkillsPlace, "paths">,
+  lines: ReadonlyMap<string, ManifestLine>,
+): Promise<void> {
+  const rows = [...lines]
+    .sort(([a], [b]) => compare(a, b))
+    .map(([name, { origin, user }]) => [name, ...(user ? [user] : []), ...(origin ? [origin] : [])].join(":"));
+  await writeFileAtomic(manifestFile(place), rows.map((row) => `${row}\n`).join(""));
+}
+
+/** Where the skills lie that come with the program. */
+export const bundledDir = (place: Pick<SkillsPlace, "env">) =>
+  place.env("HERMES_BUNDLED_SKILLS") || join(installRoot(), "skills");

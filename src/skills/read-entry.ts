@@ -1,8 +1,23 @@
 // A SKILL.md as an entry of the index.
-import type { FrontMatter, Parsed } from "../kit/front-matter-plain.ts";
-import { unquote } from "../kit/quotes.ts";
-import type { SkillConditions, SkillEntry } from "./entry.ts";
-import { flagField, hermesFields, listField, textField } from "./fields.ts";
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type FrontMatter,
+  type FrontMatterValue,
+  type Parsed,
+  parsePlainFrontMatter,
+  unquote,
+} from "../kit/front-matter-plain.ts";
+import { compare, type SkillTree } from "./files.ts";
+import type { SkillRoot } from "./roots.ts";
+import {
+  type SkillConditions,
+  type SkillEntry,
+  type Snapshot,
+  type SnapshotContent,
+  unchangedFiles,
+} from "./snapshot.ts";
 
 export const MAX_NAME = 64;
 const KNOWN_PLATFORMS = /^(macos|darwin|linux|windows|win32|all|any)$/i;
@@ -62,4 +77,79 @@ function firstBodyLine(body: string): string {
     if (text !== "" && !text.startsWith("#")) return text;
   }
   return "";
+}
+
+// Every SKILL.md and DESCRIPTION.md of a tree that is not known yet, read.
+
+/** What `known` holds of files that are as they were is taken from there. */
+export async function readTree(tree: SkillTree, root: SkillRoot, known?: Snapshot | null): Promise<SnapshotContent> {
+  const same = known ? unchangedFiles(known.manifest, tree.manifest) : new Set();
+  const kept = new Map(known?.entries.map((entry) => [entry.path, entry]));
+  const entries = tree.skills.map(async (path) => {
+    const old = same.has(`${path}/SKILL.md`) ? kept.get(path) : undefined;
+    return old ?? readEntry(path, await parseFile(join(root.dir, path, "SKILL.md")));
+  });
+  const described = tree.described.map(async (path) => {
+    if (same.has(`${path}/DESCRIPTION.md`)) return [path, known?.categories[path] ?? ""] as const;
+    const parsed = await parseFile(join(root.dir, path, "DESCRIPTION.md"));
+    return [path, unquote(textField(parsed?.fields.description))] as const;
+  });
+  return {
+    entries: (await Promise.all(entries)).sort((a, b) => compare(a.path, b.path)),
+    categories: Object.fromEntries((await Promise.all(described)).filter(([, text]) => text !== "")),
+  };
+}
+
+async function parseFile(path: string): Promise<Parsed | null> {
+  const text = await readText(path);
+  if (text === null) return null;
+  const plain = parsePlainFrontMatter(text);
+  if (plain) return plain;
+  const { parseFrontMatter } = await import("../kit/front-matter.ts"); // brings the YAML parser along
+  return parseFrontMatter(text);
+}
+
+export async function readText(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch {
+    return null; // the entry says so
+  }
+}
+
+// Front matter fields come in several spellings; these read all of them.
+
+type Value = FrontMatterValue | undefined;
+
+/** Trimmed; empty for what is not a text and for YAML's words for nothing. */
+export function textField(value: Value): string {
+  if (typeof value !== "string") return "";
+  const text = value.trim();
+  return text === "~" || text === "null" ? "" : text;
+}
+
+/** A list, or a text with commas; each item once. */
+export function listField(value: Value): readonly string[] {
+  const items = Array.isArray(value) ? value.map(textField) : textField(value).split(",");
+  return [...new Set(items.map((item) => item.trim()).filter((item) => item !== ""))];
+}
+
+export function mapField(value: Value): FrontMatter {
+  return typeof value === "object" && !Array.isArray(value) ? (value as FrontMatter) : {}; // not a list: a mapping
+}
+
+/** A list as it stands, for items that are more than text. A single item, text or mapping, counts as a list of one. */
+export function itemsField(value: Value): readonly FrontMatterValue[] {
+  if (Array.isArray(value)) return value;
+  if (value === undefined) return [];
+  return typeof value === "string" && textField(value) === "" ? [] : [value];
+}
+
+export function flagField(value: Value): boolean {
+  return /^(true|yes|on|1)$/i.test(textField(value));
+}
+
+/** `metadata.hermes`, where this product's own fields live. */
+export function hermesFields(fields: FrontMatter): FrontMatter {
+  return mapField(mapField(fields.metadata).hermes);
 }

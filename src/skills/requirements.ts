@@ -1,11 +1,15 @@
 // What a skill needs from its user before it works: variables and credential files.
 import { access } from "node:fs/promises";
 import { join } from "node:path";
+import type { Config } from "../home/config/schema.ts";
 import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
-import { flagField, itemsField, listField, mapField, textField } from "./fields.ts";
+import { flagField, itemsField, listField, mapField, textField } from "./read-entry.ts";
 import type { SkillsPlace } from "./roots.ts";
+import type { SkillRun } from "./run.ts";
+import type { SkillConditions, SkillEntry } from "./snapshot.ts";
+import type { ViewPorts } from "./view.ts";
 
-export interface RequiredVariable {
+interface RequiredVariable {
   readonly name: string;
   readonly prompt: string;
   readonly help?: string;
@@ -13,7 +17,7 @@ export interface RequiredVariable {
   readonly optional?: true;
 }
 
-export interface CredentialFile {
+interface CredentialFile {
   /** Below the home. */
   readonly path: string;
   readonly description: string;
@@ -22,7 +26,7 @@ export interface CredentialFile {
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Old and new spellings together, each name once, invalid names dropped. */
-export function requiredVariables(fields: FrontMatter): readonly RequiredVariable[] {
+function requiredVariables(fields: FrontMatter): readonly RequiredVariable[] {
   const setup = mapField(fields.setup);
   const generalHelp = textField(setup.help);
   const given = [
@@ -52,7 +56,7 @@ function readVariable(item: FrontMatterValue, generalHelp: string): RequiredVari
   };
 }
 
-export function credentialFiles(fields: FrontMatter): readonly CredentialFile[] {
+function credentialFiles(fields: FrontMatter): readonly CredentialFile[] {
   return itemsField(fields.required_credential_files).flatMap((item) => {
     const given = typeof item === "string" ? { path: item } : mapField(item);
     const path = textField(given.path);
@@ -92,4 +96,93 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+// Whether a skill is for this machine, this platform and these tools.
+
+const OS_NAMES: Readonly<Record<string, readonly string[]>> = {
+  darwin: ["macos", "darwin"],
+  win32: ["windows", "win32"],
+  linux: ["linux"],
+  android: ["linux"], // Termux
+};
+const KNOWN = new Set(["macos", "darwin", "linux", "windows", "win32"]);
+
+/** Tags nobody knows do not count; if none is left, the skill is for every machine. */
+export function fitsOs(platforms: readonly string[], os: NodeJS.Platform = process.platform): boolean {
+  const tags = platforms.map((tag) => tag.toLowerCase());
+  if (tags.includes("all") || tags.includes("any")) return true;
+  const known = tags.filter((tag) => KNOWN.has(tag));
+  return known.length === 0 || known.some((tag) => (OS_NAMES[os] ?? [os]).includes(tag));
+}
+
+const ENVIRONMENTS = new Set(["kanban", "docker", "s6"]);
+
+/** Hides from offers only: whoever asks for the skill by name gets it. */
+export function fitsEnvironment(environments: readonly string[], active: ReadonlySet<string>): boolean {
+  const tags = environments.map((tag) => tag.toLowerCase());
+  return tags.length === 0 || tags.some((tag) => !ENVIRONMENTS.has(tag) || active.has(tag));
+}
+
+/** What of it surrounds this process. */
+export async function activeEnvironments(env: (name: string) => string | undefined): Promise<ReadonlySet<string>> {
+  const active = new Set<string>();
+  if (env("HERMES_KANBAN_TASK")) active.add("kanban");
+  if (env("HERMES_CONTAINER") || (await exists("/.dockerenv"))) active.add("docker");
+  if (await exists("/run/s6")) active.add("s6");
+  return active;
+}
+
+export interface LoadedTools {
+  readonly tools: ReadonlySet<string>;
+  readonly toolsets: ReadonlySet<string>;
+}
+
+export function fitsTools(conditions: SkillConditions, { tools, toolsets }: LoadedTools): boolean {
+  return (
+    conditions.requiresToolsets.every((name) => toolsets.has(name)) &&
+    conditions.requiresTools.every((name) => tools.has(name)) &&
+    !conditions.fallbackForToolsets.some((name) => toolsets.has(name)) &&
+    !conditions.fallbackForTools.some((name) => tools.has(name))
+  );
+}
+
+/** Names switched off on a platform: the global list and the platform's own, together. */
+export function disabledSkills(config: Config, platform: string): ReadonlySet<string> {
+  const { disabled, platform_disabled } = config.skills;
+  const own: Readonly<Record<string, unknown>> = platform_disabled;
+  return new Set([...namesIn(disabled), ...namesIn(Object.hasOwn(own, platform) ? own[platform] : [])]);
+}
+
+export const isDisabled = ({ name, dirName }: Pick<SkillEntry, "name" | "dirName">, names: ReadonlySet<string>) =>
+  names.has(name) || names.has(dirName);
+
+function namesIn(value: unknown): readonly string[] {
+  const items = Array.isArray(value) ? value : [value];
+  return items.filter((item): item is string => typeof item === "string").map((item) => item.trim());
+}
+
+// Getting a skill ready as it is loaded: missing secrets are asked for where somebody can type them unseen.
+
+/** The skill loads in every case; the values never reach the model. */
+export async function prepareSkill(
+  fields: FrontMatter,
+  place: SkillsPlace,
+  run: SkillRun,
+  ports: Pick<ViewPorts, "setEnv" | "passThrough">,
+): Promise<{ readonly readiness: Readiness; readonly skipped: boolean }> {
+  let readiness = await checkRequirements(fields, place);
+  let skipped = false;
+  if (readiness.missingVariables.length > 0 && run.interactive && run.chat === undefined && ports.setEnv) {
+    for (const { name, prompt, help } of readiness.missingVariables) {
+      const question = { kind: "secret", name, prompt: help === undefined ? prompt : `${prompt} (${help})` } as const;
+      const { text } = await run.ask(question, run.signal);
+      if (text === null || text.trim() === "") skipped = true;
+      else await ports.setEnv(name, text.trim());
+    }
+    readiness = await checkRequirements(fields, place);
+  }
+  const set = readiness.variables.map(({ name }) => name).filter((name) => place.env(name));
+  if (set.length > 0) ports.passThrough?.(set);
+  return { readiness, skipped };
 }

@@ -1,9 +1,15 @@
 // Settings that skills declare: `skills.config.<key>` in config.yaml.
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseFrontMatter } from "../kit/front-matter.ts";
 import type { FrontMatter } from "../kit/front-matter-plain.ts";
-import { hermesFields, itemsField, mapField, textField } from "./fields.ts";
+import { loadCatalogue, unshadowed } from "./catalogue.ts";
+import { hermesFields, itemsField, mapField, textField } from "./read-entry.ts";
+import { disabledSkills, fitsOs, isDisabled } from "./requirements.ts";
 import { expandVariables, type SkillsPlace } from "./roots.ts";
 
-export interface SkillSetting {
+interface SkillSetting {
   readonly key: string;
   readonly description: string;
   readonly prompt: string;
@@ -30,7 +36,7 @@ export function settingValue(setting: SkillSetting, place: SkillsPlace): string 
 }
 
 /** What the user has set; null for nothing. */
-export function givenValue({ key }: SkillSetting, place: SkillsPlace): string | null {
+function givenValue({ key }: SkillSetting, place: SkillsPlace): string | null {
   const given = lookUp(place.config().skills.config, key);
   return given === undefined || given === null || given === "" ? null : String(given);
 }
@@ -44,4 +50,32 @@ function lookUp(tree: Readonly<Record<string, unknown>>, key: string): unknown {
     node = (node as Record<string, unknown>)[part]; // has it
   }
   return node;
+}
+
+// The settings that all skills together declare, and what the user has said about them.
+
+interface DeclaredSetting {
+  /** The first skill that declares it. */
+  readonly skill: string;
+  readonly setting: SkillSetting;
+  /** The user has set it. */
+  readonly isSet: boolean;
+  /** In force now, the skill's own default included; empty when there is none. */
+  readonly value: string;
+}
+
+/** Of the skills that can be used on this platform; each key once, by skill. */
+export async function allSettings(place: SkillsPlace, platform: string): Promise<readonly DeclaredSetting[]> {
+  const disabled = disabledSkills(place.config(), platform);
+  const byKey = new Map<string, DeclaredSetting>();
+  for (const skill of unshadowed(await loadCatalogue(place))) {
+    if (isDisabled(skill, disabled) || !fitsOs(skill.platforms)) continue;
+    const text = await readFile(join(skill.dir, "SKILL.md"), "utf8").catch(() => ""); // hermes skills doctor tells
+    for (const setting of declaredSettings(parseFrontMatter(text).fields)) {
+      if (byKey.has(setting.key)) continue;
+      const isSet = givenValue(setting, place) !== null;
+      byKey.set(setting.key, { skill: skill.name, setting, isSet, value: settingValue(setting, place) });
+    }
+  }
+  return [...byKey.values()];
 }

@@ -3,8 +3,7 @@ import { readFile, rm } from "node:fs/promises";
 import type { HomePaths } from "../home/paths.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { boolean, listOf, mapOf, nullable, oneOf, parseAs, record, type Shape, text } from "../kit/json.ts";
-import type { SkillEntry } from "./entry.ts";
-import type { Manifest } from "./tree.ts";
+import type { Manifest } from "./files.ts";
 
 const VERSION = 3;
 
@@ -43,7 +42,7 @@ export interface SnapshotContent {
   readonly categories: Readonly<Record<string, string>>;
 }
 
-export const snapshotPath = (paths: HomePaths) => paths.at(".skills_prompt_snapshot.json");
+const snapshotPath = (paths: HomePaths) => paths.at(".skills_prompt_snapshot.json");
 
 /** What was read, and from which state of the files. */
 export interface Snapshot extends SnapshotContent {
@@ -120,3 +119,35 @@ export function unchangedFiles(a: Manifest, b: Manifest): ReadonlySet<string> {
   });
   return new Set(same.map(([name]) => name));
 }
+
+// What is known of a skill without opening it again: enough to list it, filter it and find it.
+
+export interface SkillEntry {
+  /** The front matter's name; without a usable one, the directory's. */
+  readonly name: string;
+  readonly dirName: string;
+  /** Path of the parent below the root; null directly in it. */
+  readonly category: string | null;
+  /** Of the skill's directory below the root, with `/`. */
+  readonly path: string;
+  /** As written, whole. */
+  readonly description: string;
+  /** The first line of the body that is no heading; stands in for a missing description. */
+  readonly summary: string;
+  readonly platforms: readonly string[];
+  readonly environments: readonly string[];
+  readonly conditions: SkillConditions;
+  /** `disable-model-invocation`: a command for the user, not an offer to the model. */
+  readonly userOnly: boolean;
+  readonly problems: readonly string[];
+}
+
+export interface SkillConditions {
+  readonly requiresToolsets: readonly string[];
+  readonly requiresTools: readonly string[];
+  readonly fallbackForToolsets: readonly string[];
+  readonly fallbackForTools: readonly string[];
+}
+
+/** A category as people see it. */
+export const categoryLabel = (category: string | null) => category ?? "general";

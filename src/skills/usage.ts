@@ -5,7 +5,7 @@ import { withLock } from "../home/lock.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import type { SkillsPlace } from "./roots.ts";
 
-export interface UsageRecord {
+interface UsageRecord {
   readonly created_by: "agent" | null;
   readonly use_count: number;
   readonly view_count: number;
@@ -20,7 +20,7 @@ export interface UsageRecord {
   readonly archived_from: string | null;
 }
 
-export type UsageKind = "use" | "view" | "patch";
+type UsageKind = "use" | "view" | "patch";
 type Tree = Record<string, Record<string, unknown>>;
 type Where = Pick<SkillsPlace, "paths" | "clock" | "log">;
 

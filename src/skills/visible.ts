@@ -1,8 +1,9 @@
 // What the model is offered at the top of a conversation: names and one short line each. Rendering is the prompt's business.
 import { truncateCodePoints } from "../kit/code-points.ts";
-import { unquote } from "../kit/quotes.ts";
+import { unquote } from "../kit/front-matter-plain.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { type Catalogue, categoryTexts, loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";
+import { compare } from "./files.ts";
 import {
   activeEnvironments,
   disabledSkills,
@@ -11,11 +12,9 @@ import {
   fitsTools,
   isDisabled,
   type LoadedTools,
-} from "./conditions.ts";
-import { categoryLabel } from "./entry.ts";
+} from "./requirements.ts";
 import type { SkillsPlace } from "./roots.ts";
-import { removeSnapshot } from "./snapshot.ts";
-import { compare } from "./tree.ts";
+import { categoryLabel, removeSnapshot } from "./snapshot.ts";
 
 export interface VisibleRequest {
   readonly platform: string;
@@ -27,14 +26,14 @@ export interface VisibleRequest {
   readonly environments?: ReadonlySet<string>;
 }
 
-export interface VisibleSkills {
+interface VisibleSkills {
   /** Sorted by code point, as are the skills in each; a name stands once per category. */
   readonly categories: readonly VisibleCategory[];
   readonly digest: string;
   readonly warnings: readonly string[];
 }
 
-export interface VisibleCategory {
+interface VisibleCategory {
   readonly name: string;
   /** Empty when there is none. */
   readonly description: string;

@@ -106,7 +106,7 @@ register({
     annotate: z.boolean().optional().describe("Draw the refs of clickable elements into the picture"),
   }),
   timeoutMs: looking,
-  handler: async (args, ctx) => (await import("./browser/look.ts")).look(args, ctx),
+  handler: async (args, ctx) => (await import("./browser/actions.ts")).look(args, ctx),
 });
 
 register({

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toolContext } from "../../test/support/tool-context.ts";
-import type { Question } from "../safety/questions.ts";
+import type { Question } from "../safety/decision.ts";
 import "./clarify.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { dispatch } from "./toolset/dispatch.ts";

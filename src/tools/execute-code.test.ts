@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { allowingGuard, cleared } from "../../test/support/cleared.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
-import { CODE_RUNNER } from "../safety/code-runner.ts";
+import { CODE_RUNNER } from "../safety/guard.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
 import { runCode } from "./execute-code/run.ts";
 import { SCRIPT_TOOLS } from "./execute-code.ts";

@@ -1,9 +1,7 @@
 // patch: a change to a part of a file, or to several files at once.
 import { z } from "zod";
-import { withFileLocks } from "./file-locks.ts";
-import { failed, replaceInFile } from "./file-patch-replace.ts";
-import { describeFileError } from "./files/access.ts";
-import { applyPatch } from "./files/apply-patch.ts";
+import { describeFileError, withFileLocks } from "./files/access.ts";
+import { applyPatch, failed, replaceInFile } from "./files/apply-patch.ts";
 import { openWorkspace } from "./files/workspace.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { register } from "./toolset/registry.ts";

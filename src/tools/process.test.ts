@@ -6,13 +6,13 @@ import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
 import type { BackgroundChild } from "../sandbox/environment.ts";
-import { isAlive, startTimeOf } from "../sandbox/process-tree.ts";
+import { isAlive, startTimeOf } from "../sandbox/processes.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import "./process.ts";
-import { createToolState } from "./state.ts";
 import { processTable } from "./terminal/processes.ts";
 import { registry } from "./toolset/registry.ts";
+import { createToolState } from "./toolset/toolbox.ts";
 import "./terminal.ts";
 
 async function open(t: TestContext, given: Partial<ToolContext> = {}) {

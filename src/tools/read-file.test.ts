@@ -4,8 +4,8 @@ import { appendFile, chmod, mkdir, open, symlink, writeFile } from "node:fs/prom
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { configSchema } from "../home/config/schema.ts";
-import { forgetReads, noteToolCall } from "./file-activity.ts";
 import { localFiles, NotAFileError } from "./files/access.ts";
+import { forgetReads, noteToolCall } from "./files/workspace.ts";
 import { readFile } from "./read-file.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import { registry } from "./toolset/registry.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mkdir, symlink, utimes, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
-import { walkerEngine, walkerOver } from "./file-search-walker.ts";
 import { localFiles } from "./files/access.ts";
+import { walkerEngine, walkerOver } from "./files/search.ts";
 import { searchFiles } from "./search-files.ts";
 
 let rig: FileRig;

@@ -2,17 +2,22 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { headUnits } from "../kit/code-points.ts";
-import { isForbiddenDevice } from "../safety/device-guard.ts";
-import { walkerEngine, walkerOver } from "./file-search-walker.ts";
-import { findSimilar } from "./file-similar.ts";
+import { isForbiddenDevice } from "../safety/file-guard.ts";
 import { describeFileError, NotAFileError } from "./files/access.ts";
 import { findRipgrep, ripgrepEngine, ripgrepIn } from "./files/ripgrep.ts";
-import { type FoundLine, type PathFilter, type SearchEngine, SearchPatternError } from "./files/search.ts";
-import { openWorkspace, type Workspace } from "./files/workspace.ts";
-import { safeCut } from "./safe-cut.ts";
+import {
+  type FoundLine,
+  type PathFilter,
+  type SearchEngine,
+  SearchPatternError,
+  walkerEngine,
+  walkerOver,
+} from "./files/search.ts";
+import { findSimilar, openWorkspace, type Workspace } from "./files/workspace.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { toolError, toolResult } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
+import { safeCut } from "./toolset/results.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;

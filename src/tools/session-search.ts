@@ -43,7 +43,7 @@ register({
   },
 });
 
-export type SessionSearchResult = Readonly<Record<string, unknown>> & { readonly success: boolean };
+type SessionSearchResult = Readonly<Record<string, unknown>> & { readonly success: boolean };
 
 export async function searchSessions(
   store: SessionStore,

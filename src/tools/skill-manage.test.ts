@@ -5,9 +5,9 @@ import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
 import { manageSkill } from "../skills/manage/manage.ts";
-import type { GuardScan, ManageRequest } from "../skills/manage/request.ts";
+import type { GuardScan, ManageRequest } from "../skills/manage/write.ts";
+import { ViewMemory } from "../skills/run.ts";
 import { readUsage } from "../skills/usage.ts";
-import { ViewMemory } from "../skills/view-memory.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import { registry } from "./toolset/registry.ts";
 

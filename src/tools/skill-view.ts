@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { withSkills } from "./skill-port.ts";
 import { register } from "./toolset/registry.ts";
+import { withSkills } from "./toolset/skill-port.ts";
 
 const parameters = z.object({
   name: z.string().describe("name, or category/name"),

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toolContext } from "../../test/support/tool-context.ts";
-import { createToolState } from "./state.ts";
 import { hydrateTodos, renderActiveTodos } from "./todo.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import { registry } from "./toolset/registry.ts";
+import { createToolState } from "./toolset/toolbox.ts";
 
 const todo = async (args: Record<string, unknown>, ctx: ToolContext) =>
   JSON.parse((await dispatch(registry, "todo", args, ctx)) as string);

@@ -9,7 +9,7 @@ const STATUSES = ["pending", "in_progress", "completed", "cancelled"] as const;
 const MAX_ITEMS = 256;
 const MAX_CHARS = 4000;
 
-export interface Todo {
+interface Todo {
   readonly id: string;
   readonly content: string;
   readonly status: (typeof STATUSES)[number];

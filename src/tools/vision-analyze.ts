@@ -15,5 +15,5 @@ register({
   }),
   timeoutMs: (_args, { auxiliary }) => 1000 * (auxiliary.vision.timeout + auxiliary.vision.download_timeout),
   onInvalid: (error) => JSON.stringify({ success: false, error }),
-  handler: async (args, ctx) => (await import("./media/analyze-image.ts")).analyzeImage(args, ctx),
+  handler: async (args, ctx) => (await import("./media/pictures.ts")).analyzeImage(args, ctx),
 });

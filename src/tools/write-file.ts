@@ -1,11 +1,9 @@
 // write_file: a file's whole content.
 import { z } from "zod";
 import { unifiedDiff } from "../kit/unified-diff.ts";
-import { findFileMark } from "../safety/redact/marks.ts";
-import { UNCHANGED_NOTICE } from "./file-activity.ts";
-import { withFileLocks } from "./file-locks.ts";
-import { describeFileError } from "./files/access.ts";
-import { openWorkspace, type Workspace } from "./files/workspace.ts";
+import { findFileMark } from "../safety/redact-known.ts";
+import { describeFileError, withFileLocks } from "./files/access.ts";
+import { openWorkspace, UNCHANGED_NOTICE, type Workspace } from "./files/workspace.ts";
 import { compareSyntax, dressLike, readTextFile, writeTextFile } from "./files/write.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { toolError, toolResult } from "./toolset/dispatch.ts";

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { PNG } from "pngjs";
-import { imageSize } from "../../src/llm/pictures/image-size.ts";
+import { imageSize } from "../../src/llm/pictures/fit.ts";
 import type { RecordedRequest, Step } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";

@@ -1,7 +1,7 @@
 // Rules of sub-directories, through the agent and the model's requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { STEER_CLOSE, STEER_OPEN } from "../../src/prompt/blocks/steer-markers.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../../src/prompt/blocks.ts";
 import type { Step } from "../support/model-server/script.ts";
 import { talk, warningsOf } from "../support/talk.ts";
 

@@ -1,6 +1,7 @@
 // Commands of tests, which nobody has to be asked about.
-import { CODE_RUNNER } from "../../src/safety/code-runner.ts";
+
 import { type ApprovedCommand, type CommandGuard, clearCommand } from "../../src/safety/decision.ts";
+import { CODE_RUNNER } from "../../src/safety/guard.ts";
 
 export const cleared = clearCommand;
 

@@ -6,7 +6,7 @@ import type { AgentWish } from "../../src/agent/wish.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
-import { menuSkills } from "../../src/commands/skill-menu.ts";
+import { menuSkills } from "../../src/commands/skills.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { openWish } from "./open-wish.ts";
 import { tempHome } from "./temp-home.ts";

@@ -1,10 +1,9 @@
 // A command guard with everything a test does not care about filled in, and a user who answers as told.
 import { type Config, defaultConfig } from "../../src/home/config/schema.ts";
 import { systemClock } from "../../src/kit/clock.ts";
-import { createApprovalStore } from "../../src/safety/approval-store.ts";
-import { createSessionApprovals } from "../../src/safety/approvals.ts";
+import { createApprovalStore, createSessionApprovals } from "../../src/safety/approvals.ts";
+import type { ApprovalChoice, ApprovalQuestion, Ask } from "../../src/safety/decision.ts";
 import { createGuard, type GuardOptions } from "../../src/safety/guard.ts";
-import type { ApprovalChoice, ApprovalQuestion, Ask } from "../../src/safety/questions.ts";
 import { recordedLog } from "./session-store.ts";
 
 export function guardRig(over: Partial<GuardOptions> = {}, settings: (config: Config) => void = () => undefined) {

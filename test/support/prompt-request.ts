@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { defaultConfig } from "../../src/home/config/schema.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import type { PromptPorts, PromptRequest } from "../../src/prompt/gather.ts";
-import { programRunner } from "../../src/prompt/ports/run-program.ts";
-import { hostFiles } from "../../src/prompt/ports.ts";
+import { hostFiles, programRunner } from "../../src/prompt/ports.ts";
 import { scanForThreats } from "../../src/safety/threats/scan.ts";
 import { DEFAULT_TOOLS, promptInputs, someSkills } from "./prompt-inputs.ts";
 

@@ -4,11 +4,11 @@ import { after, before, test } from "node:test";
 import type { Environment } from "../../src/sandbox/environment.ts";
 import { runCode } from "../../src/tools/execute-code/run.ts";
 import { SCRIPT_TOOLS } from "../../src/tools/execute-code.ts";
-import { createToolState } from "../../src/tools/state.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
 import { loadTools } from "../../src/tools/toolset/discover.ts";
 import { dispatch } from "../../src/tools/toolset/dispatch.ts";
 import { registry } from "../../src/tools/toolset/registry.ts";
+import { createToolState } from "../../src/tools/toolset/toolbox.ts";
 import { allowingGuard, cleared } from "./cleared.ts";
 import { toolContext } from "./tool-context.ts";
 

@@ -5,8 +5,8 @@ import type { Logger } from "../../src/home/log.ts";
 import { homePaths } from "../../src/home/paths.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import type { Environment } from "../../src/sandbox/environment.ts";
-import { createToolState } from "../../src/tools/state.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
+import { createToolState } from "../../src/tools/toolset/toolbox.ts";
 import { allowingGuard } from "./cleared.ts";
 
 export interface LogLine {

@@ -1,10 +1,17 @@
 // Where a conversation is cut: the beginning and the recent part stay, what lies between becomes a summary.
-import { type Message, textOf } from "../../llm/messages.ts";
-import { messageCost } from "./cost.ts";
-import { tailFloor } from "./numbers.ts";
+
+import type { Config } from "../../home/config/schema.ts";
+import {
+  type AssistantMessage,
+  type ContentPart,
+  type Message,
+  textOf,
+  userContentToSend,
+} from "../../llm/messages.ts";
+import { estimateTokens } from "../../llm/usage.ts";
 import { isRealUser, takeSummary } from "./summary-text.ts";
 
-export interface BoundaryOptions {
+interface BoundaryOptions {
   /** Messages behind the system message that stay; 0 after the first compression. */
   readonly protectFirstN: number;
   readonly protectLastN: number;
@@ -112,4 +119,109 @@ function costFrom(messages: readonly Message[], start: number): number {
   let cost = 0;
   for (let index = start; index < messages.length; index++) cost += messageCost(messages[index] as Message); // inside the list
   return cost;
+}
+
+// What a message costs in a request, roughly. Messages never change once they exist, so each is counted once.
+
+const PER_MESSAGE = 10;
+const IMAGE_TOKENS = 1600;
+
+const counted = new WeakMap<Message, number>();
+
+export function messageCost(message: Message): number {
+  const known = counted.get(message);
+  if (known !== undefined) return known;
+  const cost = PER_MESSAGE + contentCost(sentContent(message)) + (message.role === "assistant" ? extrasOf(message) : 0);
+  counted.set(message, cost);
+  return cost;
+}
+
+export function messagesCost(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + messageCost(message), 0);
+}
+
+/** What a request carries of the message: the text it was sent with, where that differs from what is stored. */
+export function sentContent(message: Message): string | readonly ContentPart[] | null {
+  if (message.role === "user") return userContentToSend(message);
+  return ("api_content" in message ? message.api_content : undefined) ?? message.content;
+}
+
+function contentCost(content: string | readonly ContentPart[] | null): number {
+  if (content === null) return 0;
+  if (typeof content === "string") return estimateTokens(content);
+  return content.reduce((sum, part) => sum + (part.type === "text" ? estimateTokens(part.text) : IMAGE_TOKENS), 0);
+}
+
+/** Calls, and the state some providers want back. */
+function extrasOf(message: AssistantMessage): number {
+  const calls = message.tool_calls ? estimateTokens(JSON.stringify(message.tool_calls)) : 0;
+  const replayed = [
+    message.reasoning_content,
+    message.reasoning_details,
+    message.anthropic_content_blocks,
+    message.codex_reasoning_items,
+    message.codex_message_items,
+  ];
+  return replayed.reduce<number>((sum, item) => sum + (item === undefined ? 0 : estimateTokens(asText(item))), calls);
+}
+
+const asText = (item: unknown) => (typeof item === "string" ? item : JSON.stringify(item));
+
+// How much a conversation may hold before it is shortened, and how much of it stays.
+
+export interface ContextNumbers {
+  /** Tokens of a request at which the conversation is shortened. */
+  readonly thresholdTokens: number;
+  /** Tokens of recent messages that stay as they are. */
+  readonly tailTokenBudget: number;
+  /** Most tokens of a summary. */
+  readonly maxSummaryTokens: number;
+}
+
+const SMALL_WINDOW_SHARE = 0.75;
+const SMALL_WINDOW_CAP = 64_000;
+const LEAST_SUMMARY_TOKENS = 2000;
+
+/** Half of the window by default; small windows wait longer, or the fixed part of a request alone would trigger it. */
+export function contextNumbers(contextLength: number, threshold: number, targetRatio: number): ContextNumbers {
+  const floor = Math.min(SMALL_WINDOW_CAP, Math.floor(contextLength * SMALL_WINDOW_SHARE));
+  const thresholdTokens = Math.max(Math.floor(contextLength * threshold), floor);
+  return {
+    thresholdTokens,
+    tailTokenBudget: Math.floor(thresholdTokens * clamp(targetRatio, 0.1, 0.8)),
+    maxSummaryTokens: Math.min(Math.floor(contextLength * 0.05), 12_000),
+  };
+}
+
+/** The share of the window for a model: what `compression.model_thresholds` says for the longest part of its name, else `threshold`. */
+export function thresholdFor(
+  model: string,
+  { threshold, model_thresholds }: Pick<Config["compression"], "threshold" | "model_thresholds">,
+): number {
+  const name = model.toLowerCase();
+  const fitting = Object.entries(model_thresholds).filter(
+    (entry): entry is [string, number] => isShare(entry[1]) && name.includes(entry[0].toLowerCase()),
+  );
+  return fitting.toSorted(([one], [other]) => other.length - one.length)[0]?.[1] ?? threshold;
+}
+
+const isShare = (value: unknown) => typeof value === "number" && value > 0 && value <= 1;
+
+/** What a summary of that many tokens may take. */
+export function summaryBudget(tokens: number, maxSummaryTokens: number): number {
+  return Math.max(LEAST_SUMMARY_TOKENS, Math.floor(Math.min(0.2 * tokens, maxSummaryTokens)));
+}
+
+/** The output cap of the call: models count differently from us, and a summary that is cut off is lost. */
+export function summaryCallCap(budgetTokens: number): number {
+  return Math.floor(budgetTokens * 1.3);
+}
+
+/** Newest messages that stay in any case. */
+function tailFloor(protectLastN: number): number {
+  return clamp(protectLastN, 3, 8);
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
 }

@@ -4,10 +4,9 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { assertLegalHistory } from "../../../test/support/agent/legal.ts";
 import { type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
-import { repairMessageSequence } from "../hygiene/repair-sequence.ts";
-import { unansweredCalls } from "../hygiene/unfinished.ts";
+import { repairMessageSequence, unansweredCalls } from "../repair.ts";
+import { messagesCost } from "./boundaries.ts";
 import { ContextCompressor } from "./compressor.ts";
-import { messagesCost } from "./cost.ts";
 import { isRealUser, renderSummary, takeSummary, wordsOf } from "./summary-text.ts";
 
 const size = fc.oneof(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 200, max: 3000 }));

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { assertLegalHistory } from "../../../test/support/agent/legal.ts";
 import { manualClock, recordedLog } from "../../../test/support/session-store.ts";
 import { type HistoryMessage, type Message, textOf } from "../../llm/messages.ts";
+import { messagesCost, thresholdFor } from "./boundaries.ts";
 import {
   type CompressorOptions,
   ContextCompressor,
@@ -10,8 +11,6 @@ import {
   SummaryError,
   type SummaryRequest,
 } from "./compressor.ts";
-import { messagesCost } from "./cost.ts";
-import { thresholdFor } from "./numbers.ts";
 import { renderSummary, SUMMARY_END, SUMMARY_MARKER, splitSummary, takeSummary } from "./summary-text.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });

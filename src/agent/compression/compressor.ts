@@ -1,16 +1,19 @@
 // The default context engine: the middle of a long conversation becomes a summary, its beginning and its recent part stay.
 import type { Logger } from "../../home/log.ts";
-import type { Message, UserMessage } from "../../llm/messages.ts";
-import type { CompressOptions, ContextEngine, EngineModel, EngineUsage } from "../../plugins/engine.ts";
-import { alternates, assemble, pairTools } from "./assemble.ts";
-import { type Boundaries, findBoundaries } from "./boundaries.ts";
-import { messagesCost } from "./cost.ts";
-import { missingFacts } from "./facts.ts";
-import { localSummary } from "./local-summary.ts";
-import { stripHistoricalMedia } from "./media.ts";
-import { type ContextNumbers, contextNumbers, summaryBudget } from "./numbers.ts";
+import type { ContentPart, Message, UserMessage } from "../../llm/messages.ts";
+import { picturesToWords } from "../../llm/pictures/fit.ts";
+import type { CompressOptions, ContextEngine, EngineModel, EngineUsage } from "../../plugins/context-engines.ts";
+import {
+  type Boundaries,
+  type ContextNumbers,
+  contextNumbers,
+  findBoundaries,
+  messagesCost,
+  summaryBudget,
+} from "./boundaries.ts";
+import { localSummary, missingFacts } from "./facts.ts";
 import { pruneOldToolResults } from "./prune.ts";
-import { renderSummary, takeSummary } from "./summary-text.ts";
+import { alternates, assemble, pairTools, renderSummary, takeSummary } from "./summary-text.ts";
 
 export interface SummaryRequest {
   readonly turns: readonly Message[];
@@ -370,4 +373,25 @@ function withoutSummaries(messages: readonly Message[]): readonly Message[] {
     const found = takeSummary(message);
     return found ? (found.rest ?? []) : message;
   });
+}
+
+const STRIPPED = "[Attached image — stripped after compression]";
+
+/** Pictures older than the newest user message that has one become a word. */
+export function stripHistoricalMedia<M extends Message>(messages: readonly M[]): readonly M[] {
+  const newest = messages.findLastIndex((message) => message.role === "user" && hasImage(message));
+  if (newest <= 0) return messages;
+  const kept = messages.map((message, index) =>
+    index < newest && hasImage(message) ? withoutImages(message) : message,
+  );
+  return kept.some((message, index) => message !== messages[index]) ? kept : messages;
+}
+
+function hasImage({ content }: Message): boolean {
+  return Array.isArray(content) && content.some((part: ContentPart) => part.type === "image_url");
+}
+
+function withoutImages<M extends Message>(message: M): M {
+  if (message.role !== "user" && message.role !== "tool") return message;
+  return picturesToWords(message, (part) => part.type === "image_url", STRIPPED) as M; // the role stays
 }

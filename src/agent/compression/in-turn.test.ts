@@ -17,7 +17,7 @@ import {
 } from "../../../test/support/agent/long-talk.ts";
 import type { ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
 import { textOf } from "../../llm/messages.ts";
-import { fileActivity } from "../../tools/file-activity.ts";
+import { fileActivity } from "../../tools/files/workspace.ts";
 import { renderSummary } from "./summary-text.ts";
 
 describe("before a turn", () => {

@@ -1,15 +1,13 @@
 // Keeps one conversation inside the model's window: measures, decides, has it shortened, and goes on in the child session.
 import type { HistoryMessage } from "../../llm/messages.ts";
-import type { Usage } from "../../llm/usage.ts";
-import type { CompressOptions, ContextEngine } from "../../plugins/engine.ts";
-import { isStandard } from "../../plugins/engine-name.ts";
+import { estimateTokens, type Usage } from "../../llm/usage.ts";
+import type { ToolDefinition } from "../../llm/wire.ts";
+import { type CompressOptions, type ContextEngine, isStandard } from "../../plugins/context-engines.ts";
 import type { Conversation } from "../conversation.ts";
+import type { ToolRunnerPort } from "../options.ts";
+import { contextNumbers, messagesCost, thresholdFor } from "./boundaries.ts";
 import type { CompressPreview } from "./compressor.ts";
-import { messagesCost } from "./cost.ts";
-import { WindowMeter } from "./measure.ts";
-import { contextNumbers, thresholdFor } from "./numbers.ts";
-import { blockedLine, type CompressReport, type CompressWish } from "./report.ts";
-import { type KeeperRun, Shortener } from "./shortener.ts";
+import { blockedLine, type CompressReport, type CompressWish, type KeeperRun, Shortener } from "./shortener.ts";
 
 const MOST_PASSES = 3;
 /** A request this close to the window would not come back with an answer. */
@@ -84,7 +82,7 @@ export class ContextKeeper {
     const { sessionId, messages } = this.#conversation.transcript;
     const engine = this.#engine;
     if (!engine) return;
-    const { tellBound } = await import("../../plugins/guarded-engine.ts");
+    const { tellBound } = await import("../../plugins/context-engines.ts");
     const { ports } = this.#conversation.options;
     await tellBound(ports, () => engine.onSessionEnd?.(sessionId, messages));
     if (afresh) await tellBound(ports, () => engine.onSessionReset?.());
@@ -145,7 +143,7 @@ export class ContextKeeper {
       await this.#shortener.settle(sessionId);
       return { kind: "summary" };
     }
-    const { undoPrune } = await import("./prune-alone.ts");
+    const { undoPrune } = await import("./prune.ts");
     if (!(await undoPrune(this.#conversation))) return null;
     this.#window.forget();
     return { kind: "prune" };
@@ -198,7 +196,7 @@ export class ContextKeeper {
   async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: KeeperRun): Promise<boolean> {
     const { transcript, options, meter } = this.#conversation;
     const began = options.ports.clock.now();
-    const { pruneResults } = await import("./prune-alone.ts");
+    const { pruneResults } = await import("./prune.ts");
     const after = await pruneResults(this.#conversation, engine, tokens);
     if (after === null) return false;
     this.#window.forget();
@@ -284,7 +282,7 @@ export class ContextKeeper {
     this.#complaint = complaint;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
-    const { tellBound } = await import("../../plugins/guarded-engine.ts");
+    const { tellBound } = await import("../../plugins/context-engines.ts");
     const { options, transcript } = this.#conversation;
     await tellBound(options.ports, () => engine.onSessionStart?.(transcript.sessionId, {}));
     return engine;
@@ -299,4 +297,65 @@ function hasPreview(engine: ContextEngine): engine is ContextEngine & {
   preview(messages: readonly HistoryMessage[], options: CompressOptions): CompressPreview | null;
 } {
   return "preview" in engine && typeof engine.preview === "function";
+}
+
+// How full the window is: what the provider counted, as soon as it has, and an estimate of what was added since.
+
+interface Measured {
+  /** The next request as a whole. */
+  readonly tokens: number;
+  /** What the newest request really took; null when nobody counted. */
+  readonly reading: number | null;
+}
+
+class WindowMeter {
+  #reading: { readonly tokens: number; readonly upTo: number } | null = null;
+  #fixed: { readonly system: string; readonly tools: readonly ToolDefinition[]; readonly tokens: number } | null = null;
+
+  /** A request with the first `upTo` messages took so many tokens. */
+  read(tokens: number, upTo: number): void {
+    this.#reading = { tokens, upTo };
+  }
+
+  /** What was counted no longer says anything about the next request. */
+  forget(): void {
+    this.#reading = null;
+  }
+
+  measure(system: string, messages: readonly HistoryMessage[], tools: readonly ToolDefinition[]): Measured {
+    const reading = this.#reading && this.#reading.upTo <= messages.length ? this.#reading : null;
+    if (!reading) return { tokens: this.#fixedCost(system, tools) + messagesCost(messages), reading: null };
+    return { tokens: reading.tokens + messagesCost(messages.slice(reading.upTo)), reading: reading.tokens };
+  }
+
+  #fixedCost(system: string, tools: readonly ToolDefinition[]): number {
+    if (this.#fixed?.system === system && this.#fixed.tools === tools) return this.#fixed.tokens;
+    const tokens = estimateTokens(system) + (tools.length > 0 ? estimateTokens(JSON.stringify(tools)) : 0);
+    this.#fixed = { system, tools, tokens };
+    return tokens;
+  }
+}
+
+/** The tools of a conversation and those its context engine brings along. A name that is taken stays with whoever had it. */
+export function withEngineTools(tools: ToolRunnerPort, engine: ContextEngine): ToolRunnerPort {
+  const own = (engine.getToolSchemas?.() ?? []).filter((tool) => !tools.names.has(tool.function.name));
+  const ownNames = new Set(own.map((tool) => tool.function.name));
+  return {
+    ...tools,
+    // A reload may change the list behind it.
+    get definitions() {
+      return [...tools.definitions, ...own];
+    },
+    get names() {
+      return new Set([...tools.names, ...ownNames]);
+    },
+    async call(name, args, ctx) {
+      if (!ownNames.has(name) || !engine.handleToolCall) return tools.call(name, args, ctx);
+      try {
+        return await engine.handleToolCall(name, args);
+      } catch (error) {
+        return JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
+      }
+    },
+  };
 }

@@ -1,11 +1,9 @@
 // The context engine of one conversation, made when it is first needed.
-import { bundledPlugins } from "../../home/product.ts";
-import { isSafeMode } from "../../home/safe-mode.ts";
-import { type OpenedEngine, openContextEngine } from "../../plugins/context-engines.ts";
-import { STANDARD_ENGINE } from "../../plugins/engine-name.ts";
+import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
+import { type OpenedEngine, openContextEngine, STANDARD_ENGINE } from "../../plugins/context-engines.ts";
 import type { Conversation } from "../conversation.ts";
+import { thresholdFor } from "./boundaries.ts";
 import { ContextCompressor } from "./compressor.ts";
-import { thresholdFor } from "./numbers.ts";
 import { createSummarizer } from "./summarizer.ts";
 
 export async function openEngineFor(conversation: Conversation): Promise<OpenedEngine> {

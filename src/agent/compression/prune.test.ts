@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HistoryMessage, Message, ToolMessage } from "../../llm/messages.ts";
 import { formatSteer } from "../steer.ts";
-import { stripHistoricalMedia } from "./media.ts";
+import { stripHistoricalMedia } from "./compressor.ts";
 import { pruneOldToolResults } from "./prune.ts";
 
 const call = (id: string, name: string, args: object): HistoryMessage => ({

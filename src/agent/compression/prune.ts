@@ -1,12 +1,13 @@
 // The cheap half of shortening, without a model: old tool results become one line each, repeated ones are kept once.
-import { countCodePoints } from "../../kit/code-points.ts";
+import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
 import { type AssistantMessage, type ContentPart, type Message, type ToolMessage, textOf } from "../../llm/messages.ts";
-import { STEER_CLOSE, STEER_OPEN } from "../../prompt/blocks/steer-markers.ts";
-import { messageCost, sentContent } from "./cost.ts";
-import { summarizeToolResult } from "./tool-lines.ts";
-import { truncateToolCallArgsJson } from "./truncate-arguments.ts";
+import type { ContextEngine } from "../../plugins/context-engines.ts";
+import { STEER_CLOSE, STEER_OPEN } from "../../prompt/blocks.ts";
+import type { Conversation } from "../conversation.ts";
+import type { SentBefore } from "../transcript.ts";
+import { messageCost, messagesCost, sentContent } from "./boundaries.ts";
 
-export interface PruneOptions {
+interface PruneOptions {
   /** Newest messages that stay as they are. */
   readonly protectTailCount: number;
   /** Tokens of newest messages that stay too. */
@@ -18,7 +19,7 @@ export interface PruneOptions {
   readonly mode?: "replace" | "beside";
 }
 
-export interface Pruned<M extends Message = Message> {
+interface Pruned<M extends Message = Message> {
   readonly messages: readonly M[];
   /** How many tool results were shortened. */
   readonly pruned: number;
@@ -156,4 +157,200 @@ function resultKey(message: ToolMessage): string | null {
 
 function isLong(text: string): boolean {
   return text.length > SHORT && countCodePoints(text) > SHORT;
+}
+
+const LONGEST_LEAF = 200;
+const MARK = "...[truncated]";
+
+/** Long texts inside the arguments of a call are cut; what comes out is JSON of the same shape. What is no JSON stays as it is. */
+export function truncateToolCallArgsJson(args: string): string {
+  const value = parse(args);
+  if (value === undefined) return args;
+  const cut = shorten(value);
+  return cut === value ? args : JSON.stringify(cut);
+}
+
+/** The same value when nothing in it was too long. */
+function shorten(value: unknown): unknown {
+  if (typeof value === "string") {
+    return countCodePoints(value) > LONGEST_LEAF ? sliceCodePoints(value, 0, LONGEST_LEAF) + MARK : value;
+  }
+  if (Array.isArray(value)) {
+    const items = value.map(shorten);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, inner]) => [key, shorten(inner), inner] as const);
+  if (entries.every(([, after, before]) => after === before)) return value;
+  return Object.fromEntries(entries.map(([key, after]) => [key, after]));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined; // not ours to mend here
+  }
+}
+
+// One line that stands for a tool result which is no longer worth its room.
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+interface Call {
+  readonly name: string;
+  readonly args: Arguments;
+  readonly content: string;
+}
+
+type Line = (call: Call) => string;
+
+const skill: Line = (call) => `name=${arg(call, "name")} (${chars(call)} chars)`;
+
+const LINES: Readonly<Record<string, Line>> = {
+  terminal: (call) =>
+    `ran \`${truncateCodePoints(arg(call, "command"), 80, "...")}\` -> exit ${found(call, /"exit_code"\s*:\s*(-?\d+)/)}, ${outputLines(call)} lines output`,
+  read_file: (call) => `read ${arg(call, "path")} from line ${arg(call, "offset", "1")} (${chars(call)} chars)`,
+  write_file: (call) => `wrote to ${arg(call, "path")} (${writtenLines(call)} lines)`,
+  patch: (call) => `${arg(call, "mode", "replace")} in ${arg(call, "path")} (${chars(call)} chars result)`,
+  search_files: (call) =>
+    `${arg(call, "target", "content")} search for '${arg(call, "pattern")}' in ${arg(call, "path", ".")} -> ${found(call, /"total_count"\s*:\s*(\d+)/)} matches`,
+  web_search: (call) => `query='${arg(call, "query")}' (${chars(call)} chars result)`,
+  web_extract: (call) => `${addresses(call)} (${chars(call)} chars)`,
+  delegate_task: (call) => `'${truncateCodePoints(arg(call, "goal"), 60, "...")}' (${chars(call)} chars result)`,
+  execute_code: (call) => `\`${codeStart(call)}\` (${outputLines(call)} lines output)`,
+  skill_view: skill,
+  skills_list: skill,
+  skill_manage: skill,
+  vision_analyze: (call) => `'${sliceCodePoints(arg(call, "question"), 0, 50)}' (${chars(call)} chars)`,
+  memory: (call) => `${arg(call, "action")} on ${arg(call, "target")}`,
+  process: (call) => `${arg(call, "action")} session=${arg(call, "session_id")}`,
+  cronjob: (call) => arg(call, "action"),
+  todo: () => "updated task list",
+  clarify: () => "asked user a question",
+};
+
+export function summarizeToolResult(name: string, argsJson: string, content: string): string {
+  const call: Call = { name, args: parseArguments(argsJson), content };
+  const line = Object.hasOwn(LINES, name) ? LINES[name] : name.startsWith("browser_") ? browser : other;
+  return `[${name}] ${(line ?? other)(call)}`;
+}
+
+const browser: Line = (call) => {
+  const { url, ref } = call.args;
+  const place = url ? `${show(url)} ` : ref ? `ref=${show(ref)} ` : "";
+  return `${place}(${chars(call)} chars)`;
+};
+
+const other: Line = (call) => {
+  const pairs = Object.entries(call.args).slice(0, 2);
+  const shown = pairs.map(([key, value]) => `${key}=${sliceCodePoints(show(value), 0, 40)} `);
+  return `${shown.join("")}(${chars(call)} chars result)`;
+};
+
+function arg({ args }: Call, key: string, missing = "?"): string {
+  const value = args[key];
+  return value === undefined || value === null || value === "" ? missing : show(value);
+}
+
+/** On one line, whatever it is. */
+function show(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "?");
+  return text.replace(/\s*\n\s*/g, " ");
+}
+
+function chars({ content }: Call): string {
+  return countCodePoints(content).toLocaleString("en-US");
+}
+
+function found({ content }: Call, pattern: RegExp): string {
+  return pattern.exec(content)?.[1] ?? "?";
+}
+
+/** Of what the program printed, when the result is the usual JSON around it. */
+function outputLines({ content }: Call): number {
+  const output = parseArguments(content).output;
+  return countLines(typeof output === "string" ? output : content);
+}
+
+function writtenLines({ args }: Call): number | "?" {
+  return typeof args.content === "string" && args.content !== "" ? countLines(args.content) : "?";
+}
+
+function countLines(text: string): number {
+  const shown = text.trimEnd();
+  return shown === "" ? 0 : shown.split("\n").length;
+}
+
+function addresses({ args }: Call): string {
+  const urls = Array.isArray(args.urls) ? args.urls : args.url === undefined ? [] : [args.url];
+  const more = urls.length > 1 ? ` (+${urls.length - 1} more)` : "";
+  return `${urls.length === 0 ? "?" : show(urls[0])}${more}`;
+}
+
+function codeStart({ args }: Call): string {
+  const code = typeof args.code === "string" && args.code !== "" ? args.code : "?";
+  const line = sliceCodePoints(code, 0, 60).replaceAll("\n", " ");
+  return countCodePoints(code) > 60 ? `${line}...` : line;
+}
+
+function parseArguments(json: string): Arguments {
+  if (!json.trimStart().startsWith("{")) return {};
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null ? (value as Arguments) : {}; // a parsed object
+  } catch {
+    return {}; // cut off or never JSON: the line says what it can without
+  }
+}
+
+// Shortening without a model: old tool results are sent in one line each. What is stored of them stays, and it can be taken back.
+
+/** In the session's keys: which rows are sent shorter, and what was said last when that was decided. */
+const KEY = "pruned";
+const LEAST_GAIN = 0.2;
+const TARGET = 0.8;
+
+/** Only if it is enough by itself. Resolves to the new size of a request, about; null when nothing was done. */
+export async function pruneResults(
+  { transcript, options }: Conversation,
+  engine: ContextEngine,
+  tokens: number,
+): Promise<number | null> {
+  if (!("tailTokenBudget" in engine) || typeof engine.tailTokenBudget !== "number") return null;
+  const before = transcript.messages;
+  const { messages, pruned } = pruneOldToolResults(before, {
+    protectTailCount: engine.protectLastN,
+    protectTailTokens: engine.tailTokenBudget,
+    mode: "beside",
+  });
+  const saved = messagesCost(before) - messagesCost(messages);
+  const after = tokens - saved;
+  if (pruned === 0 || saved < LEAST_GAIN * tokens || after >= TARGET * engine.thresholdTokens) return null;
+  const { sessionId } = transcript;
+  try {
+    const rows = await transcript.sendShorter(messages);
+    await options.session.store?.setValue(sessionId, KEY, { rows, last: await transcript.lastRowId() });
+  } catch (error) {
+    options.ports.log.warn("old tool results could not be shortened; they are sent as before", error);
+    return null;
+  }
+  options.ports.gate.expectNewPrefix(sessionId, "prune");
+  return after;
+}
+
+/** False when there is none to take back, or something was said since. */
+export async function undoPrune({ transcript, options }: Conversation): Promise<boolean> {
+  const { store } = options.session;
+  const { sessionId } = transcript;
+  const record = store ? await store.getValue(sessionId, KEY) : null;
+  if (!store || !isRecord(record) || record.last !== (await transcript.lastRowId())) return false;
+  await transcript.sendAsBefore(record.rows);
+  await store.setValue(sessionId, KEY, null);
+  options.ports.gate.expectNewPrefix(sessionId, "rewind");
+  return true;
+}
+
+function isRecord(value: unknown): value is { readonly rows: readonly SentBefore[]; readonly last: number | null } {
+  return typeof value === "object" && value !== null && "rows" in value && Array.isArray(value.rows) && "last" in value;
 }

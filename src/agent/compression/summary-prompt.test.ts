@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../llm/messages.ts";
-import { renderTurns } from "./summary-input.ts";
-import { summaryPrompt } from "./summary-prompt.ts";
+import { renderTurns, summaryPrompt } from "./summarizer.ts";
 
 const wish = { turns: "[USER]: hello", previousSummary: null, focusTopic: null, budgetTokens: 2000 };
 

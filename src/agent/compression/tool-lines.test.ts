@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { summarizeToolResult } from "./tool-lines.ts";
-import { truncateToolCallArgsJson } from "./truncate-arguments.ts";
+import { summarizeToolResult, truncateToolCallArgsJson } from "./prune.ts";
 
 const long = "x".repeat(1234);
 const CASES: readonly (readonly [name: string, args: unknown, content: string, line: string])[] = [

@@ -4,7 +4,7 @@ import { recordingLog } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 import { loadTools } from "../../tools/toolset/discover.ts";
 import { registry } from "../../tools/toolset/registry.ts";
-import { childTools } from "./child-tools.ts";
+import { childTools } from "./spawn.ts";
 
 const parent = new Set([
   ...["terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"],

@@ -1,7 +1,6 @@
 // One child from its first word to its report: what it does is passed on, how long it may take is watched, and every end is a result.
 import type { Config } from "../../home/config/schema.ts";
-import { orAbandon } from "../../kit/abandon.ts";
-import type { Clock } from "../../kit/clock.ts";
+import { type Clock, orAbandon } from "../../kit/clock.ts";
 import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
 import type { ChildReport, ChildTask } from "../../tools/toolset/context.ts";
 import type { Agent } from "../agent.ts";
@@ -14,7 +13,7 @@ const HEARTBEAT_MS = 30_000;
 const STALE = { idle: 15, inTool: 40 };
 const TOOLS_PER_PROGRESS = 5;
 
-export interface ChildFacts {
+interface ChildFacts {
   readonly id: string;
   readonly parentId: string | null;
   readonly depth: number;
@@ -24,7 +23,7 @@ export interface ChildFacts {
   readonly model: string;
 }
 
-export interface ChildRun {
+interface ChildRun {
   readonly agent: Agent;
   readonly facts: ChildFacts;
   readonly call: ParentCall;
@@ -37,7 +36,7 @@ export interface ChildRun {
   onTool?(event: Extract<AgentEvent, { type: "tool_end" }>): void;
 }
 
-export interface FinishedChild {
+interface FinishedChild {
   readonly report: ChildReport;
   /** Settles when the turn is really over, also when it was given up. */
   readonly over: Promise<unknown>;

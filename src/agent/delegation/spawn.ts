@@ -1,22 +1,23 @@
 // Starts the children of one call, side by side, and puts their reports together in the order of the tasks.
 import { realpath } from "node:fs/promises";
+import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { leaseKey } from "../../llm/keys/lease-key.ts";
+import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
+import { leaseKey } from "../../llm/keys/ring.ts";
+import { legalMode } from "../../llm/providers/hosts.ts";
 import type { Environment } from "../../sandbox/environment.ts";
-import { fileActivity } from "../../tools/file-activity.ts";
-import { environmentResultStore } from "../../tools/result-store.ts";
+import { fileActivity } from "../../tools/files/workspace.ts";
 import { pathsOfBatch } from "../../tools/toolset/batch-plan.ts";
 import type { ChildReport, ChildrenAnswer, ChildTask } from "../../tools/toolset/context.ts";
-import { limitResult } from "../../tools/toolset/results.ts";
+import { registry } from "../../tools/toolset/registry.ts";
+import { environmentResultStore, limitResult } from "../../tools/toolset/results.ts";
 import type { Toolbox } from "../../tools/toolset/toolbox.ts";
+import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 import type { Agent } from "../agent.ts";
 import type { OpenAgent } from "../opened.ts";
 import type { ModelChoice, ParentCall } from "../options.ts";
-import type { StartWish } from "../start-wish.ts";
-import { childModel } from "./child-model.ts";
-import { childPrompt } from "./child-prompt.ts";
-import { childTools } from "./child-tools.ts";
+import type { StartWish } from "../wish.ts";
 import { childTable } from "./children.ts";
 import { runChild } from "./run-child.ts";
 
@@ -221,3 +222,103 @@ function hex(clock: Clock): string {
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+// Which model a child talks to: what the settings name for sub-agents, else what the parent talks to now.
+
+/** Throws `ProviderError` when the settings name something that cannot be asked; nothing else is taken in its place. */
+async function childModel(home: OpenHome, parent: ModelChoice, clock: Clock): Promise<ModelChoice> {
+  const settings = home.config().delegation;
+  const { reasoning_effort: effort, fallback_providers: standIns } = settings;
+  const { reasoning: inherited, ...rest } = parent;
+  const reasoning = effort === "" ? inherited : reasoningOf(effort);
+  const model: ModelChoice = {
+    ...rest,
+    ...(reasoning ? { reasoning } : {}),
+    ...(standIns.length > 0 ? { fallbacks: standIns } : {}),
+  };
+  if (!settings.model && !settings.provider && !settings.base_url) return model;
+  const { resolvePlace } = await import("../../llm/auxiliary/places.ts");
+  const target = await resolvePlace(home, placeOf(settings, parent), clock);
+  const { maxTokens: _cap, overrides: _own, ...general } = model;
+  return { ...general, target };
+}
+
+function placeOf(settings: Config["delegation"], { target }: ModelChoice): AuxPlace {
+  const { model, provider, base_url: baseUrl, api_key: apiKey, api_mode } = settings;
+  const apiMode = api_mode ? legalMode(api_mode) : undefined;
+  if (!provider && !baseUrl) {
+    const { provider: same, baseUrl: there, apiKey: key } = target;
+    return { provider: same, model, baseUrl: there, apiKey: key, apiMode };
+  }
+  return {
+    provider: provider || "custom",
+    model: model || (provider === target.provider ? target.model : undefined),
+    baseUrl: baseUrl || undefined,
+    apiKey: apiKey || undefined,
+    apiMode,
+  };
+}
+
+function reasoningOf(effort: string): ModelChoice["reasoning"] {
+  if (effort === "none") return { enabled: false };
+  return { enabled: true, effort: effort as "medium" }; // an effort a provider does not know is its own to refuse
+}
+
+// What a child is told: its task, and that only its last words are read.
+
+interface ChildPlace {
+  readonly cwd: string;
+  /** Children it may have at once; null when it may have none. */
+  readonly mayDelegate: { readonly atOnce: number; readonly levels: number } | null;
+}
+
+function childPrompt(task: ChildTask, { cwd, mayDelegate }: ChildPlace): string {
+  const context = task.context?.trim();
+  return [
+    "You are a focused worker that another agent started for one task. You see nothing of its conversation, and nobody answers questions: decide yourself, and say what you assumed.",
+    `## Task\n${task.goal.trim()}`,
+    ...(context ? [`## Context\n${context}`] : []),
+    `## Workspace\n${cwd}`,
+    ...(mayDelegate ? [orchestration(mayDelegate)] : []),
+    "## Report\nWhen you are done, answer with a short report: what you did, what you found, which files you changed or made (full paths), and what went wrong or is left open. The agent that started you sees this answer and nothing else.",
+  ].join("\n\n");
+}
+
+function orchestration({ atOnce, levels }: { readonly atOnce: number; readonly levels: number }): string {
+  const deeper =
+    levels > 1
+      ? `They may delegate in turn, ${levels - 1} level${levels === 2 ? "" : "s"} deeper.`
+      : "They cannot delegate in turn.";
+  return `## Delegating\nYou may split the task and hand parts of it on with \`delegate_task\`, at most ${atOnce} at once. ${deeper} Put their reports together yourself.`;
+}
+
+// Which tools a child gets: never more than its parent has, and none that speak for the parent or to the user.
+
+const NEVER = new Set(["clarify", "memory", "send_message", "cronjob"]);
+
+interface ChildTools {
+  readonly only: ReadonlySet<string>;
+  /** Toolsets that were asked for and do not exist. */
+  readonly unknown: readonly string[];
+}
+
+export function childTools(
+  parent: ReadonlySet<string>,
+  asked: readonly string[] | undefined,
+  { mayDelegate, settings }: { readonly mayDelegate: boolean; readonly settings: Config["delegation"] },
+): ChildTools {
+  const names = (asked ?? []).map((name) => name.trim()).filter((name) => name !== "");
+  const known = names.filter((name) => hasTools(name, registry));
+  const chosen = known.length === 0 ? null : new Set(known.flatMap((name) => resolveToolset(name, registry)));
+  const wanted = (name: string) => {
+    if (NEVER.has(name)) return false;
+    if (name === "delegate_task") return mayDelegate;
+    const server = registry.get(name)?.toolset.startsWith("mcp-") === true;
+    if (server && !settings.inherit_mcp_toolsets) return chosen?.has(name) ?? false;
+    return chosen === null || server || chosen.has(name);
+  };
+  return {
+    only: new Set([...parent].filter(wanted)),
+    unknown: names.filter((name) => !hasTools(name, registry)),
+  };
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HistoryMessage } from "../../llm/messages.ts";
-import { digestOf } from "./digest.ts";
+import { digestOf } from "./review.ts";
 
 const pair = (n: number): HistoryMessage[] => [
   { role: "user", content: `question ${n}` },

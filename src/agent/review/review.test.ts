@@ -5,14 +5,13 @@ import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scr
 import { memoryHome } from "../../../test/support/memory.ts";
 import { aTarget } from "../../../test/support/model-target.ts";
 import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
-import type { Config } from "../../home/config/schema.ts";
-import { defaultConfig } from "../../home/config/schema.ts";
+import { type Config, defaultConfig } from "../../home/config/schema.ts";
 import type { ModelGate } from "../../llm/gate.ts";
 import type { ModelRequest } from "../../llm/wire.ts";
 import type { Agent } from "../agent.ts";
-import { IterationBudget } from "../budget.ts";
 import { Conversation } from "../conversation.ts";
 import type { AgentEvent, AgentEventBody } from "../events.ts";
+import { IterationBudget } from "../steer.ts";
 import { playTurn } from "../turn.ts";
 import { BackgroundReview } from "./background-review.ts";
 

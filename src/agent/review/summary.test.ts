@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { type EndedCall, noticeMode, reviewLine, summaryParts } from "./summary.ts";
+import { type EndedCall, noticeMode, reviewLine, summaryParts } from "./review.ts";
 
 const memory = (args: object, result: object = { success: true, message: "Entry added." }): EndedCall => ({
   name: "memory",

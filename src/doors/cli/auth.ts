@@ -2,15 +2,19 @@
 import { randomBytes } from "node:crypto";
 import { access } from "node:fs/promises";
 import type { Command } from "commander";
-import { type AuthFile, editAuth, entriesIn, openAuth, withPool } from "../../llm/keys/auth-file.ts";
-import { type PoolEntry, restsUntil } from "../../llm/keys/pool.ts";
-import { resolveProviderAlias } from "../../llm/providers/aliases.ts";
+import {
+  type AuthFile,
+  editAuth,
+  entriesIn,
+  openAuth,
+  type PoolEntry,
+  restsUntil,
+  withPool,
+} from "../../llm/keys/pool.ts";
 import { isUsableKey } from "../../llm/providers/keys.ts";
-import { ProviderError } from "../../llm/providers/provider-error.ts";
-import { mapping } from "../../llm/providers/settings.ts";
-import { providerRow } from "../../llm/providers/table.ts";
-import { type CliContext, ExitError } from "./context.ts";
-import { readAll } from "./io.ts";
+import { mapping, ProviderError } from "../../llm/providers/settings.ts";
+import { providerRow, resolveProviderAlias } from "../../llm/providers/table.ts";
+import { type CliContext, ExitError, readAll } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("several keys of one provider: when one is spent, the next one takes over");

@@ -101,7 +101,7 @@ async function runLocked(
 }
 
 async function listDistributions(ctx: CliContext): Promise<void> {
-  const { DISTRIBUTIONS } = await import("./batch/distributions.ts");
+  const { DISTRIBUTIONS } = await import("./batch/runner.ts");
   for (const [name, toolsets] of Object.entries(DISTRIBUTIONS)) {
     const list = Object.entries(toolsets).map(([toolset, percent]) => `${toolset} ${percent}%`);
     ctx.io.out(`${name.padEnd(14)} ${list.join(", ")}\n`);

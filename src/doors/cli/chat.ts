@@ -1,8 +1,7 @@
 // `hermes` and `hermes chat`: one answer for a script, one turn for a person, or the interactive screen.
-import type { ChatRequest } from "../chat-request.ts";
-import type { ChatOptions } from "./chat-options.ts";
-import { type CliContext, ExitError } from "./context.ts";
-import { readAll } from "./io.ts";
+import type { ChatRequest } from "../typed-input.ts";
+import type { ChatOptions } from "./argv.ts";
+import { type CliContext, ExitError, readAll } from "./context.ts";
 
 /** Resolves to the exit code. */
 export async function runChat(

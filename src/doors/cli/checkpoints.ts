@@ -1,10 +1,9 @@
 // `hermes checkpoints`: what /rollback has in store. Going back itself is done in a conversation.
 import { rm } from "node:fs/promises";
 import type { Command } from "commander";
-import { openCheckpoints } from "../../checkpoints/open.ts";
 import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
-import type { CheckpointStore } from "../../checkpoints/store.ts";
-import { relativeTime } from "../../kit/relative-time.ts";
+import { type CheckpointStore, openCheckpoints } from "../../checkpoints/store.ts";
+import { relativeTime } from "../../kit/formats.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {

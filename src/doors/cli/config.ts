@@ -1,16 +1,20 @@
 // hermes config: show, read and change settings.
+
+import { spawn } from "node:child_process";
+import { access, constants, open, readFile } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import type { Command } from "commander";
+import { CONFIG_VERSION } from "../../home/config/schema.ts";
 import { mirroredVariable, parseKeyPath, planSet } from "../../home/config/set-key.ts";
 import { child } from "../../home/config/store.ts";
-import { isBlock, renderBlock } from "../../home/config/yaml-render.ts";
-import { loadYaml, parseText } from "../../home/config/yaml-text.ts";
+import { isBlock, loadYaml, parseText, renderBlock } from "../../home/config/yaml-text.ts";
+import { refusal } from "../../home/environment.ts";
 import { belongsIntoEnv } from "../../home/known-variables.ts";
-import { maskTree } from "../../home/mask.ts";
-import { ConfigError } from "../../home/open.ts";
-import { checkConfig } from "./config-check.ts";
-import { editConfig } from "./config-edit.ts";
-import { showConfig, showConfigJson } from "./config-show.ts";
+import { ConfigError, type OpenHome } from "../../home/open.ts";
+import { maskTree } from "../../home/secrets.ts";
+import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { placeOf } from "./skills-bundled.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   const { home, io } = ctx;
@@ -169,7 +173,6 @@ async function migrate(ctx: CliContext): Promise<void> {
   else io.out(`✓ ${home.display(home.paths.configFile)} is now version ${to}, was ${from}.\n`);
   if (!io.stdinIsTerminal) return;
   await offerKey(ctx);
-  const { askForSkillSettings } = await import("./config-skill-settings.ts");
   await askForSkillSettings(ctx);
 }
 
@@ -185,4 +188,89 @@ async function offerKey({ home, io }: Pick<CliContext, "home" | "io">): Promise<
   if (!value) return;
   await home.setEnv(name.toUpperCase(), value);
   io.out(`✓ Set ${name.toUpperCase()} in ${home.display(home.paths.envFile)}\n`);
+}
+
+// hermes config edit: the user's editor on config.yaml, and a look at the result.
+
+async function editConfig({ home, io }: CliContext): Promise<void> {
+  const path = home.paths.configFile;
+  if (home.managed) throw new ExitError(1, refusal(home.managed, path));
+  await createIfAbsent(path);
+  const editor = await findEditor(home);
+  if (!editor) throw new ExitError(1, `No editor found. Set EDITOR, or edit the file yourself: ${path}`);
+  const code = await runEditor(editor, path, home.environment());
+  if (code !== 0) throw new ExitError(1, `${editor} ended with code ${code}; ${path} is as it left it.`);
+
+  const parsed = parseText(await loadYaml(), await readFile(path, "utf8"));
+  if (!parsed.ok) {
+    const { line, column, message } = parsed.problem;
+    throw new ExitError(
+      1,
+      `✗ Line ${line}, column ${column}: ${message}\n  Nothing reads ${path} until this is mended.`,
+    );
+  }
+  home.config();
+  for (const { message } of home.configFindings()) io.err(`⚠ ${message}\n`);
+  io.out(`✓ ${home.display(path)} is fine\n`);
+}
+
+async function createIfAbsent(path: string): Promise<void> {
+  try {
+    const file = await open(path, "wx", 0o600);
+    await file.writeFile(`_config_version: ${CONFIG_VERSION}\n`);
+    await file.close();
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+}
+
+// The user's own editor on a file.
+
+/** Null when none is set and none of the usual ones is installed. */
+export async function findEditor(home: OpenHome): Promise<string | null> {
+  return home.env("EDITOR")?.trim() || home.env("VISUAL")?.trim() || (await firstEditor(home.env("PATH") ?? ""));
+}
+
+async function firstEditor(path: string): Promise<string | null> {
+  for (const name of ["nano", "vim", "vi", "code", "notepad"]) {
+    for (const dir of path.split(delimiter)) {
+      const found =
+        dir !== "" &&
+        (await access(join(dir, name), constants.X_OK).then(
+          () => true,
+          () => false,
+        ));
+      if (found) return name === "code" ? "code --wait" : name;
+    }
+  }
+  return null;
+}
+
+/** The setting may carry arguments ("code --wait"), so a shell takes it apart; the path goes in as an argument of its own. */
+export function runEditor(editor: string, path: string, env: Readonly<Record<string, string>>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child =
+      process.platform === "win32"
+        ? spawn(`${editor} "${path}"`, { stdio: "inherit", env: { ...env }, shell: true })
+        : spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], { stdio: "inherit", env: { ...env } });
+    child.on("error", reject);
+    child.on("exit", (code) => resolve(code ?? 1));
+  });
+}
+
+// hermes config migrate, last part: settings that skills declare and nobody has set yet.
+
+async function askForSkillSettings(ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  const { allSettings } = await import("../../skills/settings.ts");
+  for (const { skill, setting, isSet, value } of await allSettings(await placeOf(ctx), "cli")) {
+    if (isSet) continue;
+    const otherwise = value === "" ? "Enter to skip" : `Enter for ${value}`;
+    const typed = await io.question(`${setting.prompt} (skill ${skill}, ${otherwise}): `);
+    if (typed === null) return; // gone, or wants no more questions
+    if (typed.trim() === "") continue;
+    const path = ["skills", "config", ...setting.key.split(".")];
+    await home.setConfigKey(path, typed.trim());
+    io.out(`✓ Set ${path.join(".")} in ${home.display(home.paths.configFile)}\n`);
+  }
 }

@@ -1,13 +1,23 @@
 // `hermes doctor`: finds what is wrong and says how to mend it.
+
+import { access, constants, stat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import type { Command } from "commander";
+import { chooseTarget } from "../../agent/open-model.ts";
+import { isSafeMode, VERSION } from "../../home/paths.ts";
+import { UserError } from "../../kit/errors.ts";
+import { openAuth } from "../../llm/keys/pool.ts";
+import { isLocalEndpoint } from "../../llm/providers/hosts.ts";
+import { ProviderError } from "../../llm/providers/settings.ts";
+import type { Target } from "../../llm/wire.ts";
+import type { ServerStatus } from "../../mcp/contract.ts";
+import { McpHub } from "../../mcp/hub.ts";
+import { parseServers } from "../../mcp/settings.ts";
+import { hubPorts } from "../../mcp/shared.ts";
+import { inspectPlugins, missingPlugins } from "../../plugins/inspect.ts";
+import { StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import type { Finding } from "./doctor/finding.ts";
-import { checkConfiguration, checkEnvironment, checkHome } from "./doctor/installation.ts";
-import { checkServers } from "./doctor/mcp.ts";
-import { checkPlugins } from "./doctor/plugins.ts";
-import { checkPrograms } from "./doctor/programs.ts";
-import { checkProvider } from "./doctor/provider.ts";
-import { checkStore } from "./doctor/store.ts";
+import { findHookTrouble } from "./hooks.ts";
 
 const MARKS = { ok: "✓", warn: "⚠", error: "✗" } as const;
 
@@ -52,4 +62,241 @@ async function examine(title: string, run: () => Promise<readonly Finding[]>): P
 function section(title: string, findings: readonly Finding[]): string {
   const lines = findings.map(({ level, text, fix }) => `  ${MARKS[level]} ${text}${fix ? `\n      → ${fix}` : ""}`);
   return [title, ...lines].join("\n");
+}
+
+/** One thing the doctor saw. `fix` says what to type or change. */
+interface Finding {
+  readonly level: "ok" | "warn" | "error";
+  readonly text: string;
+  readonly fix?: string;
+}
+
+async function checkEnvironment(_ctx: CliContext): Promise<readonly Finding[]> {
+  const sqlite = process.versions.sqlite;
+  return [
+    { level: "ok", text: `Hermes ${VERSION}, Node ${process.versions.node} on ${process.platform} ${process.arch}` },
+    sqlite
+      ? { level: "ok", text: `SQLite ${sqlite}` }
+      : { level: "error", text: "this Node has no SQLite", fix: "use an official build of Node 24 or newer" },
+  ];
+}
+
+async function checkHome(ctx: CliContext): Promise<readonly Finding[]> {
+  const { paths } = ctx.home;
+  const findings: Finding[] = [{ level: "ok", text: `${paths.dir} (profile ${paths.profile})` }];
+  try {
+    await access(paths.dir, constants.W_OK);
+  } catch {
+    findings.push({
+      level: "error",
+      text: `${paths.dir} cannot be written; nothing said will be kept`,
+      fix: `make it yours: chown -R "$USER" ${paths.dir}, or choose another with HERMES_HOME`,
+    });
+  }
+  if (await isLoose(paths.envFile)) {
+    findings.push({
+      level: "warn",
+      text: `${paths.envFile} can be read by others, and it holds your keys`,
+      fix: `chmod 600 ${paths.envFile}`,
+    });
+  }
+  const broken = await openAuth(ctx.home).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (broken instanceof UserError) findings.push({ level: "error", text: broken.message });
+  return findings;
+}
+
+async function checkConfiguration(ctx: CliContext): Promise<readonly Finding[]> {
+  const { home } = ctx;
+  if (home.warnings.length === 0) return [{ level: "ok", text: `${home.paths.configFile} is fine` }];
+  return home.warnings.map((text): Finding => ({ level: home.configBroken ? "error" : "warn", text }));
+}
+
+async function isLoose(path: string): Promise<boolean> {
+  try {
+    return process.platform !== "win32" && ((await stat(path)).mode & 0o077) !== 0;
+  } catch {
+    return false; // there is no such file, so there is nothing to read
+  }
+}
+
+async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
+  try {
+    const { target, demo } = await chooseTarget(ctx.home, {});
+    if (demo) {
+      return [
+        {
+          level: "warn",
+          text: "no provider is configured; the built-in demo model answers",
+          fix: '"hermes setup" connects a real one',
+        },
+      ];
+    }
+    const chosen: Finding = {
+      level: "ok",
+      text: `${target.model} at ${target.provider} (${target.apiMode}), window ${target.contextLength} tokens${target.windowAssumed ? " (assumed; say it with model.context_length)" : ""}`,
+    };
+    return [chosen, await reach(target)];
+  } catch (error) {
+    if (error instanceof ProviderError) return [{ level: "error", text: error.message }];
+    throw error;
+  }
+}
+
+/** Any answer means that somebody is there; only 401 and 403 say something about the key. */
+async function reach(target: Target): Promise<Finding> {
+  const url = `${target.baseUrl.replace(/\/$/, "")}${target.apiMode === "anthropic_messages" ? "/v1/models" : "/models"}`;
+  try {
+    const response = await fetch(url, {
+      headers:
+        target.apiMode === "anthropic_messages"
+          ? { "x-api-key": target.apiKey, "anthropic-version": "2023-06-01" }
+          : { authorization: `Bearer ${target.apiKey}` },
+      signal: AbortSignal.timeout(REACH_MS),
+    });
+    await response.body?.cancel();
+    if (response.status === 401 || response.status === 403) {
+      return {
+        level: "error",
+        text: `${target.baseUrl} refuses the key (HTTP ${response.status})`,
+        fix: "set the right key with hermes config set; docs/reference/providers.md lists the names",
+      };
+    }
+    return { level: "ok", text: `${target.baseUrl} answers` };
+  } catch (error) {
+    const reason =
+      error instanceof Error ? ((error.cause as NodeJS.ErrnoException)?.code ?? error.message) : String(error);
+    return {
+      level: "error",
+      text: `${target.baseUrl} cannot be reached (${reason})`,
+      fix: isLocalEndpoint(target.baseUrl)
+        ? "start the server, or correct model.base_url"
+        : "check the network, or correct model.base_url",
+    };
+  }
+}
+
+/** A server that takes longer is called slow, not broken. */
+const REACH_MS = 10_000;
+
+/** Connects to every server that is on, side by side, as a conversation would. */
+async function checkServers(ctx: CliContext): Promise<readonly Finding[]> {
+  const { home, clock, cwd } = ctx;
+  const { servers, problems } = parseServers(home.config().mcp_servers);
+  const wrong = problems.map((text): Finding => ({ level: "warn", text }));
+  const off = servers
+    .filter(({ enabled }) => !enabled)
+    .map(({ name }): Finding => ({ level: "ok", text: `${name}: off` }));
+  const on = servers.filter(({ enabled }) => enabled);
+  if (isSafeMode(home)) return [{ level: "ok", text: "HERMES_SAFE_MODE is set: none is used" }];
+  if (on.length === 0) return [...wrong, ...off, ...(wrong.length + off.length > 0 ? [] : [NONE])];
+  const hub = await McpHub.open(hubPorts({ home, clock, cwd, platform: "cli" }), () => undefined);
+  try {
+    hub.start(on.map((settings) => ({ ...settings, lazy: false })));
+    await hub.settled(REACH_MS);
+    return [...wrong, ...hub.statuses().flatMap(findings), ...off];
+  } finally {
+    await hub.close();
+  }
+}
+
+const NONE: Finding = { level: "ok", text: "none configured" };
+
+function findings({ name, state, reason, tools, warnings }: ServerStatus): Finding[] {
+  const looks = warnings.map((text): Finding => ({ level: "warn", text }));
+  if (state === "connected") return [{ level: "ok", text: `${name}: ${tools} tools` }, ...looks];
+  if (state === "connecting" || state === "waiting")
+    return [{ level: "warn", text: `${name}: no answer within ${REACH_MS / 1000} s`, fix: `hermes mcp test ${name}` }];
+  // Conversations go on without it: nothing of ours is broken.
+  return [{ level: "warn", text: reason ?? `${name}: ${state}` }];
+}
+
+/** As they stand on disk and in the settings: no code of a plugin and no hook runs for it. */
+async function checkPlugins(ctx: CliContext): Promise<readonly Finding[]> {
+  const rows = await inspectPlugins(ctx);
+  const found: Finding[] = [];
+  for (const { plugin, state, note, missingEnv } of rows) {
+    if (state === "failed")
+      found.push({
+        level: "warn",
+        text: `${plugin.key} ${note}`,
+        fix: `hermes plugins enable ${plugin.key} tries it again`,
+      });
+    if (state === "on" && missingEnv.length > 0)
+      found.push({
+        level: "warn",
+        text: `${plugin.key} needs ${missingEnv.join(", ")}`,
+        fix: `put it into ${ctx.home.display(ctx.home.paths.envFile)}`,
+      });
+  }
+  for (const name of missingPlugins(rows, ctx.home.config()))
+    found.push({
+      level: "warn",
+      text: `plugins.enabled names "${name}", which is not installed`,
+      fix: `hermes plugins install it, or take it out of plugins.enabled`,
+    });
+  const on = rows.filter(({ state }) => state === "on").length;
+  const { hooks, trouble } = await findHookTrouble(ctx);
+  return [
+    { level: "ok", text: `${on} of ${rows.length} plugins on, ${hooks} shell hooks` },
+    ...found,
+    ...trouble.map((text): Finding => ({ level: "warn", text })),
+  ];
+}
+
+const PROGRAMS: readonly { readonly name: string; readonly use: string; readonly needed: boolean }[] = [
+  { name: "bash", use: "runs the agent's commands", needed: true },
+  { name: "git", use: "worktrees, checkpoints, diffs", needed: false },
+];
+
+async function checkPrograms(ctx: CliContext): Promise<readonly Finding[]> {
+  const folders = (ctx.home.environment().PATH ?? "").split(delimiter).filter((folder) => folder !== "");
+  return Promise.all(
+    PROGRAMS.map(async ({ name, use, needed }): Promise<Finding> => {
+      const place = await findIn(folders, name);
+      if (place) return { level: "ok", text: `${name}: ${place}` };
+      return {
+        level: needed ? "error" : "warn",
+        text: `${name} is not on the PATH (${use})`,
+        fix: `install ${name} with your system's package manager`,
+      };
+    }),
+  );
+}
+
+async function findIn(folders: readonly string[], name: string): Promise<string | null> {
+  for (const folder of folders) {
+    const path = join(folder, name);
+    try {
+      await access(path, constants.X_OK);
+      return path;
+    } catch {
+      // not here; the next folder may have it
+    }
+  }
+  return null;
+}
+
+async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
+  try {
+    const store = await ctx.store();
+    const [health, stats] = await Promise.all([store.health(), store.stats()]);
+    const facts: Finding = {
+      level: "ok",
+      text: `${stats.sessions} sessions, ${stats.messages} messages, ${(stats.sizeBytes / 1e6).toFixed(1)} MB`,
+    };
+    return [
+      facts,
+      ...health.map(({ ok, text, fix }): Finding => ({ level: ok ? "ok" : "error", text, ...(fix ? { fix } : {}) })),
+    ];
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    const fix =
+      error.code === "busy"
+        ? "wait until the other hermes process is done, or end it"
+        : '"hermes sessions repair --check-only" examines the file; nothing is deleted';
+    return [{ level: "error", text: error.message, fix }];
+  }
 }

@@ -1,10 +1,12 @@
 // `hermes hooks`: the user's own programs at events of the agent, and the consent they run by.
+
+import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
-import { didYouMean } from "../../kit/did-you-mean.ts";
-import type { ShellHook } from "../../plugins/shell-hooks/settings.ts";
-import type { ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
+import { didYouMean } from "../../kit/similarity.ts";
+import { openShellHooks } from "../../plugins/shared.ts";
+import type { ShellHook } from "../../plugins/shell-hooks/run.ts";
+import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { standingText } from "./hook-standing.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("programs that run at events of the agent: `hooks` in config.yaml");
@@ -33,7 +35,6 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function open(ctx: CliContext): Promise<ShellHooks> {
-  const { hooksOf } = await import("./hook-trouble.ts");
   return hooksOf(ctx);
 }
 
@@ -147,9 +148,71 @@ async function revoke(command: string | undefined, { all }: { all?: true }, ctx:
 }
 
 async function doctor(ctx: CliContext): Promise<void> {
-  const { findHookTrouble } = await import("./hook-trouble.ts");
   const { hooks, trouble } = await findHookTrouble(ctx);
   if (trouble.length === 0) return ctx.io.out(`${hooks} hooks, all of them in order.\n`);
   for (const line of trouble) ctx.io.out(`✗ ${line}\n`);
   throw new ExitError(1);
+}
+
+/** Whether a hook may run, in words for its owner. */
+function standingText(standing: HookStanding): string {
+  if (standing.type === "allowed") {
+    const by = { consent: "allowed by you", auto: "allowed by hooks_auto_accept", session: "allowed for now" };
+    return by[standing.by];
+  }
+  if (standing.type === "unseen") return "not allowed yet; the next interactive conversation asks";
+  if (standing.type === "changed") return "changed since you allowed it; the next interactive conversation asks";
+  return `refused by the command policy (${standing.reason})`;
+}
+
+// What keeps shell hooks from running, one line each.
+
+function hooksOf(ctx: CliContext): ShellHooks {
+  return openShellHooks(
+    ctx,
+    () => undefined,
+    () => false,
+  );
+}
+
+export async function findHookTrouble(ctx: CliContext): Promise<{ hooks: number; trouble: readonly string[] }> {
+  const hooks = hooksOf(ctx);
+  const { hooks: configured, problems } = hooks.configured();
+  const trouble = [...problems];
+  for (const hook of configured) {
+    const standing = await hooks.standing(hook, ctx.cwd);
+    const found = [
+      standing.type === "allowed" ? null : standingText(standing),
+      await programTrouble(hook, standing.facts.files[0], ctx),
+    ];
+    trouble.push(...found.flatMap((what) => (what === null ? [] : [`${hook.event}: ${hook.command}: ${what}`])));
+  }
+  const known = new Set(configured.map(({ event, command }) => `${event}\n${command}`));
+  for (const { event, command } of await hooks.consents.all())
+    if (!known.has(`${event}\n${command}`))
+      trouble.push(
+        `${event}: ${command}: allowed once, but no longer configured; hermes hooks revoke "${command}" forgets it`,
+      );
+  return { hooks: configured.length, trouble };
+}
+
+/** `script` is the first file of the user's that the command names. */
+async function programTrouble(
+  hook: ShellHook,
+  script: string | undefined,
+  { home }: CliContext,
+): Promise<string | null> {
+  const [program = ""] = hook.argv;
+  if (!program.includes("/")) return null;
+  if (script === undefined)
+    return (await can(program.replace(/^~(?=\/)/, home.osHome), constants.F_OK)) ? null : `${program} is not there`;
+  if (!script.endsWith(program.replace(/^~/, "")) || (await can(script, constants.X_OK))) return null;
+  return `${home.display(script)} may not be executed; chmod +x mends it`;
+}
+
+async function can(path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false, // that is the answer
+  );
 }

@@ -2,10 +2,8 @@
 
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
 import { McpError } from "../../mcp/errors.ts";
-import { McpHub } from "../../mcp/hub.ts";
-import { ListingCache } from "../../mcp/listing-cache.ts";
-import { toolName } from "../../mcp/names.ts";
-import { isWanted, type Listing } from "../../mcp/server-tools.ts";
+import { ListingCache, McpHub } from "../../mcp/hub.ts";
+import { isWanted, type Listing, toolName } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
 import { type CliContext, ExitError } from "./context.ts";

@@ -1,12 +1,19 @@
 // `hermes mcp`: the servers whose tools the agent may use.
 import type { Command } from "commander";
-import type { CliContext } from "./context.ts";
+import { relativeTime } from "../../kit/formats.ts";
+import { ListingCache } from "../../mcp/hub.ts";
+import { commandLine } from "../../mcp/launch-check.ts";
+import { OAuthFiles } from "../../mcp/oauth-provider.ts";
+import { countTools } from "../../mcp/server-tools.ts";
+import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { requireConsent, requireServer } from "./mcp-chosen.ts";
 
 interface Json {
   readonly json?: true;
 }
 
-export interface AddFlags {
+interface AddFlags {
   readonly command?: string;
   readonly url?: string;
   readonly transport?: string;
@@ -23,14 +30,13 @@ export interface ConfigureFlags {
 }
 
 export function define(command: Command, ctx: CliContext): void {
-  const settings = () => import("./mcp-settings.ts");
   const live = () => import("./mcp-live.ts");
   command.description("servers that give the agent more tools (Model Context Protocol)");
   command
     .command("list", { isDefault: true })
     .description("servers in config.yaml, and what is known of them")
     .option("--json", "machine-readable")
-    .action(async (flags: Json) => (await settings()).list(flags, ctx));
+    .action(async (flags: Json) => list(flags, ctx));
   command
     .command("add")
     .description("write a server to config.yaml and try it")
@@ -46,13 +52,13 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--env <NAME=VALUE...>", "variables the program gets; {NAME} behind a dollar sign takes one of yours")
     .option("--header <NAME=VALUE...>", "headers every request carries, with the same templates")
     .option("--no-test", "do not connect to it now")
-    .action(async (name: string, args: string[], flags: AddFlags) => (await settings()).add(name, args, flags, ctx));
+    .action(async (name: string, args: string[], flags: AddFlags) => add(name, args, flags, ctx));
   command
     .command("remove")
     .alias("rm")
     .description("take a server out of config.yaml; what signing in left behind goes too")
     .argument("<name>")
-    .action(async (name: string) => (await settings()).remove(name, ctx));
+    .action(async (name: string) => remove(name, ctx));
   command
     .command("test")
     .description("connect to a server and say how it went")
@@ -78,4 +84,135 @@ export function define(command: Command, ctx: CliContext): void {
     .description("sign in to a server in the browser")
     .argument("<name>")
     .action(async (name: string) => (await live()).signIn(name, ctx));
+}
+
+// `hermes mcp list|add|remove`: what stands in config.yaml.
+
+export async function list({ json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  const cache = await ListingCache.open(home.paths.at("cache", "mcp_tools.json"));
+  const rows = await Promise.all(
+    Object.entries(home.config().mcp_servers).map(async ([name, entry]) => {
+      const { settings, problems } = parseServer(name, entry);
+      const listing = settings && cache.get(settings);
+      return {
+        name,
+        transport: settings?.place.type ?? null,
+        target: settings ? home.redact(targetOf(settings)) : null,
+        enabled: settings?.enabled ?? false,
+        tools: listing && settings ? countTools(listing, settings) : null,
+        failed: settings?.enabled ? cache.failed(settings) : null,
+        auth: settings ? await authOf(settings, ctx) : null,
+        problems,
+      };
+    }),
+  );
+  if (json) return io.out(`${JSON.stringify({ servers: rows }, null, 2)}\n`);
+  if (rows.length === 0) {
+    return io.out(
+      "No MCP servers. Add one: hermes mcp add NAME --command CMD --args ARGS..., or hermes mcp add NAME --url URL\n",
+    );
+  }
+  const width = Math.max(...rows.map((row) => row.name.length));
+  for (const row of rows) {
+    const known = row.tools === null ? "not connected yet" : `${row.tools} tools`;
+    const trouble = row.failed ? `failed ${relativeTime(row.failed.at / 1000, ctx.clock.now() / 1000)}` : null;
+    const state = row.transport === null ? null : row.enabled ? (trouble ?? known) : "switched off";
+    const facts = [row.transport ?? "unusable", state, row.auth].filter((fact) => fact !== null).join(", ");
+    const mark = row.enabled && !row.failed ? "✓" : "✗";
+    io.out(`${mark} ${row.name.padEnd(width)}  ${facts}  ${row.target ?? ""}`.trimEnd().concat("\n"));
+    if (row.failed) io.out(`    ${row.failed.reason}\n`);
+    for (const problem of row.problems) io.err(`⚠ ${problem}\n`);
+  }
+}
+
+export async function add(name: string, args: string[], flags: AddFlags, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}_-]{0,63}$/u.test(name)) {
+    throw new ExitError(2, `"${name}" cannot be a server's name: letters, digits, - and _, at most 64.`);
+  }
+  if (name in home.config().mcp_servers) {
+    throw new ExitError(1, `There is a server "${name}" already. Remove it first: hermes mcp remove ${name}`);
+  }
+  const entry = entryOf(args, flags);
+  const { settings, problems } = parseServer(name, expanded(entry, ctx));
+  if (!settings) throw new ExitError(2, problems.join("\n"));
+  for (const problem of problems) io.err(`⚠ ${problem}\n`);
+  await requireConsent(settings, ctx);
+  await home.setConfigKey(["mcp_servers", name], entry);
+  io.out(`Added ${name} to ${home.display(home.paths.configFile)}.\n`);
+  if (!flags.test) return;
+  if (settings.place.type !== "stdio" && settings.place.oauth) {
+    return io.out(`Sign in before it can be used: hermes mcp login ${name}\n`);
+  }
+  const { tryServer } = await import("./mcp-live.ts");
+  const { status } = await tryServer(settings, ctx);
+  if (status.state === "connected")
+    io.out(
+      `It works: ${status.tools} tools. New conversations have them; /reload-mcp brings them into a running one.\n`,
+    );
+  else
+    io.err(`It is saved but could not be reached. ${status.reason ?? ""}\nTry again with: hermes mcp test ${name}\n`);
+}
+
+async function remove(name: string, ctx: CliContext): Promise<void> {
+  const { home, io } = ctx;
+  requireServer(name, ctx);
+  await home.unsetConfigKey(["mcp_servers", name]);
+  const files = new OAuthFiles(home.paths.at("mcp-tokens"), name);
+  for (const file of ["tokens", "client", "meta"] as const) await files.remove(file);
+  io.out(`Removed ${name}.\n`);
+}
+
+function entryOf(args: readonly string[], flags: AddFlags): Record<string, unknown> {
+  if ((flags.command === undefined) === (flags.url === undefined)) {
+    throw new ExitError(2, "Say how to reach it: --command CMD [--args ARGS...] or --url URL, one of them.");
+  }
+  if (flags.url === undefined) {
+    if (flags.auth !== undefined || flags.header) throw new ExitError(2, "--auth and --header belong to --url.");
+    return { command: flags.command, ...(args.length > 0 ? { args: [...args] } : {}), ...pairs("env", flags.env) };
+  }
+  if (args.length > 0 || flags.env) throw new ExitError(2, "--args and --env belong to --command.");
+  if (!["http", "sse"].includes(flags.transport ?? "http"))
+    throw new ExitError(2, `--transport is http or sse, not "${flags.transport}".`);
+  if (flags.auth !== undefined && flags.auth !== "oauth")
+    throw new ExitError(2, `--auth knows oauth only; a key goes into --header.`);
+  return {
+    url: flags.url,
+    ...(flags.transport === "sse" ? { transport: "sse" } : {}),
+    ...pairs("headers", flags.header),
+    ...(flags.auth ? { auth: flags.auth } : {}),
+  };
+}
+
+function pairs(key: string, given: readonly string[] | undefined): Record<string, unknown> {
+  if (!given) return {};
+  const entries = given.map((text) => {
+    const [, name, value] = /^([^=:\s]+)\s*[=:]\s*(.*)$/s.exec(text) ?? [];
+    if (name === undefined) throw new ExitError(2, `"${text}" is not NAME=VALUE.`);
+    return [name, value] as const;
+  });
+  return { [key]: Object.fromEntries(entries) };
+}
+
+/** As it will be read back: templates filled in. */
+function expanded(entry: Record<string, unknown>, { home }: CliContext): unknown {
+  return JSON.parse(
+    JSON.stringify(entry, (_key, value: unknown) =>
+      typeof value === "string"
+        ? value.replace(/\$\{(\w+)\}/g, (whole, name: string) => home.env(name) ?? whole)
+        : value,
+    ),
+  );
+}
+
+function targetOf({ place }: ServerSettings): string {
+  if (place.type === "stdio") return commandLine(place);
+  return `${place.url.origin}${place.url.pathname}`;
+}
+
+async function authOf({ name, place }: ServerSettings, { home }: CliContext): Promise<string | null> {
+  if (place.type === "stdio" || !place.oauth) return null;
+  const tokens = await new OAuthFiles(home.paths.at("mcp-tokens"), name).read("tokens");
+  return tokens ? "signed in" : "not signed in";
 }

@@ -1,9 +1,9 @@
 // `hermes memory setup` and what `status` says of the external memory.
-import { isSafeMode } from "../../home/safe-mode.ts";
-import { localMinute } from "../../kit/relative-time.ts";
+import { isSafeMode } from "../../home/paths.ts";
+import { localMinute } from "../../kit/formats.ts";
+import { type ProviderHealth, readHealth } from "../../memory/providers/attached.ts";
 import type { MemoryProvider, ProviderField, ProviderPlace } from "../../memory/providers/contract.ts";
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
-import { type ProviderHealth, readHealth } from "../../memory/providers/health.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson, reasonOf } from "./session-command.ts";
 
@@ -100,7 +100,7 @@ async function askOne(field: ProviderField, { io, home }: CliContext): Promise<s
   }
 }
 
-export interface ProviderReport {
+interface ProviderReport {
   readonly name: string;
   readonly available: boolean;
   readonly problem: string | null;

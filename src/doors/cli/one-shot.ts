@@ -1,17 +1,14 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
-import { writeFile } from "node:fs/promises";
-import type { TurnOutcome } from "../../agent/events.ts";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import type { UserInput } from "../../llm/messages.ts";
-import type { ChatRequest } from "../chat-request.ts";
+import type { ContentPart, UserInput } from "../../llm/messages.ts";
 import { onStopSignal } from "../stop-signals.ts";
-import { resultJson, warningOf } from "../turn-result.ts";
-import { withReferences } from "../typed-input.ts";
-import { attachImages } from "./attachments.ts";
-import type { ChatOptions } from "./chat-options.ts";
+import { type ChatRequest, withReferences } from "../typed-input.ts";
+import type { ChatOptions } from "./argv.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { learn, stopRun } from "./learn.ts";
 
 export async function runOneShot(
   prompt: string,
@@ -84,4 +81,84 @@ function finish(outcome: TurnOutcome, ctx: CliContext, json: boolean): number {
   if (outcome.finalText) return 0;
   ctx.io.err("hermes: the model gave no answer.\n");
   return outcome.partial ? 2 : 1;
+}
+
+// Images given on the command line, as parts of the message.
+
+/** What goes beside the text; null when there is nothing to attach. */
+export async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | null> {
+  if (paths.length === 0) return null;
+  return Promise.all(paths.map((path) => imagePart(resolve(cwd, path))));
+}
+
+async function imagePart(path: string): Promise<ContentPart> {
+  const { imageType, MOST_IMAGE_BYTES, SHOWABLE } = await import("../../tools/media/pictures.ts");
+  const bytes = await bytesOf(path, MOST_IMAGE_BYTES);
+  const type = imageType(bytes);
+  if (type === null || !SHOWABLE.has(type))
+    throw new ExitError(1, `hermes: ${path} is no image this program can send (png, jpeg, gif, webp).`);
+  return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
+}
+
+async function bytesOf(path: string, most: number): Promise<Buffer> {
+  try {
+    if ((await stat(path)).size <= most) return await readFile(path);
+  } catch (error) {
+    throw new ExitError(1, `hermes: cannot read the image ${path}: ${(error as NodeJS.ErrnoException).code ?? error}.`);
+  }
+  throw new ExitError(1, `hermes: ${path} is too large to send; 50 MB are allowed.`);
+}
+
+// `--learn`: a run that ends after one turn stays until what is due has been learned.
+
+/** Waits for the review that follows the turn, and for the last look before the end. One line for each thing that was saved. */
+export async function learn({ agent }: OpenAgent, say: (line: string) => unknown): Promise<void> {
+  void listen(agent, say); // until the conversation is closed
+  await agent.settled();
+  for (const line of await agent.saveMemories()) say(line);
+}
+
+async function listen({ notices }: OpenAgent["agent"], say: (line: string) => unknown): Promise<void> {
+  for await (const event of notices) if (event.type === "notice" && event.kind === "review") say(event.text);
+}
+
+/** What a signal does: it stops the turn; behind the turn it stops the learning. */
+export function stopRun(conversation: OpenAgent): void {
+  const { agent } = conversation;
+  agent.interrupt("interrupted by a signal");
+  if (agent.lastOutcome) void conversation.close("cli_close");
+}
+
+// The result of a turn for programs.
+
+/** What an event warns of; null for all others. */
+export function warningOf(event: AgentEvent): string | null {
+  return event.type === "status" && event.kind === "warn" ? event.message : null;
+}
+
+/** The JSON object of `--json`: a format that scripts rely on. `warnings` is what a person would have been shown. */
+export function resultJson(outcome: TurnOutcome, warnings: readonly string[]) {
+  const { totals } = outcome;
+  return {
+    session_id: outcome.sessionId,
+    final_response: outcome.finalText,
+    completed: outcome.completed,
+    failed: outcome.failed,
+    interrupted: outcome.interrupted,
+    error: outcome.error ?? null,
+    warnings,
+    turn_exit_reason: outcome.exitReason,
+    model: outcome.model,
+    provider: outcome.provider,
+    api_calls: outcome.apiCalls,
+    usage: {
+      input_tokens: totals.inputTokens,
+      output_tokens: totals.outputTokens,
+      cache_read_tokens: totals.cacheReadTokens,
+      cache_write_tokens: totals.cacheWriteTokens,
+      reasoning_tokens: totals.reasoningTokens,
+    },
+    cost_usd: totals.costUsd,
+    cost_status: totals.costStatus,
+  };
 }

@@ -1,6 +1,7 @@
 // `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
 import type { Command } from "commander";
-import { didYouMean } from "../../kit/did-you-mean.ts";
+import { isSafeMode } from "../../home/paths.ts";
+import { didYouMean } from "../../kit/similarity.ts";
 import type { PluginRow } from "../../plugins/inspect.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -255,4 +256,25 @@ function installPorts({ home, cwd, clock }: CliContext) {
     env: home.environment(),
     now: () => clock.now(),
   };
+}
+
+// `hermes WORD ...` where WORD is a command that a plugin brings.
+
+/** The exit code; null when no plugin that is on has a command of this name. */
+export async function runPluginCommand(
+  name: string,
+  args: readonly string[],
+  { home, io, clock, cwd }: Pick<CliContext, "home" | "io" | "clock" | "cwd">,
+): Promise<number | null> {
+  if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return null;
+  const { sharedPlugins } = await import("../../plugins/shared.ts");
+  const { loadTools } = await import("../../tools/toolset/discover.ts");
+  await loadTools(home.log);
+  const { host } = sharedPlugins({ home, clock, cwd });
+  await host.refresh();
+  for (const line of host.takeLines()) io.err(`⚠ ${line}\n`);
+  const command = host.cliCommands().find((one) => one.name === name);
+  if (!command) return null;
+  const code = await command.run(args, { out: io.out, err: io.err });
+  return typeof code === "number" ? code : 0;
 }

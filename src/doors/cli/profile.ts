@@ -2,27 +2,25 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { exportProfile, importProfile } from "../../home/profile-archive.ts";
-import { createProfile } from "../../home/profile-create.ts";
 import {
+  createProfile,
   deleteProfile,
   existingProfile,
   listProfileNames,
   type ProfileFacts,
   profileFacts,
+  removeWrapper,
   renameProfile,
   runningGateway,
   useProfile,
-} from "../../home/profile-manage.ts";
-import {
-  removeWrapper,
   type WrapperPlace,
   wrapperDir,
   wrapperDirOnPath,
   wrappersOf,
   writeWrapper,
-} from "../../home/profile-wrapper.ts";
+} from "../../home/profile-manage.ts";
 import { ProfileError, profileDir, profileName, stickyProfile } from "../../home/profiles.ts";
-import { cutCells, padCells } from "../../kit/cells.ts";
+import { cutCells, padCells } from "../../kit/terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 interface CreateFlags {

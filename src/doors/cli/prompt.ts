@@ -27,7 +27,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--ignore-rules", "without SOUL.md, project files and memory")
     .action(async (flags) => (await import("./prompt/show.ts")).show(flags, ctx));
   sizeOptions(sub("size", "how large prompt, skills, memory and tools are")).action(async (flags) =>
-    (await import("./prompt/size.ts")).size(flags, ctx),
+    (await import("./prompt/show.ts")).size(flags, ctx),
   );
   sub("files", "every context file that was looked at, and what became of it")
     .addOption(cwd())
@@ -37,29 +37,29 @@ export function define(command: Command, ctx: CliContext): void {
     .argument("<file>", "a path, or - for standard input")
     .addOption(new Option("--scope <S>", "how strict").choices(["all", "context", "strict"]).default("context"))
     .addOption(json())
-    .action(async (file: string, flags) => (await import("./prompt/scan.ts")).scan(file, flags, ctx));
+    .action(async (file: string, flags) => (await import("./prompt/files.ts")).scan(file, flags, ctx));
   sub("trust", "load this file although it looks suspicious, until it changes")
     .argument("<file>")
     .option("-y, --yes", "do not ask")
     .addOption(json())
-    .action(async (file: string, flags) => (await import("./prompt/trust.ts")).trust(file, flags, ctx));
+    .action(async (file: string, flags) => (await import("./prompt/files.ts")).trust(file, flags, ctx));
   sub("untrust", "take that back")
     .argument("<file>")
     .addOption(json())
-    .action(async (file: string, flags) => (await import("./prompt/trust.ts")).untrust(file, flags, ctx));
+    .action(async (file: string, flags) => (await import("./prompt/files.ts")).untrust(file, flags, ctx));
   sub("refs", "what a message becomes when its @-references are followed")
     .argument("<message...>")
     .addOption(cwd())
     .option("--context-length <N>", "for a window of so many tokens", positiveNumber, 0)
     .addOption(json())
-    .action(async (words: string[], flags) => (await import("./prompt/refs.ts")).refs(words.join(" "), flags, ctx));
+    .action(async (words: string[], flags) => (await import("./prompt/files.ts")).refs(words.join(" "), flags, ctx));
   sub("hints", "what tool calls would discover: JSON lines {tool, args} in, a JSON string or null per line out")
     .addOption(cwd())
     .addOption(json())
-    .action(async (flags) => (await import("./prompt/hints.ts")).hints(flags, ctx));
+    .action(async (flags) => (await import("./prompt/files.ts")).hints(flags, ctx));
   sub("cache-plan", "where cache markers go: a JSON request in, the marked one out")
     .addOption(json())
-    .action(async () => (await import("./prompt/cache-plan.ts")).cachePlan(ctx));
+    .action(async () => (await import("./prompt/blame.ts")).cachePlan(ctx));
   sub("blame", "a conversation call by call: read from cache, written, missed, and who broke the beginning")
     .argument("<session>", "id, the beginning of one, or a title")
     .addOption(json())
@@ -69,7 +69,7 @@ export function define(command: Command, ctx: CliContext): void {
 /** `hermes prompt-size` is `hermes prompt size`. */
 export function defineSize(command: Command, ctx: CliContext): void {
   sizeOptions(command.description("how large prompt, skills, memory and tools are")).action(async (flags) =>
-    (await import("./prompt/size.ts")).size(flags, ctx),
+    (await import("./prompt/show.ts")).size(flags, ctx),
   );
 }
 

@@ -3,19 +3,14 @@
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import type { Question } from "../../safety/questions.ts";
-import type { ChatRequest } from "../chat-request.ts";
-import { feedLine, feedSuffix } from "../feed.ts";
+import type { Question } from "../../safety/decision.ts";
+import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
-import { recoveryLine } from "../recovery-feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
-import { subagentLine } from "../subagent-feed.ts";
-import { resultJson, warningOf } from "../turn-result.ts";
-import { withReferences } from "../typed-input.ts";
-import { attachImages } from "./attachments.ts";
-import type { ChatOptions } from "./chat-options.ts";
+import { type ChatRequest, withReferences } from "../typed-input.ts";
+import type { ChatOptions } from "./argv.ts";
 import type { CliContext } from "./context.ts";
-import { learn, stopRun } from "./learn.ts";
+import { attachImages, learn, resultJson, stopRun, warningOf } from "./one-shot.ts";
 
 export async function runQuery(
   query: string,

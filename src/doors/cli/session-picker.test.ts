@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellWidth } from "../../kit/cells.ts";
-import { stripAnsi } from "../../kit/terminal-text.ts";
+import { cellWidth, stripAnsi } from "../../kit/terminal-text.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import { type PickerKey, type PickerState, readKeys, renderPicker, stepPicker } from "./session-picker.ts";
 

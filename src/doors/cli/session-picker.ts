@@ -1,8 +1,9 @@
 // The full-screen session picker: typing filters, arrows move, Enter chooses.
-import { cutCells, padCells } from "../../kit/cells.ts";
-import { relativeTime } from "../../kit/relative-time.ts";
+
+import { relativeTime } from "../../kit/formats.ts";
+import { cutCells, padCells } from "../../kit/terminal-text.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
-import { oneLine } from "./session-table.ts";
+import { oneLine } from "./session-command.ts";
 
 export interface PickerState {
   readonly items: readonly SessionListItem[];
@@ -14,12 +15,12 @@ export type PickerKey =
   | { readonly type: "up" | "down" | "page_up" | "page_down" | "enter" | "escape" | "backspace" | "interrupt" }
   | { readonly type: "text"; readonly text: string };
 
-export type PickerStep =
+type PickerStep =
   | { readonly type: "go_on"; readonly state: PickerState }
   | { readonly type: "chosen"; readonly item: SessionListItem }
   | { readonly type: "quit" };
 
-export function visibleItems({ items, filter }: PickerState): readonly SessionListItem[] {
+function visibleItems({ items, filter }: PickerState): readonly SessionListItem[] {
   const wanted = filter.toLowerCase();
   return items.filter((item) =>
     [item.title ?? "", item.preview, item.source, item.id].some((text) => text.toLowerCase().includes(wanted)),
@@ -117,7 +118,7 @@ export function renderPicker(
   ];
 }
 
-export interface PickerTerminal {
+interface PickerTerminal {
   readonly input: NodeJS.ReadStream;
   write(text: string): void;
   size(): { columns: number; rows: number };

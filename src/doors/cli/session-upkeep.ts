@@ -8,12 +8,12 @@ import {
   dateSeconds,
   megabytes,
   notFound,
+  oneLine,
   print,
   printJson,
   resolveSession,
   wholeNumber,
 } from "./session-command.ts";
-import { oneLine } from "./session-table.ts";
 
 export async function renameTo(ctx: CliContext, text: string, title: string): Promise<void> {
   const store = await ctx.store();

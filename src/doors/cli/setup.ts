@@ -1,7 +1,7 @@
 // `hermes setup` and `hermes model`: connect a provider and choose a model, step by step.
 import type { Command } from "commander";
 import { chooseTarget, saveModel } from "../../agent/open-model.ts";
-import { windowText } from "../../agent/small-window.ts";
+import { windowText } from "../../agent/usage-meter.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { modelsOf } from "../../llm/catalogue/facts.ts";

@@ -1,7 +1,7 @@
 // `hermes status`: what is set up here, at a glance.
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
-import { windowText } from "../../agent/small-window.ts";
+import { windowText } from "../../agent/usage-meter.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
 import type { CliContext } from "./context.ts";

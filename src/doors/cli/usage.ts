@@ -1,7 +1,7 @@
 // `hermes usage`: what the model calls of this home took, per purpose, model or day.
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { addUsage } from "../../sessions/ledger.ts";
 import type { UsageTotals } from "../../sessions/store.ts";
-import { addUsage } from "../../sessions/usage-totals.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 const NOTHING: UsageTotals = {

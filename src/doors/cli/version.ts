@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { hasBuild, installRoot, runsFromSource, VERSION, versionLine } from "../../home/product.ts";
+import { hasBuild, installRoot, runsFromSource, VERSION, versionLine } from "../../home/paths.ts";
 import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {

@@ -4,7 +4,7 @@ import { stripTerminalSequences } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { plainMarkdown } from "../plain-markdown.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
-import { makeTheme } from "./theme.ts";
+import { makeTheme } from "./blocks.ts";
 
 const plain = makeTheme(false);
 

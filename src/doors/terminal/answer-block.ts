@@ -1,12 +1,8 @@
 // Markdown that grows. Lines that can no longer change become sections that are rendered once; only the end is looked at again, so that
 // a long answer costs what is new in it.
 import { type Component, Markdown, type MarkdownTheme } from "@earendil-works/pi-tui";
-import { fenceAfter, plainMarkdown } from "../plain-markdown.ts";
-import { isTableRow } from "../plain-table.ts";
-import { CachedBlock, type LineStyle, wrapLines } from "./blocks.ts";
-import { printable } from "./printable.ts";
-import type { Theme } from "./theme.ts";
-
+import { fenceAfter, isTableRow, plainMarkdown } from "../plain-markdown.ts";
+import { CachedBlock, type LineStyle, printable, type Theme, wrapLines } from "./blocks.ts";
 export type AnswerStyle = "strip" | "render" | "raw";
 
 const SECTION_LINES = 40;

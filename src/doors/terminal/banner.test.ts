@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { type BannerFacts, banner } from "./banner.ts";
-import { makeTheme } from "./theme.ts";
+import { makeTheme } from "./blocks.ts";
+import { type BannerFacts, banner } from "./opening.ts";
 
 const facts: BannerFacts = {
   profile: "work",

@@ -3,10 +3,8 @@ import { test } from "node:test";
 import { type Component, type TUI, visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { AnswerBlock } from "./answer-block.ts";
-import { CutLines, Lines, Rule } from "./blocks.ts";
-import { InputHistory } from "./input-history.ts";
-import { PromptEditor } from "./prompt-editor.ts";
-import { makeTheme } from "./theme.ts";
+import { CutLines, Lines, makeTheme, Rule } from "./blocks.ts";
+import { InputHistory, PromptEditor } from "./input-line.ts";
 
 const theme = makeTheme(true);
 const piece = fc.constantFrom(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { ChoiceList, type ChoiceListOptions } from "./choice-list.ts";
-import { makeTheme } from "./theme.ts";
+import { makeTheme } from "./blocks.ts";
+import { ChoiceList, type ChoiceListOptions } from "./questions.ts";
 
 const UP = "\u001b[A";
 const DOWN = "\u001b[B";

@@ -1,5 +1,8 @@
 // To the clipboard: the system's own program where there is one, else the terminal's (OSC 52), which also works over SSH.
 import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 const PROGRAMS: readonly (readonly [string, ...string[]])[] =
   process.platform === "darwin"
@@ -11,7 +14,7 @@ const PROGRAMS: readonly (readonly [string, ...string[]])[] =
 /** What terminals accept at most, encoded. */
 const OSC52_LIMIT = 100_000;
 
-export interface ClipboardFacts {
+interface ClipboardFacts {
   /** The user sits at another machine: a program here would fill the wrong clipboard. */
   readonly remote: boolean;
   write(data: string): void;
@@ -37,5 +40,36 @@ function pipeInto([program, ...args]: readonly [string, ...string[]], text: stri
     child.on("exit", (code) => resolve(code === 0));
     child.stdin.on("error", () => resolve(false));
     child.stdin.end(text);
+  });
+}
+
+// The draft in the user's own editor.
+
+/** Resolves to the edited text. The caller has given the terminal away and takes it back. */
+export async function editText(text: string, editor: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "hermes-edit-"));
+  const path = join(folder, "message.md");
+  try {
+    await writeFile(path, text, { mode: 0o600 });
+    await run(editor, path);
+    return (await readFile(path, "utf8")).replace(/\n$/, "");
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The variable may hold options ("code --wait"), so a shell reads it. */
+function run(editor: string, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child =
+      process.platform === "win32"
+        ? spawn(`${editor} "${path}"`, { shell: true, stdio: "inherit" })
+        : spawn("/bin/sh", ["-c", `${editor} "$1"`, "sh", path], { stdio: "inherit" });
+    child.on("error", reject);
+    child.on("exit", (code) =>
+      code === 0
+        ? resolve()
+        : reject(new Error(`The editor "${editor}" ended with code ${code}; the draft is unchanged.`)),
+    );
   });
 }

@@ -2,9 +2,9 @@
 import type { BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandContext } from "../../commands/context.ts";
-import type { MenuSkill } from "../../commands/skill-menu.ts";
+import type { MenuSkill } from "../../commands/skills.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
-import type { ChatRequest, ResumeWish } from "../chat-request.ts";
+import type { ChatRequest, ResumeWish } from "../typed-input.ts";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
 import type { Transcript } from "./transcript.ts";

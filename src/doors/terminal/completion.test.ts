@@ -3,9 +3,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { CommandDefinition } from "../../commands/definition.ts";
-import { Completion } from "./completion.ts";
-import { ProjectFiles } from "./project-files.ts";
+import type { CommandDefinition } from "../../commands/context.ts";
+import { Completion, ProjectFiles } from "./completion.ts";
 
 const command = (name: string, extra: Partial<CommandDefinition> = {}): CommandDefinition => ({
   name,

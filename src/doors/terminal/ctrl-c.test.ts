@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CtrlC, type CtrlCState } from "./ctrl-c.ts";
+import { CtrlC, type CtrlCState } from "./keys.ts";
 
 const idle: CtrlCState = { questionOpen: false, busy: false, menuOpen: false, draft: "" };
 

@@ -1,8 +1,10 @@
 // The end of a conversation on the screen: stored, closed, and told how to come back to it.
-import type { OpenAgent } from "../../agent/opened.ts";
-import { exitSummary } from "./exit-summary.ts";
 
-export interface FarewellFacts {
+import type { Agent } from "../../agent/agent.ts";
+import type { OpenAgent } from "../../agent/opened.ts";
+import { exactDuration } from "../../kit/formats.ts";
+
+interface FarewellFacts {
   readonly profile: string;
   readonly seconds: number;
   /** It was held in memory only. */
@@ -25,4 +27,42 @@ export async function farewell(conversation: OpenAgent, facts: FarewellFacts): P
     toolCalls: session.toolCallCount,
   });
   return `\n${summary}\n`;
+}
+
+// What is left on the terminal after the screen is gone.
+
+interface SummaryFacts {
+  readonly sessionId: string;
+  readonly title: string | null;
+  readonly profile: string;
+  readonly seconds: number;
+  readonly messages: number;
+  readonly userMessages: number;
+  readonly toolCalls: number;
+  /** It was held in memory only. */
+  readonly lost?: boolean;
+}
+
+function exitSummary(facts: SummaryFacts): string {
+  const profile = facts.profile === "default" ? "" : ` -p ${facts.profile}`;
+  const goingOn = [
+    "Resume this conversation with:",
+    `  hermes --resume ${facts.sessionId}${profile}`,
+    ...(facts.title ? [`  hermes -c ${JSON.stringify(facts.title)}${profile}`] : []),
+  ];
+  return [
+    ...(facts.lost ? ["This conversation was kept in memory only and is gone."] : goingOn),
+    "",
+    `Session:   ${facts.sessionId}`,
+    ...(facts.title ? [`Title:     ${facts.title}`] : []),
+    `Duration:  ${exactDuration(facts.seconds)}`,
+    `Messages:  ${facts.messages} (${facts.userMessages} user, ${facts.toolCalls} tool call${facts.toolCalls === 1 ? "" : "s"})`,
+  ].join("\n");
+}
+
+/** Before a conversation is left, what is worth keeping is saved; the user sees why it takes a moment. */
+export async function lastLook(agent: Agent, say: (line: string) => void): Promise<void> {
+  if (!agent.wantsToSave) return;
+  say("Looking for something worth remembering … Ctrl+C skips it.");
+  for (const line of await agent.saveMemories()) say(`  ${line}`);
 }

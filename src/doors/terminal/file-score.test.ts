@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rankFiles, scoreFile } from "./file-score.ts";
+import { rankFiles, scoreFile } from "./completion.ts";
 
 const scores: [string, string, number][] = [
   ["src/main.ts", "main.ts", 100],

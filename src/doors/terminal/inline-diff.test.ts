@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffLines, diffOf } from "./inline-diff.ts";
-import { makeTheme } from "./theme.ts";
+import { makeTheme } from "./blocks.ts";
+import { diffLines, diffOf } from "./transcript.ts";
 
 const plain = makeTheme(false);
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { appendHistory, InputHistory, loadHistory, parseHistory, renderEntry } from "./input-history.ts";
+import { appendHistory, InputHistory, loadHistory, parseHistory, renderEntry } from "./input-line.ts";
 
 test("what was typed is read back, whatever it was", () => {
   const entry = fc.string({ unit: "grapheme", minLength: 1 }).filter((text) => !/[\r\u2028]/.test(text));

@@ -1,14 +1,14 @@
 // The editor with what surrounds it: lasting history, big pastes, a draft put aside.
-import { matchesKey, type TUI } from "@earendil-works/pi-tui";
-import { appendHistory, InputHistory, loadHistory } from "./input-history.ts";
+
+import { appendFile, chmod, readFile } from "node:fs/promises";
+import { Editor, matchesKey, type TUI, visibleWidth } from "@earendil-works/pi-tui";
+import { cut, selectTheme, type Theme } from "./blocks.ts";
 import { cleanPaste, type PasteLimits, Pastes, shouldCollapse } from "./pastes.ts";
-import { PromptEditor } from "./prompt-editor.ts";
-import type { Theme } from "./theme.ts";
 
 const PASTE_OPEN = "\u001b[200~";
 const PASTE_CLOSE = "\u001b[201~";
 
-export interface InputLineOptions {
+interface InputLineOptions {
   readonly theme: Theme;
   readonly historyFile: string;
   readonly pastesDir: string;
@@ -104,3 +104,208 @@ export class InputLine {
 
 const withoutControls = (text: string) => text.replace(/[\x00-\x08\x0b-\x1f\x7f]/g, "");
 const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+// The input: a prompt symbol in front, history on Up and Down, a shadow of what could follow, a menu that never submits by accident.
+
+// The editor takes 30 % of the rows it is told of, so it is told of few enough to stay at 8.
+const MOST_ROWS = 27;
+const CURSOR_AT_END = "\u001b[7m \u001b[0m";
+
+interface PromptEditorOptions {
+  /** What stands in front of the first line. */
+  prompt(): string;
+  readonly theme: Theme;
+}
+
+export class PromptEditor extends Editor {
+  typedBefore: InputHistory;
+  readonly #options: PromptEditorOptions;
+  #indent = 0;
+  #bottom = "";
+  #textWidth = 80;
+
+  constructor(tui: TUI, history: InputHistory, options: PromptEditorOptions) {
+    const { theme } = options;
+    super(withFewRows(tui), { borderColor: theme.dim, selectList: selectTheme(theme) }, { autocompleteMaxVisible: 8 });
+    this.typedBefore = history;
+    this.#options = options;
+  }
+
+  override render(width: number): string[] {
+    const symbol = `${this.#options.prompt()} `;
+    this.#indent = Math.min(visibleWidth(symbol), Math.max(0, width - 4));
+    this.#textWidth = width - this.#indent - 1;
+    const lines = super.render(Math.max(1, width - this.#indent));
+    const bottom = lines.indexOf(this.#bottom, 1);
+    const blank = " ".repeat(this.#indent);
+    return lines.map((line, index) => {
+      if (index === 0 || index === bottom) return line;
+      if (index > bottom) return blank + line;
+      const prefix = index === 1 ? cut(symbol, this.#indent) : blank;
+      return prefix + this.#withShadow(line);
+    });
+  }
+
+  override handleInput(data: string): void {
+    if (this.isShowingAutocomplete()) {
+      if (!matchesKey(data, "enter")) return super.handleInput(data);
+      // Enter takes the row; only a row that changes nothing any more is a finished command.
+      const before = this.getText().trimEnd();
+      super.handleInput("\t");
+      if (this.getText().trimEnd() === before) super.handleInput("\r");
+      return;
+    }
+    if (matchesKey(data, "tab") && this.#shadow() !== "") return this.insertTextAtCursor(this.#shadow());
+    if (matchesKey(data, "up") && this.#onEdge("first")) return this.#walk(this.typedBefore.older(this.getText()));
+    if (matchesKey(data, "down") && this.#onEdge("last")) return this.#walk(this.typedBefore.newer(this.getText()));
+    super.handleInput(data);
+  }
+
+  protected override renderTopBorder(width: number, hidden: number): string {
+    return super.renderTopBorder(width + this.#indent, hidden);
+  }
+
+  protected override renderBottomBorder(width: number, hidden: number): string {
+    this.#bottom = super.renderBottomBorder(width + this.#indent, hidden);
+    return this.#bottom;
+  }
+
+  #walk(entry: string | null): void {
+    if (entry !== null) this.setText(entry);
+  }
+
+  /** The cursor's line is the first or last one there is, wrapped lines counted. */
+  #onEdge(edge: "first" | "last"): boolean {
+    const { line, col } = this.getCursor();
+    const lines = this.getLines();
+    const text = lines[line] ?? "";
+    const side = edge === "first" ? text.slice(0, col) : text.slice(col);
+    return line === (edge === "first" ? 0 : lines.length - 1) && visibleWidth(side) < this.#textWidth;
+  }
+
+  #shadow(): string {
+    const { line, col } = this.getCursor();
+    const lines = this.getLines();
+    if (lines.length > 1 || line !== 0 || col !== (lines[0] ?? "").length || this.isShowingAutocomplete()) return "";
+    const rest = this.typedBefore.continuation(lines[0] ?? "");
+    return rest.includes("\n") ? "" : rest;
+  }
+
+  #withShadow(line: string): string {
+    const at = line.indexOf(CURSOR_AT_END);
+    const shadow = this.focused && at !== -1 ? this.#shadow() : "";
+    if (shadow === "") return line;
+    const room = visibleWidth(line.slice(at));
+    const [first = ""] = [...shadow];
+    if (visibleWidth(first) > room) return line;
+    const shown = cut(shadow.slice(first.length), room - visibleWidth(first));
+    return `${line.slice(0, at)}\u001b[7m${first}\u001b[0m${this.#options.theme.dim(shown)}`;
+  }
+}
+
+function withFewRows(tui: TUI): TUI {
+  return {
+    terminal: {
+      get rows() {
+        return Math.min(tui.terminal.rows, MOST_ROWS);
+      },
+    },
+    requestRender: (force?: boolean) => tui.requestRender(force),
+  } as TUI; // all that an editor asks of it
+}
+
+// The input history of a home, in the original's file format:
+// per entry an empty line, `# YYYY-MM-DD HH:MM:SS.ffffff`, then each input line with `+` in front.
+
+const MAX_ENTRIES = 1000;
+
+/** What was typed before, and a place in it while somebody walks through it. */
+export class InputHistory {
+  readonly #entries: string[];
+  /** How far back the walk is; 0 = at the draft. */
+  #back = 0;
+  #draft = "";
+
+  constructor(entries: readonly string[] = []) {
+    this.#entries = entries.filter((entry, index) => entry !== entries[index - 1]).slice(-MAX_ENTRIES);
+  }
+
+  /** False for a repetition of the newest entry. */
+  add(entry: string): boolean {
+    this.#back = 0;
+    if (entry === this.#entries.at(-1)) return false;
+    this.#entries.push(entry);
+    if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
+    return true;
+  }
+
+  /** The entry before the shown text; null when there is none. The draft is kept for the way back. */
+  older(shown: string): string | null {
+    if (this.#back === 0 || shown !== this.#shown()) this.#back = 0;
+    if (this.#back >= this.#entries.length) return null;
+    if (this.#back === 0) this.#draft = shown;
+    this.#back++;
+    return this.#shown();
+  }
+
+  /** The entry after the shown text, at last the draft; null when nobody walks. */
+  newer(shown: string): string | null {
+    if (this.#back === 0 || shown !== this.#shown()) return null;
+    this.#back--;
+    return this.#shown();
+  }
+
+  /** Newest first, each text once. */
+  matching(query: string): readonly string[] {
+    const wanted = query.toLowerCase();
+    return [...new Set(this.#entries.filter((entry) => entry.toLowerCase().includes(wanted)).reverse())];
+  }
+
+  /** The rest of the newest entry that begins like this text. */
+  continuation(text: string): string {
+    if (text === "") return "";
+    return this.#entries.findLast((entry) => entry !== text && entry.startsWith(text))?.slice(text.length) ?? "";
+  }
+
+  #shown(): string {
+    return this.#back === 0 ? this.#draft : (this.#entries.at(-this.#back) ?? "");
+  }
+}
+
+export function parseHistory(text: string): string[] {
+  const entries: string[] = [];
+  let lines: string[] = [];
+  const close = () => {
+    if (lines.length > 0) entries.push(lines.join("\n"));
+    lines = [];
+  };
+  for (const line of text.split("\n")) {
+    if (line.startsWith("+")) lines.push(line.slice(1));
+    else close();
+  }
+  close();
+  return entries;
+}
+
+export function renderEntry(text: string, now: Date): string {
+  const pad = (value: number, width = 2) => String(value).padStart(width, "0");
+  const date = `${now.getFullYear()}-${pad(now.getMonth() + 1)}-${pad(now.getDate())}`;
+  const time = `${pad(now.getHours())}:${pad(now.getMinutes())}:${pad(now.getSeconds())}.${pad(now.getMilliseconds(), 3)}000`;
+  const lines = text.split("\n").map((line) => `+${line}`);
+  return `\n# ${date} ${time}\n${lines.join("\n")}\n`;
+}
+
+/** Oldest first. A missing file is an empty history. */
+export async function loadHistory(path: string): Promise<string[]> {
+  try {
+    return parseHistory(await readFile(path, "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+export async function appendHistory(path: string, text: string, now: Date): Promise<void> {
+  await appendFile(path, renderEntry(text, now), { mode: 0o600 });
+  await chmod(path, 0o600);
+}

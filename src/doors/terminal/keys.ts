@@ -1,5 +1,104 @@
-// What a key means to the screen, before the input line or a question sees it.
+// What a key does to the screen, once `keys.ts` and `ctrl-c.ts` have said what it means.
+
 import { isKeyRelease, matchesKey } from "@earendil-works/pi-tui";
+import type { InputLine } from "./input-line.ts";
+import type { Questions } from "./questions.ts";
+import type { Turns } from "./turns.ts";
+
+interface KeyTargets {
+  readonly input: InputLine;
+  readonly questions: Questions;
+  readonly turns: Turns;
+  now(): number;
+  /** Something runs that can be stopped. */
+  busy(): boolean;
+  interrupt(): void;
+  leave(code: number): void;
+  redraw(): void;
+  suspend(): void;
+  /** Opens the draft in the user's editor. */
+  compose(): void;
+  submit(text: string): void;
+  say(text: string): void;
+}
+
+type Used = { consume: true } | undefined;
+
+export class KeyActions {
+  readonly #screen: KeyTargets;
+  readonly #keys = new ScreenKeys();
+  readonly #ctrlC = new CtrlC();
+
+  constructor(screen: KeyTargets) {
+    this.#screen = screen;
+  }
+
+  /** Undefined: the key belongs to whoever has the focus. */
+  press(data: string): Used {
+    const { input, questions, turns } = this.#screen;
+    const action = this.#keys.read(data, { ...this.#state(), queued: turns.waiting.length }, this.#screen.now());
+    if (action === null) return questions.open ? undefined : input.intercept(data);
+    if (action !== "nothing") this.#act(action);
+    return { consume: true };
+  }
+
+  #state() {
+    const { input, questions, busy } = this.#screen;
+    return {
+      questionOpen: questions.open,
+      menuOpen: input.editor.isShowingAutocomplete(),
+      draft: input.draft,
+      busy: busy(),
+    };
+  }
+
+  #act(action: KeyAction): void {
+    const { input, questions, turns } = this.#screen;
+    switch (action) {
+      case "ctrl_c":
+        return this.#onCtrlC();
+      case "leave":
+        return this.#screen.leave(0);
+      case "redraw":
+        return this.#screen.redraw();
+      case "suspend":
+        return this.#screen.suspend();
+      case "stash":
+        return input.stash();
+      case "edit_externally":
+        return this.#screen.compose();
+      case "search_history":
+        return void searchHistory(input, questions);
+      case "edit_previous":
+        return this.#screen.submit("/undo");
+      case "take_back_queued":
+        input.draft = turns.takeBack() ?? "";
+    }
+  }
+
+  #onCtrlC(): void {
+    const { input, questions } = this.#screen;
+    switch (this.#ctrlC.press(this.#state(), this.#screen.now())) {
+      case "cancel_question":
+        return questions.cancel();
+      case "interrupt":
+        return this.#screen.interrupt();
+      case "close_menu":
+        return input.editor.handleInput("\u001b");
+      case "clear_draft":
+        input.draft = "";
+        return;
+      case "arm_exit":
+        return this.#screen.say("press Ctrl+C again to leave");
+      case "force_exit":
+        return this.#screen.leave(130);
+      case "exit":
+        return this.#screen.leave(0);
+    }
+  }
+}
+
+// What a key means to the screen, before the input line or a question sees it.
 
 export interface KeyState {
   readonly questionOpen: boolean;
@@ -9,7 +108,7 @@ export interface KeyState {
   readonly busy: boolean;
 }
 
-export type KeyAction =
+type KeyAction =
   | "ctrl_c"
   | "leave"
   | "redraw"
@@ -59,4 +158,48 @@ export class ScreenKeys {
     this.#escapeAt = again ? Number.NEGATIVE_INFINITY : now;
     return again ? "edit_previous" : null;
   }
+}
+
+// What Ctrl+C means right now. The most specific meaning wins; leaving always takes a second press.
+
+export interface CtrlCState {
+  readonly questionOpen: boolean;
+  readonly busy: boolean;
+  readonly menuOpen: boolean;
+  readonly draft: string;
+}
+
+type CtrlCAction = "cancel_question" | "interrupt" | "force_exit" | "close_menu" | "clear_draft" | "arm_exit" | "exit";
+
+const WINDOW_MS = 2000;
+
+export class CtrlC {
+  #armed: { readonly action: CtrlCAction; readonly at: number } | null = null;
+
+  press(state: CtrlCState, now: number): CtrlCAction {
+    const previous = this.#armed && now - this.#armed.at <= WINDOW_MS ? this.#armed.action : null;
+    const action = meaning(state, previous);
+    this.#armed = { action, at: now };
+    return action;
+  }
+}
+
+function meaning(state: CtrlCState, previous: CtrlCAction | null): CtrlCAction {
+  if (state.questionOpen) return "cancel_question";
+  if (state.busy) return previous === "interrupt" ? "force_exit" : "interrupt";
+  if (state.menuOpen) return "close_menu";
+  if (state.draft !== "") return "clear_draft";
+  return previous === "arm_exit" ? "exit" : "arm_exit";
+}
+
+// Ctrl+R: what was typed before, narrowed by typing.
+
+const MOST = 200;
+
+async function searchHistory(input: InputLine, questions: Questions): Promise<void> {
+  const entries = input.history.matching(input.draft).slice(0, MOST);
+  if (entries.length === 0) return;
+  const choices = entries.map((entry) => ({ label: entry.replace(/\s+/g, " "), value: entry }));
+  const chosen = await questions.pick("History", choices, { filter: true });
+  if (chosen !== null) input.draft = chosen;
 }

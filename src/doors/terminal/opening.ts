@@ -1,6 +1,12 @@
+import { type Component, visibleWidth } from "@earendil-works/pi-tui";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
-import { recap } from "../recap.ts";
+import type { OpenHome } from "../../home/open.ts";
+import { PRODUCT, VERSION } from "../../home/paths.ts";
+import { contextSize } from "../../kit/formats.ts";
+import { type HistoryMessage, textOf } from "../../llm/messages.ts";
+import type { ChatRequest } from "../typed-input.ts";
+import { cut, padTo, type Theme } from "./blocks.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Shows what was said before. */
@@ -23,4 +29,240 @@ export function showRecap(conversation: OpenAgent, transcript: Transcript, displ
     else if (entry.who === "tools") transcript.dim(`┊ ${entry.text}`);
     else transcript.answer(entry.text);
   }
+}
+
+/** The banner. It tells how the program was started and is not rewritten by later conversations: it has scrolled away by then. */
+export class Header implements Component {
+  readonly startedAt: number;
+  readonly #request: ChatRequest;
+  readonly #theme: Theme;
+  #opened: OpenedFacts | null = null;
+
+  constructor(request: ChatRequest, theme: Theme) {
+    this.#request = request;
+    this.#theme = theme;
+    this.startedAt = request.clock.now();
+  }
+
+  async show({ target, agent, toolNames }: OpenAgent): Promise<void> {
+    if (this.#opened) return;
+    const { registry } = await import("../../tools/toolset/registry.ts");
+    this.#opened = {
+      model: target.model,
+      provider: target.provider,
+      contextLength: target.contextLength,
+      sessionId: agent.sessionId,
+      tools: Map.groupBy(toolNames, (name) => registry.get(name)?.toolset ?? "other"),
+    };
+  }
+
+  render(width: number): string[] {
+    const { home, cwd } = this.#request;
+    const { profile } = home.paths;
+    const compact = home.config().display.compact;
+    return banner({ profile, cwd: home.display(cwd), opened: this.#opened, compact }, width, this.#theme);
+  }
+
+  invalidate(): void {
+    // drawn anew for every frame
+  }
+}
+
+// The first thing on the screen; how much of it depends on the width.
+
+export interface BannerFacts {
+  readonly profile: string;
+  readonly cwd: string;
+  /** Null until the conversation is open. */
+  readonly opened: OpenedFacts | null;
+  readonly compact: boolean;
+}
+
+interface OpenedFacts {
+  readonly model: string;
+  readonly provider: string;
+  readonly contextLength: number;
+  readonly sessionId: string;
+  /** Toolset -> its tools. */
+  readonly tools: ReadonlyMap<string, readonly string[]>;
+}
+
+const LOGO = ["╦ ╦ ╔═╗ ╦═╗ ╔╦╗ ╔═╗ ╔═╗", "╠═╣ ║╣  ╠╦╝ ║║║ ║╣  ╚═╗", "╩ ╩ ╚═╝ ╩╚═ ╩ ╩ ╚═╝ ╚═╝"];
+const TOOLSETS_SHOWN = 8;
+const LEFT_CELLS = 44;
+
+export function banner(facts: BannerFacts, width: number, theme: Theme): string[] {
+  const name = `⚕ ${PRODUCT} ${VERSION}`;
+  if (width < 30) return [cut(name, width)];
+  if (width < 80 || facts.compact) return box([theme.bold(name), ...left(facts, theme)], Math.min(width, 72), theme);
+  const inner = width - 4;
+  const leftCells = Math.min(LEFT_CELLS, Math.floor(inner / 2));
+  const columns = sideBySide(left(facts, theme), right(facts, inner - leftCells - 3, theme), leftCells);
+  const rows = [theme.bold(name), "", ...columns];
+  if (width < 95) return box(rows, width, theme);
+  return [...LOGO.map((line) => ` ${theme.accent(line)}`), ...box(rows, width, theme)];
+}
+
+function left({ opened, cwd, profile }: BannerFacts, theme: Theme): string[] {
+  const model = opened ? `${opened.model} (${opened.provider})` : "connecting ...";
+  return [
+    `${theme.dim("model  ")} ${model}`,
+    ...(opened ? [`${theme.dim("context")} ${contextSize(opened.contextLength)}`] : []),
+    `${theme.dim("folder ")} ${cwd}`,
+    ...(opened ? [`${theme.dim("session")} ${opened.sessionId}`] : []),
+    ...(profile === "default" ? [] : [`${theme.dim("profile")} ${profile}`]),
+  ];
+}
+
+function right({ opened }: BannerFacts, width: number, theme: Theme): string[] {
+  if (!opened) return [];
+  const toolsets = [...opened.tools];
+  const count = toolsets.reduce((sum, [, tools]) => sum + tools.length, 0);
+  return [
+    ...toolsets.slice(0, TOOLSETS_SHOWN).map(([set, tools]) => `${theme.dim(`${set}:`)} ${tools.join(", ")}`),
+    ...(toolsets.length > TOOLSETS_SHOWN ? [theme.dim(`... ${toolsets.length - TOOLSETS_SHOWN} more toolsets`)] : []),
+    theme.dim(`${count} tools · /help`),
+  ].map((line) => cut(line, width));
+}
+
+function sideBySide(one: readonly string[], other: readonly string[], cells: number): string[] {
+  const rows = Math.max(one.length, other.length);
+  return Array.from({ length: rows }, (_, i) => `${padTo(cut(one[i] ?? "", cells), cells)}   ${other[i] ?? ""}`);
+}
+
+function box(rows: readonly string[], width: number, theme: Theme): string[] {
+  const inner = width - 4;
+  const line = (text: string) => {
+    const shown = cut(text, inner);
+    return `${theme.dim("│")} ${shown}${" ".repeat(Math.max(0, inner - visibleWidth(shown)))} ${theme.dim("│")}`;
+  };
+  const edge = "─".repeat(width - 2);
+  return [theme.dim(`╭${edge}╮`), ...rows.map(line), theme.dim(`╰${edge}╯`)];
+}
+
+// One of these is shown at start.
+const TIPS: readonly string[] = [
+  "Type while the agent works: by default it stops and listens. /busy queue lets it finish first, /busy steer tells it on the way.",
+  "/queue TEXT says something when the running turn is over; /steer TEXT reaches the agent with its next tool result.",
+  "Alt+Enter, Ctrl+J or a backslash before Enter begin a new line.",
+  "Ctrl+R searches what you typed before; Up and Down walk through it.",
+  "Ctrl+G opens your draft in $EDITOR.",
+  "Ctrl+S puts the draft aside; pressed again it brings it back.",
+  "Esc twice on an empty line takes your last message back for editing.",
+  "/undo takes the last exchange back, /retry asks the same again.",
+  "/branch goes on in a copy: the conversation so far stays as it is.",
+  "/resume lists earlier conversations; /resume 3 takes the third one.",
+  "hermes -c goes on with your newest conversation.",
+  "@ completes a file of the project, Tab completes paths.",
+  "/model switches the model for this conversation; --global makes it the default.",
+  "/usage shows tokens and money by purpose.",
+  "/copy puts the last answer on the clipboard, /copy 2 the one before.",
+  "A big paste becomes a short placeholder; the model gets the whole text.",
+  "/verbose changes how much of the tool feed is shown.",
+  "/reasoning show opens the model's thinking; /reasoning high makes it think harder.",
+  "/yolo runs dangerous commands without asking, in this conversation only.",
+  "quick_commands in config.yaml makes slash commands of your own.",
+  "A question can come from a pipe: cat question.txt | hermes -z -",
+  "Ctrl+C stops the agent; twice on an empty line it leaves.",
+];
+
+export function pickTip(random: () => number): string {
+  return TIPS[Math.floor(random() * TIPS.length)] ?? "";
+}
+
+// Hints that are shown once in a home's life.
+
+const HINTS = {
+  busy_input_prompt:
+    "Enter while the agent works stops it and says the new message. /busy queue waits for the end, /busy steer tells it on the way.",
+  tool_progress_prompt: "These lines are the tools at work. /verbose shows less or more of them.",
+} as const;
+
+export type HintName = keyof typeof HINTS;
+
+/** The hint, the first time; null ever after. `shown` is what this process has shown already: writing takes a moment. */
+export function firstTimeHint(name: HintName, home: OpenHome, shown: Set<HintName>): string | null {
+  if (shown.has(name) || home.config().onboarding.seen[name] || home.managed || home.configBroken) return null;
+  shown.add(name);
+  home
+    .setConfigKey(["onboarding", "seen", name], true)
+    .catch((error: unknown) => home.log.warn(`the hint ${name} could not be marked as seen`, error));
+  return HINTS[name];
+}
+
+// What was said before, short enough to read when a conversation is taken up again.
+
+interface RecapLimits {
+  readonly exchanges: number;
+  readonly userChars: number;
+  readonly assistantChars: number;
+  readonly assistantLines: number;
+  readonly skipToolOnly: boolean;
+}
+
+interface RecapEntry {
+  readonly who: "user" | "assistant" | "tools";
+  readonly text: string;
+}
+
+interface Recap {
+  readonly entries: readonly RecapEntry[];
+  /** Exchanges before the first one shown. */
+  readonly olderExchanges: number;
+}
+
+interface Exchange {
+  readonly user: string;
+  readonly replies: string[];
+  readonly tools: string[];
+}
+
+/** The last exchanges, cut to size; the very last reply is whole. */
+export function recap(messages: readonly HistoryMessage[], limits: RecapLimits): Recap {
+  const exchanges = exchangesOf(messages);
+  const shown = exchanges.slice(-limits.exchanges);
+  const entries = shown.flatMap((exchange, index): RecapEntry[] => {
+    const last = index === shown.length - 1;
+    const replies = exchange.replies.map((reply, i) =>
+      last && i === exchange.replies.length - 1 ? reply : cutText(reply, limits.assistantChars, limits.assistantLines),
+    );
+    if (limits.skipToolOnly && exchange.user === "" && replies.length === 0) return [];
+    return [
+      { who: "user", text: cutText(exchange.user, limits.userChars, Number.POSITIVE_INFINITY) },
+      ...(exchange.tools.length > 0 ? [{ who: "tools" as const, text: toolLine(exchange.tools) }] : []),
+      ...replies.map((text) => ({ who: "assistant" as const, text })),
+    ];
+  });
+  return { entries, olderExchanges: exchanges.length - shown.length };
+}
+
+function exchangesOf(messages: readonly HistoryMessage[]): Exchange[] {
+  const exchanges: Exchange[] = [];
+  for (const message of messages) {
+    if (message.role === "user") exchanges.push({ user: withImages(message.content), replies: [], tools: [] });
+    const current = exchanges.at(-1);
+    if (message.role !== "assistant" || !current) continue;
+    if (message.content?.trim()) current.replies.push(message.content.trim());
+    current.tools.push(...(message.tool_calls ?? []).map((call) => call.function.name));
+  }
+  return exchanges;
+}
+
+function withImages(content: HistoryMessage["content"]): string {
+  const images = Array.isArray(content) ? content.filter((part) => part.type === "image_url").length : 0;
+  return [textOf(content), ...new Array<string>(images).fill("[image]")].join(" ").trim();
+}
+
+function toolLine(tools: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of tools) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const names = [...counts].map(([name, count]) => (count > 1 ? `${name}×${count}` : name));
+  return `${tools.length} tool call${tools.length === 1 ? "" : "s"}: ${names.join(", ")}`;
+}
+
+function cutText(text: string, chars: number, lines: number): string {
+  const fewLines = text.split("\n").slice(0, lines).join("\n");
+  const points = [...fewLines];
+  const cut = points.length > chars ? points.slice(0, chars).join("") : fewLines;
+  return cut.length < text.length ? `${cut.trimEnd()}...` : text;
 }

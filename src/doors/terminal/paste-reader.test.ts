@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import fc from "fast-check";
-import { PasteReader } from "./paste-reader.ts";
+import { PasteReader } from "./pastes.ts";
 
 function read(pieces: readonly string[], unannounced = 5) {
   const heard: [string, string][] = [];

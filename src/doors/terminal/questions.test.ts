@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Component, TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
-import type { Question } from "../../safety/questions.ts";
+import type { Question } from "../../safety/decision.ts";
+import { makeTheme } from "./blocks.ts";
 import { Questions } from "./questions.ts";
-import { makeTheme } from "./theme.ts";
 
 function desk() {
   const world: { focus: Component | null; now: number } = { focus: null, now: 1_000_000 };

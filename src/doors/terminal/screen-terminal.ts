@@ -1,6 +1,6 @@
 // The process's terminal, with pastes taken out of the key stream before anything scans it piece by piece.
-import { ProcessTerminal } from "@earendil-works/pi-tui";
-import { PasteReader } from "./paste-reader.ts";
+import { type Component, ProcessTerminal, type TuiMainScreen } from "@earendil-works/pi-tui";
+import { PasteReader } from "./pastes.ts";
 
 const LEAST_COLUMNS = 12;
 
@@ -46,4 +46,78 @@ export class ScreenTerminal extends ProcessTerminal {
     this.#reader = null;
     super.stop();
   }
+}
+
+// A long conversation: lines that have scrolled away belong to the terminal. The renderer compares all lines it knows for every frame, so
+// from time to time it is told to forget the oldest; they stay where the user scrolls back to.
+
+const MOST_LINES = 3000;
+const KEPT_LINES = 1500;
+
+/** `blocks` are the screen's first lines, oldest first; only ever their beginning is taken away. */
+export function forgetScrolledLines(tui: TuiMainScreen, blocks: Component[]): void {
+  const width = tui.terminal.columns;
+  const lengths = blocks.map((block) => block.render(width).length);
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  if (total <= MOST_LINES) return;
+  tui.renderNow();
+  const state = tui.captureRenderState();
+  let lines = 0;
+  let count = 0;
+  for (const length of lengths) {
+    if (total - lines - length < KEPT_LINES || lines + length > state.previousViewportTop) break;
+    lines += length;
+    count++;
+  }
+  blocks.splice(0, count);
+  tui.restoreRenderState({
+    ...state,
+    previousLines: state.previousLines.slice(lines),
+    cursorRow: state.cursorRow - lines,
+    hardwareCursorRow: state.hardwareCursorRow - lines,
+    maxLinesRendered: state.maxLinesRendered - lines,
+    previousViewportTop: state.previousViewportTop - lines,
+  });
+}
+
+// Whatever happened, the user's terminal must be as it was.
+const RESET = [
+  "\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1006l", // mouse
+  "\u001b[?1004l", // focus reports
+  "\u001b[?2004l", // bracketed paste
+  "\u001b[?1047l", // alternate screen; 1049 would also move the cursor
+  "\u001b[<u\u001b[>4;0m", // kitty and modifyOtherKeys
+  "\u001b[0m\u001b[?25h", // attributes, cursor
+].join("");
+
+export function resetTerminal(stream: NodeJS.WriteStream): void {
+  if (stream.isTTY) stream.write(RESET);
+}
+
+// Ctrl+Z: the terminal is given back, the program stops, and `fg` brings everything as it was.
+
+interface Suspended {
+  /** Gives the terminal back to the shell. */
+  release(): void;
+  /** Takes it again. */
+  reclaim(): void;
+}
+
+/** The whole process group stops, so that a launcher in front of us does not keep the shell waiting; tools run in groups of their own. */
+export function suspend({ release, reclaim }: Suspended): boolean {
+  if (process.platform === "win32") return false;
+  let back = false;
+  const resume = () => {
+    if (back) return;
+    back = true;
+    process.off("SIGCONT", resume);
+    clearTimeout(timer);
+    reclaim();
+  };
+  release();
+  process.once("SIGCONT", resume);
+  process.kill(0, "SIGTSTP");
+  // Without a shell that does job control the stop has no effect; then the screen simply comes back.
+  const timer = setTimeout(resume, 300);
+  return true;
 }

@@ -8,32 +8,20 @@ import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
-import type { ChatRequest, ResumeWish } from "../chat-request.ts";
-import { withReferences } from "../typed-input.ts";
-import { Activity } from "./activity.ts";
+import { type ChatRequest, type ResumeWish, withReferences } from "../typed-input.ts";
+import { cut, makeTheme } from "./blocks.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
-import { Completion } from "./completion.ts";
-import { type Completing, completionSources, skillCommands } from "./completion-sources.ts";
-import { farewell } from "./farewell.ts";
-import { Header } from "./header.ts";
-import { firstTimeHint, type HintName } from "./hints.ts";
+import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
+import { farewell, lastLook } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
-import { KeyActions } from "./key-actions.ts";
-import { lastLook } from "./last-look.ts";
-import { showRecap } from "./opening.ts";
-import { HANGUP, watchProcess } from "./process-watch.ts";
+import { KeyActions } from "./keys.ts";
+import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
-import { ScreenTerminal } from "./screen-terminal.ts";
-import { forgetScrolledLines } from "./scrollback.ts";
-import { Status } from "./status.ts";
-import { suspend } from "./suspend.ts";
-import { resetTerminal } from "./terminal-reset.ts";
-import { makeTheme } from "./theme.ts";
-import { pickTip } from "./tips.ts";
+import { forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
+import { Activity, HANGUP, Status, watchProcess } from "./status.ts";
 import { Transcript } from "./transcript.ts";
 import { type Speaker, Turns } from "./turns.ts";
-import { cut } from "./width.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
 export function runScreen(request: ChatRequest): Promise<number> {
@@ -287,7 +275,7 @@ class Screen {
 
   async #compose(): Promise<void> {
     const { home } = this.#request;
-    const { editText } = await import("./external-editor.ts");
+    const { editText } = await import("./clipboard.ts");
     const editor = home.env("VISUAL") || home.env("EDITOR") || (process.platform === "win32" ? "notepad" : "vi");
     const draft = await this.#input.expanded();
     this.#release();

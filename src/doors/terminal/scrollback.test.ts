@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Terminal, TuiMainScreen } from "@earendil-works/pi-tui";
 import { Lines } from "./blocks.ts";
-import { forgetScrolledLines } from "./scrollback.ts";
+import { forgetScrolledLines } from "./screen-terminal.ts";
 
 /** A terminal that only listens. */
 function silentTerminal() {

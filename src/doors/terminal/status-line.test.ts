@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { costText, type StatusFacts, statusLine } from "./status-line.ts";
-import { makeTheme } from "./theme.ts";
-import { cut } from "./width.ts";
+import { cut, makeTheme } from "./blocks.ts";
+import { costText, type StatusFacts, statusLine } from "./status.ts";
 
 const totals = {
   inputTokens: 10,

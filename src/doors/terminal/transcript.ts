@@ -1,15 +1,9 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
-import { feedLine, feedSuffix } from "../feed.ts";
-import { recoveryLine } from "../recovery-feed.ts";
-import { subagentLine } from "../subagent-feed.ts";
+import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
-import { CutLines, Lines, Rule } from "./blocks.ts";
-import { diffLines, diffOf } from "./inline-diff.ts";
-import { printable } from "./printable.ts";
-import type { Theme } from "./theme.ts";
-import { userEcho } from "./user-echo.ts";
+import { CutLines, Lines, printable, Rule, type Theme } from "./blocks.ts";
 
 export interface TranscriptSettings {
   readonly answerStyle: AnswerStyle;
@@ -195,4 +189,78 @@ export class Transcript {
     this.#inFeed = false;
     if (this.view.children.length > 0) this.view.addChild(new Spacer(1));
   }
+}
+
+const LONG_LINE = 400;
+
+/** A long message as the transcript repeats it: its first and last lines, and how many are between. */
+export function userEcho(text: string, shown: { readonly first_lines: number; readonly last_lines: number }): string {
+  const head = text.slice(0, (shown.first_lines + 1) * LONG_LINE * 4).split("\n");
+  const lines = text.length < 100_000 ? text.split("\n") : null;
+  const count = lines?.length ?? countLines(text);
+  const most = shown.first_lines + shown.last_lines + 1;
+  if (lines && count <= most) return lines.map(shorten).join("\n");
+  const tail = text.slice(-(shown.last_lines + 1) * LONG_LINE * 4).split("\n");
+  const last = shown.last_lines > 0 && count > shown.first_lines ? tail.slice(-shown.last_lines) : [];
+  const between = count - shown.first_lines - last.length;
+  return [
+    ...head.slice(0, shown.first_lines).map(shorten),
+    ...(between > 0 ? [`... ${between} more line${between === 1 ? "" : "s"} ...`] : []),
+    ...last.map(shorten),
+  ].join("\n");
+}
+
+function shorten(line: string): string {
+  return line.length > LONG_LINE * 4 ? `${line.slice(0, LONG_LINE * 4)}... (${line.length} characters)` : line;
+}
+
+function countLines(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++;
+  return count;
+}
+
+// The diff that a file edit reports, short enough for the feed.
+
+const MAX_FILES = 6;
+const MAX_LINES = 80;
+
+/** What a call changed: told to the screen alone, or as the `diff` of a successful result. Null when there is none. */
+export function diffOf(event: {
+  readonly result: string;
+  readonly failed: boolean;
+  readonly diff?: string;
+}): string | null {
+  return event.failed ? null : (event.diff ?? diffInResult(event.result));
+}
+
+function diffInResult(result: string): string | null {
+  if (!result.startsWith("{")) return null;
+  try {
+    const value = JSON.parse(result);
+    return typeof value.diff === "string" && value.diff !== "" && !value.error ? value.diff : null;
+  } catch {
+    return null; // not JSON: no diff to show
+  }
+}
+
+export function diffLines(diff: string, theme: Theme): string[] {
+  const out: string[] = [];
+  let files = 0;
+  let hidden = 0;
+  for (const line of printable(diff).replace(/\n$/, "").split("\n")) {
+    if (line.startsWith("--- ")) files++;
+    if (files > MAX_FILES || out.length >= MAX_LINES) hidden++;
+    else out.push(paint(line, theme));
+  }
+  if (hidden > 0) out.push(theme.dim(`... ${hidden} more line${hidden === 1 ? "" : "s"}`));
+  return out;
+}
+
+function paint(line: string, theme: Theme): string {
+  if (line.startsWith("+++") || line.startsWith("---")) return theme.bold(line);
+  if (line.startsWith("@@")) return theme.accent(line);
+  if (line.startsWith("+")) return theme.added(line);
+  if (line.startsWith("-")) return theme.removed(line);
+  return theme.dim(line);
 }

@@ -13,7 +13,7 @@ export interface Speaker {
   readonly activeChildren?: number;
 }
 
-export interface TurnsOptions {
+interface TurnsOptions {
   speaker(): Speaker;
   busyMode(): BusyMode;
   onEvent(event: AgentEvent): void;

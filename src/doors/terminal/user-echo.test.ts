@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { userEcho } from "./user-echo.ts";
+import { userEcho } from "./transcript.ts";
 
 const shown = { first_lines: 2, last_lines: 2 };
 

@@ -1,5 +1,6 @@
 // Turns a tree from a file into the values the schema promises.
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
+import type { Tree } from "./yaml-text.ts";
 
 /**
  * Fills in defaults, converts what means the same, reports the rest. Never throws. `unreadable` = the section above could not be
@@ -151,4 +152,123 @@ export function isMapping(value: unknown): value is Record<string, unknown> {
 function copy(value: unknown): unknown {
   if (Array.isArray(value)) return [...value];
   return isMapping(value) ? { ...value } : value;
+}
+
+// Mistakes in the shape of config.yaml that no single key's type can show.
+
+export interface Finding {
+  readonly severity: "error" | "warning";
+  readonly message: string;
+}
+
+/** Looks at the file as it is written, before anything is moved to its place. */
+export function checkStructure(tree: Tree): Finding[] {
+  return [...customProviders(tree), ...fallbackModel(tree.fallback_model), ...misplaced(tree)];
+}
+
+function* customProviders(tree: Tree): Generator<Finding> {
+  const given = tree.custom_providers;
+  if (given === undefined || given === null) return;
+  if (isMapping(given)) {
+    yield error(
+      "custom_providers is a mapping; write it as a list: each entry starts with `- name: ...` and has a base_url",
+    );
+  }
+  if (Array.isArray(given)) {
+    for (const [index, item] of given.entries()) {
+      if (!isMapping(item)) {
+        yield warning(`custom_providers[${index}] is not a mapping; it needs name and base_url`);
+        continue;
+      }
+      for (const key of ["base_url", "name"]) {
+        if (!item[key]) yield warning(`custom_providers[${index}] has no ${key}`);
+      }
+    }
+  }
+  if (!tree.model) yield warning("custom_providers is there, but no model; set model.default and model.provider");
+}
+
+function* fallbackModel(given: unknown): Generator<Finding> {
+  if (given === undefined || given === null) return;
+  if (!isMapping(given) && !Array.isArray(given)) {
+    yield error("fallback_model must be a mapping with provider and model, or a list of those");
+    return;
+  }
+  const items: readonly unknown[] = Array.isArray(given) ? given : [given];
+  for (const [index, item] of items.entries()) {
+    const place = Array.isArray(given) ? `fallback_model[${index}]` : "fallback_model";
+    if (!isMapping(item)) {
+      yield error(`${place} must be a mapping with provider and model`);
+      continue;
+    }
+    for (const key of ["provider", "model"]) {
+      if (!item[key]) yield warning(`${place} has no ${key}; this fallback is switched off`);
+    }
+  }
+}
+
+const homes: Readonly<Record<string, string>> = {
+  base_url: "model.base_url",
+  api_key: "model.api_key",
+  rate_limit_delay: "the provider's entry below providers",
+  api_mode: "model.api_mode",
+};
+
+function* misplaced(tree: Tree): Generator<Finding> {
+  for (const [key, home] of Object.entries(homes)) {
+    if (tree[key] !== undefined) yield warning(`${key} stands at the top level; it belongs into ${home}`);
+  }
+}
+
+const error = (message: string): Finding => ({ severity: "error", message });
+const warning = (message: string): Finding => ({ severity: "warning", message });
+
+// Older and shorter spellings of settings, brought to the one place where the program looks for them.
+
+/** The tree with every accepted spelling moved to its key; a value already there wins. The given tree is not touched. */
+export function normalise(tree: Tree): Tree {
+  const { provider, base_url, context_length, api_base, max_turns, personalities, fallback_model, ...rest } = tree;
+  const result: Tree = { ...rest };
+  const chain = [tree.fallback_providers, fallback_model].map(asList).find((list) => list.length > 0);
+  if (chain) result.fallback_providers = chain;
+
+  const model = modelSection(tree.model);
+  fillGap(model, "provider", provider);
+  fillGap(model, "base_url", base_url);
+  fillGap(model, "base_url", api_base);
+  fillGap(model, "context_length", context_length);
+  if (Object.keys(model).length > 0 || isMapping(tree.model) || tree.model === "") result.model = model;
+
+  if (max_turns !== undefined || personalities !== undefined) {
+    const agent: Tree = isMapping(tree.agent) ? { ...tree.agent } : {};
+    fillGap(agent, "max_turns", max_turns);
+    if (isMapping(personalities)) {
+      agent.personalities = { ...(isMapping(agent.personalities) ? agent.personalities : {}), ...personalities };
+    }
+    if (isMapping(tree.agent) || tree.agent === undefined || tree.agent === null) result.agent = agent;
+  }
+  return result;
+}
+
+/** One mapping stands for a list of one. */
+function asList(value: unknown): readonly unknown[] {
+  return isMapping(value) ? [value] : Array.isArray(value) ? value : [];
+}
+
+function modelSection(raw: unknown): Tree {
+  if (typeof raw === "string") return raw.trim() === "" ? {} : { default: raw };
+  if (!isMapping(raw)) return {};
+  const { model, name, api_base, ...section } = raw;
+  fillGap(section, "default", model);
+  fillGap(section, "default", name);
+  fillGap(section, "base_url", api_base);
+  return section;
+}
+
+function fillGap(section: Tree, key: string, value: unknown): void {
+  if (isBlank(section[key]) && !isBlank(value)) section[key] = value;
+}
+
+function isBlank(value: unknown): boolean {
+  return value === undefined || value === null || value === "";
 }

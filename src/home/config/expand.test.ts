@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expand, restoreTemplates } from "./expand.ts";
+import { expand, restoreTemplates } from "./store.ts";
 
 const variables: Record<string, string> = { NAME: "value", EMPTY: "", NESTED: "$" + "{NAME}" };
 const env = (name: string) => variables[name];

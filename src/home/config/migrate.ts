@@ -13,7 +13,7 @@ export interface MigrationResult {
   readonly envRemoved: readonly string[];
 }
 
-export interface MigrationFacts {
+interface MigrationFacts {
   readonly env: (name: string) => string | undefined;
   /** Plugins installed in the home. */
   readonly plugins: readonly string[];

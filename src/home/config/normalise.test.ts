@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalise } from "./normalise.ts";
+import { normalise } from "./decode.ts";
 import type { Tree } from "./yaml-text.ts";
 
 const cases: readonly [Tree, Tree][] = [

@@ -2,7 +2,7 @@
 import { knownVariables, type VariableGroup } from "../known-variables.ts";
 import { type Field, isSection, type Section, type Shape } from "./field.ts";
 import { configSchema } from "./schema.ts";
-import { renderInline } from "./yaml-render.ts";
+import { renderInline } from "./yaml-text.ts";
 
 export function configReference(): string {
   const lone = Object.entries(configSchema.fields).filter(([, entry]) => !isSection(entry));

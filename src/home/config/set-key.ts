@@ -1,20 +1,20 @@
 // What `hermes config set KEY VALUE` means: which key, which value, and whether it may be done.
-import { didYouMean } from "../../kit/did-you-mean.ts";
-import { ConfigError } from "../errors.ts";
+import { didYouMean } from "../../kit/similarity.ts";
+import { ConfigError } from "../paths.ts";
 import { decode, isMapping } from "./decode.ts";
 import { eachField, type Field, findEntry, isSection, type Section } from "./field.ts";
-import { fromText, isNumber } from "./overrides.ts";
 import { configSchema } from "./schema.ts";
+import { fromText, isNumber } from "./store.ts";
 import type { Tree } from "./yaml-text.ts";
 
-export interface PlannedSet {
+interface PlannedSet {
   readonly path: readonly string[];
   readonly value: unknown;
   /** Things to tell: a redirected key, an unknown one with its neighbours. */
   readonly notices: readonly string[];
 }
 
-export interface SetOptions {
+interface SetOptions {
   readonly force?: boolean;
   /** Reads a list or mapping that is written on one line; undefined when it is none. */
   readonly parse: (text: string) => unknown;
@@ -115,7 +115,7 @@ function refuseFlattening(tree: Tree, path: readonly string[], entry: Field | Se
   );
 }
 
-export function unknownKey(key: string): string {
+function unknownKey(key: string): string {
   const near = didYouMean(key, allKeys());
   const hint = near.length > 0 ? ` Did you mean ${near.join(", ")}?` : "";
   return `${key} is not a setting this program knows; saved anyway.${hint}`;

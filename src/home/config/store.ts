@@ -2,20 +2,17 @@
 import { copyFileSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { writeFileAtomic } from "../../kit/files.ts";
-import { ConfigError } from "../errors.ts";
+import { type Managed, refusal } from "../environment.ts";
 import { withLock } from "../lock.ts";
-import { type Managed, refusal } from "../managed.ts";
-import { isMapping } from "./decode.ts";
-import { expand, restoreTemplates } from "./expand.ts";
-import { normalise } from "./normalise.ts";
-import { applyOverrides, type Override } from "./overrides.ts";
-import { CONFIG_VERSION, type Config, decodeConfig } from "./schema.ts";
+import { ConfigError } from "../paths.ts";
+import { asFlag, checkStructure, type Finding, isMapping, normalise } from "./decode.ts";
+import { eachField, type Field } from "./field.ts";
+import { CONFIG_VERSION, type Config, configSchema, decodeConfig } from "./schema.ts";
 import { readSimpleYaml } from "./simple-yaml.ts";
-import { checkStructure, type Finding } from "./structure.ts";
 import { editYaml, type YamlChange } from "./yaml-edit.ts";
-import { loadYaml, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
+import { define, loadYaml, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
 
-export interface ConfigStoreOptions {
+interface ConfigStoreOptions {
   readonly path: string;
   /** Guards read-modify-write against other processes. */
   readonly lockPath: string;
@@ -197,7 +194,7 @@ function edit(yaml: Yaml, text: string, change: YamlChange, path: string): strin
   }
 }
 
-export function describe(path: string, { line, column, message }: YamlProblem): string {
+function describe(path: string, { line, column, message }: YamlProblem): string {
   return `${path} is broken at line ${line}, column ${column}: ${message}`;
 }
 
@@ -262,4 +259,149 @@ function freeze<Value>(value: Value): Value {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
+// Settings that come from environment variables.
+
+interface Override {
+  readonly path: readonly string[];
+  readonly name: string;
+  readonly value: unknown;
+  /** The file wins over this one. */
+  readonly belowConfig: boolean;
+}
+
+/** The overrides in force. `runEnv` is what the program was started with, `fileEnv` what .env says; the former wins. */
+export function collectOverrides(
+  runEnv: (name: string) => string | undefined,
+  fileEnv: (name: string) => string | undefined,
+): Override[] {
+  const found: Override[] = [];
+  for (const { path, field } of eachField(configSchema.fields)) {
+    if (field.env === undefined) continue;
+    const text = runEnv(field.env) ?? fileEnv(field.env);
+    if (text === undefined || text.trim() === "") continue;
+    found.push({
+      path: path.split("."),
+      name: field.env,
+      value: fromText(field, text),
+      belowConfig: field.envBelowConfig === true,
+    });
+  }
+  return found;
+}
+
+/** The normalised tree with overrides in it; the given one is not touched. */
+function applyOverrides(tree: Tree, overrides: readonly Override[]): Tree {
+  return overrides.reduce((result, override) => put(result, override.path, override), tree);
+}
+
+function put(tree: Tree, [key = "", ...rest]: readonly string[], override: Override): Tree {
+  const old = tree[key];
+  if (rest.length === 0) {
+    const taken = override.belowConfig && old !== undefined && old !== null && old !== "";
+    return taken ? tree : { ...tree, [key]: override.value };
+  }
+  if (old !== undefined && old !== null && !isMapping(old)) return tree;
+  const copy: Tree = { ...tree };
+  define(copy, key, put(isMapping(old) ? old : {}, rest, override));
+  return copy;
+}
+
+/**
+ * A text from the command line or the environment as a value of that field; what does not fit stays a text.
+ * `parse` reads lists and mappings; undefined means it is none.
+ */
+export function fromText(field: Field, text: string, parse: (text: string) => unknown = parseJson): unknown {
+  const trimmed = text.trim();
+  const structured = /^[[{]/.test(trimmed) ? parse(trimmed) : undefined;
+  if (Array.isArray(structured) && field.kinds.some((kind) => kind === "list" || kind === "items")) return structured;
+  if (isMapping(structured) && field.kinds.includes("record")) return structured;
+  for (const kind of field.kinds) {
+    if (kind === "null" && /^(?:null|none|~)$/i.test(trimmed)) return null;
+    if (kind === "flag" && asFlag(trimmed) !== undefined) return asFlag(trimmed);
+    if ((kind === "whole" || kind === "number") && isNumber(trimmed)) return Number(trimmed);
+    if (kind === "list" && field.kinds.length === 1) {
+      return trimmed
+        .split(",")
+        .map((item) => item.trim())
+        .filter(Boolean);
+    }
+    if (kind === "text" || kind === "choice") return text;
+  }
+  return text;
+}
+
+export function isNumber(text: string): boolean {
+  return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the caller keeps the text, and the schema complains about it
+  }
+}
+
+// ${NAME} and ${env:NAME} in texts of config.yaml.
+
+interface Expansion {
+  /** A variable's value, undefined when it is not set. */
+  readonly env: (name: string) => string | undefined;
+  /** Called for each variable looked up. */
+  readonly onName?: (name: string) => void;
+  /** Called for each template whose source is unknown. */
+  readonly onUnknownSource?: (template: string) => void;
+}
+
+/** Fills templates in, through lists and mappings but not in keys. What was filled in is not looked at again. */
+export function expand(value: unknown, expansion: Expansion): unknown {
+  if (typeof value === "string") return expandText(value, expansion);
+  if (Array.isArray(value)) return value.map((item) => expand(item, expansion));
+  if (!isMapping(value)) return value;
+  const result: Tree = {};
+  for (const [key, inner] of Object.entries(value)) define(result, key, expand(inner, expansion));
+  return result;
+}
+
+function hasTemplate(text: string): boolean {
+  return /\$\{[^{}]+\}/.test(text);
+}
+
+function expandText(text: string, { env, onName, onUnknownSource }: Expansion): string {
+  return text.replace(/\$\{([^{}]*)\}/g, (whole, inside: string) => {
+    const source = /^\s*([A-Za-z_]\w*)\s*:(.*)$/s.exec(inside);
+    if (source && source[1] !== "env") {
+      onUnknownSource?.(whole);
+      return whole;
+    }
+    const name = (source?.[2] ?? inside).trim();
+    if (!/^[A-Za-z_]\w*$/.test(name)) return whole;
+    onName?.(name);
+    return env(name) ?? whole;
+  });
+}
+
+/** A value on its way into the file: parts that are unchanged since a template was filled in become that template again. */
+export function restoreTemplates(value: unknown, raw: unknown, env: Expansion["env"]): unknown {
+  if (typeof value === "string") {
+    return typeof raw === "string" && hasTemplate(raw) && expandText(raw, { env }) === value ? raw : value;
+  }
+  if (Array.isArray(value)) {
+    const old = Array.isArray(raw) ? raw : [];
+    return value.map((item, index) => restoreTemplates(item, counterpart(item, index, old, env), env));
+  }
+  if (!isMapping(value)) return value;
+  const result: Tree = {};
+  for (const [key, inner] of Object.entries(value)) {
+    define(result, key, restoreTemplates(inner, isMapping(raw) ? raw[key] : undefined, env));
+  }
+  return result;
+}
+
+/** In a list an item may have moved: a template with the same outcome anywhere in it is the item's own. */
+function counterpart(item: unknown, index: number, old: readonly unknown[], env: Expansion["env"]): unknown {
+  if (typeof item !== "string") return old[index];
+  return old.find((raw) => typeof raw === "string" && expandText(raw, { env }) === item);
 }

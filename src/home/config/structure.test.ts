@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkStructure } from "./structure.ts";
+import { checkStructure } from "./decode.ts";
 import type { Tree } from "./yaml-text.ts";
 
 const fine = { name: "a", base_url: "http://a" };

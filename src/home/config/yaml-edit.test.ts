@@ -4,8 +4,7 @@ import fc from "fast-check";
 import * as yaml from "yaml";
 import { isMapping } from "./decode.ts";
 import { changeTree, editYaml, type YamlChange } from "./yaml-edit.ts";
-import { renderBlock, renderInline } from "./yaml-render.ts";
-import { parseText, type Tree } from "./yaml-text.ts";
+import { parseText, renderBlock, renderInline, type Tree } from "./yaml-text.ts";
 
 const set = (path: string, value: unknown): YamlChange => ({ type: "set", path: path.split("."), value });
 const remove = (path: string): YamlChange => ({ type: "remove", path: path.split(".") });

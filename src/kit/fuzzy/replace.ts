@@ -1,22 +1,28 @@
 // Find and replace that forgives how a model quotes a file: nine strategies, from exact to similar. Pure.
-import { findBlockAnchor, findContextAware } from "./approximate.ts";
-import { findEscapeDrift, unescapeLikeRegion } from "./escapes.ts";
-import { findEscaped, findExact, unescapeControls } from "./exact.ts";
-import { describeMatches, describeNearest } from "./hints.ts";
-import { applyEdits, type Edit, toLf } from "./line-endings.ts";
-import { findIndentedLines, findTrimmedBoundary, findTrimmedLines } from "./lines.ts";
-import { reindent } from "./reindent.ts";
+
+import { truncateCodePoints } from "../code-points.ts";
+import { matchingBlocks, similarityTo } from "../similarity.ts";
 import {
+  findBlockAnchor,
+  findContextAware,
+  findEscaped,
+  findExact,
+  findIndentedLines,
+  findTrimmedBoundary,
+  findTrimmedLines,
+  findUnicodeNormalized,
+  findWhitespaceNormalized,
   type Haystack,
   haystackOf,
+  indentOf,
+  isBlank,
+  keepTypography,
   type Match,
   type Strategy,
   type StrategyName,
   strategyNames,
+  unescapeControls,
 } from "./strategies.ts";
-import { keepTypography } from "./typography.ts";
-import { findUnicodeNormalized } from "./unicode.ts";
-import { findWhitespaceNormalized } from "./whitespace.ts";
 
 export type FuzzyErrorCode =
   | "empty_old"
@@ -38,7 +44,7 @@ export type FuzzyResult =
     }
   | { readonly ok: false; readonly code: FuzzyErrorCode; readonly message: string };
 
-export interface FuzzyOptions {
+interface FuzzyOptions {
   readonly replaceAll?: boolean;
   /** Of several matches take the first instead of refusing: for callers that already know where to look. */
   readonly takeFirst?: boolean;
@@ -143,4 +149,267 @@ function fitReplacement(haystack: Haystack, strategy: StrategyName, match: Match
 
 function refuse(code: FuzzyErrorCode, message: string): FuzzyResult {
   return { ok: false, code, message };
+}
+
+// Moves a replacement from the indentation it was written in to that of the region it replaces.
+
+interface Swap {
+  readonly from: string;
+  readonly to: string;
+}
+
+function reindent(old: string, region: string, replacement: string): string {
+  if (replacement === "") return "";
+  const oldLines = old.split("\n");
+  const regionLines = region.split("\n");
+  const whole = { from: firstIndent(oldLines), to: firstIndent(regionLines) };
+  if (whole.from === whole.to) return replacement;
+  const newLines = replacement.split("\n");
+  if (oldLines.length !== regionLines.length || everyLineFits(oldLines, regionLines, whole))
+    return newLines.map((line) => applySwap(line, whole)).join("\n");
+  const swaps = swapsByLine(oldLines, regionLines, newLines, whole);
+  return newLines.map((line, index) => applySwap(line, swaps[index] ?? whole)).join("\n");
+}
+
+function applySwap(line: string, swap: Swap): string {
+  if (isBlank(line)) return line;
+  return line.startsWith(swap.from)
+    ? swap.to + line.slice(swap.from.length)
+    : swap.to + line.slice(indentOf(line).length);
+}
+
+function firstIndent(lines: readonly string[]): string {
+  return indentOf(lines.find((line) => !isBlank(line)) ?? "");
+}
+
+function everyLineFits(oldLines: readonly string[], regionLines: readonly string[], swap: Swap): boolean {
+  return oldLines.every((line, index) => {
+    const regionLine = regionLines[index] ?? "";
+    if (isBlank(line) || isBlank(regionLine)) return true;
+    const indent = indentOf(line);
+    return indent.startsWith(swap.from) && indentOf(regionLine) === swap.to + indent.slice(swap.from.length);
+  });
+}
+
+/**
+ * Lines are aligned by their words: a line that stands for an old one moves as that one does in the file. A new line moves with the
+ * aligned line before it, or with the one after it when only that one was written at the same depth.
+ */
+function swapsByLine(
+  oldLines: readonly string[],
+  regionLines: readonly string[],
+  newLines: readonly string[],
+  whole: Swap,
+): Swap[] {
+  const aligned = alignLines(oldLines, newLines);
+  const swapOf = (oldIndex: number | undefined): Swap | undefined =>
+    oldIndex === undefined || isBlank(oldLines[oldIndex] ?? "")
+      ? undefined
+      : { from: indentOf(oldLines[oldIndex] ?? ""), to: indentOf(regionLines[oldIndex] ?? "") };
+  const own = newLines.map((_, index) => swapOf(aligned.get(index)));
+  const following: (Swap | undefined)[] = [];
+  for (let index = own.length - 1, next: Swap | undefined; index >= 0; index--) {
+    following[index] = next;
+    next = own[index] ?? next;
+  }
+  let before: Swap | undefined;
+  return newLines.map((line, index) => {
+    const swap = own[index];
+    if (swap) {
+      before = swap;
+      return swap;
+    }
+    const depth = indentOf(line);
+    const after = following[index];
+    if (after && after.from === depth && before?.from !== depth) return after;
+    return before ?? whole;
+  });
+}
+
+/** New line index → old line index, for lines that are equal or replace one another at the same offset of a changed run. */
+function alignLines(oldLines: readonly string[], newLines: readonly string[]): Map<number, number> {
+  const aligned = new Map<number, number>();
+  const trim = (line: string) => line.trim();
+  const end = { left: oldLines.length, right: newLines.length, size: 0 };
+  let left = 0;
+  let right = 0;
+  for (const block of [...matchingBlocks(oldLines.map(trim), newLines.map(trim)), end]) {
+    while (left < block.left && right < block.right) aligned.set(right++, left++);
+    for (let offset = 0; offset < block.size; offset++) aligned.set(block.right + offset, block.left + offset);
+    left = block.left + block.size;
+    right = block.right + block.size;
+  }
+  return aligned;
+}
+
+// Backslashes that only the serialisation of a tool call put there.
+
+/** The escape that `old` and `replacement` hold and the file does not: writing it would damage the code. */
+function findEscapeDrift(old: string, replacement: string, region: string): string | null {
+  for (const sequence of ["\\'", '\\"'])
+    if (old.includes(sequence) && replacement.includes(sequence) && !region.includes(sequence)) return sequence;
+  return null;
+}
+
+/**
+ * `\t` and `\r` written as two characters become the real one where the region holds it. Inside a line only if the region has one inside
+ * a line too: tabs that merely indent say nothing about a string literal. `\n` is never touched, it is too often meant literally.
+ */
+function unescapeLikeRegion(replacement: string, region: string): string {
+  let text = replacement;
+  if (region.includes("\t") && !region.includes("\\t")) {
+    text = /\S[^\S\n]*\t/.test(region)
+      ? text.replaceAll("\\t", "\t")
+      : text.replace(/^(?:[ \t]|\\t)+/gm, (indent) => indent.replaceAll("\\t", "\t"));
+  }
+  return region.includes("\r") && !region.includes("\\r") ? text.replaceAll("\\r", "\r") : text;
+}
+
+// What to say when nothing, or too much, was found.
+
+const MAX_ROWS = 5;
+const MAX_SECTIONS = 3;
+const CONTEXT = 2;
+const WORTH_SHOWING = 0.3;
+
+/** One row per match: `  L<line>: <text>`. */
+function describeMatches(haystack: Haystack, matches: readonly Match[]): string {
+  const rows = matches.slice(0, MAX_ROWS).map((match) => {
+    const line = lineAt(haystack, match.start);
+    return `  L${line + 1}: ${truncateCodePoints((haystack.lines[line] ?? "").trim(), 80, "...")}`;
+  });
+  if (matches.length > MAX_ROWS) rows.push(`  ... and ${matches.length - MAX_ROWS} more`);
+  return rows.join("\n");
+}
+
+/** The sections most like what was looked for, or an empty text when nothing is. */
+function describeNearest(haystack: Haystack, old: string): string {
+  const oldLines = old.split("\n");
+  const anchor = oldLines.find((line) => !isBlank(line)) ?? "";
+  const nearest = findNearestLines(haystack.lines, anchor.trim());
+  const best = nearest[0];
+  if (best === undefined) return "";
+  const sections = nearest.map((line) => {
+    const from = Math.max(0, line - CONTEXT);
+    return haystack.lines
+      .slice(from, line + oldLines.length + CONTEXT)
+      .map((text, offset) => `${String(from + offset + 1).padStart(4)}| ${text}`)
+      .join("\n");
+  });
+  const found = haystack.lines[best] ?? "";
+  const invisible =
+    found.trim() === anchor.trim() && found !== anchor
+      ? `\n\nThe first line is there, with other white space (→ = tab, · = blank):\n  old_string: ${showIndent(anchor)}\n  file:       ${showIndent(found)}`
+      : "";
+  return `Did you mean one of these sections?\n${sections.join("\n---\n")}${invisible}`;
+}
+
+function findNearestLines(lines: readonly string[], anchor: string): number[] {
+  const ratioOf = similarityTo(anchor);
+  const nearest: { line: number; ratio: number }[] = [];
+  for (const [line, text] of lines.entries()) {
+    const trimmed = text.trim();
+    if (trimmed === "") continue;
+    const floor = nearest.length < MAX_SECTIONS ? WORTH_SHOWING : (nearest[MAX_SECTIONS - 1]?.ratio ?? 0);
+    const ratio = ratioOf(trimmed, floor);
+    if (ratio <= floor) continue;
+    nearest.push({ line, ratio });
+    nearest.sort((one, other) => other.ratio - one.ratio || one.line - other.line);
+    nearest.length = Math.min(nearest.length, MAX_SECTIONS);
+  }
+  return nearest.map(({ line }) => line);
+}
+
+function showIndent(line: string): string {
+  const indent = indentOf(line);
+  return indent.replaceAll("\t", "→").replaceAll(" ", "·") + line.slice(indent.length);
+}
+
+function lineAt(haystack: Haystack, offset: number): number {
+  let low = 0;
+  let high = haystack.starts.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((haystack.starts[middle] ?? 0) <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+// Matching happens on LF text; the edits land in the original bytes.
+
+const CRLF = /\r\n/g;
+
+export function toLf(text: string): string {
+  return text.includes("\r\n") ? text.replace(CRLF, "\n") : text;
+}
+
+export interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/**
+ * Applies edits whose positions count in the LF form of `original`. Each line of a replacement ends as the line whose place it takes; where
+ * there is none, as the line before. Every byte outside the regions stays.
+ */
+export function applyEdits(original: string, edits: readonly Edit[]): string {
+  const rawOf = rawPositions(original);
+  const out: string[] = [];
+  let position = 0;
+  for (const edit of [...edits].sort((one, other) => one.start - other.start)) {
+    const start = rawOf(edit.start);
+    const end = rawOf(edit.end);
+    out.push(original.slice(position, start), withEndings(edit.text, original, start, end));
+    position = end;
+  }
+  out.push(original.slice(position));
+  return out.join("");
+}
+
+/** LF position → original position. A break belongs to the region as a whole, its carriage return included. */
+function rawPositions(original: string): (position: number) => number {
+  if (!original.includes("\r\n")) return (position) => position;
+  const breaks: number[] = [];
+  for (const found of original.matchAll(CRLF)) breaks.push(found.index - breaks.length);
+  return (position) => {
+    let low = 0;
+    let high = breaks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((breaks[middle] ?? 0) < position) low = middle + 1;
+      else high = middle;
+    }
+    return position + low;
+  };
+}
+
+function withEndings(text: string, original: string, start: number, end: number): string {
+  if (!text.includes("\n") || !original.includes("\r\n")) return text;
+  const region = original.slice(start, end);
+  const endings = region.match(/\r?\n/g) ?? [];
+  if (new Set(endings).size < 2) return text.replaceAll("\n", endings[0] ?? endingAt(original, start, end));
+  const [old, lines] = [toLf(region).split("\n"), text.split("\n")];
+  let same = 0; // lines at the end that stay as they are
+  while (same < Math.min(old.length, lines.length) && old.at(-1 - same) === lines.at(-1 - same)) same++;
+  const replaced = old.length - same;
+  let line = -1;
+  return text.replaceAll("\n", () => {
+    line++;
+    const stays = line >= lines.length - same;
+    return endings[stays ? line - lines.length + old.length : Math.min(line, Math.max(0, replaced - 1))] ?? "\n";
+  });
+}
+
+function endingAt(original: string, start: number, end: number): string {
+  if (start === end && original[start - 1] === "\n") return endingOf(original, start - 1);
+  const inside = original.indexOf("\n", start);
+  if (inside !== -1) return endingOf(original, inside);
+  const before = original.lastIndexOf("\n", end - 1);
+  return before === -1 ? "\n" : endingOf(original, before);
+}
+
+function endingOf(original: string, feed: number): "\n" | "\r\n" {
+  return original[feed - 1] === "\r" ? "\r\n" : "\n";
 }

@@ -5,7 +5,7 @@ import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scr
 import { aTarget } from "../../../test/support/model-target.ts";
 import { manualClock, recordedLog } from "../../../test/support/session-store.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { ProviderError } from "../providers/provider-error.ts";
+import { ProviderError } from "../providers/settings.ts";
 import type { Target } from "../wire.ts";
 import { createAuxiliary } from "./client.ts";
 import { type AuxCall, AuxiliaryError, type AuxPlace, type AuxTask } from "./contract.ts";

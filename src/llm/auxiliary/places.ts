@@ -2,13 +2,13 @@
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { learnedWindows } from "../catalogue/learned-windows.ts";
+import { learnedWindows } from "../catalogue/context-length.ts";
 import { pooledKeys } from "../keys/pools.ts";
-import { ProviderError } from "../providers/provider-error.ts";
 import { resolveRuntimeProvider } from "../providers/resolve.ts";
+import { ProviderError } from "../providers/settings.ts";
 import { targetFor } from "../providers/target.ts";
 import type { Target } from "../wire.ts";
-import { cheapModel } from "./candidates.ts";
+import { cheapModel } from "./client.ts";
 import type { AuxPlace } from "./contract.ts";
 
 /** Throws `ProviderError` when the place cannot be asked: no key, no address, no model. */

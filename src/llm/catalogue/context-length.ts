@@ -1,6 +1,9 @@
 // How large the model's window is. First hit wins; the order goes from what the user said to what can only be guessed.
 
-import { familyWindow, fixedWindow, UNKNOWN_WINDOW } from "./context-table.ts";
+import { mkdir, readFile } from "node:fs/promises";
+import type { OpenHome } from "../../home/open.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
+import { mapping } from "../providers/settings.ts";
 import { modelFacts, modelFactsAnywhere } from "./facts.ts";
 
 /** What servers said about windows, kept by endpoint and model. */
@@ -14,7 +17,7 @@ export interface LearnedLimits {
   noteProbed(baseUrl: string, model: string, tokens: number): Promise<void>;
 }
 
-export interface WindowQuestion {
+interface WindowQuestion {
   readonly provider: string;
   readonly model: string;
   readonly baseUrl: string;
@@ -29,7 +32,7 @@ export interface WindowQuestion {
   readonly lastResort?: (() => Promise<number | null>) | undefined;
 }
 
-export type WindowSource =
+type WindowSource =
   | "config"
   | "custom_provider"
   | "learned"
@@ -39,7 +42,7 @@ export type WindowSource =
   | "family"
   | "default";
 
-export interface Window {
+interface Window {
   readonly tokens: number;
   readonly source: WindowSource;
 }
@@ -75,3 +78,174 @@ function windowOfProvider(provider: string, model: string): number | null {
   if (provider !== "openai-codex") return null;
   return model.toLowerCase().includes("spark") ? 128_000 : 272_000;
 }
+
+// Context windows by family, for models nothing is published about. The longest key contained in the name wins.
+
+/** Names whose window is fixed, whatever a catalogue says. */
+const FIXED: Readonly<Record<string, number>> = {
+  "gpt-4": 8192,
+  "gpt-4-turbo": 128_000,
+  "claude-3-opus": 200_000,
+  "deepseek-chat": 65_536,
+  "gemini-2": 1_048_576,
+};
+
+const FAMILIES: Readonly<Record<string, number>> = {
+  ...FIXED,
+  claude: 200_000,
+  "claude-opus-4-6": 1_000_000,
+  "claude-sonnet-4-6": 1_000_000,
+  "claude-opus-4-7": 1_000_000,
+  "claude-opus-4-8": 1_000_000,
+  "claude-sonnet-5": 1_000_000,
+  "claude-opus-5": 1_000_000,
+  "claude-fable": 1_000_000,
+  "gpt-5": 400_000,
+  "gpt-5.1-chat": 128_000,
+  "gpt-5.3-codex-spark": 128_000,
+  "gpt-5.4": 1_050_000,
+  "gpt-5.5": 1_050_000,
+  "gpt-5.6": 1_050_000,
+  "gpt-5.4-mini": 400_000,
+  "gpt-5.4-nano": 400_000,
+  "gpt-4o": 128_000,
+  "gpt-4.1": 1_047_576,
+  gemini: 1_048_576,
+  "gemma-4": 256_000,
+  "gemma-3": 131_072,
+  gemma: 8192,
+  "deepseek-v4": 1_000_000,
+  deepseek: 128_000,
+  llama: 131_072,
+  qwen: 131_072,
+  "qwen3-coder": 262_144,
+  "qwen3-coder-plus": 1_000_000,
+  "qwen3.6-plus": 1_048_576,
+  "qwen3.7-plus": 1_048_576,
+  kimi: 262_144,
+  "kimi-k3": 1_048_576,
+  glm: 202_752,
+  "glm-5.2": 1_048_576,
+  minimax: 204_800,
+  "minimax-m3": 1_000_000,
+  grok: 131_072,
+  "grok-4": 256_000,
+  "grok-4.5": 500_000,
+  "grok-4.3": 1_000_000,
+  "grok-4-fast": 2_000_000,
+  "grok-4.20": 2_000_000,
+  "grok-code-fast": 256_000,
+  "mimo-v2.5": 1_048_576,
+  nemotron: 131_072,
+  hy3: 262_144,
+};
+
+const UNKNOWN_WINDOW = 256_000;
+
+const byLength = Object.entries(FAMILIES).sort(([a], [b]) => b.length - a.length);
+
+function fixedWindow(model: string): number | null {
+  return FIXED[bareName(model)] ?? null;
+}
+
+/** The window of the model's family; null when no family matches. */
+function familyWindow(model: string): number | null {
+  const name = bareName(model);
+  const hyphened = name.replaceAll(".", "-");
+  // Claude versions are written with dots and with hyphens; other families mean different models by them.
+  const hit = byLength.find(([key]) => name.includes(key) || (key.startsWith("claude") && hyphened.includes(key)));
+  return hit?.[1] ?? null;
+}
+
+function bareName(model: string): string {
+  const name = model.trim().toLowerCase();
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
+// `context_length_cache.yaml`: windows that servers named when they refused a request. The file itself comes in as a port.
+
+interface TextFile {
+  /** Null when it does not exist. */
+  read(): Promise<string | null>;
+  write(text: string): Promise<void>;
+}
+
+/** A file that cannot be understood counts as empty and is replaced by the next thing learned. */
+export function learnedLimits(file: TextFile): Pick<LearnedLimits, "get" | "set"> {
+  return {
+    async get(baseUrl, model) {
+      return (await readAll(file)).get(keyOf(baseUrl, model)) ?? null;
+    },
+    async set(baseUrl, model, tokens) {
+      const { stringify } = await import("yaml");
+      const limits = await readAll(file);
+      limits.set(keyOf(baseUrl, model), tokens);
+      await file.write(stringify({ context_lengths: Object.fromEntries(limits) }));
+    },
+  };
+}
+
+async function readAll(file: TextFile): Promise<Map<string, number>> {
+  const source = await file.read();
+  if (!source) return new Map();
+  const { parseDocument } = await import("yaml");
+  const document = parseDocument(source);
+  const root: unknown = document.errors.length > 0 ? null : document.toJS();
+  const table = typeof root === "object" && root !== null && "context_lengths" in root ? root.context_lengths : null;
+  const entries = typeof table === "object" && table !== null ? Object.entries(table) : [];
+  return new Map(entries.filter((entry): entry is [string, number] => Number.isInteger(entry[1]) && entry[1] >= 1024));
+}
+
+function keyOf(baseUrl: string, model: string): string {
+  return `${model}@${baseUrl.replace(/\/+$/, "")}`;
+}
+
+// What servers said about the windows of their models, remembered in the home: what they named when they refused a request, for every
+// later conversation; what they answered when they were last asked, for whoever does not ask.
+
+type Home = Pick<OpenHome, "paths" | "log">;
+
+export function learnedWindows(home: Home): LearnedLimits {
+  const path = home.paths.at("context_length_cache.yaml");
+  const refused = learnedLimits({ read: () => readIfThere(path), write: (text) => writeFileAtomic(path, text) });
+  return {
+    ...refused,
+    async lastProbed(baseUrl, model) {
+      const tokens = (await readProbed(home))[probedKey(baseUrl, model)];
+      return typeof tokens === "number" && tokens > 0 ? tokens : null;
+    },
+    async noteProbed(baseUrl, model, tokens) {
+      const known = await readProbed(home);
+      const key = probedKey(baseUrl, model);
+      if (known[key] === tokens) return;
+      try {
+        await mkdir(home.paths.cacheDir, { recursive: true, mode: 0o700 });
+        await writeFileAtomic(probedFile(home), `${JSON.stringify({ ...known, [key]: tokens })}\n`);
+      } catch (error) {
+        home.log.debug("the window a server named could not be remembered", error);
+      }
+    },
+  };
+}
+
+/** A file that cannot be understood counts as empty and is replaced. */
+async function readProbed(home: Home): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return mapping(JSON.parse((await readIfThere(probedFile(home))) ?? "{}"));
+  } catch (error) {
+    home.log.debug("the remembered windows cannot be read", error);
+    return {};
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+const probedFile = ({ paths }: Home) => paths.at("cache", "probed_windows.json");
+const probedKey = (baseUrl: string, model: string) => `${model}@${baseUrl.replace(/\/+$/, "")}`;

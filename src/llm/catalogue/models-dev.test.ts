@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type ModelFacts, readFactLine, writeFactLine } from "./fact-lines.ts";
+import { type ModelFacts, readFactLine, writeFactLine } from "./facts.ts";
 import { readModelsDev } from "./models-dev.ts";
 
 const model = {

@@ -1,8 +1,6 @@
 // models.dev publishes what models there are, how much they take in and write, and what they cost. Read into our own lines.
-import { asList, asRecord, asText, isRecord } from "../../kit/moved-json.ts";
-import { type ModelFacts, type PublishedPrice, writeFactLine } from "./fact-lines.ts";
-import type { Catalogue } from "./facts.ts";
-
+import { asList, asRecord, asText, isRecord } from "../../kit/json.ts";
+import { type Catalogue, type ModelFacts, type PublishedPrice, writeFactLine } from "./facts.ts";
 export const MODELS_DEV = "https://models.dev/api.json";
 const MOST_BYTES = 32 * 1024 * 1024;
 

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { costOf } from "./cost.ts";
-import { estimateTokens } from "./estimate.ts";
+import { estimateTokens } from "../usage.ts";
+import { learnedLimits } from "./context-length.ts";
 import { modelFacts, modelsOf } from "./facts.ts";
-import { learnedLimits } from "./learned-limits.ts";
-import { type Price, priceOf } from "./prices.ts";
+import { costOf, type Price, priceOf } from "./prices.ts";
 
 // provider, model, base URL, kind of price
 const prices: readonly [string, string, string, Price["type"]][] = [

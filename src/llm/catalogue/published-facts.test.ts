@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { commandRig } from "../../../test/support/command-rig.ts";
-import { VERSION } from "../../home/product.ts";
+import { VERSION } from "../../home/paths.ts";
 import { modelFacts, modelsOf } from "./facts.ts";
 import { refreshFacts, useKeptFacts } from "./published-facts.ts";
 

@@ -2,7 +2,7 @@
 // the network does not.
 import { readFile } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
-import { VERSION } from "../../home/product.ts";
+import { VERSION } from "../../home/paths.ts";
 import { mapping, text } from "../providers/settings.ts";
 import { addPublished, type Catalogue } from "./facts.ts";
 

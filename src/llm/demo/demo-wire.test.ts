@@ -9,7 +9,7 @@ import type { Message } from "../messages.ts";
 import { demoRuntime } from "../providers/resolve.ts";
 import { targetFor } from "../providers/target.ts";
 import type { ModelEvent, ToolDefinition } from "../wire.ts";
-import { createWire } from "../wires/create.ts";
+import { createWire } from "../wires/drive.ts";
 import { embeddedFetch } from "./embedded-fetch.ts";
 
 const none = { usd: null, tokens: null };

@@ -1,9 +1,45 @@
 // One error of a model call -> what it means and what to do about it. A chain of tables; the first hit wins.
 
+import { reasoningFloorSeconds } from "../liveness.ts";
 import type { ModelError } from "../wire.ts";
-import { type ApiFailure, type Evidence, gatherEvidence } from "./evidence.ts";
-import { PHRASES } from "./phrases.ts";
-import { reasoningFloorSeconds } from "./reasoning-models.ts";
+
+// What servers write when something is wrong. Matched in lower-cased text.
+
+const PHRASES = {
+  safety:
+    /flagged for possible cybersecurity risk|trusted access for cyber|violates (our|openai's) usage policies|your request was flagged by|prompt was flagged by our safety|responses cannot be generated due to safety|content_filter|responsibleaipolicyviolation|new_sensitive/,
+  billing:
+    /insufficient[ _](credits?|quota|balance|funds)|credit balance|credits? (have been )?exhausted|payment required|billing hard limit|exceeded your current quota|account is deactivated|plan does not include|out of extra usage|out of funds|not available on the free tier/,
+  keyLimit: /key limit exceeded|spending limit/,
+  usageLimit: /usage[ _]limit|quota|(?<!rate )(?<!rate_)limit (exceeded|reached)/,
+  transient: /try again|retry|resets? at|resets? in|\bwait\b|window|periodic|requests remaining/,
+  rate: /rate[ _-]?limit|too many requests|throttl|(requests|tokens) per minute|try again in|please retry after|resource_exhausted|resource has been exhausted|too many concurrent requests/,
+  overloaded: /overloaded|(at|over) capacity/,
+  overflow:
+    /context (length|size|window)|maximum context|token limit|too many tokens|reduce the length|exceeds? the limit|prompt is too long|prompt exceeds max length|max_tokens|maximum number of tokens|max_model_len|prompt length|input is too long|maximum model length|truncating input|slot context|n_ctx_slot|max input token|input token|maximum allowed input length|context_length_exceeded|超过最大长度|上下文长度/,
+  model:
+    /is not a valid model|(invalid|unknown|unsupported) model|model[ _]not[ _]found|does not exist|no such model|no endpoints found that support tool use|model [^\n]{0,80}not found/,
+  auth: /invalid (x-)?api[ _-]?key|incorrect api key|authentication|unauthorized|forbidden|invalid token|token (has )?(expired|been revoked)|token (is )?(expired|revoked)|access denied/,
+  dataPolicy: /data policy|guardrail restrictions/,
+  multimodalTool: /tool[a-z _.[\]0-9-]* content must be a string|content must be a string|text is not set/,
+  image: /image exceeds|image (is )?too large|image dimensions exceed|dimensions exceed/,
+  encrypted: /invalid_encrypted_content/,
+  parameter:
+    /(unknown|unsupported|unrecognized) (request )?(parameter|argument)|unsupported_parameter|unknown_parameter|is not supported with this model|unsupported value/,
+  emptyContent: /messages must have non-empty content|invalid_request_body/,
+  emptyResponse: /provider returned an empty response|empty response|empty_stream/,
+  validation:
+    /(unknown|unsupported|unrecognized) (request )?(parameter|argument)|invalid_request_error|request validation|validation error/,
+  payload: /payload too large|request entity too large|request too large|request_too_large/,
+  timeout: /timed? ?out|deadline exceeded/,
+  certificate:
+    /certificate[ _]verify failed|unable to (get local issuer|verify the first) certificate|unable_to_get_issuer_cert|unable_to_verify_leaf_signature|self[- _]signed[ _]cert|certificate has expired|cert_has_expired|cert_altname_invalid/,
+  tlsAlert: /(ssl|tls)[a-z0-9_/ ]*alert|bad record mac|decryption failed or bad record/,
+  disconnect:
+    /server disconnected|peer closed|reset by peer|unexpected eof|incomplete chunked read|econnreset|und_err_socket|epipe|socket hang up|other side closed|\bterminated\b|premature close|stream_cut|connection was lost/,
+  transport:
+    /apitimeouterror|apiconnectionerror|timeouterror|etimedout|econnrefused|enotfound|eai_again|ehostunreach|enetunreach|und_err_[a-z_]*timeout|fetch failed|connection error|stale_stream/,
+} as const;
 
 export type FailureReason =
   | "content_policy_blocked"
@@ -238,4 +274,102 @@ export interface Failure {
   readonly worthRetrying: boolean;
   /** Another model may do better. */
   readonly worthMoving: boolean;
+}
+
+// Everything an error says about itself, gathered once: status, code, text.
+
+export interface ApiFailure {
+  readonly message?: string | undefined;
+  readonly status?: number | undefined;
+  readonly code?: string | undefined;
+  readonly name?: string | undefined;
+  readonly body?: unknown;
+  readonly cause?: unknown;
+}
+
+interface Evidence {
+  readonly status: number | undefined;
+  /** The provider's machine word, lower case. */
+  readonly code: string;
+  /** All the words, lower case. */
+  readonly text: string;
+  /** The outer message of the body (or of the error), as written. */
+  readonly message: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function gatherEvidence(error: ApiFailure): Evidence {
+  const chain = causes(error);
+  const body = opened(error.body ?? chain.find((link) => link.body !== undefined)?.body);
+  const inner = fields(body.error);
+  const outer = text(inner.message) || text(body.message) || text(body.error) || error.message || "";
+  const hidden = fields(parsed(outer));
+  const metadata = fields(inner.metadata);
+  const raw = text(metadata.raw);
+  const words = [
+    ...chain.flatMap((link) => [text(link.message), text(link.code), text(link.name)]),
+    outer,
+    raw,
+    text(fields(fields(parsed(raw)).error).message),
+  ];
+  const code =
+    codeOf(inner) ||
+    codeOf(body) ||
+    codeOf(fields(hidden.error)) ||
+    codeOf(hidden) ||
+    text(body.error_code) ||
+    text(body.errorCode);
+  return {
+    status: statusOf(chain),
+    code: code.toLowerCase(),
+    text: [...words, code].join("\n").toLowerCase(),
+    message: text(fields(hidden.error).message) || text(hidden.message) || outer,
+  };
+}
+
+function causes(error: ApiFailure): readonly Fields[] {
+  const links: Fields[] = [];
+  for (let link: unknown = error; links.length < 5 && typeof link === "object" && link !== null; ) {
+    const current = link as Fields & { cause?: unknown }; // an object, checked by the loop
+    // `message` and `code` of real Error objects are not enumerable: read them by name.
+    links.push({
+      message: current.message,
+      code: current.code,
+      name: current.name,
+      status: current.status ?? current.statusCode,
+      body: current.body,
+    });
+    link = current.cause;
+  }
+  return links;
+}
+
+function statusOf(chain: readonly Fields[]): number | undefined {
+  return chain.map((link) => link.status).find((status) => typeof status === "number");
+}
+
+function codeOf(record: Fields): string {
+  return text(record.code) || text(record.type);
+}
+
+function opened(body: unknown): Fields {
+  return fields(typeof body === "string" ? (parsed(body) ?? { message: body }) : body);
+}
+
+function parsed(value: string): unknown {
+  if (!value.trimStart().startsWith("{")) return undefined;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return undefined; // plain words that happen to begin with a brace
+  }
+}
+
+function fields(value: unknown): Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {}; // checked just before
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

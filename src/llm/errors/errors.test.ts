@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { jitteredBackoff } from "./backoff.ts";
-import { type ClassifyOptions, classifyApiError, type FailureReason } from "./classify.ts";
-import { extractRetryDelaySeconds, parseAbsoluteTimestamp, parseRetryAfter } from "./details.ts";
-import type { ApiFailure } from "./evidence.ts";
+import { type ApiFailure, type ClassifyOptions, classifyApiError, type FailureReason } from "./classify.ts";
+import {
+  extractRetryDelaySeconds,
+  jitteredBackoff,
+  parseAbsoluteTimestamp,
+  parseAvailableOutputTokensFromError,
+  parseContextLimitFromError,
+  parseRetryAfter,
+  unsupportedParameter,
+} from "./details.ts";
 import { explainError, failureLine } from "./explain.ts";
-import { parseAvailableOutputTokensFromError, parseContextLimitFromError } from "./overflow.ts";
-import { unsupportedParameter } from "./unsupported-parameter.ts";
 
 const said = (status: number, message: string, more: object = {}): ApiFailure => ({
   status,

@@ -4,14 +4,14 @@ import { providerRow } from "../providers/table.ts";
 import type { ModelError, Target } from "../wire.ts";
 import type { ClassifiedError, FailureReason } from "./classify.ts";
 
-export interface Explanation {
+interface Explanation {
   readonly sentence: string;
   readonly action: string;
   /** Both, ready to show. */
   readonly text: string;
 }
 
-export type FailingTarget = Pick<Target, "provider" | "model" | "baseUrl"> & { readonly apiKey?: string };
+type FailingTarget = Pick<Target, "provider" | "model" | "baseUrl"> & { readonly apiKey?: string };
 
 interface Facts {
   readonly target: FailingTarget;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PrefixReport } from "../gate.ts";
 import type { Usage } from "../usage.ts";
-import { CacheShare } from "./cache-share.ts";
+import { CacheShare } from "./create-gate.ts";
 
 const usage = (promptTokens: number, cacheReadTokens: number | null) => ({ promptTokens, cacheReadTokens }) as Usage;
 const same: PrefixReport = { bytes: 50_000, commonBytes: 40_000 };

@@ -1,8 +1,6 @@
 // The one gate: caps, key check, wire, prefix check, metering, ledger. Events pass through; usage gains its cost.
 import type { Clock } from "../../kit/clock.ts";
-import { type Cost, costOf } from "../catalogue/cost.ts";
-import { estimateRequest, estimateTokens } from "../catalogue/estimate.ts";
-import type { Price } from "../catalogue/prices.ts";
+import { type Cost, costOf, type Price } from "../catalogue/prices.ts";
 import {
   type CallPurpose,
   type CallRecord,
@@ -15,16 +13,14 @@ import {
   type PrefixCause,
   type PrefixReport,
 } from "../gate.ts";
-import type { PrefixMemory } from "../prefix/state.ts";
-import { type PrefixCheck, PrefixWatch } from "../prefix/watch.ts";
+import { type PrefixCheck, type PrefixMemory, PrefixWatch } from "../prefix/watch.ts";
 import { assertKeyBelongs } from "../providers/keys.ts";
-import { ProviderError } from "../providers/provider-error.ts";
-import type { Usage } from "../usage.ts";
+import { ProviderError } from "../providers/settings.ts";
+import { estimateRequest, estimateTokens, type Usage } from "../usage.ts";
 import type { ModelError, ModelEvent, ModelRequest, SentBody, Target, Wire } from "../wire.ts";
-import { CacheShare } from "./cache-share.ts";
 import { anyCap, anyMoneyCap, type CapLimit, capSentence, type Estimate, limitsOf, refusedAtOnce } from "./caps.ts";
 
-export interface GateOptions {
+interface GateOptions {
   readonly ledger: Ledger;
   /** Read anew for every call. */
   readonly caps: () => Caps;
@@ -306,4 +302,35 @@ function estimateOf({ messages, tools, maxTokens }: ModelRequest, price: Price):
 function estimateFor(inputTokens: number, outputTokens: number, price: Price): Estimate {
   const tokens = { inputTokens, outputTokens, cacheReadTokens: null, cacheWriteTokens: null };
   return { usd: costOf(tokens, price).usd, tokens: inputTokens + outputTokens };
+}
+
+// A provider's cache that stopped working shows in the figures long before it shows on the bill.
+
+const LARGE_PROMPT = 8_000;
+const LEAST_SHARE = 0.2;
+const IN_A_ROW = 2;
+
+export class CacheShare {
+  readonly #low = new Map<string, number>();
+  readonly #told = new Set<string>();
+
+  /** A sentence for the log when two large requests in a row read next to nothing from the cache; once per session. */
+  note(sessionId: string, usage: Usage, { commonBytes, brokeOwner, brokeOffset }: PrefixReport): string | null {
+    const { promptTokens, cacheReadTokens } = usage;
+    // A first request finds nothing, and a provider that reports nothing proves nothing.
+    if (promptTokens === null || cacheReadTokens === null || promptTokens <= LARGE_PROMPT || !commonBytes) return null;
+    if (cacheReadTokens >= LEAST_SHARE * promptTokens) {
+      this.#low.delete(sessionId);
+      return null;
+    }
+    const times = (this.#low.get(sessionId) ?? 0) + 1;
+    this.#low.set(sessionId, times);
+    if (times < IN_A_ROW || this.#told.has(sessionId)) return null;
+    this.#told.add(sessionId);
+    const where =
+      brokeOwner === undefined
+        ? "the requests themselves begin alike: the provider does not cache them, or forgot them"
+        : `the first difference to the request before is in ${brokeOwner}, at byte ${brokeOffset ?? 0}`;
+    return `Session ${sessionId}: ${IN_A_ROW} large requests in a row read less than ${LEAST_SHARE * 100} % of their prompt from the provider's cache (${cacheReadTokens} of ${promptTokens} tokens); ${where}. "hermes prompt blame ${sessionId}" shows all of them.`;
+  }
 }

@@ -14,7 +14,7 @@ import {
 import { profileFor } from "../providers/profiles.ts";
 import type { Usage } from "../usage.ts";
 import type { ModelEvent, ModelRequest, Target, Wire } from "../wire.ts";
-import { writeBody } from "../wires/body.ts";
+import { writeBody } from "../wires/drive.ts";
 import { createGate } from "./create-gate.ts";
 
 const NONE: Caps = {

@@ -4,15 +4,23 @@ import { withLock } from "../../home/lock.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Failure } from "../errors/classify.ts";
-import { namedReset } from "../errors/named-reset.ts";
+import { namedReset } from "../errors/details.ts";
 import { hostBelongs, hostOf } from "../providers/hosts.ts";
 import { hostsOf, isUsableKey } from "../providers/keys.ts";
 import type { ResolveInput } from "../providers/resolve.ts";
 import { text } from "../providers/settings.ts";
 import { providerRow } from "../providers/table.ts";
 import type { Target } from "../wire.ts";
-import { type AuthFile, entriesIn, readAuth, withPool, writeAuth } from "./auth-file.ts";
-import { CredentialPool, type PoolEntry, type PoolStrategy } from "./pool.ts";
+import {
+  type AuthFile,
+  CredentialPool,
+  entriesIn,
+  type PoolEntry,
+  type PoolStrategy,
+  readAuth,
+  withPool,
+  writeAuth,
+} from "./pool.ts";
 import type { KeyPort } from "./ring.ts";
 
 type Home = Pick<OpenHome, "paths" | "config" | "env" | "log">;

@@ -12,7 +12,7 @@ const ISSUERS: Readonly<Record<string, { readonly tokenUrl: string; readonly cli
   "openai-codex": { tokenUrl: "https://auth.openai.com/oauth/token", clientId: "app_EMoamEEZ73f0CkXaXp7hrann" },
 };
 
-export interface RenewPorts {
+interface RenewPorts {
   readonly fetch: typeof globalThis.fetch;
   /** Milliseconds. */
   now(): number;

@@ -1,8 +1,11 @@
 // A refusal that is about the key: the same key once more, or the next one of the pool.
 
+import type { OpenHome } from "../../home/open.ts";
+import type { Clock } from "../../kit/clock.ts";
 import type { Failure } from "../errors/classify.ts";
 import type { Target } from "../wire.ts";
 import { poolAction } from "./pool.ts";
+import type { KeyLease } from "./pools.ts";
 
 /** Several keys of one provider, kept in the home. */
 export interface KeyPort {
@@ -70,4 +73,27 @@ export class KeyRing {
     if (next) this.#counted.add(`${next.provider}\n${next.apiKey}`);
     return next && !this.#spent.has(next.apiKey) ? { type: "next", target: next } : { type: "none" };
   }
+}
+
+/** The other keys of a provider; the pools are loaded by the first failure that asks for one. */
+export function lazyKeys(home: OpenHome, clock: Clock): KeyPort {
+  const pools = async () => new (await import("./pools.ts")).CredentialPools(home, clock);
+  return {
+    others: async (target) => (await pools()).others(target),
+    rotate: async (target, failure) => (await pools()).rotate(target, failure),
+    renew: async (target) => (await pools()).renew(target),
+    async used(target) {
+      const strategy = home.config().credential_pool_strategies[target.provider];
+      if (strategy === "round_robin" || strategy === "least_used") await (await pools()).used(target);
+    },
+  };
+}
+
+// Children that work side by side spread over the keys of a provider.
+
+/** The target with a key of its own for one child, to be released when the child is gone; the same target where there is no pool. */
+export async function leaseKey(home: OpenHome, clock: Clock, target: Target): Promise<KeyLease> {
+  const { CredentialPools } = await import("./pools.ts");
+  const lease = await new CredentialPools(home, clock).lease(target);
+  return lease ?? { target, release: () => undefined };
 }

@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { PNG } from "pngjs";
 import { aRequest, aTarget } from "../../../test/support/model-target.ts";
 import type { ContentPart, Message } from "../messages.ts";
-import { FitPictures } from "./fit.ts";
-import { imageSize, STRICT_LIMIT } from "./image-size.ts";
+import { FitPictures, imageSize, STRICT_LIMIT } from "./fit.ts";
 
 const picture = (bytes: Buffer, type = "png"): ContentPart => ({
   type: "image_url",

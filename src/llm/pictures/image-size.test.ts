@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { COMMON_LIMIT, imageSize, isLargeImage, STRICT_LIMIT } from "./image-size.ts";
+import { COMMON_LIMIT, imageSize, isLargeImage, STRICT_LIMIT } from "./fit.ts";
 
 const bytes = (...parts: (number | string)[]) =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : Buffer.from([part]))));

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { decode, encode } from "jpeg-js";
 import { PNG } from "pngjs";
-import { COMMON_LIMIT, imageSize } from "./image-size.ts";
+import { COMMON_LIMIT, imageSize } from "./fit.ts";
 import { smallerPicture } from "./smaller.ts";
 
 type Colour = readonly [red: number, green: number, blue: number, opacity: number];

@@ -2,7 +2,7 @@
 // to more than memory allows.
 import { decode, encode } from "jpeg-js";
 import { PNG } from "pngjs";
-import { type ImageLimit, imageSize } from "./image-size.ts";
+import { type ImageLimit, imageSize } from "./fit.ts";
 
 interface Pixels {
   readonly width: number;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { comparePrefix, type Prefix, sizeOf } from "./compare.ts";
+import { comparePrefix, type Prefix, sizeOf } from "./sketch.ts";
 
 const user = (content: unknown) => ({ role: "user", content });
 const said = (content: string) => ({ role: "assistant", content });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { quickHash } from "./quick-hash.ts";
+import { quickHash } from "./sketch.ts";
 
 const KNOWN = [3338908027751811, 7929297801672961, 3382748631033682, 697135493569599];
 

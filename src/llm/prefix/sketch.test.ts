@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { comparePrefix, type Prefix } from "./compare.ts";
-import { compareSketch, type Sketch, sketchOf } from "./sketch.ts";
+import { comparePrefix, compareSketch, type Prefix, type Sketch, sketchOf } from "./sketch.ts";
 
 const role = fc.constantFrom("user", "assistant", "tool");
 const ends = fc.constantFrom("", '"', "}", "]", '"}', "]}", '"}]}', "\\");

@@ -1,12 +1,17 @@
 // Watches over "bytes already sent are never rewritten": every request of a conversation is held against the one before it that went to
 // the same place. Lives in the gate and costs one comparison of strings, however long the conversation is.
-
 import type { CallPurpose, PrefixCause, PrefixReport, Task } from "../gate.ts";
 import type { ModelRequest, SentBody, Target } from "../wire.ts";
-import { comparePrefix, EPHEMERAL, type Prefix, sizeOf } from "./compare.ts";
-import { quickHash } from "./quick-hash.ts";
-import { compareSketch, type Sketch, sketchOf } from "./sketch.ts";
-import { type PrefixMemory, readState, writeState } from "./state.ts";
+import {
+  comparePrefix,
+  compareSketch,
+  EPHEMERAL,
+  type Prefix,
+  quickHash,
+  type Sketch,
+  sizeOf,
+  sketchOf,
+} from "./sketch.ts";
 
 export interface PrefixCheck {
   /** For the call's row. */
@@ -17,7 +22,7 @@ export interface PrefixCheck {
   answered(): Promise<void>;
 }
 
-export interface Baseline {
+interface Baseline {
   /** Null for a request of an earlier process. */
   readonly prefix: Prefix | null;
   /** Null when nobody wants to remember it. */
@@ -26,7 +31,7 @@ export interface Baseline {
   readonly serial: number;
 }
 
-export interface Talk {
+interface Talk {
   readonly causes: PrefixCause[];
   /** By destination. */
   readonly baselines: Map<string, Baseline>;
@@ -46,7 +51,7 @@ const MOST_DESTINATIONS = 4;
 /** Conversations that were silent longest are forgotten first; without a memory their next request is taken as a first one. */
 const MOST_CHARS = 16 * 1024 * 1024;
 
-export interface PrefixWatchOptions {
+interface PrefixWatchOptions {
   readonly mostChars?: number;
   /** Keeps the last request of each session for the next process. */
   readonly memory?: PrefixMemory | undefined;
@@ -175,4 +180,46 @@ function oldest(map: ReadonlyMap<string, unknown>): string {
 function describe({ target }: ModelRequest, sessionId: string, report: PrefixReport): string {
   const { brokeOwner, brokeOffset = 0, bytes } = report;
   return `A request to ${target.model} does not begin with the one before it: ${brokeOwner} differs at byte ${brokeOffset} of ${bytes} (session ${sessionId}). Everything behind that byte is paid for again; "hermes prompt blame ${sessionId}" shows where.`;
+}
+
+// What a session's last requests began with, as it is stored between processes.
+
+/** Where the state of a session is kept; whatever it is handed, it hands back. */
+export interface PrefixMemory {
+  read(sessionId: string): Promise<unknown>;
+  write(sessionId: string, state: unknown): Promise<void>;
+}
+
+const VERSION = 2;
+const MOST_CAUSES = 16;
+
+interface StoredState {
+  readonly v: number;
+  readonly causes: readonly PrefixCause[];
+  readonly baselines: readonly { readonly to: string; readonly serial: number; readonly sketch: Sketch }[];
+}
+
+function writeState({ causes, baselines }: Talk): StoredState {
+  const cut = Math.max(0, causes.length - MOST_CAUSES);
+  return {
+    v: VERSION,
+    causes: causes.slice(cut),
+    baselines: [...baselines].flatMap(([to, { sketch, serial }]) =>
+      sketch ? [{ to, serial: Math.max(0, serial - cut), sketch }] : [],
+    ),
+  };
+}
+
+/** Null for anything that is not ours to read. */
+function readState(
+  value: unknown,
+): { readonly causes: readonly PrefixCause[]; readonly baselines: ReadonlyMap<string, Baseline> } | null {
+  if (typeof value !== "object" || value === null || !("v" in value) || value.v !== VERSION) return null;
+  const { causes, baselines } = value as StoredState; // our version, so our shape
+  // What a server refused is not remembered: a new process sends it once more, and is refused once more.
+  const again: readonly PrefixCause[] = causes.includes("repair") ? ["repair"] : [];
+  return {
+    causes: [...causes, ...again],
+    baselines: new Map(baselines.map(({ to, serial, sketch }) => [to, { prefix: null, sketch, serial }])),
+  };
 }

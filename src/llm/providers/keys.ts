@@ -1,7 +1,7 @@
 // A key goes to the host it was issued for and nowhere else.
 import type { Target } from "../wire.ts";
 import { hostBelongs, hostDerivedApiKeyName, hostOf, isLocalEndpoint } from "./hosts.ts";
-import { ProviderError } from "./provider-error.ts";
+import { ProviderError } from "./settings.ts";
 import { LMSTUDIO_KEY, NO_KEY, PROVIDERS, type ProviderRow } from "./table.ts";
 
 export type EnvLookup = (name: string) => string | undefined;

@@ -9,7 +9,7 @@ import type { ProbedModel } from "./target.ts";
 
 export type LocalServer = "lmstudio" | "ollama" | "llamacpp" | "vllm";
 
-export interface ProbePorts {
+interface ProbePorts {
   readonly fetch: typeof globalThis.fetch;
   readonly apiKey?: string;
   readonly signal?: AbortSignal;
@@ -17,7 +17,7 @@ export interface ProbePorts {
   readonly limitMs?: number;
 }
 
-export interface Detection {
+interface Detection {
   readonly server: LocalServer | null;
   /** What was asked and what came back, e.g. `GET http://127.0.0.1:11434/api/tags: ECONNREFUSED`. */
   readonly attempts: readonly string[];

@@ -1,14 +1,12 @@
 // Names of models as people type them.
-import type { ModelFacts } from "../catalogue/fact-lines.ts";
-import { modelsOf } from "../catalogue/facts.ts";
-import { resolveProviderAlias } from "./aliases.ts";
-import { ProviderError } from "./provider-error.ts";
-import { mapping, text } from "./settings.ts";
+import { type ModelFacts, modelsOf } from "../catalogue/facts.ts";
+import { mapping, ProviderError, text } from "./settings.ts";
+import { resolveProviderAlias } from "./table.ts";
 
 // `qwen:0.5b` and `deepseek:latest` are Ollama tags, not a provider and a model.
 const TAG = /^(\d+(\.\d+)?(x\d+)?[bm]\b|latest|stable|q\d|fp?\d+|bf16|instruct|chat|coder|vision|text)/i;
 
-export interface PrefixedModel {
+interface PrefixedModel {
   readonly provider: string;
   readonly model: string;
 }
@@ -83,7 +81,7 @@ const FAMILIES: Readonly<Record<string, RegExp>> = {
   mimo: /^mimo-/,
 };
 
-export interface NamedModel {
+interface NamedModel {
   readonly model: string;
   readonly provider?: string | undefined;
   readonly baseUrl?: string | undefined;

@@ -1,9 +1,8 @@
 // How each provider or host differs from the plain protocol, as data. Later rows of a list override earlier ones.
 import type { ApiMode, ProviderProfile } from "../wire.ts";
-import { isOpenAiNative } from "./api-mode.ts";
-import { hostBelongs, hostOf, isLocalEndpoint, pathOf } from "./hosts.ts";
+import { hostBelongs, hostOf, isLocalEndpoint, isOpenAiNative, pathOf } from "./hosts.ts";
 
-export interface Destination {
+interface Destination {
   readonly provider: string;
   readonly model: string;
   readonly baseUrl: string;

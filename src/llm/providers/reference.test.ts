@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { aliasesOf } from "./aliases.ts";
-import { LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "./table.ts";
+import { aliasesOf, LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "./table.ts";
 
 const page = await readFile(new URL("../../../docs/reference/providers.md", import.meta.url), "utf8");
 

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { resolveProviderAlias } from "./aliases.ts";
-import { determineApiMode } from "./api-mode.ts";
-import { hostBelongs, hostDerivedApiKeyName, hostOf, isLocalEndpoint } from "./hosts.ts";
+import { determineApiMode, hostBelongs, hostDerivedApiKeyName, hostOf, isLocalEndpoint } from "./hosts.ts";
 import { assertKeyBelongs } from "./keys.ts";
-import { ProviderError } from "./provider-error.ts";
 import { demoRuntime, type ResolveInput, resolveRuntimeProvider } from "./resolve.ts";
-import { NO_KEY, PROVIDERS } from "./table.ts";
+import { ProviderError } from "./settings.ts";
+import { NO_KEY, PROVIDERS, resolveProviderAlias } from "./table.ts";
 
 const resolve = (input: Partial<ResolveInput>) => resolveRuntimeProvider({ config: {}, env: {}, ...input });
 const fails = (input: Partial<ResolveInput>, code: string) =>

@@ -1,20 +1,27 @@
 // From what the user configured to one usable runtime: provider, wire, endpoint, key. Pure: no network, no files.
 import type { ApiMode } from "../wire.ts";
-import { localServerName, resolveProviderAlias } from "./aliases.ts";
-import { determineApiMode, legalMode } from "./api-mode.ts";
-import { hostBelongs, hostOf, isLocalEndpoint } from "./hosts.ts";
+import { determineApiMode, hostBelongs, hostOf, isLocalEndpoint, legalMode } from "./hosts.ts";
 import { type BoundKey, type EnvLookup, hostsOf, isUsableKey, keyForHost, keyFromEnv, needsNoKey } from "./keys.ts";
-import { ProviderError } from "./provider-error.ts";
 import {
   type CustomProvider,
   customProviders,
   type ModelSettings,
   modelSettings,
   type ProviderConfig,
+  ProviderError,
   slugOf,
   text,
 } from "./settings.ts";
-import { LMSTUDIO_KEY, LOCAL_SERVERS, NO_KEY, PROVIDERS, type ProviderRow, providerRow } from "./table.ts";
+import {
+  LMSTUDIO_KEY,
+  LOCAL_SERVERS,
+  localServerName,
+  NO_KEY,
+  PROVIDERS,
+  type ProviderRow,
+  providerRow,
+  resolveProviderAlias,
+} from "./table.ts";
 
 export interface ResolveInput {
   readonly requested?: string | undefined;

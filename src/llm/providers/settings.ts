@@ -1,6 +1,5 @@
 // The provider part of config.yaml, read once into typed values. Takes raw mappings too: what has the wrong type counts as absent.
 import type { ProviderProfile, Target } from "../wire.ts";
-import { readCompat } from "./compat.ts";
 
 export interface ProviderConfig {
   readonly model?: unknown;
@@ -149,4 +148,70 @@ function stringRecord(value: unknown): Readonly<Record<string, string>> | undefi
     typeof item === "string" || typeof item === "number" ? [[key, String(item)] as const] : [],
   );
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+// `providers.<name>.compat`: the user says how a custom server differs from the plain protocol.
+
+const FIELDS: Readonly<Record<keyof ProviderProfile, readonly string[] | "boolean" | "number">> = {
+  maxTokensField: ["max_tokens", "max_completion_tokens"],
+  defaultMaxTokens: "number",
+  developerRole: "boolean",
+  reasoningStyle: ["none", "openrouter", "kimi", "deepseek", "ollama", "openai"],
+  echoReasoning: "boolean",
+  streamUsage: "boolean",
+  images: "boolean",
+  cacheLayout: ["none", "envelope", "native"],
+  supportsPromptCacheKey: "boolean",
+  thinkingReplay: ["native", "strip", "keep", "unsigned-only"],
+};
+
+/** Accepts `camelCase` and `snake_case` keys; what does not fit is left out and named in a warning. */
+function readCompat(
+  provider: string,
+  raw: unknown,
+): { readonly compat: Partial<ProviderProfile>; readonly warnings: readonly string[] } {
+  if (typeof raw !== "object" || raw === null) return { compat: {}, warnings: [] };
+  const compat: Record<string, unknown> = {};
+  const warnings: string[] = [];
+  for (const [key, value] of Object.entries(raw)) {
+    const field = key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const rule = FIELDS[field as keyof ProviderProfile]; // undefined for a foreign key, checked next
+    if (rule === undefined) {
+      warnings.push(
+        `providers.${provider}.compat.${key} is unknown and ignored. Known: ${Object.keys(FIELDS).join(", ")}.`,
+      );
+    } else if (!fits(value, rule)) {
+      const legal = typeof rule === "string" ? `a ${rule}` : rule.join(", ");
+      warnings.push(`providers.${provider}.compat.${key}: ${JSON.stringify(value)} is ignored. Legal: ${legal}.`);
+    } else {
+      compat[field] = value;
+    }
+  }
+  return { compat, warnings };
+}
+
+function fits(value: unknown, rule: readonly string[] | "boolean" | "number"): boolean {
+  if (rule === "number") return typeof value === "number" && value > 0;
+  return rule === "boolean" ? typeof value === "boolean" : typeof value === "string" && rule.includes(value);
+}
+
+type ProviderErrorCode =
+  | "invalid_provider"
+  | "no_provider_configured"
+  | "missing_key"
+  | "login_required"
+  | "missing_base_url"
+  | "invalid_base_url"
+  | "invalid_api_mode"
+  | "no_model_configured"
+  | "key_host_mismatch";
+
+/** A provider that cannot be used as things stand, in words for the user: what, where, what to do. */
+export class ProviderError extends Error {
+  override name = "ProviderError";
+  readonly code: ProviderErrorCode;
+  constructor(code: ProviderErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
 }

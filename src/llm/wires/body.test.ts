@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Json } from "../../kit/moved-json.ts";
-import { stringifyWellFormed } from "../../kit/surrogates.ts";
-import { writeBody } from "./body.ts";
+import { stringifyWellFormed } from "../../kit/code-points.ts";
+import type { Json } from "../../kit/json.ts";
+import { writeBody } from "./drive.ts";
 
 const marker = { cache_control: { type: "ephemeral" } };
 const hour = { cache_control: { type: "ephemeral", ttl: "1h" } };

@@ -1,9 +1,10 @@
 // What the three wires share: render, send, assemble, and turn every failure into the last event of the stream.
+
+import { mayHoldLoneSurrogate, scrubSurrogates } from "../../kit/code-points.ts";
+import { asList, asRecord, asText, type Json } from "../../kit/json.ts";
 import { parseRateLimitHeaders } from "../usage.ts";
-import type { ModelError, ModelEvent, ModelRequest, RenderedRequest, SentBody } from "../wire.ts";
-import { writeBody } from "./body.ts";
-import { WireFailure } from "./failure.ts";
-import { post, type ServerEvent, type WirePorts } from "./transport.ts";
+import type { ApiMode, ModelError, ModelEvent, ModelRequest, RenderedRequest, SentBody, Wire } from "../wire.ts";
+import { post, type ServerEvent, WireFailure, type WirePorts } from "./transport.ts";
 
 /**
  * One protocol, without any network.
@@ -32,7 +33,7 @@ export interface Assembler {
   partial(): ModelError["partial"] | undefined;
 }
 
-export async function* drive(
+async function* drive(
   protocol: Protocol,
   request: ModelRequest,
   signal: AbortSignal,
@@ -78,4 +79,94 @@ export async function* drive(
     const partial = assembler.partial();
     yield { type: "failed", error: partial ? { ...thrown.error, partial } : thrown.error };
   }
+}
+
+// A request body as text, and where in it stands what the next request is held against. The long part is written once and never copied.
+
+/** Same value, same bytes as `JSON.stringify`, and no lone surrogate anywhere. */
+export function writeBody(body: Json): SentBody {
+  const written = write(body);
+  if (!mayHoldLoneSurrogate(written.text)) return written;
+  return write(scrubSurrogates(body) as Json); // an object stays one
+}
+
+/** Where the three protocols keep what was said. */
+const SPOKEN = ["messages", "input"];
+
+function write(body: Json): SentBody {
+  const text = JSON.stringify(body);
+  let system = textIn(body.system ?? body.instructions);
+  let tools = "";
+  // How much of the text stands before and behind the messages: the other fields are short, so writing them twice costs little.
+  let [ahead, behind] = [1, 1];
+  let found = false;
+  for (const [key, value] of Object.entries(body)) {
+    const name = JSON.stringify(key).length + 1;
+    if (SPOKEN.includes(key) && Array.isArray(value) && !found) {
+      found = true;
+      const opens = ["system", "developer"].includes(asText(asRecord(value[0]).role));
+      if (opens) system = textIn(asRecord(value[0]).content);
+      ahead += name + 1 + (opens ? JSON.stringify(value[0]).length + Math.min(1, value.length - 1) : 0);
+      behind += 1;
+      continue;
+    }
+    const written = JSON.stringify(value);
+    if (written === undefined) continue;
+    if (key === "tools") tools = written;
+    if (found) behind += name + written.length + 1;
+    else ahead += name + written.length + 1;
+  }
+  const messages = found ? text.slice(ahead, text.length - behind) : "";
+  return {
+    text,
+    system,
+    tools: marked(body.tools) ? withoutMarkers(tools) : tools,
+    messages: marked(body.messages) ? withoutMarkers(messages) : messages,
+  };
+}
+
+/** One text, whether it is sent whole or cut in two for a marker. */
+function textIn(content: unknown): string {
+  if (typeof content === "string") return content;
+  return asList(content)
+    .map((part) => asText(asRecord(part).text))
+    .join("");
+}
+
+const MARKERS = [',"cache_control":{"type":"ephemeral"}', ',"cache_control":{"type":"ephemeral","ttl":"1h"}'];
+
+/** Looking at the places where a marker may be is much quicker than looking through the text. */
+function marked(list: unknown): boolean {
+  return asList(list).some((entry) => {
+    const { cache_control, content } = asRecord(entry);
+    return cache_control !== undefined || (Array.isArray(content) && marked(content));
+  });
+}
+
+/** A marker is always the last key of its part, so its text can be cut out of the JSON. */
+function withoutMarkers(json: string): string {
+  return MARKERS.reduce((text, marker) => text.replaceAll(marker, ""), json);
+}
+
+/** A wire that also shows what it would send. */
+interface RenderingWire extends Wire {
+  render(request: ModelRequest): Promise<RenderedRequest>;
+}
+
+const PROTOCOLS: Readonly<Record<ApiMode, () => Promise<Protocol>>> = {
+  chat_completions: async () => (await import("./chat.ts")).chatProtocol,
+  anthropic_messages: async () => (await import("./anthropic/protocol.ts")).anthropicProtocol,
+  codex_responses: async () => (await import("./responses/protocol.ts")).responsesProtocol,
+};
+
+/** The wire of an API mode. Its module is loaded with the first request. */
+export function createWire(mode: ApiMode, ports: WirePorts): RenderingWire {
+  return {
+    async *stream(request, signal, onSend) {
+      yield* drive(await PROTOCOLS[mode](), request, signal, ports, onSend);
+    },
+    async render(request) {
+      return (await PROTOCOLS[mode]()).render(request);
+    },
+  };
 }

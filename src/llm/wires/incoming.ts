@@ -3,6 +3,7 @@ import type { FreshCallIds } from "../call-ids.ts";
 import { repairArguments } from "../json-repair.ts";
 import type { AssistantMessage, FinishReason, ToolCall } from "../messages.ts";
 import type { ModelEvent } from "../wire.ts";
+import { WireFailure } from "./transport.ts";
 
 export interface RawCall {
   readonly id: string;
@@ -77,4 +78,11 @@ export function closingEvents(
       ...(repaired.length > 0 && { repaired }),
     },
   ];
+}
+
+/** The answer ended without its last word. What had come is reported beside the failure. */
+export function cutOff(sawAnything: boolean): WireFailure {
+  return sawAnything
+    ? new WireFailure({ message: "The connection was lost before the answer was complete.", code: "stream_cut" })
+    : new WireFailure({ message: "The server ended the stream without an answer.", code: "empty_stream" });
 }

@@ -6,7 +6,7 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import { ModelServer } from "../../../test/support/model-server/server.ts";
 import { aRequest, aTarget, collect } from "../../../test/support/model-target.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { createWire } from "./create.ts";
+import { createWire } from "./drive.ts";
 import { createModelFetch } from "./model-fetch.ts";
 
 test("a server that takes the connection and never shakes hands is a connect timeout", async () => {

@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Readable, Transform } from "node:stream";
 import type { FetchLike, ResponseLike } from "./transport.ts";
 
-export interface ModelFetchOptions {
+interface ModelFetchOptions {
   /** TCP and TLS together. A breach is a failure with code `ETIMEDOUT`. */
   readonly connectMs?: number;
 }

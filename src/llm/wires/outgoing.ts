@@ -1,12 +1,16 @@
 // The steps every wire takes before it renders: images a host cannot see become text, cache markers are laid.
+
+import { createHash } from "node:crypto";
+import type { Json } from "../../kit/json.ts";
 import { contentToSend, type OutgoingMessage, type OutgoingPart, type OutgoingTool } from "../cache-control.ts";
 import { planCache } from "../cache-plan.ts";
-import type { Message } from "../messages.ts";
-import type { ModelRequest } from "../wire.ts";
+import { type Message, textOf } from "../messages.ts";
+import { isHost } from "../providers/hosts.ts";
+import type { ModelRequest, ToolDefinition } from "../wire.ts";
 
 const IMAGE_REMOVED = "[image content removed — server does not support images]";
 
-export interface Prepared {
+interface Prepared {
   readonly messages: readonly OutgoingMessage[];
   readonly tools: readonly OutgoingTool[];
 }
@@ -46,4 +50,66 @@ function withoutImages(message: Message): Message {
     part.type === "image_url" ? ({ type: "text", text: IMAGE_REMOVED } as const) : part,
   );
   return { ...message, content };
+}
+
+/** Header names in one case, so that a target's own header replaces ours instead of standing beside it. */
+export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** Content-addressed, so that recurring jobs with the same prompt and tools share one cache. */
+export function promptCacheKey(messages: readonly Message[], tools: readonly ToolDefinition[]): string {
+  const system = messages.find((message) => message.role === "system");
+  const schemas = tools.map((tool) => JSON.stringify(tool.function)).sort();
+  return hashedKey([textOf(system?.content ?? ""), ...schemas].join("\n"));
+}
+
+/** A key given by the user, shortened the same way when it is over the limit of 64 characters. */
+export function boundedCacheKey(key: string): string {
+  return key.length > 64 ? hashedKey(key) : key;
+}
+
+function hashedKey(text: string): string {
+  return `pck_${createHash("sha256").update(text).digest("hex").slice(0, 24)}`;
+}
+
+/** OpenAI sells a quicker answer, which its apps call fast; other hosts know other words for it, or none. */
+export function tierFields({ target, serviceTier = "" }: ModelRequest): Json {
+  if (serviceTier === "" || !isHost(target.baseUrl, "api.openai.com", "chatgpt.com")) return {};
+  return { service_tier: serviceTier === "fast" ? "priority" : serviceTier };
+}
+
+// How each family of chat hosts is asked to think.
+
+/** The body fields that carry the wish to think; none when the caller has no wish. */
+export function reasoningFields({ target, reasoning }: ModelRequest): Json {
+  if (reasoning === undefined) return {};
+  const enabled = reasoning.enabled && reasoning.effort !== "none";
+  const effort = reasoning.effort ?? "medium";
+  switch (target.profile.reasoningStyle) {
+    case "none":
+      return {};
+    case "openrouter":
+      return { reasoning: enabled ? { enabled: true, effort } : { enabled: false } };
+    case "kimi":
+      if (!enabled) return { thinking: { type: "disabled" } };
+      return { reasoning_effort: kimiEffort(effort), thinking: { type: "enabled" } };
+    case "deepseek":
+      if (!enabled) return { thinking: { type: "disabled" } };
+      return { thinking: { type: "enabled" }, reasoning_effort: effort === "xhigh" ? "max" : effort };
+    case "ollama":
+      return enabled ? {} : { think: false };
+    case "openai":
+      return enabled && canReason(target.model) ? { reasoning_effort: effort } : {};
+  }
+}
+
+/** OpenAI's models from before the reasoning series answer 400 to every field about it. */
+export function canReason(model: string): boolean {
+  return !/(^|\/)(gpt-[34]|chatgpt|gpt-[\d.]+-chat)/i.test(model);
+}
+
+function kimiEffort(effort: string): string {
+  if (effort === "minimal") return "low";
+  return effort === "xhigh" || effort === "max" ? "high" : effort;
 }

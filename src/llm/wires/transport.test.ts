@@ -7,7 +7,7 @@ import { ModelServer } from "../../../test/support/model-server/server.ts";
 import { aRequest, aTarget, collect } from "../../../test/support/model-target.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import type { ModelEvent, ModelRequest } from "../wire.ts";
-import { createWire } from "./create.ts";
+import { createWire } from "./drive.ts";
 import { type FetchLike, post } from "./transport.ts";
 
 const ports = { fetch: globalThis.fetch, clock: systemClock };

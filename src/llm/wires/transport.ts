@@ -1,16 +1,14 @@
 // The thin part that touches the network: one POST, its answer as JSON events or as one JSON value, every failure as a WireFailure.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../kit/clock.ts";
-import { parseJson } from "../../kit/moved-json.ts";
+import { asRecord, asText, isRecord, parseJson } from "../../kit/json.ts";
 import { hostOf } from "../providers/hosts.ts";
-import type { RequestLimits } from "../wire.ts";
-import { failureFrom, failureFromThrown, WireFailure } from "./failure.ts";
-import { Watch } from "./watch.ts";
+import type { ModelError, RequestLimits } from "../wire.ts";
 
 /** What a wire needs of `fetch`; the global one satisfies it, and so does anything that answers like it. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<ResponseLike>;
 
-export interface FetchInit {
+interface FetchInit {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;
@@ -26,7 +24,7 @@ export interface ResponseLike {
   readonly body: { getReader(): BodyReader } | null;
 }
 
-export interface BodyReader {
+interface BodyReader {
   read(): Promise<{ done: false; value: Uint8Array } | { done: true; value?: undefined }>;
   cancel(): Promise<void>;
 }
@@ -36,7 +34,7 @@ export interface WirePorts {
   readonly clock: Clock;
 }
 
-export interface Exchange {
+interface Exchange {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** JSON. */
@@ -55,7 +53,7 @@ export interface ServerEvent {
   readonly data: unknown;
 }
 
-export interface Answer {
+interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   /** True: read `events()`. False: the server sent one JSON value, read `whole()`. */
   readonly streamed: boolean;
@@ -217,4 +215,166 @@ async function drain(reader: BodyReader): Promise<void> {
 
 function headersOf(response: ResponseLike): Record<string, string> {
   return Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"));
+}
+
+// One call's life: ends at once when the caller aborts or a limit is passed, and takes the socket with it.
+
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+class Watch {
+  readonly #socket = new AbortController();
+  readonly #over = new AbortController();
+  readonly #caller: AbortSignal;
+  readonly #clock: Clock;
+  readonly #limits: RequestLimits;
+  #failure: WireFailure | null = null;
+  #reject: ((failure: WireFailure) => void) | null = null;
+  #lastSign: number;
+  #begun = false;
+
+  constructor(caller: AbortSignal, limits: RequestLimits, clock: Clock) {
+    this.#caller = caller;
+    this.#clock = clock;
+    this.#limits = limits;
+    const start = clock.now();
+    this.#lastSign = start;
+    if (caller.aborted) this.#aborted();
+    caller.addEventListener("abort", this.#aborted, { once: true });
+    const { totalMs, staleMs, firstByteMs = staleMs } = limits;
+    void this.#until(totalMs, () => start, "request_timeout", "The whole request timed out");
+    void this.#until(
+      firstByteMs,
+      () => (this.#begun ? Infinity : start),
+      "stale_stream",
+      "The server did not answer: timed out",
+    );
+  }
+
+  /** For `fetch`: aborts when this call is over in any way but a good end. */
+  get signal(): AbortSignal {
+    return this.#socket.signal;
+  }
+
+  /** The response has begun: from here on silence is measured between bytes. */
+  begin(): void {
+    this.#begun = true;
+    this.touch();
+    void this.#until(this.#limits.staleMs, () => this.#lastSign, "stale_stream", "The stream fell silent: timed out");
+  }
+
+  /** A byte came. */
+  touch(): void {
+    this.#lastSign = this.#clock.now();
+  }
+
+  /** The promise's result, unless the call ends first. One at a time. */
+  race<T>(promise: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#reject = reject;
+      promise.then(resolve, reject);
+      if (this.#failure) reject(this.#failure);
+    });
+  }
+
+  /** The call ended; `closeSocket` unless the body was read to its end. */
+  end(options: { closeSocket: boolean }): void {
+    this.#caller.removeEventListener("abort", this.#aborted);
+    this.#over.abort();
+    if (options.closeSocket) this.#socket.abort();
+  }
+
+  readonly #aborted = () =>
+    this.#fail(new WireFailure({ message: "The call was stopped.", code: "aborted", name: "AbortError" }));
+
+  #fail(failure: WireFailure): void {
+    this.#failure ??= failure;
+    this.#reject?.(this.#failure);
+    this.end({ closeSocket: true });
+  }
+
+  async #until(limit: number | undefined, since: () => number, code: string, what: string): Promise<void> {
+    if (limit === undefined || limit <= 0 || limit > LONGEST_TIMER) return;
+    while (!this.#over.signal.aborted) {
+      const now = this.#clock.now();
+      const left = since() + limit - now;
+      if (left === Infinity) return;
+      if (left <= 0) {
+        this.#fail(new WireFailure({ message: `${what} after ${limit / 1000} s.`, code, name: "TimeoutError" }));
+        return;
+      }
+      const rang = await this.#clock.sleep(left, this.#over.signal).then(
+        () => true,
+        () => false,
+      );
+      // A clock that stands still (tests) cannot measure; without this line it would spin here.
+      if (!rang || this.#clock.now() === now) return;
+    }
+  }
+}
+
+// Failures inside a wire travel as exceptions; at its edge they become values of the stream.
+
+export class WireFailure extends Error {
+  override name = "WireFailure";
+  readonly error: ModelError;
+
+  constructor(error: ModelError) {
+    super(error.message);
+    this.error = error;
+  }
+}
+
+/** The failure that an error object of a server describes, wherever it came (body of a 4xx, a chunk, an event). */
+export function failureFrom(
+  body: unknown,
+  more: Omit<ModelError, "message" | "body"> & { fallback: string },
+): WireFailure {
+  const { fallback, ...rest } = more;
+  const outer = asRecord(body);
+  const inner = isRecord(outer.error) ? outer.error : outer;
+  const message =
+    asText(inner.message) || asText(outer.error) || asText(outer.message) || asText(outer.detail) || fallback;
+  const status = rest.status ?? httpStatus(inner.code) ?? httpStatus(inner.status);
+  const code = rest.code ?? word(inner.code) ?? word(inner.type);
+  return new WireFailure({
+    ...rest,
+    message,
+    ...(status === undefined ? {} : { status }),
+    ...(code === undefined ? {} : { code }),
+    ...(body === undefined || body === "" ? {} : { body }),
+  });
+}
+
+/** An error of `fetch` or of a socket; the code is often two or three causes deep. */
+function failureFromThrown(thrown: unknown, where: string): WireFailure {
+  if (thrown instanceof WireFailure) return thrown;
+  const chain = causes(thrown);
+  const code = chain.map((error) => word(error.code)).find((found) => found !== undefined);
+  const deepest = chain.map((error) => asText(error.message)).findLast((message) => message !== "");
+  const name = asText(chain[0]?.name);
+  const message = [asText(chain[0]?.message) || String(thrown), deepest].filter(Boolean);
+  return new WireFailure({
+    message: `${where}: ${[...new Set(message)].join(": ")}${code ? ` (${code})` : ""}`,
+    ...(code === undefined ? {} : { code }),
+    ...(name === "" ? {} : { name }),
+  });
+}
+
+function causes(thrown: unknown): { code?: unknown; message?: unknown; name?: unknown }[] {
+  const chain: { code?: unknown; message?: unknown; name?: unknown }[] = [];
+  let next: unknown = thrown;
+  while (typeof next === "object" && next !== null && chain.length < 5) {
+    const error: { code?: unknown; message?: unknown; name?: unknown; cause?: unknown; errors?: unknown } = next;
+    chain.push(error);
+    next = error.cause ?? (Array.isArray(error.errors) ? error.errors[0] : undefined);
+  }
+  return chain;
+}
+
+function word(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function httpStatus(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600 ? value : undefined;
 }

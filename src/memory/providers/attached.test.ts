@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attach, tellingProvider, turnOf } from "../../../test/support/memory-provider.ts";
-import type { AttachedProvider } from "./attached.ts";
-import { readHealth } from "./health.ts";
-import { takeProviderTools } from "./tools.ts";
-import { isTrivialPrompt, withoutSkillCalls } from "./trivial.ts";
+import {
+  type AttachedProvider,
+  isTrivialPrompt,
+  readHealth,
+  takeProviderTools,
+  withoutSkillCalls,
+} from "./attached.ts";
 
 function present(attached: AttachedProvider | null): AttachedProvider {
   assert.ok(attached);

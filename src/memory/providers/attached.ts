@@ -1,15 +1,14 @@
 // The provider of one conversation, behind glass: it can be slow, wrong or broken, and the conversation goes on all the same.
+
+import { mkdir, readFile } from "node:fs/promises";
 import type { Logger } from "../../home/log.ts";
 import type { HomePaths } from "../../home/paths.ts";
-import type { Clock } from "../../kit/clock.ts";
-import { OutOfTime, within } from "../../kit/within.ts";
+import { type Clock, OutOfTime, within } from "../../kit/clock.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import { scanForThreats } from "../../safety/threats/scan.ts";
 import type { CommittedWrite } from "../store.ts";
 import type { MemoryProvider, ProviderSession, SessionSwitch } from "./contract.ts";
-import { noteTrouble } from "./health.ts";
-import { screenRecall } from "./recalled-text.ts";
-import { type ProviderTool, takeProviderTools } from "./tools.ts";
-import { isTrivialPrompt, withoutSkillCalls } from "./trivial.ts";
 
 const WAIT_MS = 8000;
 const DRAIN_MS = 5000;
@@ -25,7 +24,7 @@ export interface AttachOptions {
   isCoreTool(name: string): boolean;
 }
 
-export interface EndedTurn {
+interface EndedTurn {
   readonly sessionId: string;
   /** What the user typed. */
   readonly user: string;
@@ -249,4 +248,123 @@ export class AttachedProvider {
       log.debug("the provider's trouble could not be noted", failure),
     );
   }
+}
+
+// The tools a provider brings, as far as they can be taken.
+interface ProviderTool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+interface TakenTools {
+  readonly tools: readonly ProviderTool[];
+  readonly warnings: readonly string[];
+}
+
+/** `isCore`: names that belong to the program stay its own. */
+export function takeProviderTools(schemas: readonly unknown[], isCore: (name: string) => boolean): TakenTools {
+  const tools = new Map<string, ProviderTool>();
+  const warnings: string[] = [];
+  for (const given of schemas) {
+    const schema = unwrap(given);
+    const name = typeof schema.name === "string" ? schema.name.trim() : "";
+    if (name === "") warnings.push("a tool without a name was left out");
+    else if (isCore(name)) warnings.push(`the tool "${name}" was left out: the program has one of that name`);
+    else if (!tools.has(name)) {
+      const { description, parameters } = schema;
+      tools.set(name, {
+        name,
+        description: typeof description === "string" ? description : "",
+        parameters: isRecord(parameters) ? parameters : { type: "object", properties: {} },
+      });
+    }
+  }
+  return { tools: [...tools.values()], warnings };
+}
+
+function unwrap(given: unknown): Readonly<Record<string, unknown>> {
+  if (!isRecord(given)) return {};
+  return given.type === "function" && isRecord(given.function) ? given.function : given;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const WORDS =
+  "yes|no|ok|okay|sure|thanks|thank you|y|n|yep|nope|yeah|nah|hi|hey|hello|yo|sup|continue|go ahead|do it|proceed|got it|cool|nice|great|done|next|lgtm|k";
+const TRIVIAL = new RegExp(`^(?:${WORDS})[\\s\\p{P}\\p{S}]*$`, "iu");
+
+/** Nothing could be recalled for it: empty, a command, or a bare acknowledgement or greeting. */
+export function isTrivialPrompt(text: string): boolean {
+  const said = text.trim();
+  return said === "" || said.startsWith("/") || TRIVIAL.test(said);
+}
+
+/** What was typed without the skills that were called with it: `/release tag it` -> `tag it`. */
+export function withoutSkillCalls(typed: string): string {
+  return typed.trim().replace(/^(?:\/[^\s/]+(?:\s+|$))+/, "");
+}
+
+/** Text of a provider on its way into a prompt: a paragraph that does not pass the threat scan is replaced by a line that says so. */
+function screenRecall(text: string): string {
+  return text
+    .split(/(\n[ \t]*\n\s*)/)
+    .map((part, index) => (index % 2 === 0 ? screenParagraph(part) : part))
+    .join("")
+    .trim();
+}
+
+function screenParagraph(paragraph: string): string {
+  const ids = scanForThreats(paragraph, "context").map(({ id }) => id);
+  return ids.length === 0 ? paragraph : `[BLOCKED: recalled text contained threat pattern(s): ${ids.join(", ")}.]`;
+}
+
+// What went wrong with a provider lately, kept in the home so that `hermes memory status` can tell.
+
+export interface ProviderHealth {
+  readonly provider: string;
+  /** Recalls that took too long and were done without. */
+  readonly timeouts: number;
+  readonly errors: number;
+  /** Unix seconds. */
+  readonly last_at: number;
+  readonly last: string;
+}
+
+const fileOf = (paths: HomePaths) => paths.at("cache", "memory-provider.json");
+
+/** Null when nothing went wrong, or nobody knows. */
+export async function readHealth(paths: HomePaths): Promise<ProviderHealth | null> {
+  try {
+    const value: Partial<ProviderHealth> = JSON.parse(await readFile(fileOf(paths), "utf8"));
+    const { provider, timeouts, errors, last_at, last } = value;
+    if (typeof provider !== "string" || typeof last !== "string") return null;
+    return { provider, timeouts: Number(timeouts), errors: Number(errors), last_at: Number(last_at), last };
+  } catch {
+    return null; // not there, or not ours
+  }
+}
+
+async function noteTrouble(
+  paths: HomePaths,
+  trouble: {
+    readonly provider: string;
+    readonly kind: "timeouts" | "errors";
+    readonly text: string;
+    readonly at: number;
+  },
+): Promise<void> {
+  const known = await readHealth(paths);
+  const before = known?.provider === trouble.provider ? known : { timeouts: 0, errors: 0 };
+  const health: ProviderHealth = {
+    provider: trouble.provider,
+    timeouts: before.timeouts + (trouble.kind === "timeouts" ? 1 : 0),
+    errors: before.errors + (trouble.kind === "errors" ? 1 : 0),
+    last_at: trouble.at,
+    last: trouble.text,
+  };
+  await mkdir(paths.cacheDir, { recursive: true, mode: 0o700 });
+  await writeFileAtomic(fileOf(paths), `${JSON.stringify(health, null, 2)}\n`);
 }

@@ -4,7 +4,7 @@ import type { Logger } from "../../home/log.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
-import type { MemoryTarget } from "../format.ts";
+import type { MemoryTarget } from "../entries.ts";
 import type { MemoryAction } from "../request.ts";
 
 /**
@@ -78,7 +78,7 @@ export interface ProviderSession {
   readonly sessionTitle?: string | undefined;
 }
 
-export interface MemoryWriteFacts {
+interface MemoryWriteFacts {
   readonly write_origin: string;
   readonly execution_context: string;
   readonly session_id: string | null;

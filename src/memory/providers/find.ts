@@ -1,8 +1,7 @@
 // Which external memories there are: ours, those of plugins, those in the plugin folders of the package and the home. A bundled name wins.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { bundledPlugins } from "../../home/product.ts";
-import { isSafeMode } from "../../home/safe-mode.ts";
+import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
 import { INDEX_FILES, importDefault } from "../../kit/lazy.ts";
 import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hookInput, readAnswer } from "./run.ts";
-import { readHookSettings } from "./settings.ts";
+import { hookInput, readAnswer, readHookSettings } from "./run.ts";
 
 const ANSWERS: readonly (readonly [event: string, stdout: string, answer: object | RegExp])[] = [
   ["pre_tool_call", '{"decision":"block","reason":"no"}', { type: "block", message: "no" }],

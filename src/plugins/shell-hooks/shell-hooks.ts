@@ -1,14 +1,20 @@
 // The user's programs as listeners. None runs without consent for the very bytes it consists of.
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { Ask } from "../../safety/questions.ts";
+import type { Ask } from "../../safety/decision.ts";
 import type { HookBus, Payload } from "../hooks.ts";
-import { ConsentStore } from "./consent.ts";
-import { type HookAnswer, type HookRunResult, hookInput, readAnswer, runHook } from "./run.ts";
-import { expandHome, type ScriptFacts, scriptFacts } from "./scripts.ts";
-import { readHookSettings, type ShellHook } from "./settings.ts";
+import { ConsentStore, expandHome, type ScriptFacts, scriptFacts } from "./consent.ts";
+import {
+  type HookAnswer,
+  type HookRunResult,
+  hookInput,
+  readAnswer,
+  readHookSettings,
+  runHook,
+  type ShellHook,
+} from "./run.ts";
 
-export interface ShellHookPorts {
+interface ShellHookPorts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly osHome: string;
@@ -25,7 +31,7 @@ export interface ShellHookPorts {
   report(line: string): void;
 }
 
-export interface PolicyVerdict {
+interface PolicyVerdict {
   readonly verdict: "allow" | "ask" | "block";
   readonly reason: string;
 }
@@ -37,7 +43,7 @@ export type HookStanding =
   | { readonly type: "changed" }
   | { readonly type: "forbidden"; readonly reason: string };
 
-export interface HookTrial {
+interface HookTrial {
   readonly result: HookRunResult;
   /** Null when it did not end well: then nothing it printed counts. */
   readonly answer: HookAnswer | null;

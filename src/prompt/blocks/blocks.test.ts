@@ -1,27 +1,35 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptInputs as inputs } from "../../../test/support/prompt-inputs.ts";
-import { DEFAULT_IDENTITY } from "../../home/soul.ts";
+import { DEFAULT_IDENTITY } from "../../home/paths.ts";
 import { countCodePoints } from "../../kit/code-points.ts";
 import {
+  alibabaModel,
+  codingBrief,
+  enforcesTools,
+  GOOGLE,
+  identity,
+  KANBAN,
+  longDate,
   memoryGuidance,
+  OPENAI,
+  operatorInstructions,
   PARALLEL_TOOLS,
+  PLATFORMS_WITH_HINTS,
+  platformHint,
+  productHelp,
+  profileStatement,
   SESSION_SEARCH,
   SKILLS,
   STEER_CHANNEL,
+  STEER_CLOSE,
+  STEER_OPEN,
+  sessionLine,
   TASK_COMPLETION,
+  TOOL_ENFORCEMENT,
   toolGuidance,
 } from "../blocks.ts";
 import { SKILLS_INSTRUCTION } from "../skills-index.ts";
-import { alibabaModel } from "./alibaba.ts";
-import { codingBrief, operatorInstructions } from "./coding.ts";
-import { identity, productHelp } from "./identity.ts";
-import { KANBAN } from "./kanban.ts";
-import { PLATFORMS_WITH_HINTS, platformHint } from "./platform.ts";
-import { profileStatement } from "./profile.ts";
-import { longDate, sessionLine } from "./session-line.ts";
-import { STEER_CLOSE, STEER_OPEN } from "./steer-markers.ts";
-import { enforcesTools, GOOGLE, OPENAI, TOOL_ENFORCEMENT } from "./tool-enforcement.ts";
 
 /** The most characters a text may take, and what it has to mention. */
 const budgets: readonly (readonly [name: string, text: string, most: number, points: readonly RegExp[]])[] = [

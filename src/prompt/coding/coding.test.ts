@@ -5,13 +5,18 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
-import { codingMode, codingPosture, findWorkspace } from "../coding.ts";
-import { programRunner } from "../ports/run-program.ts";
-import { hostFiles } from "../ports.ts";
-import { parseStatus } from "./git-state.ts";
-import { readProject } from "./project.ts";
-import { readWorkspace, screenLines, workspaceLines } from "./workspace.ts";
-import { WORKSPACE_HEADER } from "./workspace-header.ts";
+import {
+  codingMode,
+  codingPosture,
+  findWorkspace,
+  parseStatus,
+  readProject,
+  readWorkspace,
+  screenLines,
+  WORKSPACE_HEADER,
+  workspaceLines,
+} from "../coding.ts";
+import { hostFiles, programRunner } from "../ports.ts";
 
 const scan = (text: string) => scanForThreats(text, "context");
 

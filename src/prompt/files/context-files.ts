@@ -1,18 +1,22 @@
 // The project's own instructions: one kind of file per session, read, screened and cut to size.
-import { join } from "node:path";
-import { countCodePoints } from "../../kit/code-points.ts";
-import { estimateTokens } from "../../llm/catalogue/estimate.ts";
+import { dirname, join, relative, sep } from "node:path";
+import { compareCodePoints, countCodePoints } from "../../kit/code-points.ts";
+import { estimateTokens } from "../../llm/usage.ts";
 import { isWithin } from "../../safety/paths.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, ContextReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";
-import type { FileLook } from "../ports.ts";
-import { type Candidate, type CandidateKind, findCandidates } from "./candidates.ts";
-import { withoutFrontMatter } from "./front-matter.ts";
-import { findGitRoot } from "./git-root.ts";
-import { type FileRules, readTextFile } from "./read.ts";
-import { blockedMarker, describeScreened, type ScreenOptions, screen } from "./screen.ts";
-import { truncateFile } from "./truncate.ts";
+import type { FileAccess, FileLook } from "../ports.ts";
+import {
+  blockedMarker,
+  describeScreened,
+  type FileRules,
+  findGitRoot,
+  readTextFile,
+  type ScreenOptions,
+  screen,
+  truncateFile,
+} from "./read.ts";
 
 const HEADING = "# Project Context\n\nThe following project context files have been loaded and should be followed:\n\n";
 
@@ -231,4 +235,112 @@ function unread(path: string, kind: string, status: ContextFileReport["status"],
 function overlap(start: number, end: number, head: number, { kept, total }: { kept: number; total: number }): number {
   const tailStart = total - (kept - head);
   return Math.max(0, Math.min(end, head) - start) + Math.max(0, end - Math.max(start, tailStart));
+}
+
+// Where the project's context files may be. Order is everything: the first kind with a usable file is the only one loaded.
+
+interface Candidate {
+  readonly path: string;
+  /** As the heading shows it. */
+  readonly name: string;
+  readonly frontMatter: "strip" | "keep";
+}
+
+interface CandidateKind {
+  readonly kind: "hermes" | "agents" | "claude" | "cursor";
+  /** Each holds names for one and the same thing; the first usable one counts. */
+  readonly slots: readonly (readonly Candidate[])[];
+  /** `first`: one slot is enough. `all`: every slot, together one text under `label`. */
+  readonly take: "first" | "all";
+  readonly label: string;
+  /** Files of this kind beyond the number that is looked at. */
+  readonly dropped: number;
+}
+
+interface Search {
+  readonly cwd: string;
+  readonly gitRoot: string | null;
+  /** `context_files.agents_scope`. */
+  readonly agentsScope?: "cwd" | "git_root" | undefined;
+}
+
+const MOST_RULE_FILES = 100;
+
+async function findCandidates(search: Search, files: FileAccess): Promise<readonly CandidateKind[]> {
+  const { cwd, gitRoot } = search;
+  const upwards = directoriesUpTo(cwd, gitRoot ?? cwd);
+  const rules = await ruleFiles(cwd, files);
+  const inCwd = (names: readonly string[]) => [names.map((name) => candidate(cwd, name))];
+  return [
+    {
+      kind: "hermes",
+      slots: upwards.map((directory) => [".hermes.md", "HERMES.md"].map((name) => candidate(directory, name))),
+      take: "first",
+      label: ".hermes.md",
+      dropped: 0,
+    },
+    agents(search, upwards),
+    { kind: "claude", slots: inCwd(["CLAUDE.md", "claude.md"]), take: "first", label: "CLAUDE.md", dropped: 0 },
+    {
+      kind: "cursor",
+      slots: [...inCwd([".cursorrules"]), ...rules.slice(0, MOST_RULE_FILES).map((rule) => [rule])],
+      take: "all",
+      label: ".cursorrules",
+      dropped: Math.max(0, rules.length - MOST_RULE_FILES),
+    },
+  ];
+}
+
+function agents({ cwd, gitRoot, agentsScope }: Search, upwards: readonly string[]): CandidateKind {
+  const names = ["AGENTS.md", "agents.md"];
+  const kind = { kind: "agents", label: "AGENTS.md", dropped: 0 } as const;
+  if (agentsScope !== "git_root" || gitRoot === null)
+    return { ...kind, slots: [names.map((name) => candidate(cwd, name))], take: "first" };
+  const slots = [...upwards].reverse().map((directory) => {
+    const below = relative(gitRoot, directory).split(sep).join("/");
+    return names.map((name) => ({ ...candidate(directory, name), name: below === "" ? name : `${below}/${name}` }));
+  });
+  return { ...kind, slots, take: "all" };
+}
+
+function candidate(directory: string, name: string): Candidate {
+  const strips = name.toLowerCase().endsWith("hermes.md") || name.endsWith(".mdc");
+  return { path: join(directory, name), name, frontMatter: strips ? "strip" : "keep" };
+}
+
+async function ruleFiles(cwd: string, files: FileAccess): Promise<readonly Candidate[]> {
+  const entries = await files.list(join(cwd, ".cursor", "rules"));
+  return entries
+    .filter(({ name, kind }) => name.endsWith(".mdc") && kind !== "directory")
+    .map(({ name }) => `.cursor/rules/${name}`)
+    .sort(compareCodePoints)
+    .map((name) => candidate(cwd, name));
+}
+
+/** From a directory up to one above it, both included, nearest first. */
+function directoriesUpTo(from: string, top: string): readonly string[] {
+  const found = [from];
+  for (let at = from; at !== top && dirname(at) !== at; ) {
+    at = dirname(at);
+    found.push(at);
+  }
+  return found;
+}
+
+/**
+ * The text without its front matter. What stands between two lines `---` at the top counts as such only if it is YAML of keys and
+ * values: a document that merely opens with a horizontal rule keeps its beginning.
+ */
+export async function withoutFrontMatter(text: string): Promise<string> {
+  if (!/^\ufeff?---/.test(text)) return text;
+  const { parseFrontMatter } = await import("../../kit/front-matter.ts"); // brings the YAML parser along
+  const { present, problem, body } = parseFrontMatter(text);
+  if (!present || (problem !== null && !looksLikeKeys(text))) return text;
+  const rest = body.replace(/^\n+/, "");
+  return rest === "" ? text : rest;
+}
+
+function looksLikeKeys(text: string): boolean {
+  const [, first = ""] = text.split("\n").filter((line) => line.trim() !== "");
+  return /^[A-Za-z_][\w .-]*:(?:\s|$)/.test(first);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tempTree } from "../../../test/support/temp-tree.ts";
 import { createFileGuard } from "../../safety/file-guard.ts";
-import { createDenyList } from "./deny-list.ts";
+import { createDenyList } from "./read.ts";
 
 const names: readonly (readonly [name: string, denied: boolean])[] = [
   ...[".ssh/id_rsa", ".ssh", ".aws/credentials", ".gnupg/x", ".kube/config", ".docker/config.json", ".azure/x"].map(

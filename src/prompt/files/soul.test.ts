@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
-import { DEFAULT_IDENTITY } from "../../home/soul.ts";
+import { DEFAULT_IDENTITY } from "../../home/paths.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { sha256 } from "../fingerprint.ts";
 import { hostFiles } from "../ports.ts";
-import { SHIPPED_SOULS } from "./shipped-souls.ts";
-import { readSoul, type SoulOptions, wantsSoul } from "./soul.ts";
+import { readSoul, SHIPPED_SOULS, type SoulOptions, wantsSoul } from "./soul.ts";
 
 async function readFrom(t: TestContext, entry: TreeEntry | undefined, change: Partial<SoulOptions> = {}) {
   const tree = await tempTree(t, entry === undefined ? {} : { "SOUL.md": entry });

@@ -1,15 +1,21 @@
 // The home's SOUL.md: who the agent is, in the user's own words. A file of that name anywhere else is never looked at.
 import { dirname } from "node:path";
-import { DEFAULT_IDENTITY } from "../../home/soul.ts";
+import { DEFAULT_IDENTITY } from "../../home/paths.ts";
 import { countCodePoints } from "../../kit/code-points.ts";
-import { estimateTokens } from "../../llm/catalogue/estimate.ts";
+import { estimateTokens } from "../../llm/usage.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, SoulReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";
-import { type FileRules, readTextFile } from "./read.ts";
-import { blockedMarker, describeScreened, type Screened, type ScreenOptions, screen } from "./screen.ts";
-import { SHIPPED_SOULS } from "./shipped-souls.ts";
-import { truncateFile } from "./truncate.ts";
+import {
+  blockedMarker,
+  describeScreened,
+  type FileRules,
+  readTextFile,
+  type Screened,
+  type ScreenOptions,
+  screen,
+  truncateFile,
+} from "./read.ts";
 
 const LABEL = "SOUL.md";
 const LONGEST_TEMPLATE = 10_000;
@@ -90,3 +96,10 @@ function report(
 ): ContextFileReport {
   return { path, kind: "soul", status, chars: 0, keptChars: 0, tokens: 0, findings: [], ...facts };
 }
+
+// SHA-256 of every text that this program ever put into a new SOUL.md (LF, stripped). A file that is still one of them gets the identity
+// of today's program. Add a line whenever the default changes; never remove one. Texts of other programs are their user's choice.
+
+export const SHIPPED_SOULS: readonly string[] = [
+  "05d328538929a28532a468a68991936e2bcae01586a25ba90e931502bd786741", // 0.1.0
+];

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { countCodePoints } from "../../kit/code-points.ts";
-import { strip } from "../../kit/strip.ts";
-import { decodeText } from "./decode.ts";
-import { withoutFrontMatter } from "./front-matter.ts";
-import { contextFileLimit, truncateFile } from "./truncate.ts";
+import { countCodePoints, strip } from "../../kit/code-points.ts";
+import { withoutFrontMatter } from "./context-files.ts";
+import { contextFileLimit, decodeText, truncateFile } from "./read.ts";
 
 const limits: readonly (readonly [window: unknown, setting: unknown, chars: number, warned: boolean])[] = [
   [128_000, null, 20_000, false],

@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { tempTree } from "../../../test/support/temp-tree.ts";
-import { foldedMatches } from "../../kit/look-alikes.ts";
-import { chooseEphemeral, findPersonality, joinOverlay, quoteName } from "../overlay.ts";
+import { foldedMatches } from "../../kit/code-points.ts";
+import { chooseEphemeral, findPersonality, joinOverlay, parsePrefill, quoteName, readPrefill } from "../overlay.ts";
 import { hostFiles } from "../ports.ts";
 import { dateNote, hookText, recallBlock, withRecall } from "../recall.ts";
-import { parsePrefill, readPrefill } from "./prefill.ts";
 
 test("the environment's text comes before the settings'", () => {
   assert.equal(chooseEphemeral(" from env ", "from config"), "from env");

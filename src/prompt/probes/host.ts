@@ -1,5 +1,9 @@
 // What machine this is, as far as the agent has to know.
-import type { HostKind } from "../contract.ts";
+
+import type { Config } from "../../home/config/schema.ts";
+import { BACKEND_PROBE, type ClearedCommand } from "../../safety/decision.ts";
+import type { Environment } from "../../sandbox/environment.ts";
+import type { Backend, BackendFacts, HostKind } from "../contract.ts";
 import type { FileAccess } from "../ports.ts";
 
 export interface HostFacts {
@@ -11,7 +15,7 @@ export interface HostFacts {
   env(name: string): string | undefined;
 }
 
-export interface Host {
+interface Host {
   readonly hostName: string;
   readonly hostKind?: HostKind;
 }
@@ -37,4 +41,81 @@ async function isWsl(release: string, files: Pick<FileAccess, "read">): Promise<
   if (/microsoft/i.test(release)) return true;
   const version = await files.read("/proc/version", 64 * 1024);
   return version.type === "bytes" && /microsoft/i.test(new TextDecoder().decode(version.bytes));
+}
+
+// What a container or another machine looks like from inside.
+
+const BACKEND_PROBE_MS = 4_000;
+
+/** Runs a command in the backend; null when it failed or took too long. */
+type AskBackend = (command: ClearedCommand, timeoutMs: number) => Promise<string | null>;
+
+/** One answer per backend and directory for the life of the process, failures included. */
+export class BackendProbes {
+  readonly #known = new Map<string, Promise<BackendFacts | null>>();
+
+  facts(backend: string, cwd: string, ask: AskBackend): Promise<BackendFacts | null> {
+    const key = `${backend}\0${cwd}`;
+    const known = this.#known.get(key);
+    if (known) return known;
+    const found = probe(ask);
+    this.#known.set(key, found);
+    return found;
+  }
+}
+
+async function probe(ask: AskBackend): Promise<BackendFacts | null> {
+  try {
+    return parseBackendFacts((await ask(BACKEND_PROBE, BACKEND_PROBE_MS)) ?? "");
+  } catch {
+    return null; // the prompt then says that it could not be examined
+  }
+}
+
+export function parseBackendFacts(output: string): BackendFacts | null {
+  const value = (key: string) => {
+    const line = output.split(/\r?\n/).find((text) => text.startsWith(`${key}=`));
+    return (line?.slice(key.length + 1) ?? "").replace(/\p{Cc}/gu, "").trim();
+  };
+  const facts = {
+    os: value("os"),
+    kernel: value("kernel"),
+    user: value("user"),
+    home: value("home"),
+    cwd: value("cwd"),
+  };
+  return Object.values(facts).every((text) => text === "") ? null : facts;
+}
+
+// Where commands run, as the prompt tells it.
+
+/** What the settings alone say: for whoever looks at a prompt and runs nothing. */
+export function configuredBackend(terminal: Config["terminal"], cwd: string): Backend | undefined {
+  switch (terminal.backend) {
+    case "local":
+    case "auto":
+      return undefined;
+    case "bubblewrap":
+      return { type: "bubblewrap", writable: cwd, network: terminal.sandbox_network === "on" };
+    default:
+      return { type: "remote", name: terminal.backend, facts: null };
+  }
+}
+
+/** One examination per backend and directory for the life of the process. */
+let probes: BackendProbes | null = null;
+
+/** Undefined for this machine as it is. */
+export async function backendOf(environment: Environment): Promise<Backend | undefined> {
+  const { kind, confinement, files, cwd } = environment;
+  if (confinement)
+    return { type: "bubblewrap", writable: confinement.writable ?? "nothing", network: confinement.network };
+  if (!files) return undefined;
+  probes ??= new BackendProbes();
+  const facts = await probes.facts(kind, cwd, async (command, timeoutMs) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const done = await environment.execute(command, { timeoutMs, signal, keepCwd: true, stateless: true });
+    return done.exitCode === 0 ? done.output : null;
+  });
+  return { type: "remote", name: kind, facts };
 }

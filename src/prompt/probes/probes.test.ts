@@ -4,11 +4,9 @@ import { delimiter } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
-import { BACKEND_PROBE } from "../../safety/own-commands.ts";
-import { programRunner, type RunProgram } from "../ports/run-program.ts";
-import { hostFiles } from "../ports.ts";
-import { BackendProbes, parseBackendFacts } from "./backend.ts";
-import { type HostFacts, readHost } from "./host.ts";
+import { BACKEND_PROBE } from "../../safety/decision.ts";
+import { hostFiles, programRunner, type RunProgram } from "../ports.ts";
+import { BackendProbes, type HostFacts, parseBackendFacts, readHost } from "./host.ts";
 import { describePython, type PythonFacts, startPythonProbe } from "./python.ts";
 
 const healthy: PythonFacts = {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clearedText } from "../../safety/decision.ts";
 import type { Environment } from "../../sandbox/environment.ts";
-import { backendOf } from "./prompt-backend.ts";
+import { backendOf } from "./host.ts";
 
 function place(kind: string, more: Partial<Environment>): Environment {
   return {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../kit/clock.ts";
-import type { RunProgram } from "../ports/run-program.ts";
-import type { FileAccess } from "../ports.ts";
-import { rememberedPythonProbe } from "./python-memory.ts";
+import type { FileAccess, RunProgram } from "../ports.ts";
+import { rememberedPythonProbe } from "./python.ts";
 
 function machine(python: { id: string }) {
   let runs = 0;

@@ -1,8 +1,8 @@
 // Is Python on this machine set up the way commands will assume? Most machines are, and then not a word is said.
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../../kit/clock.ts";
-import type { RunProgram } from "../ports/run-program.ts";
-import type { FileAccess } from "../ports.ts";
+import { sha256 } from "../fingerprint.ts";
+import type { FileAccess, RunProgram } from "../ports.ts";
 
 const CHILD_MS = 3_000;
 const WAIT_MS = 2_000;
@@ -20,7 +20,7 @@ export interface PythonFacts {
   readonly uv: boolean;
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly run: RunProgram;
   readonly files: FileAccess;
   readonly clock: Clock;
@@ -161,4 +161,50 @@ async function pipTarget(
 async function ask(program: string, args: readonly string[], options: ProbeOptions): Promise<string | null> {
   const result = await options.run(program, args, { cwd: options.safeDirectory, timeoutMs: CHILD_MS });
   return result.exitCode === 0 ? result.stdout.replaceAll("\r", "") : null;
+}
+
+// What the probe found is remembered as long as the same programs stand in the same places: starting Python four times takes longer
+// than everything else before the first request.
+
+/** A small text that outlives the process. Both may fail: then the probe simply runs. */
+interface ProbeMemory {
+  read(): Promise<string>;
+  write(text: string): Promise<void>;
+}
+
+const PROGRAMS = ["python3", "python", "pip", "uv"];
+/** A probe that took this long was cut off; what it says is not worth keeping. */
+const CUT_OFF_MS = 1_900;
+
+export function rememberedPythonProbe(options: ProbeOptions, memory: ProbeMemory): PythonProbe {
+  let line: Promise<string | null> | null = null;
+  return {
+    line() {
+      line ??= recall(options, memory);
+      return line;
+    },
+  };
+}
+
+async function recall(options: ProbeOptions, memory: ProbeMemory): Promise<string | null> {
+  const key = await programsKey(options);
+  const known = await memory
+    .read()
+    .then(JSON.parse)
+    .catch(() => null); // nothing remembered, or nothing readable
+  if (known?.key === key && (known.line === null || typeof known.line === "string")) return known.line;
+  const begin = options.clock.now();
+  const line = await startPythonProbe(options).line();
+  if (options.clock.now() - begin < CUT_OFF_MS) {
+    await memory.write(JSON.stringify({ key, line })).catch(() => undefined); // found out again next time
+  }
+  return line;
+}
+
+async function programsKey({ path, delimiter, files }: ProbeOptions): Promise<string> {
+  const folders = path.split(delimiter);
+  const found = await Promise.all(
+    PROGRAMS.flatMap((program) => folders.map((folder) => files.look(join(folder, program)))),
+  );
+  return sha256(JSON.stringify([path, found.map((look) => look && `${look.id} ${look.size}`)]));
 }

@@ -1,10 +1,13 @@
 // A message with what it points at attached below it. The user's own text stays as typed.
-import { estimateTokens } from "../../llm/catalogue/estimate.ts";
-import { attachFile } from "./file.ts";
-import { attachFolder } from "./folder.ts";
-import { attachGit } from "./git.ts";
-import { findReferences, type Reference } from "./grammar.ts";
-import { type Attachment, type ReferenceOptions, warning } from "./ports.ts";
+
+import { basename, extname, join } from "node:path";
+import { compareCodePoints } from "../../kit/code-points.ts";
+import { estimateTokens } from "../../llm/usage.ts";
+import { expandPath, isWithin } from "../../safety/paths.ts";
+import { SAFE_GIT } from "../coding.ts";
+import { type DenyList, normaliseNewlines } from "../files/read.ts";
+import type { FileAccess, FileLook, ListedEntry, RunProgram } from "../ports.ts";
+import { findReferences, type LineRange, type Reference } from "./grammar.ts";
 
 const LOCAL_PLATFORMS = ["cli", "tui", "acp", "desktop", ""];
 const ASSUMED_WINDOW = 128_000;
@@ -86,3 +89,240 @@ async function attachPage({ raw, value }: Reference, { readPage }: ReferenceOpti
   if (text === "") return warning("no content extracted");
   return { type: "block", text: `🌐 ${raw} (${estimateTokens(text)} tokens)\n${text}` };
 }
+
+const MOST_BYTES = 10 * 1024 * 1024;
+const LOOKED_AT = 8 * 1024;
+
+const LANGUAGES: Readonly<Record<string, string>> = {
+  ...{ ".py": "python", ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".ts": "typescript" },
+  ...{
+    ".tsx": "tsx",
+    ".jsx": "jsx",
+    ".json": "json",
+    ".md": "markdown",
+    ".sh": "bash",
+    ".bash": "bash",
+    ".zsh": "bash",
+  },
+  ...{ ".yml": "yaml", ".yaml": "yaml", ".toml": "toml", ".html": "html", ".css": "css", ".sql": "sql", ".go": "go" },
+  ...{ ".rs": "rust", ".java": "java", ".kt": "kotlin", ".rb": "ruby", ".php": "php", ".c": "c", ".h": "c" },
+  ...{ ".cpp": "cpp", ".hpp": "cpp", ".cc": "cpp", ".cs": "csharp", ".swift": "swift", ".lua": "lua", ".xml": "xml" },
+  ...{ ".vue": "vue", ".svelte": "svelte", ".ini": "ini", ".diff": "diff", ".patch": "diff" },
+};
+
+const MIME_TYPES: Readonly<Record<string, string>> = {
+  ...{ ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp" },
+  ...{ ".pdf": "application/pdf", ".zip": "application/zip", ".gz": "application/gzip", ".tar": "application/x-tar" },
+  ...{ ".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".mp4": "video/mp4", ".mov": "video/quicktime" },
+  ...{ ".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3", ".wasm": "application/wasm" },
+  ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+  ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+};
+
+async function attachFile(reference: Reference, options: ReferenceOptions): Promise<Attachment> {
+  const { raw, value, range } = reference;
+  const place = await findPlace(value, options);
+  if (place.type === "refused") return warning(place.reason);
+  if (place.type === "missing") return warning("file not found");
+  if (place.look.kind !== "file") return warning("path is not a file");
+  const read = await options.files.read(place.path, MOST_BYTES);
+  if (read.type === "too_big") return warning(`file is too large to attach (${readableSize(read.size)}, limit 10 MiB)`);
+  if (read.type !== "bytes")
+    return warning(read.type === "failed" ? `file cannot be read (${read.code})` : "file not found");
+  const text = textOf(read.bytes);
+  if (text === null) return { type: "block", text: binaryNote(raw, place.path, read.bytes.length) };
+  const part = range ? linesIn(text, range) : { text };
+  if ("problem" in part) return warning(part.problem);
+  const language = LANGUAGES[extname(place.path).toLowerCase()] ?? "";
+  return { type: "block", text: `📄 ${raw} (${estimateTokens(part.text)} tokens)\n${fence(part.text, language)}` };
+}
+
+/** The text; null for what is none, judged by its bytes alone. */
+function textOf(bytes: Uint8Array): string | null {
+  if (bytes.subarray(0, LOOKED_AT).includes(0)) return null;
+  try {
+    return normaliseNewlines(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return null;
+  }
+}
+
+function countLines(text: string): number {
+  return text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
+}
+
+function linesIn(text: string, { from, to }: LineRange): { readonly text: string } | { readonly problem: string } {
+  const total = countLines(text);
+  if (from < 1 || to < from || to > total)
+    return { problem: `line range ${from}-${to} is outside the file (${total} lines)` };
+  return {
+    text: text
+      .split("\n")
+      .slice(from - 1, to)
+      .join("\n"),
+  };
+}
+
+/** A fence that the text cannot close. */
+function fence(text: string, language: string): string {
+  let longest = 0;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  const marks = "`".repeat(Math.max(3, longest + 1));
+  return `${marks}${language}\n${text}${text.endsWith("\n") ? "" : "\n"}${marks}`;
+}
+
+function binaryNote(raw: string, path: string, bytes: number): string {
+  const mime = MIME_TYPES[extname(path).toLowerCase()] ?? "application/octet-stream";
+  return `📎 ${raw} (${mime}, ${readableSize(bytes)})\nThis file is not text, so it is not shown here. It is at ${path}: work on it with your tools; do not call it unsupported.`;
+}
+
+function readableSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+const MOST_ENTRIES = 200;
+const COUNTED_BYTES = 1024 * 1024;
+
+async function attachFolder({ raw, value }: Reference, options: ReferenceOptions): Promise<Attachment> {
+  const place = await findPlace(value, options);
+  if (place.type === "refused") return warning(place.reason);
+  if (place.type === "missing") return warning("folder not found");
+  if (place.look.kind !== "directory") return warning("path is not a folder");
+  const tree = await drawTree(place.path, options);
+  return { type: "block", text: `📁 ${raw} (${estimateTokens(tree)} tokens)\n${tree}` };
+}
+
+async function drawTree(root: string, options: ReferenceOptions): Promise<string> {
+  const lines = [`${basename(root) || root}/`];
+  let left = MOST_ENTRIES;
+  const draw = async (directory: string, indent: string, above: IgnoreRules | null): Promise<void> => {
+    const entries = await options.files.list(directory);
+    const rules =
+      (await above?.enter(
+        directory,
+        entries.map(({ name }) => name),
+      )) ?? null;
+    for (const entry of visible(directory, entries, rules, options)) {
+      if (left-- <= 0) {
+        if (left === -1) lines.push(`${indent}- ...`);
+        return;
+      }
+      const path = join(directory, entry.name);
+      lines.push(`${indent}- ${entry.name.replace(/\p{Cc}/gu, "?")}${await describe(path, entry, options)}`);
+      if (entry.kind === "directory") await draw(path, `${indent}  `, rules);
+    }
+  };
+  await draw(root, "", (await options.ignoreRules?.(root)) ?? null);
+  return lines.join("\n");
+}
+
+/** Directories first, each sort by name. A link is shown and not followed. */
+function visible(
+  directory: string,
+  entries: readonly ListedEntry[],
+  rules: IgnoreRules | null,
+  { denyList }: ReferenceOptions,
+): readonly ListedEntry[] {
+  return entries
+    .filter(({ name, kind }) => {
+      const path = join(directory, name);
+      return !name.startsWith(".") && !denyList.isHidden(path) && rules?.ignores(path, kind === "directory") !== true;
+    })
+    .toSorted(
+      (a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || compareCodePoints(a.name, b.name),
+    );
+}
+
+async function describe(path: string, { kind }: ListedEntry, { files }: ReferenceOptions): Promise<string> {
+  if (kind === "directory") return "/";
+  if (kind === "link") return " (link)";
+  const read = kind === "file" ? await files.read(path, COUNTED_BYTES) : null;
+  if (read?.type === "too_big") return ` (${read.size} bytes)`;
+  if (read?.type !== "bytes") return "";
+  const text = textOf(read.bytes);
+  return text === null ? ` (${read.bytes.length} bytes)` : ` (${countLines(text)} lines)`;
+}
+
+const LIMIT_SECONDS = 30;
+// A repository may name programs that show its files.
+const SHOWN_BY_GIT = ["--no-color", "--no-ext-diff", "--no-textconv"];
+
+async function attachGit(reference: Reference, { run, cwd }: ReferenceOptions): Promise<Attachment> {
+  const command = commandOf(reference);
+  if (!command) return warning("expected a number from 1 to 10");
+  const [verb = "", ...rest] = command;
+  const args = [...SAFE_GIT, verb, ...SHOWN_BY_GIT, ...rest];
+  const result = await run("git", args, { cwd, timeoutMs: LIMIT_SECONDS * 1000 });
+  if (result.timedOut) return warning(`git command timed out (${LIMIT_SECONDS}s)`);
+  if (result.exitCode !== 0) return warning(result.stderr.trim().split("\n")[0] || "git could not be run");
+  const output = result.stdout.trim() === "" ? "(no output)" : result.stdout.replaceAll("\r\n", "\n").trimEnd();
+  const title = `🧾 git ${command.join(" ")} (${estimateTokens(output)} tokens)`;
+  return { type: "block", text: `${title}\n${fence(output, "diff")}` };
+}
+
+function commandOf({ kind, value }: Reference): readonly string[] | null {
+  if (kind === "diff") return ["diff"];
+  if (kind === "staged") return ["diff", "--staged"];
+  if (!/^\d{1,9}$/.test(value)) return null;
+  return ["log", `-${Math.min(10, Math.max(1, Number(value)))}`, "-p"];
+}
+
+// Where a reference leads, if it may lead there.
+
+const OUTSIDE = "path is outside the allowed workspace";
+const SENSITIVE = "path is a sensitive credential or internal Hermes path and cannot be attached";
+
+type Place =
+  | { readonly type: "found"; readonly path: string; readonly look: FileLook }
+  | { readonly type: "missing" }
+  | { readonly type: "refused"; readonly reason: string };
+
+/** Real paths are compared: a link does not lead out of the workspace. Outside of it nothing is said about what exists. */
+async function findPlace(value: string, options: ReferenceOptions): Promise<Place> {
+  const { cwd, userHome, files, denyList } = options;
+  if (value.includes("\0")) return { type: "missing" };
+  const written = expandPath(value, cwd, userHome);
+  const root = (await files.real(cwd)) ?? cwd;
+  const real = await files.real(written);
+  if (real === null) return isWithin(written, cwd) || isWithin(written, root) ? { type: "missing" } : refused(OUTSIDE);
+  if (!isWithin(real, root)) return refused(OUTSIDE);
+  try {
+    if ((await denyList.isDenied(written)) || (await denyList.isDenied(real))) return refused(SENSITIVE);
+  } catch {
+    return refused(SENSITIVE); // a list that cannot be consulted allows nothing
+  }
+  const look = await files.look(real);
+  return look ? { type: "found", path: real, look } : { type: "missing" };
+}
+
+const refused = (reason: string): Place => ({ type: "refused", reason });
+
+/** Which entries of a folder a `.gitignore` leaves out, from one directory to the next. */
+interface IgnoreRules {
+  ignores(path: string, isDirectory: boolean): boolean;
+  enter(directory: string, names: readonly string[]): Promise<IgnoreRules>;
+}
+
+export interface ReferenceOptions {
+  /** References lead nowhere else. */
+  readonly cwd: string;
+  readonly userHome: string;
+  /** The model's window in tokens; 0 when it is not known. */
+  readonly contextLength: number;
+  readonly files: FileAccess;
+  readonly run: RunProgram;
+  readonly denyList: DenyList;
+  /** The rules in force at a folder, those above it included. Absent: nothing is ignored. */
+  ignoreRules?(folder: string): Promise<IgnoreRules>;
+  /** The text of a page, fenced as untrusted. Absent: pages cannot be fetched here. */
+  readPage?(url: string): Promise<string>;
+}
+
+/** One thing attached, or why it is not. */
+type Attachment =
+  | { readonly type: "block"; readonly text: string }
+  | { readonly type: "warning"; readonly text: string };
+
+export const warning = (text: string): Attachment => ({ type: "warning", text });

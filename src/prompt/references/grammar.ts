@@ -1,6 +1,6 @@
 // `@file:src/a.ts:3-9`, `@folder:docs`, `@diff`: things a user's message points at.
 
-export type ReferenceKind = "file" | "folder" | "git" | "url" | "diff" | "staged";
+type ReferenceKind = "file" | "folder" | "git" | "url" | "diff" | "staged";
 
 export interface Reference {
   readonly kind: ReferenceKind;

@@ -1,10 +1,10 @@
 // `@file:`, `@diff` and the like in what a user typed, with the files and programs of this machine behind them.
 import type { OpenHome } from "../../home/open.ts";
-import { rulesAbove } from "../../tools/file-ignore.ts";
+import { rulesAbove } from "../../tools/files/search.ts";
 import { readingPorts } from "../reading-ports.ts";
 import { type Expansion, expandReferences, expandsReferences, isFitForRemote } from "./expand.ts";
 
-export interface TypedPlace {
+interface TypedPlace {
   readonly home: OpenHome;
   readonly cwd: string;
   readonly platform: string;

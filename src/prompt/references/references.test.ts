@@ -5,13 +5,17 @@ import { promisify } from "node:util";
 import fc from "fast-check";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { createFileGuard } from "../../safety/file-guard.ts";
-import { rulesAbove } from "../../tools/file-ignore.ts";
-import { createDenyList } from "../files/deny-list.ts";
-import { programRunner } from "../ports/run-program.ts";
-import { hostFiles } from "../ports.ts";
-import { describeExpansion, expandReferences, expandsReferences, isFitForRemote } from "./expand.ts";
+import { rulesAbove } from "../../tools/files/search.ts";
+import { createDenyList } from "../files/read.ts";
+import { hostFiles, programRunner } from "../ports.ts";
+import {
+  describeExpansion,
+  expandReferences,
+  expandsReferences,
+  isFitForRemote,
+  type ReferenceOptions,
+} from "./expand.ts";
 import { findReferences, formatReferenceValue } from "./grammar.ts";
-import type { ReferenceOptions } from "./ports.ts";
 
 const grammar: readonly (readonly [message: string, found: readonly string[]])[] = [
   ["look at @file:src/a.ts please", ["file src/a.ts"]],

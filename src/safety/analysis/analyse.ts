@@ -1,10 +1,19 @@
 // Turns a command line into the programs it would run, wherever they hide: behind sudo, in substitutions, in `-c` texts.
-import type { Command, Group, Redirection, Script, SimpleCommand, Word, WordPart } from "../shell/ast.ts";
-import { parseCommandLine } from "../shell/parse.ts";
-import { printedTexts } from "../shell/printed-text.ts";
-import { resolveText, resolveWord, WORD_BREAK } from "../shell/resolve.ts";
-import { createScope, type Scope } from "../shell/scope.ts";
-import { isForkBomb } from "./fork-bomb.ts";
+
+import { matchGlob } from "../paths.ts";
+import {
+  type Command,
+  createScope,
+  type Group,
+  type Redirection,
+  type Scope,
+  type Script,
+  type SimpleCommand,
+  type Word,
+  type WordPart,
+} from "../shell/ast.ts";
+import { parseCommandLine, plainText } from "../shell/parse.ts";
+import { printedTexts, resolveText, resolveWord, WORD_BREAK } from "../shell/resolve.ts";
 import {
   type Analysis,
   type Arg,
@@ -15,12 +24,17 @@ import {
   type Substitution,
   type Wrapper,
 } from "./invocation.ts";
-import { splitNaively } from "./naive.ts";
 import { type Payload, payloadsOf } from "./payloads.ts";
-import { matchWatchedProgram } from "./program-glob.ts";
-import { isShell, readsCommandsFromInput, shellOptions, shellPayload } from "./shells.ts";
-import { unwrap } from "./wrappers.ts";
-import { passesOn, printedBy, WrittenScripts } from "./written-scripts.ts";
+import {
+  isShell,
+  passesOn,
+  printedBy,
+  readsCommandsFromInput,
+  shellOptions,
+  shellPayload,
+  unwrap,
+  WrittenScripts,
+} from "./shells.ts";
 
 /** Texts inside texts; an honest command needs two or three. */
 const MAX_PAYLOAD_DEPTH = 10;
@@ -326,4 +340,62 @@ class Finder implements Analysis {
       ),
     );
   }
+}
+
+/** A function that calls itself at least twice with something in the background: `f() { f | f & }`. */
+function isForkBomb(group: Group): boolean {
+  if (group.kind !== "function" || group.name === "") return false;
+  const seen = { calls: 0, background: false };
+  for (const body of group.bodies) visit(body, group.name, seen);
+  return seen.calls >= 2 && seen.background;
+}
+
+function visit(script: Script, name: string, seen: { calls: number; background: boolean }): void {
+  for (const pipeline of script.pipelines) {
+    if (pipeline.joiner === "&") seen.background = true;
+    for (const command of pipeline.commands) {
+      if (command.type === "group") for (const body of command.bodies) visit(body, name, seen);
+      else if (firstWord(command) === name) seen.calls++;
+    }
+  }
+}
+
+function firstWord(command: Extract<Command, { type: "simple" }>): string | null {
+  const [word] = command.words;
+  return word ? plainText(word) : null;
+}
+
+/**
+ * A line that did not parse, cut at everything that might begin a command. Quotes count for nothing here: better to see a command
+ * in a text than to miss one.
+ */
+function splitNaively(text: string): readonly { words: readonly string[]; targets: readonly string[] }[] {
+  return text
+    .replaceAll("\\\n", "")
+    .split(/[;&|\n`"'(){}]+/)
+    .map((fragment) => {
+      const targets = [...fragment.matchAll(/>+\s*([^\s<>]+)/g)].map((match) => match[1] ?? "");
+      const words = fragment
+        .replace(/[0-9]*[<>]+\s*[^\s<>]*/g, " ")
+        .replaceAll("\\", "")
+        .split(/\s+/)
+        .filter((word) => word !== "" && word !== "$" && !KEYWORDS.has(word) && !/^[A-Za-z_]\w*=/.test(word));
+      return { words, targets };
+    })
+    .filter(({ words, targets }) => words.length > 0 || targets.length > 0);
+}
+
+const KEYWORDS = new Set(["if", "then", "elif", "else", "while", "until", "do", "!", "fi", "done", "esac"]);
+
+// `/bin/r?` is a command too: the shell finds the file. Only programs that a rule knows matter.
+
+const WATCHED =
+  "rm dd mkfs shutdown reboot halt poweroff init telinit systemctl kill sudo sh bash chmod chown curl wget find xargs git docker tee cp mv sed".split(
+    " ",
+  );
+
+function matchWatchedProgram(path: string): string | null {
+  const base = path.slice(path.lastIndexOf("/") + 1);
+  if (base === "[" || base === "[[" || !/[*?]|\[[^\]]+\]/.test(base)) return null;
+  return WATCHED.find((program) => matchGlob(base.toLowerCase(), program)) ?? null;
 }

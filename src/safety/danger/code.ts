@@ -1,10 +1,17 @@
-import { argTexts, type Invocation, type Stage } from "../analysis/invocation.ts";
-import { hasLetter, hasLong, type OptionSpec, type Options, readOptions } from "../analysis/options.ts";
-import { sedRuns, sedScripts } from "../analysis/sed-script.ts";
-import { isShell, readsCommandsFromInput, shellPayload } from "../analysis/shells.ts";
-import { printedBy } from "../analysis/written-scripts.ts";
-import { optionsOf, programRule, type Rule, type RuleGroup } from "../scene.ts";
-import { isInterpreter, runsInput } from "./code-sources.ts";
+import { sedRuns, sedScripts } from "../analysis/executors.ts";
+import {
+  argTexts,
+  hasLetter,
+  hasLong,
+  type Invocation,
+  type OptionSpec,
+  type Options,
+  readOptions,
+  type Stage,
+  type Substitution,
+} from "../analysis/invocation.ts";
+import { isShell, printedBy, readsCommandsFromInput, shellPayload } from "../analysis/shells.ts";
+import { oncePerScene, optionsOf, programRule, type Rule, type RuleGroup, type Scene, writtenFiles } from "../scene.ts";
 
 interface CodeOptions extends OptionSpec {
   /** Letters whose value is code. */
@@ -141,3 +148,215 @@ export const inlineCode: RuleGroup = {
     toolRule("ag --pager", ["ag"], { short: "ABCGgm" }, (options) => hasLong(options, "pager", 3)),
   ],
 };
+
+// What runs code, and where code comes from: shared by the rules on downloads and on decoded texts.
+
+const isInterpreter = (program: string) =>
+  /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir|ipython[0-9.]*|ghc|scala|jshell)$/.test(
+    program,
+  );
+
+/** A shell, or an interpreter that got no script to run and so runs its input. */
+function runsInput(invocation: Invocation): boolean {
+  if (isShell(invocation.program)) return true;
+  if (!isInterpreter(invocation.program)) return false;
+  const options = readOptions(argTexts(invocation), { short: "cemErRWX", stopAtOperand: true });
+  const [script] = options.operands;
+  return !hasLetter(options, "c", "e", "m", "E") && (script === undefined || script === "-" || script === "/dev/stdin");
+}
+
+const isDownload = ({ program, args }: Invocation) =>
+  /^(?:curl|wget|wget2|aria2c|http|https|xh|fetch)$/.test(program) ||
+  (program === "lynx" && args.some(({ text }) => /^-(?:source|dump)$/.test(text)));
+
+/** True when what `isSource` prints is piped, however far, into something that runs it. */
+function isPipedToShell(scene: Scene, isSource: (invocation: Invocation) => boolean): boolean {
+  return scene.pipelines.some((stages) => {
+    const from = stages.findIndex((stage) => stage.some(isSource));
+    return from >= 0 && stages.slice(from + 1).some((stage: Stage) => stage.some(runsInput));
+  });
+}
+
+/** What commands that run code are handed by expansion: `bash <(...)`, `eval "$(...)"`, `sh -c "$(...)"`, or `$(...)` alone. */
+const executedSubstitutions = oncePerScene((scene): readonly Substitution[] =>
+  scene.invocations.flatMap((invocation) => [
+    ...invocation.nameSubstitutions,
+    ...invocation.args.flatMap(({ substitutions }) =>
+      substitutions.filter(({ form }) => runsArgument(invocation, form)),
+    ),
+    ...(runsInput(invocation) ? invocation.redirects.flatMap(({ substitutions }) => substitutions) : []),
+  ]),
+);
+
+function runsArgument(invocation: Invocation, form: Substitution["form"]): boolean {
+  const { program } = invocation;
+  if (/^(?:eval|source|\.)$/.test(program)) return true;
+  if (!isShell(program) && !isInterpreter(program)) return false;
+  return form === "<(" || argTexts(invocation).some((arg) => /^-[a-zA-Z]*[ceEpr]$/.test(arg));
+}
+
+function isDecoder({ program, args }: Invocation): boolean {
+  const texts = args.map(({ text }) => text);
+  if (/^(?:uudecode|gunzip|zcat|gzcat|bzcat|bunzip2|xzcat|unxz|zstdcat|unzstd|base58|basez)$/.test(program))
+    return true;
+  if (/^(?:gzip|bzip2|xz|zstd|lz4)$/.test(program)) {
+    return texts.some((text) => /^(?:-[a-zA-Z0-9]*d[a-zA-Z0-9]*|--(?:decompress|uncompress))$/.test(text));
+  }
+  if (!/^(?:base64|gbase64|base32|basenc)$/.test(program)) return false;
+  const options = readOptions(texts, { short: "wbio", long: ["wrap", "break", "input", "output"] });
+  return hasLetter(options, "d", "D") || hasLong(options, "decode", 1);
+}
+
+function isHexDecoder({ program, args }: Invocation): boolean {
+  if (program !== "xxd") return false;
+  return args.some(({ text }) => /^-(?:[a-z]*r[a-z]*|-?revert|-?reverse)$/.test(text));
+}
+
+function isOpensslDecoder({ program, args }: Invocation): boolean {
+  if (program !== "openssl") return false;
+  return args.some(({ text }) => text === "-d" || text === "-decrypt");
+}
+
+export const remoteCode: RuleGroup = {
+  reason: "runs code straight from the network",
+  rules: [
+    { key: "pipe remote content to shell", matches: (scene) => isPipedToShell(scene, isDownload) },
+    {
+      key: "execute remote script via process substitution",
+      matches: (scene) =>
+        executedSubstitutions(scene).some(({ form, invocations }) => form === "<(" && invocations.some(isDownload)),
+    },
+    {
+      key: "execute remote content via command substitution",
+      matches: (scene) =>
+        executedSubstitutions(scene).some(
+          ({ form, invocations }) => (form === "$(" || form === "`") && invocations.some(isDownload),
+        ),
+    },
+  ],
+};
+
+const decodedRule = (what: string, isSource: (invocation: Invocation) => boolean): Rule => ({
+  key: `pipe ${what} to shell (possible command obfuscation)`,
+  matches: (scene) =>
+    isPipedToShell(scene, isSource) ||
+    executedSubstitutions(scene).some(({ invocations }) => invocations.some(isSource)),
+});
+
+export const decodedCode: RuleGroup = {
+  reason: "runs code that is hidden in an encoding",
+  rules: [
+    decodedRule("decoded content", isDecoder),
+    decodedRule("xxd-decoded content", isHexDecoder),
+    decodedRule("tr-transformed output", ({ program }) => /^(?:tr|rev|cut|g?sed|[gmn]?awk)$/.test(program)),
+    decodedRule("openssl-decoded content", isOpensslDecoder),
+  ],
+};
+
+/** True when a file is fetched and a later command of the same line runs it. */
+export const runsDownloadedFile = (scene: Scene): boolean => runsPreparedFile(scene, downloadedFiles);
+
+function downloadedFiles(invocation: Invocation): readonly string[] {
+  if (!isDownload(invocation)) return [];
+  const isCurl = invocation.program === "curl";
+  const options = readOptions(argTexts(invocation), {
+    short: isCurl ? "oHdAbceFmuxXTwKrECDYyQPtz" : "oOaPUe",
+    long: [
+      "output",
+      "output-document",
+      "header",
+      "data",
+      "user",
+      "user-agent",
+      "request",
+      "max-time",
+      "output-dir",
+      "dir",
+      "out",
+    ],
+  });
+  const named = options.values
+    .filter(({ name }) => /^(?:output|output-document|out)$/.test(name) || name === (isCurl ? "o" : "O"))
+    .map(({ value }) => value);
+  const remote = options.operands
+    .map((url) => url.replace(/[?#].*$/, "").replace(/.*\//, ""))
+    .filter((name) => name !== "");
+  return [...named, ...writtenFiles(invocation), ...remote];
+}
+
+const plain = (path: string) => path.replace(/^(?:\.\/+)+/, "");
+
+/** True when some command runs a file that an earlier one of the same script prepared. */
+function runsPreparedFile(scene: Scene, preparedBy: (invocation: Invocation) => readonly string[]): boolean {
+  return scene.sequences.some((sequence) => {
+    const prepared = new Set<string>();
+    return sequence.some((invocation) => {
+      if (prepared.size > 0 && runsOneOf(invocation, prepared)) return true;
+      for (const file of preparedBy(invocation)) prepared.add(plain(file));
+      return false;
+    });
+  });
+}
+
+/** By its path, through an interpreter, or by sourcing it. */
+function runsOneOf(invocation: Invocation, files: ReadonlySet<string>): boolean {
+  if (invocation.path.includes("/") && files.has(plain(invocation.path))) return true;
+  const { program } = invocation;
+  if (!isShell(program) && !isInterpreter(program) && program !== "source" && program !== ".") return false;
+  const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
+  const [script] = readOptions(argTexts(invocation), { short: "oO", stopAtOperand: true }).operands;
+  return [script, ...fed].some((file) => file !== undefined && files.has(plain(file)));
+}
+
+/** The files a command makes executable. */
+function madeExecutable(invocation: Invocation): readonly string[] {
+  if (invocation.program !== "chmod") return [];
+  const [mode = "", ...files] = optionsOf(invocation).operands;
+  const executable = /[+=][rwXst]*x/.test(mode) || /^[0-7]*[1357][0-7]{0,2}$/.test(mode);
+  return executable ? files : [];
+}
+
+/** `chmod +x dist/* && ./dist/run`: which file it is may not be written out. */
+function runsLocalFileAfter(scene: Scene): boolean {
+  return scene.sequences.some((sequence) => {
+    const from = sequence.findIndex((invocation) => madeExecutable(invocation).length > 0);
+    return from >= 0 && sequence.slice(from + 1).some(({ path }) => path.startsWith("./"));
+  });
+}
+
+export const chmodRun: RuleGroup = {
+  reason: "makes a file executable and runs it at once",
+  rules: [
+    {
+      key: "chmod +x followed by immediate execution",
+      matches: (scene) => runsPreparedFile(scene, madeExecutable) || runsLocalFileAfter(scene),
+    },
+  ],
+};
+
+const NETCATS = new Set(["nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"]);
+const isNetwork = ({ program, args }: Invocation) =>
+  NETCATS.has(program) ||
+  program === "telnet" ||
+  program === "socat" ||
+  (program === "openssl" && args[0]?.text === "s_client");
+
+/** A shell whose input or output is a connection. */
+export function isReverseShell(scene: Scene): boolean {
+  return scene.invocations.some(connects) || scene.pipelines.some(pipesShellToNetwork);
+}
+
+function connects(invocation: Invocation): boolean {
+  const { program } = invocation;
+  if (invocation.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target))) return true;
+  if (NETCATS.has(program)) {
+    const options = optionsOf(invocation, { short: "cegGiIopPqsTvVwWxX" });
+    return hasLetter(options, "e", "c") || hasLong(options, "exec", 1) || hasLong(options, "sh-exec", 2);
+  }
+  return program === "socat" && invocation.args.some(({ text }) => /(?:^|,)(?:exec|system):/i.test(text));
+}
+
+function pipesShellToNetwork(stages: readonly Stage[]): boolean {
+  const shells = stages.some((stage) => stage.some(({ program }) => isShell(program)));
+  return shells && stages.some((stage) => stage.some(isNetwork));
+}

@@ -1,8 +1,56 @@
-import type { Invocation } from "../analysis/invocation.ts";
-import { hasLetter, hasLong, type Options } from "../analysis/options.ts";
-import { optionsOf, pathOf, programRule, type Rule, type RuleGroup } from "../scene.ts";
-import { isCredentialOrStartFile, isHermesFile, isProjectSetting, isSystemConfig } from "../sensitive-targets.ts";
-import { namedOutputs } from "../written-targets.ts";
+import {
+  argTexts,
+  hasLetter,
+  hasLong,
+  type Invocation,
+  type OptionSpec,
+  type Options,
+  readOptions,
+} from "../analysis/invocation.ts";
+import {
+  covers,
+  HERMES_PLACES,
+  type ProtectedPlace,
+  SYSTEM_PLACES,
+  SYSTEM_PLACES_OF_SHELLS,
+  USER_PLACES,
+} from "../file-guard.ts";
+import { isBlockDevice } from "../hardline.ts";
+import {
+  asksForHelp,
+  optionsOf,
+  pathOf,
+  programRule,
+  type Rule,
+  type RuleGroup,
+  type Scene,
+  writtenFiles,
+} from "../scene.ts";
+
+// Which files a shell command must not change without a question.
+
+/** Every spelling of a home directory that `placePath` may leave. */
+const IN_HOME = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+)\/(.+)$/;
+const IN_HERMES_HOME = /^~\/\.hermes\/(?:profiles\/[^/]+\/)?(.+)$/;
+
+const guarded = (places: readonly ProtectedPlace[]) => places.filter(({ write }) => write !== "allow");
+const HERMES = guarded(HERMES_PLACES);
+const SYSTEM = [...SYSTEM_PLACES.filter(({ type }) => type === "directory"), ...SYSTEM_PLACES_OF_SHELLS];
+
+const isCovered = (path: string | undefined, places: readonly ProtectedPlace[]) =>
+  path !== undefined && places.some((place) => covers(place, path));
+
+const isSystemConfig = (path: string) => isCovered(path, SYSTEM);
+
+export const isHermesFile = (path: string) => isCovered(IN_HERMES_HOME.exec(path)?.[1], HERMES);
+
+const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(path)?.[1], USER_PLACES);
+
+const isSystemFile = (path: string) =>
+  isSystemConfig(path) || isBlockDevice(path) || isCredentialOrStartFile(path) || isHermesFile(path);
+
+/** `.env`, `.env.local`, `config.yaml` of whatever project. */
+const isProjectSetting = (path: string) => /(?:^|\/)(?:\.env(?:\.[^/]+)?|config\.yaml)$/.test(path);
 
 const COPIERS = ["cp", "mv", "install", "ln", "rsync", "scp"];
 
@@ -90,3 +138,192 @@ export const copiesAndEdits: RuleGroup = {
     editRule(`${HERMES_EDIT} (perl/ruby)`, ["script"], isHermesFile),
   ],
 };
+
+const early = (options: Options) => ({
+  letters: options.letters.slice(0, options.letters.length - options.late.letters.length),
+  longs: options.longs.slice(0, options.longs.length - options.late.longs.length),
+});
+
+export const deletion: RuleGroup = {
+  reason: "removes files for good",
+  rules: [
+    programRule("delete in root path", ["rm", "unlink", "shred"], (invocation, scene) =>
+      optionsOf(invocation).operands.some((operand) => pathOf(operand, invocation, scene).startsWith("/")),
+    ),
+    programRule("recursive delete", ["rm"], (invocation) => {
+      const { letters } = early(optionsOf(invocation));
+      return letters.includes("r") || letters.includes("R");
+    }),
+    programRule("recursive delete (long flag)", ["rm"], (invocation) => hasLong(optionsOf(invocation), "recursive", 3)),
+    programRule("recursive delete (flags after operands)", ["rm"], (invocation) =>
+      hasLetter(optionsOf(invocation), "r", "R"),
+    ),
+  ],
+};
+
+/** Tests of find that own the next word. */
+const FIND_VALUES =
+  /^-(?:i?name|i?path|i?wholename|i?regex|i?lname|type|newer.*|size|user|group|perm|[acm](?:time|min)|maxdepth|mindepth|printf)$/;
+
+const REMOVERS = ["rm", "unlink", "shred"];
+
+export const massDelete: RuleGroup = {
+  reason: "removes every file a search finds",
+  rules: [
+    programRule("xargs with rm", REMOVERS, ({ via }) =>
+      via.some(({ program }) => program === "xargs" || program === "parallel"),
+    ),
+    programRule("find -exec/-execdir rm", REMOVERS, ({ via }) =>
+      via.some(({ program }) => /^(?:find|fd|fdfind)$/.test(program)),
+    ),
+    programRule("find -delete", ["find"], (invocation) =>
+      argTexts(invocation).some((arg, index, args) => arg === "-delete" && !FIND_VALUES.test(args[index - 1] ?? "")),
+    ),
+  ],
+};
+
+/** More kinds than the hardline knows: a question costs little. */
+const isDevice = (path: string) =>
+  /^\/dev\/(?:sd[a-z]|nvme[0-9]|hd[a-z]|mmcblk[0-9]|vd[a-z]|xvd[a-z]|r?disk[0-9]|dm-|mapper\/|md[0-9]|loop[0-9])/.test(
+    path,
+  );
+
+function writesDevice(invocation: Invocation, scene: Scene): boolean {
+  if (writtenFiles(invocation).some((file) => isDevice(pathOf(file, invocation, scene)))) return true;
+  const { program } = invocation;
+  if (program === "dd") return operandsOf(invocation, scene).some((path) => isDevice(path));
+  if (program === "cp" || program === "mv") {
+    return isDevice(pathOf(optionsOf(invocation).operands.at(-1) ?? "", invocation, scene));
+  }
+  return /^(?:shred|blkdiscard)$/.test(program) && optionsOf(invocation).operands.some(isDevice);
+}
+
+const operandsOf = (invocation: Invocation, scene: Scene) =>
+  argTexts(invocation)
+    .filter((arg) => /^of=/i.test(arg))
+    .map((arg) => pathOf(arg.slice(3), invocation, scene));
+
+export const disk: RuleGroup = {
+  reason: "writes to disks below the file system",
+  rules: [
+    {
+      key: "format filesystem",
+      matches: (scene) =>
+        scene.invocations.some(
+          (invocation) =>
+            /^(?:mkfs(?:\..*)?|mke2fs|newfs(?:_.*)?|mkswap|wipefs)$/.test(invocation.program) &&
+            !asksForHelp(invocation),
+        ),
+    },
+    programRule("disk copy", ["dd"], (invocation) => argTexts(invocation).some((arg) => /^if=/i.test(arg))),
+    { key: "write to block device", matches: (scene) => scene.invocations.some((one) => writesDevice(one, scene)) },
+  ],
+};
+
+/** Others may write: an octal whose last digit holds 2, or a clause that gives `w` to o or a. */
+function opensToOthers(mode: string): boolean {
+  if (/^[0-7]{1,5}$/.test(mode)) return (Number.parseInt(mode.at(-1) ?? "0", 8) & 2) !== 0;
+  return mode.split(",").some((clause) => /^[ug]*[oa][ugoa]*(?:[-+=][rwxXst]*)*[+=][rwxXst]*w/.test(clause));
+}
+
+const isOpen = (invocation: Invocation) => {
+  const options = optionsOf(invocation);
+  return opensToOthers(options.operands[0] ?? "");
+};
+
+function makesRootOwner(invocation: Invocation): boolean {
+  return /^(?:root|\+?0)(?:[:.]|$)/.test(optionsOf(invocation, { long: ["from"] }).operands[0] ?? "");
+}
+
+export const permissions: RuleGroup = {
+  reason: "opens files to everybody or changes their owner",
+  rules: [
+    programRule(
+      "world/other-writable permissions",
+      ["chmod"],
+      (invocation) => isOpen(invocation) && !hasLong(optionsOf(invocation), "recursive", 3),
+    ),
+    programRule("recursive world/other-writable (long flag)", ["chmod"], isOpen),
+    programRule(
+      "recursive chown to root",
+      ["chown"],
+      (invocation) => makesRootOwner(invocation) && hasLetter(optionsOf(invocation), "R"),
+    ),
+    programRule(
+      "recursive chown to root (long flag)",
+      ["chown"],
+      (invocation) => makesRootOwner(invocation) && hasLong(optionsOf(invocation), "recursive", 3),
+    ),
+  ],
+};
+
+const teeFiles = (invocation: Invocation) => (invocation.program === "tee" ? optionsOf(invocation).operands : []);
+
+function writeRule(
+  key: string,
+  files: (invocation: Invocation) => readonly string[],
+  isTarget: (path: string) => boolean,
+): Rule {
+  const hits = (invocation: Invocation, scene: Scene) =>
+    files(invocation).some((file) => isTarget(pathOf(file, invocation, scene)));
+  return { key, matches: (scene) => scene.invocations.some((invocation) => hits(invocation, scene)) };
+}
+
+export const sensitiveWrites: RuleGroup = {
+  reason: "writes to a file that holds settings or secrets",
+  rules: [
+    writeRule("overwrite system file via tee", teeFiles, isSystemFile),
+    writeRule("overwrite system file via redirection", writtenFiles, isSystemFile),
+    writeRule("overwrite project env/config via tee", teeFiles, isProjectSetting),
+    writeRule("overwrite project env/config via redirection", writtenFiles, isProjectSetting),
+  ],
+};
+
+// Files a program writes because its arguments say so: `curl -o`, `tar -C`, `dd of=`, `sort -o`, editors that need no hands.
+
+interface Outputs extends OptionSpec {
+  /** Options whose value is a file or a directory to write to. */
+  readonly writes?: readonly string[];
+  /** Every operand is written: `patch file`, `yq -i file`. */
+  readonly operands?: "always" | string;
+}
+
+const EDITOR: Outputs = { short: "cSsuU", long: ["cmd"], operands: "always" };
+const OUTPUTS: Readonly<Record<string, Outputs>> = {
+  curl: { short: "oHdAbceFmuxXTwKrECDYyQPtz", long: ["output", "output-dir"], writes: ["o", "output", "output-dir"] },
+  wget: {
+    short: "oOaPUe",
+    long: ["output-document", "output-file", "directory-prefix"],
+    writes: ["O", "P", "o", "output-document", "output-file", "directory-prefix"],
+  },
+  aria2c: { short: "od", long: ["out", "dir"], writes: ["o", "d", "out", "dir"] },
+  tar: { short: "Cf", long: ["directory"], writes: ["C", "directory"] },
+  unzip: { short: "d", writes: ["d"] },
+  sort: { short: "kStTo", long: ["output"], writes: ["o", "output"] },
+  patch: { short: "pidDorBzVYgF", long: ["output"], writes: ["o", "output", "d", "directory"], operands: "always" },
+  sponge: { operands: "always" },
+  truncate: { short: "sr", operands: "always" },
+  yq: { operands: "i" },
+  ed: { short: "p", operands: "always" },
+};
+const UNATTENDED_EDITORS = new Set(["vim", "nvim", "vi", "ex"]);
+
+function namedOutputs(invocation: Invocation): readonly string[] {
+  const { program } = invocation;
+  const args = argTexts(invocation);
+  if (program === "dd") return args.filter((arg) => /^of=/i.test(arg)).map((arg) => arg.slice("of=".length));
+  if (/^[gmn]?awk$/.test(program)) return args.includes("inplace") ? readOptions(args, { short: "ivfF" }).operands : [];
+  if (program === "find") return args.filter((_, index) => /^-(?:fprint[0f]?|fls)$/.test(args[index - 1] ?? ""));
+  const spec = UNATTENDED_EDITORS.has(program) ? unattended(program, args) : find(program);
+  if (!spec) return [];
+  const options = readOptions(args, spec);
+  const named = options.values.filter(({ name }) => spec.writes?.includes(name)).map(({ value }) => value);
+  const all = spec.operands === "always" || (spec.operands !== undefined && hasLetter(options, spec.operands));
+  return all ? [...named, ...options.operands] : named;
+}
+
+const find = (program: string) => (Object.hasOwn(OUTPUTS, program) ? OUTPUTS[program] : undefined);
+
+/** An editor that a person sits at changes what the person wants. */
+const unattended = (program: string, args: readonly string[]) =>
+  program === "ex" || args.some((arg) => /^(?:\+.|-c$|-es?$|--cmd$|-S$)/.test(arg)) ? EDITOR : undefined;

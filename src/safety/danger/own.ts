@@ -1,9 +1,7 @@
 // An agent with a shell could lift its own limits with the program's own commands. Only its user may.
-import type { Invocation } from "../analysis/invocation.ts";
-import { hasLetter, hasLong, type Options } from "../analysis/options.ts";
-import { optionsOf, pathOf, type RuleGroup, type Scene } from "../scene.ts";
-import { isHermesFile } from "../sensitive-targets.ts";
-import { hermesOptions } from "./hermes-command.ts";
+import { argTexts, hasLetter, hasLong, type Invocation, type Options, readOptions } from "../analysis/invocation.ts";
+import { optionsOf, pathOf, programRule, type Rule, type RuleGroup, type Scene } from "../scene.ts";
+import { isHermesFile } from "./files.ts";
 
 export const OWN_GUARDS_KEY = "change the agent's own guards";
 
@@ -84,3 +82,84 @@ export const ownGuards: RuleGroup = {
     },
   ],
 };
+
+const isGateway = (invocation: Invocation, verb: RegExp) => {
+  const [noun, given = ""] = hermesWords(invocation);
+  return noun === "gateway" && verb.test(given);
+};
+
+function detaches(invocation: Invocation, scene: Scene): boolean {
+  if (invocation.background || invocation.via.some(({ program }) => program === "nohup" || program === "setsid"))
+    return true;
+  return scene.invocations.some(({ program }) => program === "disown");
+}
+
+const FINDERS = new Set(["pgrep", "pidof"]);
+
+/** `kill $(pgrep x)`: the pattern may well match this very process. */
+function killExpansionRule(key: string, form: "$(" | "`"): Rule {
+  return programRule(key, ["kill"], ({ args }) =>
+    args.some(({ substitutions }) =>
+      substitutions.some((one) => one.form === form && one.invocations.some(({ program }) => FINDERS.has(program))),
+    ),
+  );
+}
+
+const pipesPidsToKill = (scene: Scene) =>
+  scene.pipelines.some((stages) => {
+    const from = stages.findIndex((stage) => stage.some(({ program }) => FINDERS.has(program)));
+    return from >= 0 && stages.slice(from + 1).some((stage) => stage.some(({ program }) => program === "kill"));
+  });
+
+const expansion = killExpansionRule("kill process via pgrep/pidof expansion (self-termination)", "$(");
+
+export const ownProcess: RuleGroup = {
+  reason: "stops Hermes itself and the agents that run in it",
+  rules: [
+    programRule("stop/restart hermes gateway (kills running agents)", ["hermes"], (invocation) =>
+      isGateway(invocation, /^(?:stop|restart)$/),
+    ),
+    programRule(
+      "hermes update (restarts gateway, kills running agents)",
+      ["hermes"],
+      (invocation) => hermesWords(invocation)[0] === "update",
+    ),
+    programRule(
+      "start gateway outside systemd (use 'systemctl --user restart hermes-gateway')",
+      ["hermes"],
+      (invocation, scene) => isGateway(invocation, /^run$/) && detaches(invocation, scene),
+    ),
+    programRule("kill hermes/gateway process (self-termination)", ["pkill", "killall"], (invocation) =>
+      invocation.args.some(({ text }) => /hermes|gateway/i.test(text)),
+    ),
+    { key: expansion.key, matches: (scene) => expansion.matches(scene) || pipesPidsToKill(scene) },
+    killExpansionRule("kill process via backtick pgrep/pidof expansion (self-termination)", "`"),
+    programRule("stop/restart hermes launchd service (kills running agents)", ["launchctl"], (invocation) => {
+      const [verb = "", ...rest] = optionsOf(invocation).operands;
+      const stops = /^(?:stop|kickstart|unload|bootout|kill|disable|remove)$/.test(verb);
+      return stops && rest.some((text) => /hermes/i.test(text));
+    }),
+  ],
+};
+
+const RUNNERS = new Set(["node", "bun", "deno", "npx", "bunx", "pnpx"]);
+
+/** The arguments of Hermes itself, however it is started; null when this is another program. */
+function hermesOptions(invocation: Invocation): Options | null {
+  const args = argTexts(invocation);
+  if (/^hermes(?:\.mjs)?$/.test(invocation.program)) return read(args);
+  if (!RUNNERS.has(invocation.program)) return null;
+  const at = args.findIndex((arg) => /(?:^|\/)hermes(?:\.mjs|-agent)?(?:@[\w.-]+)?$/.test(arg));
+  return at < 0 ? null : read(args.slice(at + 1));
+}
+
+/** The words of a hermes command line without its options. */
+function hermesWords(invocation: Invocation): readonly string[] {
+  return hermesOptions(invocation)?.operands ?? [];
+}
+
+const read = (args: readonly string[]) =>
+  readOptions(args, {
+    short: "pmtsrzq",
+    long: ["profile", "model", "provider", "toolsets", "skills", "resume", "source"],
+  });

@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Command, Script, WordPart } from "./ast.ts";
+import { type Command, createScope, type Script, type WordPart } from "./ast.ts";
 import { parseCommandLine } from "./parse.ts";
 import { resolveText, resolveWord } from "./resolve.ts";
-import { createScope } from "./scope.ts";
 
 /** Every simple command of a line as its words, outside in. */
 function commands(line: string): string[][] {

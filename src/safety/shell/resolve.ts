@@ -1,11 +1,9 @@
 // What a word amounts to when the shell is done with it, as far as the command line alone tells.
-import type { Script, Word, WordPart } from "./ast.ts";
-import { expandBraces } from "./braces.ts";
-import { printedTexts } from "./printed-text.ts";
-import type { Scope } from "./scope.ts";
+import type { Scope, Script, Word, WordPart } from "./ast.ts";
+import { decodeAnsiC } from "./word.ts";
 
 /** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
-export type Position = "command" | "argument";
+type Position = "command" | "argument";
 
 /** Stands between words inside one resolved text. */
 export const WORD_BREAK = "\0";
@@ -113,4 +111,64 @@ function literalOutput(script: Script, scope: Scope): string | null {
     return args.filter((arg) => !arg.startsWith("-")).join(" ");
   }
   return null;
+}
+
+const LIMIT = 64;
+
+/** `a{b,c}d` -> `abd acd`, nested too, bounded. A text without a list comes back alone. */
+function expandBraces(text: string): readonly string[] {
+  let done: string[] = [];
+  const queue = [text];
+  while (queue.length > 0 && done.length + queue.length <= LIMIT) {
+    const next = queue.shift() ?? "";
+    const list = findList(next);
+    if (!list) done.push(next);
+    else queue.unshift(...list.items.map((item) => list.before + item + list.after));
+  }
+  done = done.concat(queue);
+  return done;
+}
+
+/** The first pair of braces with a comma of its own; one pass, however many braces there are. */
+function findList(text: string): { before: string; items: readonly string[]; after: string } | null {
+  const open: { at: number; commas: number[] }[] = [];
+  let best: { at: number; commas: readonly number[]; end: number } | null = null;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === "{") open.push({ at, commas: [] });
+    else if (char === ",") open.at(-1)?.commas.push(at);
+    else if (char === "}") {
+      const pair = open.pop();
+      if (pair && pair.commas.length > 0 && (!best || pair.at < best.at)) best = { ...pair, end: at };
+    }
+  }
+  if (!best) return null;
+  const cuts = [best.at, ...best.commas, best.end];
+  const items = cuts.slice(1).map((cut, index) => text.slice((cuts[index] ?? 0) + 1, cut));
+  return { before: text.slice(0, best.at), items, after: text.slice(best.end + 1) };
+}
+
+/** What `echo` or `printf` would print; two readings where shells differ on escapes. Null for any other program. */
+export function printedTexts(program: string, args: readonly string[]): readonly string[] | null {
+  if (program === "echo") {
+    const text = args.filter((arg) => !/^-[neE]+$/.test(arg)).join(" ");
+    return text.includes("\\") ? [text, decodeAnsiC(text)] : [text];
+  }
+  if (program !== "printf") return null;
+  const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args;
+  return [fillFormat(decodeAnsiC(format), values)];
+}
+
+const DIRECTIVE = /%(?:%|[-+ #0]*[0-9*]*(?:\.[0-9*]+)?[a-zA-Z])/g;
+
+/** As printf does: the format is used again as long as values are left. */
+function fillFormat(format: string, values: readonly string[]): string {
+  let at = 0;
+  let text = "";
+  for (let round = 0; round === 0 || (at < values.length && round < 100); round++) {
+    const before = at;
+    text += format.replace(DIRECTIVE, (directive) => (directive === "%%" ? "%" : (values[at++] ?? "")));
+    if (at === before) break;
+  }
+  return text;
 }

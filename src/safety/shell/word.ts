@@ -1,8 +1,5 @@
 // Reads one word: quotes, escapes, expansions, substitutions.
-import { decodeAnsiC } from "./ansi-c.ts";
-import { findArithmeticEnd } from "./arithmetic.ts";
-import type { Quoting, Script, Word, WordPart } from "./ast.ts";
-import { adopt, descend, endsWord, isBlank, openReader, type Reader } from "./reader.ts";
+import type { Heredoc, Quoting, Script, Word, WordPart } from "./ast.ts";
 
 const EMPTY: Script = { pipelines: [] };
 const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
@@ -274,4 +271,134 @@ function readPatternList(reader: Reader, parts: WordPart[]): void {
     push(parts, ")", "none");
     reader.at++;
   } else reader.ok = false;
+}
+
+// The cursor all parts of the parser share.
+
+export type ScriptEnd = "end" | ")" | "}" | "case";
+
+export interface Reader {
+  readonly text: string;
+  at: number;
+  ok: boolean;
+  tooDeep: boolean;
+  depth: number;
+  /** Heredocs announced on the current line; their bodies start behind the next newline. */
+  pending: PendingHeredoc[];
+  parseScript(reader: Reader, end: ScriptEnd): Script;
+  /** Where comments stood; absent for a text inside another. */
+  readonly comments?: { readonly start: number; readonly end: number }[] | undefined;
+}
+
+export interface PendingHeredoc {
+  readonly delimiter: string;
+  readonly stripTabs: boolean;
+  readonly expands: boolean;
+  readonly doubtful: boolean;
+  fill(heredoc: Heredoc): void;
+}
+
+/** Honest commands nest a handful of levels; the stack holds far more. */
+const MAX_DEPTH = 60;
+
+function openReader(text: string, parent: Pick<Reader, "depth" | "parseScript">): Reader {
+  return { text, at: 0, ok: true, tooDeep: false, depth: parent.depth, pending: [], parseScript: parent.parseScript };
+}
+
+/** Runs `read` one level deeper; past the limit the rest of the text is given up and the parse counts as failed. */
+export function descend<T>(reader: Reader, fallback: T, read: () => T): T {
+  if (reader.depth >= MAX_DEPTH) {
+    reader.tooDeep = true;
+    reader.ok = false;
+    reader.at = reader.text.length;
+    return fallback;
+  }
+  reader.depth++;
+  const value = read();
+  reader.depth--;
+  return value;
+}
+
+/** Takes over what a reader of an embedded text (backticks, heredoc body) found out. */
+function adopt(reader: Reader, inner: Reader): void {
+  if (!inner.ok) reader.ok = false;
+  if (inner.tooDeep) reader.tooDeep = true;
+}
+
+const isBlank = (char: string | undefined) => char === " " || char === "\t" || char === "\r";
+
+const METACHARACTERS = new Set([" ", "\t", "\r", "\n", ";", "&", "|", "<", ">", "(", ")"]);
+export const endsWord = (char: string | undefined) => char === undefined || METACHARACTERS.has(char);
+
+/** Skips blanks, joined lines and a comment; stops at a newline. */
+export function skipBlanks(reader: Reader): void {
+  const { text } = reader;
+  for (;;) {
+    const char = text[reader.at];
+    if (isBlank(char)) reader.at++;
+    else if (char === "\\" && text[reader.at + 1] === "\n") reader.at += 2;
+    else break;
+  }
+  if (text[reader.at] !== "#") return;
+  const newline = text.indexOf("\n", reader.at);
+  const end = newline < 0 ? text.length : newline;
+  reader.comments?.push({ start: reader.at, end });
+  reader.at = end;
+}
+
+/** True when the reserved word stands here as a word of its own. */
+export function atReserved(reader: Reader, word: string): boolean {
+  return reader.text.startsWith(word, reader.at) && endsWord(reader.text[reader.at + word.length]);
+}
+
+const SIMPLE: Readonly<Record<string, string>> = {
+  a: "\x07",
+  b: "\b",
+  e: "\x1b",
+  E: "\x1b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  v: "\v",
+};
+
+const ESCAPE = /\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c([\s\S])|([\s\S]))/g;
+
+/** Undoes the escapes of `$'...'`. */
+export function decodeAnsiC(body: string): string {
+  return body.replace(ESCAPE, (_all, hex, short, long, octal, control, other) => {
+    const code = hex ?? short ?? long;
+    if (code !== undefined) return fromCode(Number.parseInt(code, 16));
+    if (octal !== undefined) return fromCode(Number.parseInt(octal, 8) & 0xff);
+    if (control !== undefined) return fromCode(control.charCodeAt(0) & 0x1f);
+    return SIMPLE[other] ?? other;
+  });
+}
+
+const fromCode = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(code) : "\ufffd");
+
+/**
+ * The offset behind the `))` (or `]`) that ends an arithmetic expression whose inside starts at `from`; -1 when it is none, as in
+ * `$((a) | b)`. Bash decides the same way: arithmetic first, commands when that does not close.
+ */
+export function findArithmeticEnd(text: string, from: number, close: "))" | "]"): number {
+  let open = 0;
+  for (let at = from; at < text.length; at++) {
+    const char = text[at];
+    if (char === "\\") at++;
+    else if (char === "'" || char === '"') {
+      const end = text.indexOf(char, at + 1);
+      if (end < 0) return -1;
+      at = end;
+    } else if (close === "]") {
+      if (char === "[") open++;
+      else if (char === "]" && open-- === 0) return at + 1;
+    } else if (char === "(") open++;
+    else if (char === ")") {
+      if (open > 0) open--;
+      else return text[at + 1] === ")" ? at + 2 : -1;
+    }
+  }
+  return -1;
 }

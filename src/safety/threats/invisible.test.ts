@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { codePointName, findInvisible, showInvisible } from "./invisible.ts";
-import { scanForThreats } from "./scan.ts";
+import { codePointName, findInvisible, scanForThreats, showInvisible } from "./scan.ts";
 
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, offset) => from + offset);
 const FORBIDDEN = [

@@ -1,10 +1,7 @@
 // Looks for threats in text that is to reach a model: orders in disguise, ways out for secrets, characters nobody sees.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
-import { bareText } from "./bare.ts";
-import { codePointName, findInvisible, showInvisible } from "./invisible.ts";
 import { anyOf, type Find, type Place } from "./matchers.ts";
 import { THREAT_PATTERNS, type ThreatScope } from "./patterns.ts";
-import { originalIndex } from "./positions.ts";
 
 export type { ThreatScope };
 
@@ -82,4 +79,157 @@ function finding(id: string, weight: Finding["weight"], text: string, index: num
   const column = countCodePoints(text.slice(lineStart, index)) + 1;
   const excerpt = sliceCodePoints(showInvisible(found.replace(/\s+/g, " ")), 0, 80);
   return { id, line, column, excerpt, weight };
+}
+
+// The words of a text without what may hide them from a pattern and from nobody else: emphasis, quote and comment signs at the
+// beginning of lines, inline tags, characters without a width of their own, letters of another alphabet that look like ours.
+
+interface BareText {
+  readonly text: string;
+  /** Where in the text it was made from a character of this one stands. */
+  originalIndex(index: number): number;
+}
+
+/** Null when nothing hides anything: then there is nothing to search again. `folded` is in lower case. */
+function bareText(folded: string): BareText | null {
+  const spelled = LOOK_ALIKE.test(folded) ? folded.replace(WORD, plainWord) : folded;
+  const text = spelled.replace(DECORATION, "");
+  if (text === folded) return null;
+  return { text, originalIndex: (index) => beforeRemoval(spelled, index) };
+}
+
+const DECORATION =
+  /[*`~\u00ad\u200e\u200f]+|[\ufe00-\ufe0f]+|(?<![a-z0-9])_+|_+(?![a-z0-9])|^[ \t]*(?:>|#|\/\/|;)[ \t>#/;]*|<\/?[a-z][^<>\n]{0,80}>/gmu;
+
+// Cyrillic and Greek letters, small and capital, each above the Latin letter it is taken for.
+const FOREIGN = "аеорсухіјѕһԁԛԝѵгкмтвнАЕОРСУХІЈЅКМТВНαοερυικντχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
+const LATIN = "aeopcyxijshdqwvrkmtbhaeopcyxijskmtbhaoepuikvtxyabezhikmnoptyx";
+const TWINS: ReadonlyMap<string, string> = new Map([...FOREIGN].map((letter, at) => [letter, LATIN[at] ?? letter]));
+const LOOK_ALIKE = /[\u0370-\u052f]/;
+const WORD = /[a-z\u0370-\u052f]+/gu;
+const MIXED = /[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]/;
+
+/** Both alphabets in one word: no language writes like that. */
+function plainWord(word: string): string {
+  return MIXED.test(word) ? Array.from(word, (letter) => TWINS.get(letter) ?? letter).join("") : word;
+}
+
+function beforeRemoval(spelled: string, index: number): number {
+  let removed = 0;
+  for (const match of spelled.matchAll(DECORATION)) {
+    if (match.index - removed > index) break;
+    removed += match[0].length;
+  }
+  return index + removed;
+}
+
+// Patterns match normalised text; people look at the file. Normalising moves what stands behind a character that it takes apart.
+
+/** Where in `text` the character stands that is at `index` of its NFKC form. Exact up to letters that join over a cut. */
+function originalIndex(text: string, index: number): number {
+  if (ASCII.test(text.slice(0, index + 1))) return index;
+  let original = 0;
+  let normal = 0;
+  for (const [piece] of text.matchAll(PIECE)) {
+    const length = piece.normalize("NFKC").length;
+    if (normal + length > index) return original + withinPiece(piece, index - normal);
+    normal += length;
+    original += piece.length;
+  }
+  return text.length;
+}
+
+const ASCII = /^[\x00-\x7f]*$/;
+// Nothing ASCII ever joins what stands before it, so a piece may end there.
+const PIECE = /[\x00-\x7f]+[^\x00-\x7f]{0,64}\p{M}*|[^\x00-\x7f]{1,64}\p{M}*/gu;
+
+function withinPiece(piece: string, index: number): number {
+  const plain = /^[\x00-\x7f]*/.exec(piece)?.[0].length ?? 0;
+  if (index < plain - 1) return index;
+  let original = Math.max(0, plain - 1);
+  let normal = original;
+  for (const char of piece.slice(original)) {
+    normal += char.normalize("NFKC").length;
+    if (normal > index) return original;
+    original += char.length;
+  }
+  return original;
+}
+
+// Characters nobody sees and a model reads: zero-width ones, direction overrides, tags. Some writing needs a few of them.
+
+interface InvisibleCharacter {
+  readonly codePoint: number;
+  /** Where it stands first, in UTF-16 units. */
+  readonly index: number;
+}
+
+/** Each forbidden code point once, ascending. */
+export function findInvisible(text: string): readonly InvisibleCharacter[] {
+  const first = new Map<number, number>();
+  for (const match of text.matchAll(INVISIBLE_OR_FLAG)) {
+    const codePoint = match[0].codePointAt(0) ?? 0;
+    if (codePoint === BLACK_FLAG || first.has(codePoint) || isNeeded(text, match.index, codePoint)) continue;
+    first.set(codePoint, match.index);
+  }
+  return [...first].map(([codePoint, index]) => ({ codePoint, index })).sort((a, b) => a.codePoint - b.codePoint);
+}
+
+/** `U+200B`: at least four digits. */
+export function codePointName(codePoint: number): string {
+  return `U+${codePoint.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** The text with every character of the forbidden kind shown as `<U+200B>`. */
+export function showInvisible(text: string): string {
+  return text.replace(INVISIBLE_OR_FLAG, (match) => {
+    const codePoint = match.codePointAt(0) ?? 0;
+    return codePoint === BLACK_FLAG ? match : `<${codePointName(codePoint)}>`;
+  });
+}
+
+const BLACK_FLAG = 0x1f3f4;
+const ZWNJ = 0x200c;
+const ZWJ = 0x200d;
+
+// A flag of a region (England, Wales) is a black flag spelled on in tag letters; matched whole, so that its tags are not looked at alone.
+const FLAG = "\\u{1F3F4}[\\u{E0030}-\\u{E0039}\\u{E0061}-\\u{E007A}]{1,8}\\u{E007F}";
+const INVISIBLE =
+  "[\\u200B-\\u200D\\u2060-\\u2064\\u2066-\\u2069\\uFEFF\\u202A-\\u202E\\u180E\\uFFF9-\\uFFFB" +
+  "\\u{E0001}\\u{E0020}-\\u{E007F}\\u{E0100}-\\u{E01EF}]";
+const INVISIBLE_OR_FLAG = new RegExp(`${FLAG}|${INVISIBLE}`, "gu");
+
+function isNeeded(text: string, index: number, codePoint: number): boolean {
+  if (codePoint !== ZWNJ && codePoint !== ZWJ) return false;
+  // An emoji, a skin tone and a selector take at most four units; a letter of these scripts takes two.
+  const before = text.slice(Math.max(0, index - 5), index);
+  const after = text.slice(index + 1, index + 6);
+  if (spelling().before.test(before) && spelling().after.test(after)) return true;
+  if (VIRAMA_AT_END.test(before) && WORD_ENDS.test(after)) return true;
+  return codePoint === ZWJ && EMOJI_AT_END.test(before) && EMOJI_AT_START.test(after);
+}
+
+// A consonant that has lost its vowel at the end of a word is written with a joiner in older Malayalam and Bengali.
+const VIRAMA_AT_END = /[\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D\u0DCA]$/;
+const WORD_ENDS = /^(?:$|[\s!-/:-@[-`{-~\u0964\u0965\u2010-\u201F])/;
+const EMOJI_AT_END = /\p{Extended_Pictographic}(?:\uFE0F|[\u{1F3FB}-\u{1F3FF}]){0,2}$/u;
+const EMOJI_AT_START = /^(?:\uFE0F|[\u{1F3FB}-\u{1F3FF}]){0,2}\p{Extended_Pictographic}/u;
+
+// Scripts whose spelling needs the joiners. Script extensions, because vowel signs shared by several scripts belong to none.
+const JOINING_SCRIPTS = [
+  ...["Arabic", "Syriac", "Nko", "Mongolian", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya"],
+  ...["Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Khmer", "Myanmar"],
+];
+const spelling = once(() => {
+  const letter = `(?=[\\p{L}\\p{M}])[${JOINING_SCRIPTS.map((script) => `\\p{scx=${script}}`).join("")}]`;
+  return { before: new RegExp(`${letter}$`, "u"), after: new RegExp(`^${letter}`, "u") };
+});
+
+/** Putting such classes together takes milliseconds, and few texts ever need them. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Expression, parseQuery, quoteAll, splitQuery, wantedTerms } from "./query.ts";
-import { sanitiseQuery } from "./sanitise.ts";
+import { type Expression, parseQuery, quoteAll, sanitiseQuery, splitQuery, wantedTerms } from "./query.ts";
 
 function show(expression: Expression | null): string {
   if (expression === null) return "-";

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { splitQuery } from "./query.ts";
-import { chooseRoute, mayRetryOnTrigram, type Route } from "./route.ts";
-import { sanitiseQuery } from "./sanitise.ts";
+import { chooseRoute, mayRetryOnTrigram, type Route, sanitiseQuery, splitQuery } from "./query.ts";
 
 const partsOf = (query: string) => splitQuery(sanitiseQuery(query));
 

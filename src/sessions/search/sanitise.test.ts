@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import fc from "fast-check";
-import { sanitiseQuery } from "./sanitise.ts";
+import { sanitiseQuery } from "./query.ts";
 
 const cases: readonly (readonly [input: string, expected: string])[] = [
   ["hello AND", "hello"],

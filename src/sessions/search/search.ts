@@ -1,13 +1,24 @@
 // Search over everything said and heard.
+
+import { setImmediate } from "node:timers/promises";
+import { sliceCodePoints } from "../../kit/code-points.ts";
+import { isQuerySyntax, sqliteCode } from "../connection.ts";
 import type { StoreCore } from "../core.ts";
-import { isQuerySyntax, sqliteCode } from "../sqlite-errors.ts";
-import { type SearchOptions, type SearchResult, StoreError } from "../store.ts";
-import { type Found, type IndexTable, readHits, SNIPPET_TOKENS } from "./hits.ts";
-import { parseQuery, type QueryPart, quoteAll, splitQuery, wantedTerms } from "./query.ts";
-import { chooseRoute, mayRetryOnTrigram, type Route } from "./route.ts";
-import { sanitiseQuery } from "./sanitise.ts";
-import { scanMessages } from "./scan.ts";
-import { CUT, MARK_END, MARK_START } from "./snippet.ts";
+import { decodeText, plainText } from "../sessions.ts";
+import { type SearchHit, type SearchOptions, type SearchResult, StoreError } from "../store.ts";
+import { escapeLike } from "../titles.ts";
+import {
+  chooseRoute,
+  type Expression,
+  mayRetryOnTrigram,
+  parseQuery,
+  type QueryPart,
+  quoteAll,
+  type Route,
+  sanitiseQuery,
+  splitQuery,
+  wantedTerms,
+} from "./query.ts";
 
 interface Search {
   readonly core: StoreCore;
@@ -18,7 +29,7 @@ interface Search {
   readonly wanted: number;
 }
 
-export interface SearchSettings {
+interface SearchSettings {
   /** Slower searches are logged, with their route and count, never their text. */
   readonly slowMs: number;
 }
@@ -166,3 +177,225 @@ function describe(gap: { after: number; upTo: number }): { percent: number; note
     note: `the search index is being rebuilt (${percent}%); rows it has not reached were searched directly`,
   };
 }
+
+// From ids to what a search shows: in a few statements for the whole page, because a page is asked for in every search.
+
+type IndexTable = "messages_fts" | "messages_fts_trigram";
+
+const SNIPPET_TOKENS = 40;
+const CONTEXT_CHARS = 200;
+/** A code point has four bytes at most. */
+const CONTEXT_BYTES = 4 * CONTEXT_CHARS;
+
+interface Found {
+  readonly id: number;
+  readonly timestamp: number;
+  /** Null when it was not made along with the match. */
+  readonly snippet: string | null;
+  /** Absent for rows that were scanned. */
+  readonly match?: { readonly table: IndexTable; readonly expression: string };
+}
+
+interface HitRow {
+  readonly id: number;
+  readonly session_id: string;
+  readonly role: string;
+  readonly tool_name: string | null;
+  readonly timestamp: number;
+  readonly source: string;
+  readonly model: string | null;
+  readonly started_at: number;
+  readonly compacted: number;
+  readonly in_parts: number;
+  readonly before: number | null;
+  readonly after: number | null;
+}
+
+function readHits(
+  core: StoreCore,
+  page: readonly Found[],
+  options: { terms: readonly string[]; withContext: boolean },
+): readonly SearchHit[] {
+  const rows = new Map(hitRows(core, page, options.withContext).map((row) => [row.id, row]));
+  const contents = options.withContext
+    ? shortContents(
+        core,
+        [...rows.values()].flatMap(({ before, id, after }) => [before, id, after].filter((one) => one !== null)),
+      )
+    : new Map<number, { role: string; content: string }>();
+  return page.flatMap((found) => {
+    const row = rows.get(found.id);
+    if (!row) return [];
+    return [
+      {
+        id: row.id,
+        sessionId: row.session_id,
+        role: row.role,
+        snippet: snippetOf(core, found, row, options.terms),
+        timestamp: row.timestamp,
+        toolName: row.tool_name,
+        source: row.source,
+        model: row.model,
+        sessionStarted: row.started_at,
+        compacted: row.compacted === 1,
+        context: [row.before, row.id, row.after].flatMap((id) => (id === null ? [] : (contents.get(id) ?? []))),
+      },
+    ];
+  });
+}
+
+function hitRows(core: StoreCore, page: readonly Found[], withNeighbours: boolean): readonly HitRow[] {
+  const { messageColumns } = core.shape;
+  const active = messageColumns.has("active") ? "AND n.active = 1" : "";
+  const neighbour = (side: string, order: string) =>
+    withNeighbours
+      ? `(SELECT n.id FROM messages n WHERE n.session_id = m.session_id AND n.id ${side} m.id ${active} ORDER BY n.id ${order} LIMIT 1)`
+      : "NULL";
+  return core.db.all<HitRow>(
+    `SELECT m.id, m.session_id, m.role, m.tool_name, m.timestamp, s.source, s.model, s.started_at,
+       ${messageColumns.has("compacted") ? "m.compacted" : "0"} AS compacted,
+       m.content IS NOT NULL AND unicode(m.content) IS NULL AS in_parts,
+       ${neighbour("<", "DESC")} AS before, ${neighbour(">", "ASC")} AS after
+     FROM json_each(?) CROSS JOIN messages m ON m.id = json_each.value CROSS JOIN sessions s ON s.id = m.session_id`,
+    JSON.stringify(page.map((found) => found.id)),
+  );
+}
+
+/** The beginnings of messages. Only content in parts (it begins with NUL) has to be read whole to be understood. */
+function shortContents(core: StoreCore, ids: readonly number[]): Map<number, { role: string; content: string }> {
+  const rows = core.db.all<{ id: number; role: string; content: Uint8Array | null }>(
+    `SELECT m.id, m.role, CASE WHEN unicode(m.content) IS NULL THEN CAST(m.content AS BLOB)
+       ELSE substr(CAST(m.content AS BLOB), 1, ${CONTEXT_BYTES}) END AS content
+     FROM json_each(?) CROSS JOIN messages m ON m.id = json_each.value`,
+    JSON.stringify(ids),
+  );
+  return new Map(
+    rows.map(({ id, role, content }) => [
+      id,
+      { role, content: sliceCodePoints(plainText(content, core.log), 0, CONTEXT_CHARS) },
+    ]),
+  );
+}
+
+function snippetOf(core: StoreCore, found: Found, row: HitRow, terms: readonly string[]): string {
+  if (found.match && row.in_parts === 0) {
+    const made = found.snippet ?? indexSnippet(core, found.id, found.match);
+    if (made) return made;
+  }
+  const whole = core.db.get<{ content: Uint8Array | null; tool_name: string | null; tool_calls: string | null }>(
+    "SELECT CAST(content AS BLOB) AS content, tool_name, tool_calls FROM messages WHERE id = ?",
+    found.id,
+  );
+  const text = plainText(whole?.content ?? null, core.log);
+  const lower = text.toLowerCase();
+  const inText = terms.some((term) => lower.includes(term.toLowerCase()));
+  return makeSnippet(inText ? text : [text, whole?.tool_name, whole?.tool_calls].filter(Boolean).join(" "), terms);
+}
+
+function indexSnippet(core: StoreCore, id: number, { table, expression }: NonNullable<Found["match"]>): string | null {
+  // Numbers are bound as doubles, and FTS5 passes over a rowid that is no integer: it would show the first match of all.
+  const row = core.db.get<{ snippet: string | null }>(
+    `SELECT snippet(${table}, -1, ?, ?, ?, ?) AS snippet FROM ${table} WHERE rowid = CAST(? AS INTEGER) AND ${table} MATCH ?`,
+    ...[MARK_START, MARK_END, CUT, SNIPPET_TOKENS, id, expression],
+  );
+  return row?.snippet ?? null;
+}
+
+// The piece of a text around its first hit, hits marked, cuts shown.
+
+const MARK_START = ">>>";
+const MARK_END = "<<<";
+const CUT = "...";
+const LENGTH = 120;
+const BEFORE = 40;
+
+/** 120 code points from 40 before the first term that occurs; every whole hit inside is marked. Case is ignored. */
+export function makeSnippet(text: string, terms: readonly string[]): string {
+  const longestFirst = terms.filter((term) => term !== "").sort((a, b) => b.length - a.length);
+  const hit = new RegExp(longestFirst.map(RegExp.escape).join("|") || "(?!)", "giu");
+  const first = Math.max(0, text.search(hit));
+  // A code point is at most two UTF-16 units, so these slices are long enough, and short for any length of text.
+  const before = [...text.slice(Math.max(0, first - 2 * BEFORE), first)].slice(-BEFORE).join("");
+  const after = [...text.slice(first, first + 2 * LENGTH)].slice(0, LENGTH - [...before].length).join("");
+  const start = first - before.length;
+  const end = first + after.length;
+  const marked = (before + after).replace(hit, (found) => `${MARK_START}${found}${MARK_END}`);
+  return `${start > 0 ? CUT : ""}${marked}${end < text.length ? CUT : ""}`;
+}
+
+// Row by row: for terms the indexes cannot answer, and for rows an unfinished rebuild has not reached. Scanned in slices of ids, so that
+// a large history does not hold up everything else.
+
+const SLICE = 4000;
+const HAYSTACK = ["content", "tool_name", "tool_calls"];
+
+interface ScanRequest {
+  readonly expression: Expression;
+  /** SQL conditions on `m` and `s`, with their values. */
+  readonly filter: { readonly sql: string; readonly values: readonly string[] };
+  /** Ids in (after, upTo]. */
+  readonly after?: number;
+  readonly upTo?: number;
+}
+
+interface ScanHit {
+  readonly id: number;
+  readonly timestamp: number;
+}
+
+async function scanMessages(core: StoreCore, request: ScanRequest): Promise<ScanHit[]> {
+  offerContains(core);
+  const condition = render(request.expression);
+  const sql = `SELECT m.id, m.timestamp FROM messages m JOIN sessions s ON s.id = m.session_id
+    WHERE m.id > ? AND m.id <= ? AND ${request.filter.sql} AND ${condition.sql}`;
+  const newest = await core.read(
+    () => core.db.get<{ id: number | null }>("SELECT MAX(id) AS id FROM messages")?.id ?? 0,
+  );
+  const upTo = Math.min(newest, request.upTo ?? newest);
+  const hits: ScanHit[] = [];
+  for (let from = request.after ?? 0; from < upTo; from += SLICE) {
+    const to = Math.min(upTo, from + SLICE);
+    hits.push(
+      ...(await core.read(() => core.db.all<ScanHit>(sql, from, to, ...request.filter.values, ...condition.values))),
+    );
+    if (to < upTo) await setImmediate();
+  }
+  return hits;
+}
+
+function render(expression: Expression): { sql: string; values: (string | Uint8Array)[] } {
+  if (expression.type === "term") return renderTerm(expression.text);
+  const left = render(expression.left);
+  const right = render(expression.right);
+  const operator = { and: "AND", or: "OR", not: "AND NOT" }[expression.type];
+  return { sql: `(${left.sql} ${operator} ${right.sql})`, values: [...left.values, ...right.values] };
+}
+
+/** LIKE stops at a NUL byte, comparing bytes does not; but bytes know no case, so only terms without ASCII letters are compared so. */
+function renderTerm(term: string): { sql: string; values: (string | Uint8Array)[] } {
+  if (!/[a-z]/i.test(term)) {
+    const bytes = new TextEncoder().encode(term);
+    return {
+      sql: `(${HAYSTACK.map((name) => `COALESCE(instr(CAST(m.${name} AS BLOB), ?), 0) > 0`).join(" OR ")})`,
+      values: HAYSTACK.map(() => bytes),
+    };
+  }
+  const like = HAYSTACK.map((name) => `COALESCE(m.${name} LIKE ? ESCAPE '\\', 0)`).join(" OR ");
+  const behindNul =
+    "(COALESCE(instr(CAST(m.content AS BLOB), x'00'), 0) > 0 AND hermes_contains(CAST(m.content AS BLOB), ?))";
+  const pattern = `%${escapeLike(term)}%`;
+  return { sql: `(${like} OR ${behindNul})`, values: [...HAYSTACK.map(() => pattern), asciiLower(term)] };
+}
+
+const offered = new WeakSet<StoreCore>();
+
+function offerContains(core: StoreCore): void {
+  if (offered.has(core)) return;
+  offered.add(core);
+  core.db.database.function("hermes_contains", { deterministic: true }, (bytes, wanted) => {
+    const text = bytes instanceof Uint8Array ? decodeText(bytes) : "";
+    return asciiLower(text ?? "").includes(String(wanted)) ? 1 : 0;
+  });
+}
+
+const asciiLower = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { skillTools } from "../../../test/support/skill-run.ts";
 import { type SkillsHome, skillsHome, skillText } from "../../../test/support/skills-place.ts";
 import { listPending } from "../pending.ts";
-import { ViewMemory } from "../view-memory.ts";
-import { approvePending, diffPending, rejectPending } from "./approve.ts";
+import { ViewMemory } from "../run.ts";
+import { approvePending, diffPending, rejectPending } from "./manage.ts";
 
 const ground = (place: SkillsHome) => ({
   place,

@@ -1,18 +1,20 @@
 // `skill_manage`: every change the agent makes to skills comes through here.
+
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { withLock } from "../../home/lock.ts";
+import type { HomePaths } from "../../home/paths.ts";
 import { loadCatalogue, type Skill } from "../catalogue.ts";
+import { walkSkills } from "../files.ts";
 import { reason } from "../open-skill.ts";
-import { stage } from "../pending.ts";
+import { diffOf, dropPending, listPending, type PendingWrite, stage } from "../pending.ts";
+import { provenanceOf } from "../provenance.ts";
 import { pathName, resolveSkill } from "../resolve.ts";
 import { failure, type SkillResult } from "../run.ts";
-import { bumpUsage, skillsLock, updateUsage } from "../usage.ts";
+import { bumpUsage, readUsage, skillsLock, updateUsage } from "../usage.ts";
 import { clearSkillsPromptCache } from "../visible.ts";
-import { planCreate } from "./create.ts";
-import { planEdit, planPatch, planWriteFile } from "./edit.ts";
-import { profilesWith } from "./other-profiles.ts";
-import { planDelete, planRemoveFile } from "./remove.ts";
-import type { ManageCall, Plan, Planned } from "./request.ts";
-import { isUnwatched, refuseUnwatched } from "./review-rules.ts";
+import { planCreate, planDelete, planEdit, planPatch, planRemoveFile, planWriteFile } from "./edit.ts";
+import { type ManageCall, type Plan, type Planned, writablePath } from "./write.ts";
 
 /** Checks, then stages or writes. Never throws for what the request or the disk did. */
 export async function manageSkill(
@@ -37,7 +39,7 @@ export async function manageSkill(
 }
 
 /** The change with all its checks made, nothing written yet. */
-export async function planChange(call: ManageCall): Promise<Planned> {
+async function planChange(call: ManageCall): Promise<Planned> {
   const { request } = call;
   if (request.action === "create") return planCreate(call);
   const found = await findSkill(call);
@@ -100,3 +102,106 @@ async function afterwards({ effect, skillName, skill }: Plan, { place, run }: Ma
     await updateUsage(place, skillName, { state: "archived", archived_at: now, archived_from: from });
   }
 }
+
+// The user's answer to writes that wait.
+
+type Ground = Pick<ManageCall, "place" | "ports" | "run">;
+
+interface Answered {
+  readonly write: PendingWrite;
+  /** Null when it went through. */
+  readonly error: string | null;
+}
+
+/** Makes the change, or all of them, oldest first. What fails stays pending. */
+export async function approvePending(which: string, ground: Ground): Promise<readonly Answered[]> {
+  const answered: Answered[] = [];
+  // It was read when it was staged, and the user has looked at it since.
+  const ports = { ...ground.ports, views: { wasRead: () => true } };
+  for (const write of await select(which, ground)) {
+    const run = { ...ground.run, origin: write.origin };
+    const result = await manageSkill({ ...ground, run, request: write.payload, ports }, { approved: true });
+    if (result.success) await dropPending(ground.place, write.id);
+    answered.push({ write, error: result.success ? null : String(result.error) });
+  }
+  return answered;
+}
+
+export async function rejectPending(which: string, ground: Pick<Ground, "place">): Promise<readonly PendingWrite[]> {
+  const writes = await select(which, ground);
+  for (const { id } of writes) await dropPending(ground.place, id);
+  return writes;
+}
+
+/** The waiting change as a unified diff against the disk; a sentence when it no longer applies. */
+export async function diffPending(id: string, ground: Ground): Promise<string | null> {
+  const [write] = await select(id, ground);
+  if (!write) return null;
+  const planned = await planChange({ ...ground, request: write.payload, run: { ...ground.run, origin: "foreground" } });
+  if (planned.type === "refused") return String(planned.result.error ?? planned.result.message);
+  return write.action === "create" ? (planned.after ?? "") : diffOf(planned);
+}
+
+async function select(which: string, { place }: Pick<Ground, "place">): Promise<readonly PendingWrite[]> {
+  const all = await listPending(place);
+  return which === "all" ? all : all.filter(({ id }) => id === which.trim());
+}
+
+/** Profiles beside this one that have a skill directory of this name. They are named, never used. */
+async function profilesWith(name: string, paths: HomePaths): Promise<readonly string[]> {
+  const folder = join(paths.root, "profiles");
+  const names = await readdir(folder).catch(() => []);
+  const homes = [
+    { profile: "default", dir: paths.root },
+    ...names.sort().map((profile) => ({ profile, dir: join(folder, profile) })),
+  ].filter(({ dir }) => dir !== paths.dir);
+  const holds = await Promise.all(
+    homes.map(async ({ dir }) => {
+      const { skills } = await walkSkills(join(dir, "skills"));
+      return skills.some((path) => path === name || path.endsWith(`/${name}`));
+    }),
+  );
+  return homes.filter((_, index) => holds[index]).map(({ profile }) => profile);
+}
+
+// Nobody watches a review or the curator: they may only touch what the agent made itself, and only what they have just read.
+
+const PROTECTED = new Set(["hermes-agent", "plan"]);
+
+const isUnwatched = (origin: string) => origin === "background_review" || origin === "curator";
+
+/** Null = the change may go on. */
+async function refuseUnwatched(skill: Skill, call: ManageCall): Promise<SkillResult | null> {
+  const { request, place, run, ports } = call;
+  const refuse = (why: string) => failure("protected", `Skill '${skill.name}' ${why}`);
+  if (PROTECTED.has(skill.name) || PROTECTED.has(skill.dirName))
+    return refuse("belongs to the program and stays as it is.");
+  const provenance = await provenanceOf(skill, place);
+  if (provenance !== "local") return refuse(`is ${ORIGINS[provenance]}; a review does not change it.`);
+  const usage = await readUsage(place);
+  if (usage === null) return refuse("cannot be changed: the usage file, which says whose it is, cannot be read.");
+  const record = usage.get(skill.name);
+  if (record?.pinned) return failure("pinned", `Skill '${skill.name}' is pinned; a review does not change it.`);
+  if (record?.created_by !== "agent") return refuse("is the user's own; a review does not change it.");
+  if (request.action === "delete") {
+    return request.absorbed_into?.trim()
+      ? null
+      : refuse("may only be deleted with absorbed_into naming the skill that takes over.");
+  }
+  const path = await writablePath(
+    skill,
+    request.action === "edit" ? "SKILL.md" : request.file_path?.trim() || "SKILL.md",
+  );
+  if (path.type === "refused") return null; // refused by the action itself, with its own words
+  const isNewFile = request.action === "write_file" && !(await lstat(path.absolute).catch(() => null));
+  if (isNewFile || ports.views.wasRead(run.taskId, join(skill.dir, path.path))) return null;
+  const argument = path.path === "SKILL.md" ? "" : `, file_path='${path.path}'`;
+  return failure("not_read", `Read it first: skill_view(name='${skill.name}'${argument}), then change it.`);
+}
+
+const ORIGINS = {
+  bundled: "shipped with the program",
+  hub: "installed from elsewhere",
+  external: "in a folder outside the home",
+  plugin: "part of a plugin",
+} as const;

@@ -1,6 +1,37 @@
 // What scripts and commands in a skill do: carrying secrets out, hiding what they are, staying after they are gone.
-import { anyOf, chain, expression, type Find, onLine } from "../../safety/threats/matchers.ts";
-import { COMMAND, END, rows, SECRET, START, shared } from "./pattern.ts";
+import { anyOf, chain, expression, type Find, onLine, words } from "../../safety/threats/matchers.ts";
+import { THREAT_PATTERNS } from "../../safety/threats/patterns.ts";
+
+// One row of what the scan looks for. Sources are written for folded text: lower case, compatibility forms undone.
+
+export type Severity = "critical" | "high" | "medium" | "low";
+
+export interface SkillPattern {
+  readonly id: string;
+  readonly severity: Severity;
+  readonly category: string;
+  readonly find: Find;
+}
+
+type Row = readonly [id: string, severity: Severity, find: Find];
+
+export function rows(category: string, ...given: readonly Row[]): readonly SkillPattern[] {
+  return given.map(([id, severity, find]) => ({ id, severity, category, find }));
+}
+
+/** A pattern the prompt's scan has too, by its name there. */
+function shared(id: string): Find {
+  const pattern = THREAT_PATTERNS.find((one) => one.id === id);
+  if (!pattern) throw new Error(`no threat pattern is called ${id}`);
+  return pattern.find;
+}
+
+// Only ASCII letters, digits and underscores make a word longer.
+const START = "(?<![a-z0-9_])";
+const END = "(?![a-z0-9_])";
+/** A command's own name, not the tail of another one's. */
+const COMMAND = "(?<![a-z0-9_.-])";
+const SECRET = "(?:key|token|secret|password)";
 
 const HOME = "(?:~|\\$home|\\$\\{home\\})";
 const SECRET_VARIABLE = "\\$\\{?[\\p{L}\\p{N}_]*(?:key|token|secret|password|credential|api)";
@@ -222,4 +253,97 @@ export const CREDENTIALS = rows(
   ["anthropic_key_leaked", "critical", expression("(?<![a-z0-9])sk-ant-[a-z0-9_-]{90}")],
   ["aws_access_key_leaked", "critical", expression("(?<![a-z0-9])akia[a-z0-9]{16}")],
   ["gitlab_token_leaked", "critical", expression("(?<![a-z0-9])glpat-[a-z0-9_-]{20}")],
+);
+
+// Other ways to the same ends: what is downloaded and run without a pipe, shells in other languages, rarer hiding places of keys.
+
+const DOWNLOAD = "(?:curl|wget)(?=\\s)";
+const POWERSHELL_GET = `${START}(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)${END}`;
+const POWERSHELL_RUN = `${START}(?:iex|invoke-expression)${END}`;
+
+export const EVASION = rows(
+  "evasion",
+  [
+    "download_substitution",
+    "critical",
+    expression(`(?:<\\(|-c\\s{0,4}["']?\\$\\(|eval\\s{1,4}["']?\\$\\()\\s{0,4}${DOWNLOAD}`),
+  ],
+  [
+    "download_then_run",
+    "high",
+    onLine(`${COMMAND}${DOWNLOAD}`, `(?:&&|;)\\s{0,4}(?:(?:ba|z|da)?sh|python[0-9.]{0,4}|chmod\\s+\\+x)(?=\\s)`),
+  ],
+  [
+    "powershell_download",
+    "critical",
+    anyOf(onLine(POWERSHELL_RUN, POWERSHELL_GET), onLine(POWERSHELL_GET, POWERSHELL_RUN)),
+  ],
+  ["powershell_encoded", "critical", expression("powershell[^\\n]{0,80}\\s-e(?:nc|ncodedcommand)?\\s+[a-z0-9+/=]{8}")],
+  [
+    "secret_file_upload",
+    "critical",
+    onLine(`${COMMAND}curl(?=\\s)`, "@[^\\s]{0,200}(?:\\.env(?![a-z])|credentials|\\.netrc|id_rsa|id_ed25519)"),
+  ],
+  ["config_credentials", "high", expression("(?:~|\\$home|\\$\\{home\\})/\\.config/(?:gh|gcloud|op)(?![a-z0-9_])")],
+  ["keychain_access", "high", expression("security\\s+find-(?:generic|internet)-password")],
+  ["fifo_shell", "critical", onLine("mkfifo", `${COMMAND}(?:nc|ncat|telnet)(?=\\s)`)],
+  ["socket_open", "high", expression(`${START}(?:tcpsocket\\.(?:new|open)|fsockopen)\\(`)],
+  ["ssh_remote_forward", "high", expression(`${COMMAND}ssh\\s+(?:-[a-z]{1,8}\\s+){0,3}-[a-z]{0,6}r\\s*[0-9]{1,5}:`)],
+  [
+    "child_process_import",
+    "high",
+    expression("(?:from|require\\(|import\\()\\s{0,4}[\"'](?:node:)?child_process[\"']"),
+  ],
+  ["tilde_rm", "critical", expression(`${COMMAND}rm\\s+-[a-z]{0,6}r[a-z]{0,6}\\s+["']?~(?:/\\*?)?["']?(?=\\s|$)`)],
+  ["find_root_delete", "critical", expression(`${COMMAND}find\\s+/\\s[^\\n]{0,200}-delete`)],
+  ["fork_bomb", "critical", expression(":\\(\\)\\s{0,3}\\{\\s{0,3}:\\|:&")],
+  ["cron_file", "high", expression("/etc/cron\\.[a-z]{1,8}/")],
+  ["windows_autostart", "high", expression("schtasks\\s+/create|currentversion\\\\run")],
+  [
+    "conceal_from_user",
+    "critical",
+    anyOf(words("not|never mention|reveal|disclose ... to the user"), words("without telling|informing the user")),
+  ],
+  ["forget_instructions", "high", words("forget everything|all ... told|instructions|rules|before")],
+);
+
+// What is said to the model: orders in disguise, and talk that carries things out.
+
+export const INJECTION = rows(
+  "injection",
+  ["prompt_injection_ignore", "critical", words("ignore ... previous|all|above|prior instructions")],
+  ["role_hijack", "high", words("you are ... now *")],
+  ["deception_hide", "critical", shared("deception_hide")],
+  ["disregard_rules", "critical", shared("disregard_rules")],
+  ["bypass_restrictions", "critical", shared("bypass_restrictions")],
+  ["remove_filters", "critical", shared("remove_filters")],
+  ["sys_prompt_override", "critical", words("system ... prompt ... override")],
+  ["role_pretend", "high", shared("role_pretend")],
+  ["leak_system_prompt", "high", shared("leak_system_prompt")],
+  ["fake_update", "high", shared("fake_update")],
+  ["conditional_deception", "high", words("when|if no_one|nobody is watching|looking")],
+  ["translate_execute", "critical", shared("translate_execute")],
+  ["html_comment_injection", "high", shared("html_comment_injection")],
+  ["hidden_div", "high", shared("hidden_div")],
+  ["jailbreak_dan", "critical", anyOf(words("dan mode"), words("do anything now"))],
+  ["jailbreak_dev_mode", "critical", words("developer mode ... enabled")],
+  ["hypothetical_bypass", "high", words("hypothetical scenario ... ignore|bypass|override")],
+  ["educational_pretext", "medium", words("for educational purposes only")],
+  [
+    "fake_policy",
+    "medium",
+    anyOf(words("new ... policy"), words("updated ... guidelines"), words("revised ... instructions")),
+  ],
+);
+
+export const TALK = rows(
+  "exfiltration",
+  ["md_image_exfil", "high", expression("!\\[[^\\]\\n]{0,200}\\]\\([^)\\n]{0,500}\\$")],
+  ["md_link_exfil", "high", expression("(?<!!)\\[[^\\]\\n]{0,200}\\]\\([^)\\n]{0,500}\\$")],
+  [
+    "context_exfil",
+    "high",
+    words("include|output|print|send|share ... conversation|conversations|chat_history|previous_messages|context"),
+  ],
+  ["send_to_url", "high", shared("send_to_url")],
 );

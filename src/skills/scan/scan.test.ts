@@ -3,9 +3,7 @@ import { chmod, symlink, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { SCAN_LINES } from "../../../test/fixtures/skill-scan.ts";
 import { skillsHome } from "../../../test/support/skills-place.ts";
-import { formatScan, rule } from "./guard.ts";
-import { scanSkill, verdictOf } from "./scan.ts";
-import { scanText } from "./text.ts";
+import { formatScan, rule, scanSkill, scanText, verdictOf } from "./scan.ts";
 
 const idsIn = (text: string) => scanText(text, "f").map(({ id }) => id);
 

@@ -2,14 +2,32 @@
 import type { Stats } from "node:fs";
 import { lstat, open, readdir, readFile, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
+import { sliceCodePoints } from "../../kit/code-points.ts";
 import { isWithin, resolveLinks } from "../../safety/paths.ts";
-import { compare } from "../tree.ts";
-import type { Severity } from "./pattern.ts";
-import { type SkillFinding, scanText } from "./text.ts";
+import { findInvisible, showInvisible } from "../../safety/threats/scan.ts";
+import { compare } from "../files.ts";
+import {
+  CREDENTIALS,
+  DESTRUCTIVE,
+  EVASION,
+  EXECUTION,
+  EXFILTRATION,
+  INJECTION,
+  MINING,
+  NETWORK,
+  OBFUSCATION,
+  PERSISTENCE,
+  PRIVILEGES,
+  type Severity,
+  type SkillPattern,
+  SUPPLY_CHAIN,
+  TALK,
+  TRAVERSAL,
+} from "./patterns.ts";
 
-export type Verdict = "safe" | "caution" | "dangerous";
+type Verdict = "safe" | "caution" | "dangerous";
 
-export interface SkillScan {
+interface SkillScan {
   readonly verdict: Verdict;
   readonly findings: readonly SkillFinding[];
   readonly files: number;
@@ -126,4 +144,136 @@ async function hasShebang(path: string): Promise<boolean> {
   } finally {
     await file.close();
   }
+}
+
+// The findings in one text.
+
+interface SkillFinding {
+  readonly id: string;
+  readonly severity: Severity;
+  readonly category: string;
+  readonly file: string;
+  /** From 1; 0 for what is not about a line. */
+  readonly line: number;
+  /** At most 120 characters. */
+  readonly match: string;
+}
+
+const PATTERNS: readonly SkillPattern[] = [
+  ...EXFILTRATION,
+  ...TALK,
+  ...INJECTION,
+  ...DESTRUCTIVE,
+  ...PERSISTENCE,
+  ...NETWORK,
+  ...OBFUSCATION,
+  ...EXECUTION,
+  ...TRAVERSAL,
+  ...MINING,
+  ...SUPPLY_CHAIN,
+  ...PRIVILEGES,
+  ...CREDENTIALS,
+  ...EVASION,
+];
+
+/** A report nobody reads helps nobody, and every further place costs another pass. */
+const PLACES_PER_PATTERN = 20;
+const JOINED = "\u2028"; // a line break the shell does not see; white space for patterns, a line for counting
+
+export function scanText(text: string, file: string): readonly SkillFinding[] {
+  const plain = text.replaceAll("\r\n", "\n").replaceAll(JOINED, " ");
+  const folded = plain
+    .replaceAll("\\\n", JOINED)
+    .normalize("NFKC")
+    .replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
+  const found = PATTERNS.flatMap((pattern) => placesOf(pattern, folded, file));
+  const written = new Set(found.filter(({ id }) => /^(agent|hermes)_config_mod$/.test(id)).map(({ line }) => line));
+  return [
+    ...found.filter(({ id, line }) => id !== "agent_config_mention" || !written.has(line)),
+    ...invisible(plain, file),
+  ];
+}
+
+/** Each line at most once. */
+function placesOf({ id, severity, category, find }: SkillPattern, text: string, file: string): SkillFinding[] {
+  const found: SkillFinding[] = [];
+  let offset = 0;
+  let line = 1;
+  while (found.length < PLACES_PER_PATTERN && offset < text.length) {
+    const rest = offset === 0 ? text : text.slice(offset);
+    const place = find(rest);
+    if (!place) break;
+    line += countBreaks(rest, place.index);
+    const match = sliceCodePoints(showInvisible(rest.slice(place.index, place.end).replace(/\s+/g, " ")), 0, 120);
+    found.push({ id, severity, category, file, line, match });
+    const newline = rest.indexOf("\n", Math.max(place.index, place.end - 1));
+    if (newline === -1) break;
+    line += countBreaks(rest.slice(place.index), newline + 1 - place.index);
+    offset += newline + 1;
+  }
+  return found;
+}
+
+function countBreaks(text: string, end: number): number {
+  let count = 0;
+  for (let at = 0; at < end; at++) {
+    const char = text.charCodeAt(at);
+    if (char === 0x0a || char === 0x2028) count++;
+  }
+  return count;
+}
+
+function invisible(text: string, file: string): SkillFinding[] {
+  const found: SkillFinding[] = [];
+  if (findInvisible(text.startsWith("\ufeff") ? text.slice(1) : text).length === 0) return found;
+  text.split("\n").forEach((line, index) => {
+    const first = findInvisible(index === 0 && line.startsWith("\ufeff") ? line.slice(1) : line)[0];
+    if (!first || found.length >= PLACES_PER_PATTERN) return;
+    const match = sliceCodePoints(showInvisible(line.slice(Math.max(0, first.index - 20), first.index + 60)), 0, 120);
+    found.push({ id: "invisible_unicode", severity: "high", category: "injection", file, line: index + 1, match });
+  });
+  return found;
+}
+
+// What follows from a scan: who is trusted how far.
+
+type Trust = "builtin" | "trusted" | "community" | "agent-created";
+type Ruling = "allow" | "ask" | "block" | "force";
+
+/** `force`: blocked unless the user insists. */
+const POLICY: Readonly<Record<Trust, Readonly<Record<Verdict, Ruling>>>> = {
+  builtin: { safe: "allow", caution: "allow", dangerous: "allow" },
+  trusted: { safe: "allow", caution: "allow", dangerous: "block" },
+  community: { safe: "allow", caution: "force", dangerous: "block" },
+  "agent-created": { safe: "allow", caution: "allow", dangerous: "ask" },
+};
+
+export function rule(trust: Trust, verdict: Verdict): Ruling {
+  return POLICY[trust][verdict];
+}
+
+/** The check behind `skills.guard_agent_created`. Nobody can be asked inside a tool call, so a question is a no. */
+export async function guardAgentSkill(
+  dir: string,
+): Promise<{ readonly allowed: true } | { readonly allowed: false; readonly reason: string; readonly report: string }> {
+  const scan = await scanSkill(dir);
+  if (rule("agent-created", scan.verdict) === "allow") return { allowed: true };
+  const worst = scan.findings.filter(({ severity }) => severity === "critical").length;
+  const reason = `agent-created, verdict ${scan.verdict}, ${worst} critical finding${worst === 1 ? "" : "s"}`;
+  return { allowed: false, reason, report: formatScan(scan) };
+}
+
+const RANK = { critical: 0, high: 1, medium: 2, low: 3 } as const;
+
+/** One line per finding, worst first. */
+export function formatScan({ verdict, findings, files }: SkillScan): string {
+  const lines = [...findings]
+    .sort((a, b) => RANK[a.severity] - RANK[b.severity])
+    .map(({ severity, id, file, line, match }) => {
+      const where = line > 0 ? `${file}:${line}` : file;
+      return `  ${severity.padEnd(8)} ${id}${where === "" ? "" : `  ${where}`}  ${match}`;
+    });
+  return [`verdict: ${verdict} (${files} file${files === 1 ? "" : "s"}, ${findings.length} findings)`, ...lines].join(
+    "\n",
+  );
 }

@@ -1,13 +1,29 @@
 // What the browser tools do, one function for each.
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { countCodePoints } from "../../kit/code-points.ts";
-import { holdsSecret } from "../../safety/url-guard-secrets.ts";
-import { environmentResultStore } from "../result-store.ts";
+import { holdsSecret } from "../../safety/url-guard.ts";
+import { cacheFolder } from "../media/endpoint.ts";
+import { showPicture } from "../media/pictures.ts";
 import type { ToolContext } from "../toolset/context.ts";
-import { addressCheck } from "./address-check.ts";
-import { type Answer, CommandError, type CommandOptions, command, type Scene } from "./command.ts";
+import type { ToolOutput } from "../toolset/registry.ts";
+import { environmentResultStore } from "../toolset/results.ts";
+import { type Answer, CommandError, type CommandOptions, command, explain, run, type Scene } from "./command.ts";
 import { isElsewhere } from "./launch.ts";
-import { outlinePage, type TreeNode } from "./page.ts";
-import { IMAGES_SCRIPT, PASSWORDS_SCRIPT, type PageImage, scrollScript } from "./page-scripts.ts";
+import {
+  type Box,
+  IMAGES_SCRIPT,
+  labelScript,
+  outlinePage,
+  PASSWORDS_SCRIPT,
+  type PageImage,
+  placedElements,
+  scrollScript,
+  type TreeNode,
+  UNLABEL_SCRIPT,
+} from "./page.ts";
+import { addressCheck } from "./proxy.ts";
 
 const MOST_CHARS = 8000;
 const MOST_IMAGES = 50;
@@ -155,7 +171,7 @@ export function answerDialog(
 }
 
 /** The page as the model sees it; its refs are the ones that count from now on. */
-export async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean): Promise<Answer> {
+async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean): Promise<Answer> {
   const page = await browser.page();
   const tree = (await page.ariaSnapshotJSON({ mode: "ai", timeout })) as (TreeNode | string)[]; // the library gives its tree as plain JSON
   const outline = outlinePage(tree, { full });
@@ -237,4 +253,56 @@ function shorten(value: unknown): unknown {
 function withScheme(url: string): string {
   const text = url.trim();
   return /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[\w.-]+:\d+(?:\/|$)/.test(text) ? text : `https://${text}`;
+}
+
+// browser_vision: a screenshot of the page in front, shown to a model that sees.
+
+const MOST_LABELS = 100;
+
+interface LookArguments {
+  readonly question: string;
+  readonly annotate?: boolean | undefined;
+}
+
+export async function look({ question, annotate = false }: LookArguments, ctx: ToolContext): Promise<ToolOutput> {
+  let bytes: Buffer | undefined;
+  try {
+    const answer = await run(ctx, {}, async (scene) => {
+      const shot = await photograph(scene, annotate);
+      bytes = shot.bytes;
+      const name = `browser_${ctx.clock.now()}_${Math.floor(ctx.clock.random() * 1e6)}.png`;
+      const path = join(await cacheFolder(ctx.home, "screenshots"), name);
+      await writeFile(path, shot.bytes, { mode: 0o600 });
+      return { screenshot_path: path, url: scene.page.url(), ...shot.facts };
+    });
+    if (!bytes) return JSON.stringify({ success: true, ...answer }); // a dialog stood in front of the page
+    return await showPicture({ bytes, type: "image/png" }, question, answer, ctx);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    return JSON.stringify({ success: false, error: explain(error) });
+  }
+}
+
+async function photograph(
+  { browser, page, timeout }: Scene,
+  annotate: boolean,
+): Promise<{ bytes: Buffer; facts: Answer }> {
+  if (!annotate) return { bytes: await page.screenshot({ timeout }), facts: {} };
+  const tree = (await page.ariaSnapshotJSON({ mode: "ai", boxes: true, timeout })) as (TreeNode | string)[]; // the library gives its tree as plain JSON
+  browser.refs = outlinePage(tree, { full: false }).refs;
+  const window = page.viewportSize() ?? { width: 1280, height: 800 };
+  const places = placedElements(tree)
+    .filter(({ box }) => isVisible(box, window))
+    .slice(0, MOST_LABELS)
+    .map(({ ref, box }) => ({ label: `@${ref}`, box }));
+  await page.evaluate(labelScript(places));
+  try {
+    return { bytes: await page.screenshot({ timeout }), facts: { annotated: places.map(({ label }) => label) } };
+  } finally {
+    await page.evaluate(UNLABEL_SCRIPT).catch(() => undefined); // the page went away, and the labels with it
+  }
+}
+
+function isVisible({ x, y, width, height }: Box, window: { readonly width: number; readonly height: number }): boolean {
+  return width > 0 && height > 0 && x < window.width && y < window.height && x + width > 0 && y + height > 0;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { registerProvider } from "../extra-providers.ts";
+import { registerProvider } from "../toolset/availability.ts";
 import { isElsewhere } from "./launch.ts";
 
 const places: readonly (readonly [settings: { engine?: string; cdp_url?: string }, elsewhere: boolean])[] = [

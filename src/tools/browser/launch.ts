@@ -1,20 +1,19 @@
 // Starts a browser of our own, or joins one that runs. The browser library is loaded here, with the first page of a conversation.
-import { mkdir, mkdtemp, readdir, readlink, rm } from "node:fs/promises";
+import { access, constants, mkdir, mkdtemp, readdir, readlink, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
-import { proxySettings } from "../../safety/url-guard-proxy.ts";
-import { descendantsOf, isAlive, signalTree } from "../../sandbox/process-tree.ts";
-import type { AddressCheck } from "./address-check.ts";
+import { proxySettings } from "../../safety/url-fetch.ts";
+import { findProgram } from "../../sandbox/child-env.ts";
+import { descendantsOf, isAlive, signalTree } from "../../sandbox/processes.ts";
 import { type BroughtBrowser, type BrowserProvider, isBrought } from "./cloud.ts";
-import { findChromium, missingChromium } from "./program.ts";
-import { type Refusal, startGuardedProxy } from "./proxy.ts";
+import { type AddressCheck, type Refusal, startGuardedProxy } from "./proxy.ts";
 
 /** As the settings say, or on this machine whatever they say. */
 export type BrowserPlace = "as_set" | "here";
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly place: BrowserPlace;
   readonly home: HomePaths;
   readonly config: Config;
@@ -215,4 +214,58 @@ function whyNot(program: string, error: unknown): string {
 
 function firstLine(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";
+}
+
+// Which Chromium drives the tools.
+
+const NAMES = [
+  "chromium",
+  "chromium-browser",
+  "google-chrome-stable",
+  "google-chrome",
+  "microsoft-edge",
+  "brave-browser",
+];
+const ELSEWHERE: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ["Google Chrome", "Chromium", "Microsoft Edge", "Brave Browser"].map(
+    (name) => `/Applications/${name}.app/Contents/MacOS/${name}`,
+  ),
+  win32: [
+    "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe",
+    "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
+  ],
+};
+
+interface ProgramWish {
+  /** `browser.engine`: auto, a program's name or its path. */
+  readonly engine: string;
+  readonly path: string;
+  readonly platform?: NodeJS.Platform;
+}
+
+/** Null when there is none. */
+export async function findChromium({ engine, path, platform = process.platform }: ProgramWish): Promise<string | null> {
+  const wanted = engine.trim();
+  if (wanted !== "" && wanted !== "auto") return findProgram(wanted, path);
+  for (const name of NAMES) {
+    const found = await findProgram(name, path);
+    if (found !== null) return found;
+  }
+  for (const candidate of ELSEWHERE[platform] ?? []) if (await isThere(candidate)) return candidate;
+  return null;
+}
+
+function missingChromium(engine: string): string {
+  const named = engine.trim() !== "" && engine.trim() !== "auto";
+  return named
+    ? `No browser: browser.engine in config.yaml names "${engine}", which is not there. Set it to the path of a Chromium or to auto.`
+    : "No browser: neither Chromium nor Chrome is installed here. Install one (Debian: apt install chromium), or name its path in " +
+        "browser.engine in config.yaml, or connect to a running one with browser.cdp_url.";
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressesIn, refuseCommand } from "./cdp-rules.ts";
+import { addressesIn, refuseCommand } from "./cdp.ts";
 import { outlinePage, placedElements, type TreeNode } from "./page.ts";
 
 const TREE: readonly TreeNode[] = [

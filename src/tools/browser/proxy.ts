@@ -1,11 +1,60 @@
 // All traffic of a browser passes here. Names are looked up and judged on this side, and the connection goes to exactly the addresses
 // that were judged: redirects, frames, scripts and sockets cannot reach what a navigation may not.
-import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, RequestOptions, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ProxySettings } from "../../safety/url-guard-proxy.ts";
-import type { AddressCheck } from "./address-check.ts";
-import { networkProxyFor, openTunnel, requestOf, throughProxy } from "./network-proxy.ts";
+import { isProxied, type ProxySettings } from "../../safety/url-fetch.ts";
+import { UrlRefusedError } from "../../safety/url-guard.ts";
+import { openWebAccess, type WebRun } from "../web/access.ts";
+
+// The proxy that some networks prescribe, seen from the browser's guard: what was checked goes on through it.
+
+/** Null: the connection is made from here. */
+function networkProxyFor(url: URL, settings: ProxySettings | undefined): URL | null {
+  if (!isProxied(url, settings)) return null;
+  return new URL((url.protocol === "https:" ? settings?.https_proxy : settings?.http_proxy) ?? "");
+}
+
+/** A connection to `host:port` through the proxy; rejects with the reason when there is none. */
+function openTunnel(proxy: URL, target: string): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const outgoing = requestOf(proxy)({ ...throughProxy(proxy, target, { host: target }), method: "CONNECT" });
+    outgoing.setTimeout(CONNECT_MS, () => outgoing.destroy(new Error(`no connection within ${CONNECT_MS / 1000} s`)));
+    outgoing.once("error", (error) => reject(new Error(`the proxy ${proxy.host}: ${error.message}`)));
+    outgoing.once("connect", ({ statusCode = 0, statusMessage }, socket: Duplex, head: Buffer) => {
+      if (statusCode !== 200) {
+        socket.destroy();
+        reject(new Error(`the proxy ${proxy.host} answered ${statusCode} ${statusMessage}`));
+        return;
+      }
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    outgoing.end();
+  });
+}
+
+/** What a request needs to be sent to the proxy instead of to its target. */
+function throughProxy(proxy: URL, path: string, headers: Readonly<Record<string, unknown>>): RequestOptions {
+  const { username, password } = proxy;
+  const secret = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64");
+  return {
+    protocol: proxy.protocol,
+    hostname: proxy.hostname.replace(/^\[|\]$/g, ""),
+    port: proxy.port || (proxy.protocol === "https:" ? 443 : 80),
+    path,
+    agent: false,
+    headers: { ...headers, ...(username === "" ? {} : { "proxy-authorization": `Basic ${secret}` }) } as NonNullable<
+      RequestOptions["headers"]
+    >, // headers as they came in, and one text
+  };
+}
+
+function requestOf(proxy: URL) {
+  return proxy.protocol === "https:"
+    ? process.getBuiltinModule("node:https").request
+    : process.getBuiltinModule("node:http").request;
+}
 
 const CONNECT_MS = 15_000;
 
@@ -14,12 +63,12 @@ export interface Refusal {
   readonly reason: string;
 }
 
-export interface GuardedProxy {
+interface GuardedProxy {
   readonly url: string;
   close(): Promise<void>;
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly check: AddressCheck;
   onRefused(refusal: Refusal): void;
   /** The network's own proxy, where it has one. */
@@ -168,4 +217,28 @@ function open(host: string, port: number): Promise<Socket> {
 
 function parse(text: string): URL | null {
   return URL.canParse(text) ? new URL(text) : null;
+}
+
+// May this address be opened? One question, asked before a navigation and again for every connection the browser makes.
+
+type AddressVerdict =
+  /** No addresses: a proxy of the network knows the way there. */
+  | { readonly allowed: true; readonly addresses: readonly string[]; readonly isPrivate: boolean }
+  | { readonly allowed: false; readonly reason: string };
+
+/** Never rejects for what an address is: a name that nobody knows is a reason like any other. */
+export type AddressCheck = (url: string) => Promise<AddressVerdict>;
+
+export function addressCheck(run: WebRun): AddressCheck {
+  const { security, browser } = run.config;
+  const access = openWebAccess(run, { allowPrivate: security.allow_private_urls || browser.allow_private_urls });
+  return async (url) => {
+    try {
+      const { addresses, isPrivate } = await access.check(url);
+      return { allowed: true, addresses, isPrivate };
+    } catch (error) {
+      if (error instanceof UrlRefusedError) return { allowed: false, reason: error.message };
+      throw error;
+    }
+  };
 }

@@ -1,15 +1,15 @@
 // One script from the first decision to its result. It runs where commands run; its calls come back here and take the path of every call.
 import { randomBytes } from "node:crypto";
+import { z } from "zod";
 import { stripAnsi } from "../../kit/terminal-text.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
+import { openWorkspace } from "../files/workspace.ts";
+import { withoutMiddle } from "../terminal/output.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
-import { type Frame, FrameReader } from "./frames.ts";
+import { leaveBrokenLine } from "../toolset/results.ts";
 import { JAVASCRIPT_KEEPER, javascriptTools } from "./javascript.ts";
-import { openJudge, type ScriptDeed, type ScriptJudge } from "./judge.ts";
-import { Printed } from "./printed.ts";
-import { PYTHON_KEEPER, pythonTools } from "./python.ts";
-import { PYTHON_START } from "./python-start.ts";
+import { PYTHON_KEEPER, PYTHON_START, pythonTools } from "./python.ts";
 
 const MAX_CALLS = 50;
 const OUT_CHARS = 50_000;
@@ -24,7 +24,7 @@ const NOT_IN_SCRIPTS = ["background", "pty", "notify_on_complete", "watch_patter
 const KEPT_NAMES = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV"];
 const KEPT_PREFIXES = ["LC_", "TMP", "XDG_", "CONDA", "HERMES_"];
 
-export interface CodeLimits {
+interface CodeLimits {
   readonly timeoutMs: number;
   readonly tools: readonly string[];
 }
@@ -218,3 +218,135 @@ function refusal(error: string, more: Readonly<Record<string, unknown>> = {}): s
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+
+// What a script's keeper says, line by line. Lines without the mark are not its own: a warning of the shell, an interpreter that is missing.
+
+const text = z.string();
+const frame = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("start"), language: text }),
+  z.object({ t: z.literal("out"), text }),
+  z.object({ t: z.literal("err"), text }),
+  z.object({ t: z.literal("tail"), of: z.enum(["out", "err"]), text, cut: z.number() }),
+  // A script may send anything here; whatever it is, it waits for an answer.
+  z.object({
+    t: z.literal("call"),
+    id: z.number(),
+    tool: text.catch(""),
+    args: z.record(z.string(), z.unknown()).catch({}),
+  }),
+  z.object({
+    t: z.literal("judge"),
+    id: z.number(),
+    line: text.optional().catch(undefined),
+    write: text.optional().catch(undefined),
+  }),
+  z.object({ t: z.literal("end"), code: z.number() }),
+]);
+type Frame = z.infer<typeof frame>;
+
+const KEPT_CHARS = 2000;
+const LONGEST_LINE = 64_000_000;
+
+class FrameReader {
+  readonly #mark: string;
+  readonly #take: (frame: Frame) => void;
+  #line = "";
+  /** The end of what came without the mark. */
+  rest = "";
+
+  constructor(mark: string, take: (frame: Frame) => void) {
+    this.#mark = mark;
+    this.#take = take;
+  }
+
+  push(text: string): void {
+    const lines = (this.#line + text).split("\n");
+    this.#line = (lines.pop() ?? "").slice(0, LONGEST_LINE);
+    for (const line of lines) this.#read(line);
+  }
+
+  #read(line: string): void {
+    const at = line.indexOf(this.#mark);
+    if (at < 0) {
+      this.rest = `${this.rest}${line}\n`.slice(-KEPT_CHARS);
+      return;
+    }
+    const parsed = frame.safeParse(parse(line.slice(at + this.#mark.length)));
+    if (parsed.success) this.#take(parsed.data);
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // not a frame after all
+  }
+}
+
+// What a script is about to do by itself, without a tool: start a program, delete, write. Judged as if a tool were to do it.
+
+/** What the keeper is told, so that it asks about nothing else. */
+interface Watch {
+  /** Files and folders a write to is asked about. */
+  readonly places: readonly string[];
+  /** Where not empty: every write outside of these is asked about. */
+  readonly roots: readonly string[];
+}
+
+interface ScriptDeed {
+  /** A command line that does the same. */
+  readonly line?: string | undefined;
+  /** A file that is written, moved or changed. */
+  readonly write?: string | undefined;
+}
+
+interface ScriptJudge {
+  /** Null: whatever a script does, it does to nobody. */
+  readonly watch: Watch | null;
+  /** Null, or why not; may ask the user. */
+  refuse(deed: ScriptDeed, signal: AbortSignal): Promise<string | null>;
+}
+
+async function openJudge(ctx: ToolContext): Promise<ScriptJudge> {
+  if (ctx.environment.isolated) return { watch: null, refuse: async () => null };
+  const { guard, refuseWrite } = await openWorkspace(ctx);
+  return {
+    watch: { places: guard.watchedForWrites, roots: ctx.writeSafeRoots ?? [] },
+    async refuse({ line, write }, signal) {
+      if (write !== undefined) return refuseWrite(write, false);
+      if (line === undefined) return "Nothing is known about what the script wants to do.";
+      const outcome = await ctx.guard.decide(line, signal);
+      return outcome.approved ? null : outcome.message;
+    },
+  };
+}
+
+// What a script printed, as the model reads it: the beginning, and the end when there was more.
+
+/** The keeper keeps more than is shown, so that the cut can be moved off a secret. */
+const SPARE_CHARS = 25_000;
+
+class Printed {
+  readonly #limit: number;
+  head = "";
+  tail = "";
+  cut = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** What the keeper keeps: two fifths as they come, the rest when the script has ended. */
+  get keptChars(): number {
+    return this.#limit + SPARE_CHARS;
+  }
+
+  /** `whole`: the keeper said all it had to say. */
+  show(clean: (text: string) => string, { whole }: { readonly whole: boolean }): string {
+    const { head, tail, cut } = this;
+    const isLost = !whole && tail === "" && head.length >= Math.floor((this.keptChars * 2) / 5);
+    if (isLost) return clean(head.slice(0, leaveBrokenLine(head, head.length, -1)));
+    return withoutMiddle({ output: head + tail, omittedChars: cut, headChars: head.length }, this.#limit, clean);
+  }
+}

@@ -1,8 +1,7 @@
 // This machine's own files, for the file tools.
 import { constants } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
-import { writeFileAtomic } from "../../kit/files.ts";
-import { makeDirectories } from "../../kit/make-directories.ts";
+import { makeDirectories, writeFileAtomic } from "../../kit/files.ts";
 import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
 
@@ -139,6 +138,28 @@ const reasons: Readonly<Record<string, string>> = {
   ENXIO: "Not a regular file",
 };
 
-export function codeOf(error: unknown): string | undefined {
+function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}
+
+// One writer per file at a time, across all agents of the process.
+
+const tails = new Map<string, Promise<unknown>>();
+
+/** Runs alone on all the given real paths. They are taken in sorted order, so two runs never wait for each other. */
+export async function withFileLocks<T>(paths: readonly string[], run: () => Promise<T>): Promise<T> {
+  const [first, ...rest] = [...new Set(paths)].sort();
+  if (first === undefined) return run();
+  return withLock(first, () => withFileLocks(rest, run));
+}
+
+async function withLock<T>(path: string, run: () => Promise<T>): Promise<T> {
+  const before = tails.get(path) ?? Promise.resolve();
+  const mine = before.then(run, run);
+  tails.set(path, mine);
+  try {
+    return await mine;
+  } finally {
+    if (tails.get(path) === mine) tails.delete(path);
+  }
 }

@@ -6,9 +6,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type FileRig, fileRig } from "../../../test/support/file-workspace.ts";
-import { walkerEngine } from "../file-search-walker.ts";
 import { findRipgrep, ripgrepEngine } from "./ripgrep.ts";
-import { type ContentQuery, type SearchEngine, SearchPatternError } from "./search.ts";
+import { type ContentQuery, type SearchEngine, SearchPatternError, walkerEngine } from "./search.ts";
 
 const tree: Record<string, string> = {
   "a.ts": "const needle = 1;\nplain\nneedle again\n",

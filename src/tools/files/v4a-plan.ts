@@ -1,19 +1,18 @@
 // The first phase of a patch over several files: everything is tried against an overlay, nothing is written.
-import { applyEdits, type Edit, toLf } from "../../kit/fuzzy/line-endings.ts";
-import { fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
+import { applyEdits, type Edit, fuzzyReplace, isAlreadyApplied, toLf } from "../../kit/fuzzy/replace.ts";
 import { type Haystack, haystackOf, spanOfLines } from "../../kit/fuzzy/strategies.ts";
 import type { Hunk, PatchOperation } from "./v4a.ts";
 
 /** What a file holds. `null` = it does not exist; one that is no text can be moved and removed, not changed. */
 export type Content = string | null | NoText;
 
-export interface NoText {
+interface NoText {
   /** Why it cannot be changed. */
   readonly reason: string;
 }
 
 /** One file after all operations. */
-export interface PlannedFile {
+interface PlannedFile {
   readonly before: Content;
   readonly after: Content;
 }
@@ -33,7 +32,7 @@ export interface Plan {
   readonly warnings: readonly string[];
 }
 
-export interface PlanSources {
+interface PlanSources {
   /** One key per file, whatever way it is spelled. */
   identify(path: string): string;
   /** Content on disk, or null; rejects with why it cannot be had. */

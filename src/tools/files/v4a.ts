@@ -17,12 +17,12 @@ export interface Hunk {
   readonly atEnd: boolean;
 }
 
-export interface HunkLine {
+interface HunkLine {
   readonly sign: " " | "-" | "+";
   readonly text: string;
 }
 
-export type ParsedPatch =
+type ParsedPatch =
   | { readonly ok: true; readonly operations: readonly PatchOperation[] }
   | { readonly ok: false; readonly error: string };
 

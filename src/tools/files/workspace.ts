@@ -1,12 +1,11 @@
 // What every file tool needs before it touches a file: the path, the guards, what the agent already knows.
-import { join, posix } from "node:path";
-import { findForbiddenDevice, isKernelPlace } from "../../safety/device-guard.ts";
-import { createFileGuard, type FileGuard } from "../../safety/file-guard.ts";
+import { basename, dirname, join, posix } from "node:path";
+import { similarityTo } from "../../kit/similarity.ts";
+import { createFileGuard, type FileGuard, findForbiddenDevice, isKernelPlace } from "../../safety/file-guard.ts";
 import { expandPath } from "../../safety/paths.ts";
-import { fileMarks } from "../../safety/redact/marks.ts";
-import { redactPrivateKeys } from "../../safety/redact/private-keys.ts";
-import { FileActivity, fileActivity } from "../file-activity.ts";
-import type { ToolContext } from "../toolset/context.ts";
+import { redactPrivateKeys } from "../../safety/redact.ts";
+import { fileMarks } from "../../safety/redact-known.ts";
+import type { StateKey, ToolContext, ToolState } from "../toolset/context.ts";
 import { type FileAccess, localFiles } from "./access.ts";
 
 export interface Workspace {
@@ -77,4 +76,173 @@ function followingOnce(files: FileAccess): FileAccess {
     return hops;
   };
   return { ...files, follow, resolve: async (path) => (await follow(path)).at(-1) ?? path };
+}
+
+// What an agent has seen and done with files, so that it neither reads in circles nor writes over what it does not know.
+
+/** The notice that stands for content returned before; never to be written into a file. */
+export const UNCHANGED_NOTICE = "File unchanged since it was last read; its content is above in this conversation.";
+
+/** One agent's knowledge. Paths are real ones. */
+class FileActivity {
+  #last: { key: string; count: number } | null = null;
+  readonly #returned = new Map<string, { version: string; notices: number }>();
+  readonly #seen = new Map<string, { version: string; partial: boolean }>();
+  readonly #failedPatches = new Map<string, number>();
+
+  /** Counts a call that reads; returns how many times in a row it was made just so. */
+  repeat(key: string): number {
+    this.#last = this.#last?.key === key ? { key, count: this.#last.count + 1 } : { key, count: 1 };
+    return this.#last.count;
+  }
+
+  /** Another tool ran: what follows is no repetition. */
+  breakRepetition(): void {
+    this.#last = null;
+  }
+
+  /** How often this very content was asked for again since it was returned; 0 = it is new or has changed. */
+  askedAgain(range: string, version: string): number {
+    const returned = this.#returned.get(range);
+    if (returned?.version !== version) return 0;
+    return ++returned.notices;
+  }
+
+  returned(range: string, path: string, version: string, partial: boolean): void {
+    this.#returned.set(range, { version, notices: 0 });
+    const seen = this.#seen.get(path);
+    this.#seen.set(path, { version, partial: partial && (seen?.version !== version || seen.partial) });
+  }
+
+  /** The version this agent last read or wrote. */
+  seen(path: string): { readonly version: string; readonly partial: boolean } | undefined {
+    return this.#seen.get(path);
+  }
+
+  wrote(path: string, version: string): void {
+    this.#seen.set(path, { version, partial: false });
+    this.#failedPatches.delete(path);
+    this.breakRepetition();
+    lastWriters.delete(path);
+    lastWriters.set(path, { by: new WeakRef(this), version });
+    const oldest = lastWriters.keys().next();
+    if (lastWriters.size > MAX_WRITERS && !oldest.done) lastWriters.delete(oldest.value);
+  }
+
+  removed(path: string): void {
+    this.#seen.delete(path);
+    this.breakRepetition();
+  }
+
+  /** Counts failed patches of one file. */
+  patchFailed(path: string): number {
+    const count = (this.#failedPatches.get(path) ?? 0) + 1;
+    this.#failedPatches.set(path, count);
+    return count;
+  }
+
+  /** The conversation no longer holds what was returned (compression, a new session). */
+  forget(): void {
+    this.#returned.clear();
+    this.breakRepetition();
+  }
+
+  /** Why writing now may undo somebody else's work; null when there is no reason to think so. */
+  staleness(path: string, current: string): string | null {
+    const seen = this.#seen.get(path);
+    if (!seen || seen.version === current) return null;
+    const writer = lastWriters.get(path);
+    const other = writer?.version === current && writer.by.deref() !== this;
+    return other
+      ? "another agent changed this file after you read it; read it again to be sure nothing of theirs was lost"
+      : "this file changed on disk after you read it; read it again to be sure nothing was lost";
+  }
+}
+
+/** Agents of one process share its files: who wrote which version last. */
+const lastWriters = new Map<string, { readonly by: WeakRef<FileActivity>; readonly version: string }>();
+const MAX_WRITERS = 2000;
+
+export const fileActivity: StateKey<FileActivity> = { name: "files", create: () => new FileActivity() };
+
+/** The tool runner calls this for every call, so that only uninterrupted repetition counts as one. */
+export function noteToolCall(state: ToolState, toolName: string): void {
+  if (toolName !== "read_file" && toolName !== "search_files") state.of(fileActivity).breakRepetition();
+}
+
+/** To be called when earlier results left the conversation. */
+export function forgetReads(state: ToolState): void {
+  state.of(fileActivity).forget();
+}
+
+// What kind of file it is, from its name and its first bytes.
+
+const IMAGES = /\.(?:png|jpe?g|gif|webp|bmp|ico|tiff?|heic|heif|avif)$/i;
+
+const BINARIES = new RegExp(
+  `\\.(?:${[
+    "pdf|docx?|xlsx?|pptx?|odt|ods|odp|epub",
+    "zip|tar|gz|tgz|bz2|xz|zst|7z|rar|jar|war|whl|deb|rpm|dmg|iso|apk|ipa",
+    "exe|dll|so|dylib|a|o|obj|lib|class|pyc|pyo|wasm|node|bin|dat",
+    "mp3|wav|flac|ogg|oga|opus|m4a|aac|mp4|m4v|mkv|mov|avi|webm|wmv",
+    "ttf|otf|woff2?|eot|psd|ai|sketch|blend",
+    "sqlite3?|db|mdb|parquet|npy|npz|pkl|h5|onnx|safetensors|gguf|pt|pth",
+  ].join("|")})$`,
+  "i",
+);
+
+export function isImage(path: string): boolean {
+  return IMAGES.test(path);
+}
+
+export function isBinaryName(path: string): boolean {
+  return BINARIES.test(path);
+}
+
+export const SNIFFED_BYTES = 8192;
+
+/** Bytes that no text has: not UTF-8, or mostly control characters. Takes the beginning of a file. */
+export function looksBinary(head: Uint8Array): boolean {
+  let text: string;
+  try {
+    // As a stream: a character cut off at the end is no error.
+    text = new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
+  } catch {
+    return true;
+  }
+  let control = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0) return true;
+    if ((code < 32 && !(code >= 7 && code <= 13) && code !== 27) || code === 0x7f) control++;
+  }
+  return control > text.length * 0.3;
+}
+
+// "Did you mean": names near a path that does not exist.
+
+const MAX = 5;
+const WORTH_NAMING = 0.5;
+
+/** Up to five names in the same directory that are most like the missing one, spelled like the path that was asked for. */
+export async function findSimilar(files: FileAccess, absolute: string, asked: string): Promise<string[]> {
+  const wanted = basename(absolute);
+  const names = await files.list(dirname(absolute)).catch((): string[] => []);
+  const ratioOf = similarityTo(wanted.toLowerCase());
+  return names
+    .map((name) => ({ name, ratio: likeness(name, wanted, ratioOf) }))
+    .filter(({ ratio }) => ratio >= WORTH_NAMING)
+    .sort((a, b) => b.ratio - a.ratio || a.name.localeCompare(b.name))
+    .slice(0, MAX)
+    .map(({ name }) => join(dirname(asked), name));
+}
+
+function likeness(name: string, wanted: string, ratioOf: (other: string, floor: number) => number): number {
+  const lower = name.toLowerCase();
+  const target = wanted.toLowerCase();
+  const stem = target.split(".")[0] ?? "";
+  if (lower === target) return 1;
+  if (stem.length >= 3 && lower.split(".")[0] === stem) return 0.95;
+  if (stem.length >= 3 && lower.includes(stem)) return Math.max(0.7, ratioOf(lower, 0));
+  return ratioOf(lower, WORTH_NAMING);
 }

@@ -1,13 +1,13 @@
 // Writing a text as the file it belongs to: line endings, byte order mark, syntax, and a look at what really arrived.
 import { isUtf8 } from "node:buffer";
 import { dirname } from "node:path";
-import { findSyntaxProblem } from "../file-lint.ts";
+import { unifiedDiff } from "../../kit/unified-diff.ts";
 import { describeFileError, type FileAccess } from "./access.ts";
 
 const BOM = "\ufeff";
 
 /** A text file as it is on disk. */
-export interface TextFile {
+interface TextFile {
   readonly text: string;
   /** False: bytes that are no UTF-8 stand as replacement characters in `text`; written back, they would be lost. */
   readonly isUtf8: boolean;
@@ -56,7 +56,7 @@ function usesCrlf(text: string): boolean {
   return text.includes("\r\n") && !/(?:^|[^\r])\n/.test(text);
 }
 
-export interface SyntaxChange {
+interface SyntaxChange {
   /** The text was sound and would no longer be. */
   readonly breaks: boolean;
   /** A problem that was not there before. */
@@ -71,7 +71,7 @@ export async function compareSyntax(path: string, before: string | null, after: 
   return { breaks: had === null && before.trim() !== "", introduced: had === null ? problem : null };
 }
 
-export interface Written {
+interface Written {
   readonly bytes: number;
   readonly dirsCreated: boolean;
   readonly version: string;
@@ -90,4 +90,60 @@ export async function writeTextFile(files: FileAccess, path: string, text: strin
     );
   const facts = await files.facts(path);
   return { bytes: wanted.length, dirsCreated, version: facts?.version ?? "" };
+}
+
+// Whether a data file can still be read by the programs it is for.
+
+/** The problem of a text in a format we can check (JSON, YAML, TOML), or null: fine, or a format we do not know. */
+async function findSyntaxProblem(path: string, text: string): Promise<string | null> {
+  if (/\.json$/i.test(path)) return jsonProblem(text);
+  if (/\.ya?ml$/i.test(path)) return yamlProblem(text);
+  if (/\.toml$/i.test(path)) return tomlProblem(text);
+  return null;
+}
+
+function jsonProblem(text: string): string | null {
+  if (text.trim() === "") return null;
+  try {
+    JSON.parse(text.replace(/^\ufeff/, ""));
+    return null;
+  } catch (error) {
+    return `invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+async function yamlProblem(text: string): Promise<string | null> {
+  const { parseAllDocuments } = await import("yaml");
+  const documents = parseAllDocuments(text, { logLevel: "silent" });
+  const problem = Array.isArray(documents) ? documents.flatMap((document) => document.errors)[0] : undefined;
+  return problem === undefined ? null : `invalid YAML: ${problem.message.split("\n")[0]}`;
+}
+
+async function tomlProblem(text: string): Promise<string | null> {
+  const { parse, TomlError } = await import("smol-toml");
+  try {
+    // Whole numbers of 64 bits are valid, though JavaScript has no room for them.
+    parse(text.replace(/^\ufeff/, ""), { integersAsBigInt: true });
+    return null;
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const reason = error.message.split("\n")[0]?.replace(/^Invalid TOML document: /, "");
+    return `invalid TOML: ${reason} (line ${error.line}, column ${error.column})`;
+  }
+}
+
+// The diff of a change as the model may see it.
+
+type Side = Parameters<typeof unifiedDiff>[0];
+
+/** Secrets are looked for in the lines themselves: behind the sign of a diff a number reads like a telephone number. */
+export async function shownDiff(before: Side, after: Side, redact: (text: string) => string): Promise<string> {
+  const diff = await unifiedDiff(before, after);
+  if (diff === "") return "";
+  const [oldName = "", newName = "", ...rows] = diff.split("\n");
+  const rest = rows.map((row) =>
+    row.startsWith("@@ ") ? { sign: row, text: "" } : { sign: row.slice(0, 1), text: row.slice(1) },
+  );
+  const texts = redact(rest.map(({ text }) => text).join("\n")).split("\n");
+  return [oldName, newName, ...rest.map(({ sign }, index) => sign + (texts[index] ?? ""))].join("\n");
 }

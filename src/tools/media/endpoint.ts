@@ -1,10 +1,15 @@
 // Where pictures and speech are made: an endpoint that speaks OpenAI's protocol, with its key.
+
+import { access, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { HomePaths } from "../../home/paths.ts";
 import { CallRefusedError, type PaidUsage } from "../../llm/gate.ts";
 import { isUsableKey, keyForHost, needsNoKey } from "../../llm/providers/keys.ts";
-import { ProviderError } from "../../llm/providers/provider-error.ts";
 import { resolveRuntimeProvider } from "../../llm/providers/resolve.ts";
+import { ProviderError } from "../../llm/providers/settings.ts";
 import { normalizeUsage } from "../../llm/usage.ts";
 import { createModelFetch } from "../../llm/wires/model-fetch.ts";
+import { providerNames } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
 
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -16,7 +21,7 @@ export class MediaError extends Error {
 }
 
 /** The settings name a provider that nobody knows. */
-export class UnknownProviderError extends MediaError {
+class UnknownProviderError extends MediaError {
   override name = "UnknownProviderError";
 }
 
@@ -31,11 +36,7 @@ export interface Endpoint {
 }
 
 /** `section` is where the settings stand in config.yaml: `provider`, or `base_url` and `api_key`. */
-export function mediaEndpoint(
-  section: string,
-  settings: Readonly<Record<string, unknown>>,
-  ctx: ToolContext,
-): Endpoint {
+function mediaEndpoint(section: string, settings: Readonly<Record<string, unknown>>, ctx: ToolContext): Endpoint {
   const env = (name: string) => ctx.env?.(name);
   const baseUrl = textOf(settings.base_url)?.replace(/\/+$/, "");
   const own = textOf(settings.api_key);
@@ -61,10 +62,10 @@ export function mediaEndpoint(
   }
 }
 
-export const NOBODY_PAYS = "Nobody keeps account of costs in this run, so nothing was sent.";
+const NOBODY_PAYS = "Nobody keeps account of costs in this run, so nothing was sent.";
 
 /** One thing to be made: what for, by which model, from which words. */
-export interface Order {
+interface Order {
   readonly task: "image_generation" | "text_to_speech";
   readonly path: string;
   readonly model: string;
@@ -172,4 +173,111 @@ function complaint(answer: Buffer): string {
   } catch {
     return text.slice(0, 500); // not JSON: as it came
   }
+}
+
+// Services for pictures and speech that do not speak OpenAI's protocol: where they stand, whose key they take.
+
+export interface MediaService {
+  /** As `provider` names it in config.yaml. */
+  readonly name: string;
+  readonly title: string;
+  readonly keyName: string;
+  readonly baseUrl: string;
+  headers(key: string): Readonly<Record<string, string>>;
+}
+
+interface Choice {
+  readonly section: "image_gen" | "tts";
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly service: MediaService;
+}
+
+/** A name in the settings that nobody here goes by. */
+function unknownName({ section, settings, service }: Choice): MediaError {
+  const brought = providerNames(section);
+  const others = brought.length > 0 ? `, ${brought.join(", ")} of your plugins` : "";
+  return new MediaError(
+    `${section}.provider in config.yaml is "${textOf(settings.provider)}", which is not there. Use openai, ${service.name}, a provider of models that speaks ` +
+      `OpenAI's protocol${others}, or give ${section}.base_url and ${section}.api_key instead.`,
+  );
+}
+
+/** The service when the settings name it, or when nothing is named and only its key is there; else an endpoint like OpenAI's. */
+export function chooseEndpoint({ section, settings, service }: Choice, ctx: ToolContext): Endpoint {
+  const named = textOf(settings.provider);
+  if (named === service.name) return serviceEndpoint({ section, settings, service }, ctx);
+  try {
+    return mediaEndpoint(section, settings, ctx);
+  } catch (error) {
+    if (error instanceof UnknownProviderError) throw unknownName({ section, settings, service });
+    if (!(error instanceof MediaError) || named !== undefined || textOf(settings.base_url) !== undefined) throw error;
+    if (ctx.env?.(service.keyName)?.trim()) return serviceEndpoint({ section, settings, service }, ctx);
+    throw new MediaError(`${error.message} ${service.title} is used when ${service.keyName} is set.`);
+  }
+}
+
+function serviceEndpoint({ section, settings, service }: Choice, ctx: ToolContext): Endpoint {
+  const own = textOf(settings.api_key);
+  const apiKey = own ?? ctx.env?.(service.keyName)?.trim() ?? "";
+  if (apiKey === "")
+    throw new MediaError(
+      `Not configured: ${service.title} has no key. Set ${service.keyName} (hermes config set ${service.keyName} ...) or ${section}.api_key in config.yaml.`,
+    );
+  const baseUrl = (textOf(settings.base_url) ?? service.baseUrl).replace(/\/+$/, "");
+  // A key that belongs to the service goes nowhere else; one that stands beside another address belongs to that.
+  const bound = own === undefined ? { keyHosts: [new URL(service.baseUrl).hostname] } : {};
+  return { provider: service.name, baseUrl, apiKey, headers: service.headers(apiKey), ...bound };
+}
+
+// Pictures and sound that a plugin makes: under the same caps, and checked before anything is done with them.
+
+interface PluginOrder extends Pick<Order, "task" | "input"> {
+  /** The provider's name. */
+  readonly name: string;
+  readonly model: string | undefined;
+}
+
+/** Rejects with `MediaError` for whatever the plugin's code does. */
+export async function orderFromPlugin(
+  { task, name, model = name, input }: PluginOrder,
+  make: () => Promise<Buffer>,
+  ctx: ToolContext,
+): Promise<Buffer> {
+  if (!ctx.pay) throw new MediaError(NOBODY_PAYS);
+  const apiMode = task === "image_generation" ? "images" : "speech";
+  try {
+    const call = { provider: name, baseUrl: "", apiKey: "", apiMode, model, input };
+    return await ctx.pay(task, call, async () => ({ value: await make(), usage: null }));
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    if (error instanceof CallRefusedError || error instanceof MediaError) throw new MediaError(error.message);
+    throw new MediaError(`"${name}", which a plugin brings, failed: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+export function bytesOf(made: unknown): Buffer {
+  if (made instanceof Uint8Array) return Buffer.from(made);
+  throw new MediaError("What the plugin gave is no sequence of bytes (Uint8Array).");
+}
+
+// Where media files are kept. A home that has the folders of an older version goes on with them.
+
+const OLD_NAMES = {
+  images: "image_cache",
+  audio: "audio_cache",
+  documents: "document_cache",
+  screenshots: "browser_screenshots",
+  vision: "temp_vision_images",
+} as const;
+
+/** The folder, made if it is missing. */
+export async function cacheFolder(home: HomePaths, kind: keyof typeof OLD_NAMES): Promise<string> {
+  const old = home.at(OLD_NAMES[kind]);
+  const isThere = await access(old).then(
+    () => true,
+    () => false,
+  );
+  const folder = isThere ? old : join(home.cacheDir, kind);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
 }

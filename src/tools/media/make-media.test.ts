@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 import { CallRefusedError, type PaidCall } from "../../llm/gate.ts";
-import { registerProvider } from "../extra-providers.ts";
+import { registerProvider } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { generateImage } from "./generate-image.ts";
 import { speak, splitText } from "./speak.ts";

@@ -7,8 +7,7 @@ import { after, before, test } from "node:test";
 import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 import type { AsideQuestion, ToolContext } from "../toolset/context.ts";
-import { analyzeImage } from "./analyze-image.ts";
-import { imageType } from "./image-type.ts";
+import { analyzeImage, imageType } from "./pictures.ts";
 
 const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",

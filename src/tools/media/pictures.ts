@@ -1,13 +1,18 @@
 // A picture and a question: shown to the conversation's own model where it sees, described by another one where it does not.
+
+import { WebError } from "../../safety/url-fetch.ts";
+import { holdsSecret, UrlRefusedError } from "../../safety/url-guard.ts";
+import { describeFileError } from "../files/access.ts";
+import { openWorkspace } from "../files/workspace.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import type { ToolOutput } from "../toolset/registry.ts";
-import type { ImageType } from "./image-type.ts";
+import { openWebAccess } from "../web/access.ts";
 
 /** What providers take at most, as base64. */
 const MOST_ENCODED = 20 * 1024 * 1024;
 const ANSWER_TOKENS = 2000;
 
-export interface Picture {
+interface Picture {
   readonly bytes: Uint8Array;
   readonly type: ImageType;
 }
@@ -65,4 +70,97 @@ export function pictureQuestion(question: string): string {
 
 function failure(error: string, facts: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ success: false, error, ...facts });
+}
+
+// Fetches or reads an image and shows it to a model.
+
+/** The image cannot be had; the message says why. */
+class ImageError extends Error {
+  override name = "ImageError";
+}
+
+interface ImageQuestion {
+  readonly image_url: string;
+  readonly question: string;
+}
+
+export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: ToolContext): Promise<ToolOutput> {
+  try {
+    const source = image_url.trim();
+    const bytes = /^https?:/i.test(source) ? await downloadImage(source, ctx) : await readImage(source, ctx);
+    const type = imageType(bytes);
+    if (type === null) throw new ImageError(`${image_url} is no image: its content is none of the known kinds.`);
+    if (!SHOWABLE.has(type)) {
+      throw new ImageError(`${image_url} is ${type}; models look at png, jpeg, gif and webp. Convert it first.`);
+    }
+    return await showPicture({ bytes, type }, question, { image: source.slice(0, 500) }, ctx);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    const known = error instanceof ImageError || error instanceof UrlRefusedError || error instanceof WebError;
+    if (!known) throw error;
+    return JSON.stringify({ success: false, error: error.message });
+  }
+}
+
+export async function downloadImage(address: string, ctx: ToolContext): Promise<Uint8Array> {
+  if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
+  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MOST_IMAGE_BYTES };
+  const answer = await openWebAccess(ctx).fetch(address, limits);
+  if (answer.status >= 400) throw new ImageError(`${address} answered ${answer.status} ${answer.statusText}.`);
+  return answer.body;
+}
+
+async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(path) && !path.startsWith("file://")) {
+    throw new ImageError(`Only http and https addresses and files can be looked at, not ${path.slice(0, 100)}`);
+  }
+  const workspace = await openWorkspace(ctx);
+  const file = workspace.absolute(path.replace(/^file:\/\//, ""));
+  const refusal = await workspace.refuseRead(file);
+  if (refusal !== null) throw new ImageError(refusal);
+  try {
+    const facts = await workspace.files.facts(file);
+    if (facts?.type !== "file") throw new ImageError(`File not found: ${path}`);
+    if (facts.size > MOST_IMAGE_BYTES)
+      throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
+    return await workspace.files.read(file);
+  } catch (error) {
+    if (error instanceof ImageError) throw error;
+    ctx.signal.throwIfAborted();
+    throw new ImageError(describeFileError(error, path));
+  }
+}
+
+// What kind of image some bytes are. Names and headers lie; the first bytes do not.
+
+type ImageType =
+  | "image/png"
+  | "image/jpeg"
+  | "image/gif"
+  | "image/webp"
+  | "image/bmp"
+  | "image/tiff"
+  | "image/svg+xml"
+  | "image/x-icon";
+
+/** Larger ones are not read at all. */
+export const MOST_IMAGE_BYTES = 50 * 1024 * 1024;
+
+/** What models take. The others are told apart so that the refusal can name them. */
+export const SHOWABLE: ReadonlySet<ImageType> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+export function imageType(bytes: Uint8Array): ImageType | null {
+  const at = (start: number, text: string) =>
+    Buffer.from(bytes.subarray(start, start + text.length)).toString("latin1") === text;
+  if (at(0, "\x89PNG\r\n\x1a\n")) return "image/png";
+  if (at(0, "\xff\xd8\xff")) return "image/jpeg";
+  if (at(0, "GIF87a") || at(0, "GIF89a")) return "image/gif";
+  if (at(0, "RIFF") && at(8, "WEBP")) return "image/webp";
+  if (at(0, "BM")) return "image/bmp";
+  if (at(0, "II*\0") || at(0, "MM\0*")) return "image/tiff";
+  if (at(0, "\0\0\x01\0")) return "image/x-icon";
+  const head = Buffer.from(bytes.subarray(0, 512)).toString("utf8").trimStart();
+  return /^(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]/i.test(head)
+    ? "image/svg+xml"
+    : null;
 }

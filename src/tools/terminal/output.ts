@@ -3,8 +3,8 @@ import { appendFile, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { stripAnsi } from "../../kit/terminal-text.ts";
 import type { ExecuteResult } from "../../sandbox/environment.ts";
-import { leaveBrokenLine, safeCut, safePieces } from "../safe-cut.ts";
 import type { ToolContext } from "../toolset/context.ts";
+import { leaveBrokenLine, safeCut, safePieces } from "../toolset/results.ts";
 
 const HEAD_SHARE = 0.4;
 const SAVED_CHARS = 5_000_000;
@@ -13,7 +13,7 @@ const KEPT_MS = 7 * 24 * 3600 * 1000;
 
 type Printed = Pick<ExecuteResult, "output" | "omittedChars" | "headChars">;
 
-export interface PresentedOutput {
+interface PresentedOutput {
   readonly output: string;
   /** Result fields that say what was left out and where it is. */
   readonly truncation: Readonly<Record<string, unknown>>;

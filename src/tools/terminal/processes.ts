@@ -1,20 +1,22 @@
 // The background processes of one agent: what they print, how they end, and whom to tell.
 import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { withLock } from "../../home/lock.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { writeFileAtomic } from "../../kit/files.ts";
 import { stripAnsi } from "../../kit/terminal-text.ts";
 import { killTree } from "../../sandbox/background-child.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
-import { startTimeOf } from "../../sandbox/process-tree.ts";
-import { isRunning, orphans, type ProcessRecord, updateRecords } from "../process-record.ts";
-import { LineWatch, WatchBreaker } from "../process-watch.ts";
-import { safeCut } from "../safe-cut.ts";
+import { isAlive, startTimeOf } from "../../sandbox/processes.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
+import { safeCut } from "../toolset/results.ts";
 
 const BUFFER_CHARS = 200_000;
 const FINISHED_KEPT_MS = 1800_000;
 const MAX_TRACKED = 64;
 const NOTICE_CHARS = 2000;
 
-export interface NewProcess {
+interface NewProcess {
   readonly command: string;
   readonly cwd: string;
   readonly notify: boolean;
@@ -47,7 +49,7 @@ export const processTable: StateKey<ProcessTable> = {
   dispose: (table) => table.dispose(),
 };
 
-export class ProcessTable {
+class ProcessTable {
   readonly #processes = new Map<string, TrackedProcess>();
   readonly #closed = new AbortController();
   #breaker: WatchBreaker | null = null;
@@ -251,4 +253,171 @@ function recordOf(tracked: TrackedProcess, cwd: string, ctx: ToolContext): Proce
 function notice(what: string, command: string, output: string, ctx: ToolContext): string {
   const shown = output.trim();
   return `[IMPORTANT: ${what}\nCommand: ${ctx.redact(command)}${shown ? `\nOutput:\n${shown}` : ""}]`;
+}
+
+// processes.json: which background processes this home started, so that the next run finds those that outlived the last one.
+
+/** One line of the file. Names are the file's format. */
+interface ProcessRecord {
+  readonly session_id: string;
+  readonly command: string;
+  readonly pid: number;
+  /** What tells this process from a later one with the same pid. */
+  readonly start_time: string | null;
+  /** Unix seconds. */
+  readonly started_at: number;
+  readonly cwd: string;
+  readonly owner_pid: number;
+  readonly owner_session: string;
+  readonly owner_key: string | null;
+}
+
+/** Changes the list under the home's lock. Lines whose process is gone disappear on the way. */
+async function updateRecords(
+  file: string,
+  change: (records: readonly ProcessRecord[]) => readonly ProcessRecord[],
+): Promise<void> {
+  await withLock(`${file}.lock`, async () => {
+    const before = await readRecords(file);
+    const living: ProcessRecord[] = [];
+    for (const record of before) if (await isRunning(record)) living.push(record);
+    await writeFileAtomic(file, `${JSON.stringify(change(living), null, 2)}\n`, { mode: 0o600 });
+  });
+}
+
+/** Processes of this session that still run although the program that started them does not. */
+async function orphans(
+  file: string,
+  session: { readonly sessionId: string; readonly sessionKey?: string },
+): Promise<ProcessRecord[]> {
+  const found: ProcessRecord[] = [];
+  for (const record of await readRecords(file)) {
+    const ours =
+      record.owner_session === session.sessionId ||
+      (record.owner_key !== null && record.owner_key === session.sessionKey);
+    if (ours && record.owner_pid !== process.pid && !isAlive(record.owner_pid) && (await isRunning(record))) {
+      found.push(record);
+    }
+  }
+  return found;
+}
+
+async function isRunning({ pid, start_time }: Pick<ProcessRecord, "pid" | "start_time">): Promise<boolean> {
+  return isAlive(pid) && (start_time === null || (await startTimeOf(pid)) === start_time);
+}
+
+async function readRecords(file: string): Promise<ProcessRecord[]> {
+  const text = await readFile(file, "utf8").catch(() => "[]"); // no file yet
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value.filter(isRecord) : [];
+  } catch {
+    return []; // not ours, or damaged: it only ever described processes that ran then
+  }
+}
+
+function isRecord(value: unknown): value is ProcessRecord {
+  const record = value as Partial<ProcessRecord> | null; // looked at field by field below
+  return (
+    typeof record?.session_id === "string" &&
+    typeof record.command === "string" &&
+    Number.isInteger(record.pid) &&
+    typeof record.started_at === "number" &&
+    Number.isInteger(record.owner_pid) &&
+    typeof record.owner_session === "string"
+  );
+}
+
+// When a line of a background process is worth a message to the model, and when there were too many of them.
+
+const WINDOW_MS = 15_000;
+const STRIKES = 3;
+const MAX_LINES = 20;
+const MAX_CHARS = 2000;
+
+const BREAKER_MESSAGES = 15;
+const BREAKER_MS = 10_000;
+const PAUSE_MS = 30_000;
+
+type WatchEvent =
+  | { readonly type: "match"; readonly text: string; readonly missed: number }
+  /** Three windows in a row had more matches than one: watching ends, only the process's end will be told. */
+  | { readonly type: "overflow" };
+
+/** Looks for texts in the output lines of one process. */
+export class LineWatch {
+  readonly #patterns: readonly string[];
+  readonly #now: () => number;
+  readonly #redact: (text: string) => string;
+  #partial = "";
+  #windowStart = Number.NEGATIVE_INFINITY;
+  #missed = 0;
+  #strikes = 0;
+  #active = true;
+
+  /** What matches is told redacted; it is redacted before it is cut, while secrets are still whole. */
+  constructor(patterns: readonly string[], clock: Clock, redact: (text: string) => string) {
+    this.#patterns = patterns;
+    this.#redact = redact;
+    this.#now = () => clock.now();
+  }
+
+  push(text: string): WatchEvent | null {
+    const lines = (this.#partial + text).split("\n");
+    const rest = lines.pop() ?? "";
+    this.#partial = rest.length > MAX_CHARS ? this.#redact(rest).slice(-MAX_CHARS) : rest;
+    const matches = lines.filter((line) => this.#patterns.some((pattern) => line.includes(pattern)));
+    if (!this.#active || matches.length === 0) return null;
+    const now = this.#now();
+    if (now - this.#windowStart < WINDOW_MS) return this.#miss(matches.length);
+    if (this.#missed === 0) this.#strikes = 0;
+    const missed = this.#missed;
+    this.#missed = 0;
+    this.#windowStart = now;
+    const told = this.#redact(matches.slice(0, MAX_LINES).join("\n")).slice(0, MAX_CHARS);
+    return { type: "match", text: told, missed };
+  }
+
+  #miss(count: number): WatchEvent | null {
+    if (this.#missed === 0) this.#strikes++;
+    this.#missed += count;
+    if (this.#strikes < STRIKES) return null;
+    this.#active = false;
+    return { type: "overflow" };
+  }
+}
+
+/** Stops the messages of all watches together when they come too fast. */
+export class WatchBreaker {
+  readonly #clock: Clock;
+  readonly #say: (text: string) => void;
+  readonly #signal: AbortSignal;
+  #sent: number[] = [];
+  #paused = false;
+
+  constructor(clock: Clock, say: (text: string) => void, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#say = say;
+    this.#signal = signal;
+  }
+
+  send(text: string): void {
+    if (this.#paused) return;
+    const now = this.#clock.now();
+    this.#sent = [...this.#sent.filter((at) => now - at < BREAKER_MS), now];
+    if (this.#sent.length <= BREAKER_MESSAGES) {
+      this.#say(text);
+      return;
+    }
+    this.#paused = true;
+    this.#say("[IMPORTANT: Background processes matched too often; watch messages pause for 30 seconds.]");
+    this.#clock.sleep(PAUSE_MS, this.#signal).then(
+      () => {
+        this.#paused = false;
+        this.#sent = [];
+        this.#say("[IMPORTANT: Watch messages of background processes are on again.]");
+      },
+      () => undefined, // the agent was closed during the pause
+    );
+  }
 }

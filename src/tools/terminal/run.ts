@@ -1,13 +1,13 @@
 // One call of the terminal tool: checks in order, then the foreground or the background.
-
 import { UserError } from "../../kit/errors.ts";
 import { foregroundGuidance } from "../../safety/command-kinds.ts";
-import type { ApprovedCommand } from "../../safety/decision.ts";
-import { freeBackground } from "../../safety/rewrite.ts";
-import { exitCodeMeaning, failureHint } from "../exit-codes.ts";
-import { prepareSudo, type SudoCommand } from "../sudo.ts";
+import { type ApprovedCommand, type ClearedCommand, SUDO_PROBE } from "../../safety/decision.ts";
+import { freeBackground, readSudoPasswords } from "../../safety/rewrite.ts";
+import type { Command } from "../../safety/shell/ast.ts";
+import { parseCommandLine, plainText } from "../../safety/shell/parse.ts";
+import type { ExecuteResult } from "../../sandbox/environment.ts";
 import type { TerminalArguments } from "../terminal.ts";
-import type { ToolContext } from "../toolset/context.ts";
+import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
 import { presentOutput } from "./output.ts";
 import { processTable } from "./processes.ts";
@@ -169,3 +169,118 @@ function resolveWorkdir(workdir: string, { environment }: ToolContext): string {
 
 const refused = (error: string, status: string) => ({ output: "", exit_code: -1, error, status });
 const refusal = (error: string, status = "error") => toolResult(refused(error, status));
+
+// What an exit code means when it is not a failure, and one line of help when it is.
+
+const NO_MATCH = { 1: "No match found (not an error)" };
+const DIFFERENT = { 1: "The files differ (not an error)" };
+const FALSE = { 1: "The condition is false (not an error)" };
+
+const MEANINGS: Readonly<Record<string, Readonly<Record<number, string>>>> = {
+  ...Object.fromEntries(["grep", "egrep", "fgrep", "rg", "ag", "ack"].map((name) => [name, NO_MATCH])),
+  diff: DIFFERENT,
+  colordiff: DIFFERENT,
+  find: { 1: "Some paths could not be read; the rest of the result holds" },
+  test: FALSE,
+  "[": FALSE,
+  git: { 1: "Often means that there are differences (not an error)" },
+  curl: {
+    6: "The host name could not be resolved",
+    7: "The connection was refused",
+    22: "The server answered with an HTTP error",
+    28: "The request timed out",
+  },
+};
+
+/** Judged by the last command of the line. Null for success and for codes that mean a real failure. */
+export function exitCodeMeaning(command: string, exitCode: number): string | null {
+  if (exitCode === 0) return null;
+  const program = lastProgram(command);
+  return (program && MEANINGS[program]?.[exitCode]) || null;
+}
+
+const HINTS: readonly [matches: (exitCode: number, output: string) => boolean, hint: string][] = [
+  [(code) => code === 124, "It ran out of time: give it a longer timeout, or background=true"],
+  [(code) => code === 137, "It was killed, most likely for using too much memory"],
+  [
+    (code, output) => code === 127 || /command not found/.test(output),
+    "Command not found: check the spelling, its package and PATH",
+  ],
+  [
+    (_, output) => /ModuleNotFoundError|No module named|Cannot find module|ERR_MODULE_NOT_FOUND/.test(output),
+    "A module is missing: install it, or use the environment that has it",
+  ],
+  [(_, output) => /permission denied/i.test(output), "Permission denied: check owner and mode of the path"],
+  [(code) => code === 126, "It was found but could not be run, or its directory could not be entered"],
+];
+
+export function failureHint(exitCode: number, output: string): string | null {
+  if (exitCode === 0) return null;
+  return HINTS.find(([matches]) => matches(exitCode, output))?.[1] ?? null;
+}
+
+function lastProgram(command: string): string | null {
+  let last: Command | undefined = parseCommandLine(command).script.pipelines.at(-1)?.commands.at(-1);
+  while (last?.type === "group") last = last.bodies.at(-1)?.pipelines.at(-1)?.commands.at(-1);
+  const word = last?.words[0];
+  const text = word ? plainText(word) : null;
+  return text?.slice(text.lastIndexOf("/") + 1) ?? null;
+}
+
+// Lets a command use sudo with the user's password, which only ever travels through the command's standard input.
+
+const PROBE_MS = 3000;
+const ASK_MS = 45_000;
+const REFUSED = /sorry, try again|incorrect password|no password was provided/i;
+const NEEDS_PASSWORD = /sudo: (a password is required|a terminal is required|no tty present)/i;
+
+const remembered: StateKey<{ password: string | null }> = {
+  name: "sudo",
+  create: () => ({ password: null }),
+};
+
+interface SudoCommand {
+  readonly command: ClearedCommand;
+  /** One password line for each sudo. */
+  readonly stdin?: string;
+  /** A sudo that had a valid ticket reads no password and leaves it to the command, which may print it. */
+  mask?(output: string): string;
+  /** One line for the model when sudo could not work. */
+  tip(result: ExecuteResult): string;
+}
+
+async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<SudoCommand> {
+  const { command: rewritten, count } = readSudoPasswords(command);
+  if (count === 0) return { command, tip: () => "" };
+  const known = ctx.state.of(remembered);
+  const password = (await worksWithoutPassword(ctx)) ? null : await findPassword(known, ctx);
+  const tip = (result: ExecuteResult) => {
+    if (REFUSED.test(result.output)) known.password = null;
+    if (!NEEDS_PASSWORD.test(result.output)) return "";
+    return "\nTip: sudo needs a password here. Ask the user to run `hermes config set SUDO_PASSWORD ...`, or do without sudo.";
+  };
+  if (password === null) return { command, tip };
+  return {
+    command: rewritten,
+    stdin: `${password}\n`.repeat(count),
+    ...(password !== "" && { mask: (output: string) => output.replaceAll(password, "***") }),
+    tip,
+  };
+}
+
+/** Also true where there is no sudo at all: the command itself will say so. */
+async function worksWithoutPassword({ environment, signal }: ToolContext): Promise<boolean> {
+  if (environment.kind !== "local") return false;
+  const { exitCode } = await environment.execute(SUDO_PROBE, { timeoutMs: PROBE_MS, signal, stateless: true });
+  return exitCode === 0 || exitCode === 127;
+}
+
+async function findPassword(known: { password: string | null }, ctx: ToolContext): Promise<string | null> {
+  const fromEnvironment = ctx.env?.("SUDO_PASSWORD");
+  if (fromEnvironment !== undefined) return fromEnvironment;
+  if (known.password === null && ctx.interactive) {
+    const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(ASK_MS)]);
+    known.password = (await ctx.ask({ kind: "sudo" }, signal)).text;
+  }
+  return known.password;
+}

@@ -1,6 +1,10 @@
 // Whether a tool can be offered right now. Probes cost something (a binary looked for, a key read), so their answers are kept a while.
+
+import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { type AvailabilityFacts, early, type ToolEntry } from "./registry.ts";
+import { sanitizeParameters } from "../../llm/json-schema.ts";
+import type { ToolDefinition } from "../../llm/wire.ts";
+import { type AvailabilityFacts, early, type ToolEntry, type ToolRegistry } from "./registry.ts";
 
 const KEPT_MS = 30_000;
 const FLAKE_MS = 60_000;
@@ -71,4 +75,88 @@ async function ask(probe: Probe, facts: AvailabilityFacts): Promise<boolean> {
   } catch {
     return false; // a probe that throws says no
   }
+}
+
+// The tool list as a provider gets it: sorted (a stable order keeps prompt caches warm), checked, as few words as possible.
+
+export interface DefinitionSource {
+  readonly registry: ToolRegistry;
+  readonly availability: AvailabilityCache;
+  readonly facts: AvailabilityFacts;
+  readonly log: Logger;
+  /** Tools the session has beside those that are defined here, for descriptions that name others. */
+  readonly session?: ReadonlySet<string>;
+}
+
+/** Definitions of those of `names` that exist and are available now. Unknown names are skipped. */
+export async function toolDefinitions(names: Iterable<string>, source: DefinitionSource): Promise<ToolDefinition[]> {
+  const entries = await availableTools(names, source);
+  const defined = new Set(entries.map(({ name }) => name));
+  return entries.map((entry) => define(entry, defined, source));
+}
+
+/** The entries behind `toolDefinitions`, in the same order. */
+export async function availableTools(
+  names: Iterable<string>,
+  { registry, availability, facts }: DefinitionSource,
+): Promise<ToolEntry[]> {
+  const entries = [...new Set(names)].sort().flatMap((name) => registry.get(name) ?? []);
+  const offered = await Promise.all(entries.map((entry) => availability.isAvailable(entry, facts)));
+  return entries.filter((_, index) => offered[index]);
+}
+
+function define(entry: ToolEntry, defined: ReadonlySet<string>, { log, session }: DefinitionSource): ToolDefinition {
+  const merged = { description: entry.traits.description, parameters: entry.parameters, ...dynamicPart(entry, log) };
+  return {
+    type: "function",
+    function: {
+      name: entry.name,
+      description: merged.description.replace(MENTIONS, () =>
+        mentioned(entry, (name) => defined.has(name) || session?.has(name)),
+      ),
+      parameters: sanitizeParameters(merged.parameters),
+    },
+  };
+}
+
+/** Stands in a description for those of `mentions` that the session has. */
+const MENTIONS = "{tools}";
+
+function mentioned({ traits }: ToolEntry, has: (name: string) => boolean | undefined): string {
+  return (traits.mentions ?? []).filter(has).join(", ") || "none";
+}
+
+function dynamicPart(entry: ToolEntry, log: Logger) {
+  try {
+    return early(entry, "dynamicSchema")?.() ?? {};
+  } catch (error) {
+    log.warn(`tool ${entry.name}: its dynamic schema failed, the static one is used`, error);
+    return {};
+  }
+}
+
+// Services that plugins bring for tools of ours: pictures, search, browsers, speech. A tool asks here for a name it does not know itself.
+
+type ExtraKind = "image_gen" | "web_search" | "browser" | "tts" | "transcription";
+
+const registered = new Map<string, () => Promise<unknown>>();
+
+/** The first of a name keeps it. Returns how to take it back. */
+export function registerProvider(kind: ExtraKind, name: string, load: () => Promise<unknown>): () => void {
+  const key = `${kind}/${name}`;
+  if (registered.has(key)) throw new Error(`there is a ${kind} provider called "${name}" already`);
+  registered.set(key, load);
+  return () => {
+    if (registered.get(key) === load) registered.delete(key);
+  };
+}
+
+export function providerNames(kind: ExtraKind): string[] {
+  const lead = `${kind}/`;
+  return [...registered.keys()].filter((key) => key.startsWith(lead)).map((key) => key.slice(lead.length));
+}
+
+/** Null when no plugin brings one of this name. What comes back is the plugin's: whoever uses it checks it. */
+export async function findProvider(kind: ExtraKind, name: string): Promise<unknown> {
+  return (await registered.get(`${kind}/${name}`)?.()) ?? null;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { followLinks } from "../../agent/real-paths.ts";
+import { followLinks } from "../../agent/tool-runner.ts";
 import { pathsOfBatch, planToolBatch, type Segment } from "./batch-plan.ts";
 
 const call = (name: string, args: unknown = {}) => ({

@@ -4,14 +4,14 @@ import { pathsInPatch } from "../../kit/patch-headers.ts";
 
 export type Segment = readonly [kind: "parallel" | "sequential", indexes: readonly number[]];
 
-export interface PlannedCall {
+interface PlannedCall {
   readonly name: string;
   /** JSON text, as the model wrote it. */
   readonly arguments: string;
 }
 
 /** What the plan cannot know by itself. */
-export interface PlanFacts {
+interface PlanFacts {
   readonly home?: string;
   /** Where an absolute path leads once links are followed. */
   readonly realPath?: (path: string) => string;

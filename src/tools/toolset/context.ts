@@ -6,8 +6,7 @@ import type { HomePaths } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { PaidAnswer, PaidCall } from "../../llm/gate.ts";
 import type { Message, TextOrigin } from "../../llm/messages.ts";
-import type { CommandGuard } from "../../safety/decision.ts";
-import type { Ask } from "../../safety/questions.ts";
+import type { Ask, CommandGuard } from "../../safety/decision.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 
@@ -111,7 +110,7 @@ export interface AsideQuestion {
  * - A job is named by its id or its unique name; schedules, targets and the text of prompts are judged here.
  * - Answers are what the model reads; nothing here rejects for what a request is like.
  */
-export interface CronPort {
+interface CronPort {
   manage(request: CronRequest, run: ToolContext): Promise<CronAnswer>;
 }
 
@@ -139,7 +138,7 @@ export interface CronFields {
   readonly profile?: string;
 }
 
-export type CronAnswer =
+type CronAnswer =
   | {
       readonly success: true;
       readonly job_id: string;
@@ -166,14 +165,14 @@ export interface DeliveryPort {
   targets(run: ToolContext): Promise<readonly DeliveryTarget[]>;
 }
 
-export interface DeliveryTarget {
+interface DeliveryTarget {
   readonly target: string;
   readonly name?: string;
   /** Where messages to the bare platform go. */
   readonly home?: boolean;
 }
 
-export type DeliveryAnswer =
+type DeliveryAnswer =
   | {
       readonly success: true;
       readonly platform: string;
@@ -185,7 +184,7 @@ export type DeliveryAnswer =
   | { readonly success: true; readonly skipped: true; readonly reason: string }
   | { readonly error: string; readonly hint?: string };
 
-export interface CommandOutputFacts {
+interface CommandOutputFacts {
   readonly command: string;
   readonly output: string;
   readonly returncode: number | null;
@@ -249,10 +248,7 @@ export interface MemoryPort {
 }
 
 /** What a memory write is told about its run: who writes, and whom to ask. */
-export type MemoryRun = Pick<
-  ToolContext,
-  "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal"
->;
+type MemoryRun = Pick<ToolContext, "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal">;
 
 /** The skills of the home, for one agent. Answers are what the model reads, as data; nothing here rejects for what a skill is like. */
 export interface SkillsPort {
@@ -272,7 +268,7 @@ export interface SkillsPort {
 
 export type SkillAnswer = Readonly<Record<string, unknown>> & { readonly success: boolean };
 
-export interface SkillChange {
+interface SkillChange {
   readonly action: "create" | "patch" | "edit" | "delete" | "write_file" | "remove_file";
   readonly name: string;
   readonly content?: string | undefined;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -8,20 +8,21 @@ import { recordingLog } from "../../../test/support/tool-context.ts";
 import { importTools, loadTools, toolFiles } from "./discover.ts";
 import { registry } from "./registry.ts";
 
-test("only files with a registration at their top level are tools", async (t) => {
+test("every source file of the folder is a tool, and nothing else is", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "hermes-tools-"));
   t.after(() => rm(directory, { recursive: true }));
-  const files = {
-    "b.ts": 'import { register } from "./registry.ts";\nregister({ name: "b" });\n',
-    "a.ts": "register<S>(spec);\n",
-    "inside.ts": "export function later() {\n  register({});\n}\n",
-    "plain.ts": "export const x = 1;\n",
-    "registry.ts": "register({});\n",
-    "b.test.ts": "register({});\n",
-    "notes.md": "register({})\n",
-  };
-  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
-  assert.deepEqual(await toolFiles(pathToFileURL(`${directory}/`)), ["a.ts", "b.ts"]);
+  await mkdir(join(directory, "files"));
+  for (const name of ["b.ts", "a.js", "b.test.ts", "a.d.ts", "notes.md"]) await writeFile(join(directory, name), "");
+  assert.deepEqual(await toolFiles(pathToFileURL(`${directory}/`)), ["a.js", "b.ts"]);
+});
+
+test("each file of the catalogue registers a tool when it is loaded", async () => {
+  const folder = new URL("../", import.meta.url);
+  const files = await toolFiles(folder);
+  assert.ok(files.includes("read-file.ts"));
+  for (const file of files) {
+    assert.match(await readFile(new URL(file, folder), "utf8"), /^register(<[^>\n]*>)?\(/m, file);
+  }
 });
 
 test("a tool file that fails to load costs one warning and nothing else", async () => {

@@ -97,7 +97,7 @@ for (const [name, args] of [
   ["delegate_task", { goal: "x" }],
 ] as const) {
   test(`${name} without what it needs of the agent says who has to answer it`, async () => {
-    await import(`./${name.replace("_", "-")}.ts`);
+    await import(`../${name.replace("_", "-")}.ts`);
     const answer = await dispatch(builtIn, name, args, toolContext());
     assert.deepEqual(JSON.parse(String(answer)), { error: `${name} must be handled by the agent loop` });
   });

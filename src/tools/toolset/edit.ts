@@ -1,16 +1,24 @@
 // `hermes tools enable|disable` as a function: from the settings in force to the settings to write.
 import type { Config } from "../../home/config/schema.ts";
-import { BUNDLES, COMPOSITE, CONFIGURABLE } from "../toolset-table.ts";
 import type { ToolRegistry } from "./registry.ts";
-import { chooseToolsets, listedNames, pluginToolsets, switchableToolsets, type ToolsetQuestion } from "./toolsets.ts";
+import {
+  BUNDLES,
+  COMPOSITE,
+  CONFIGURABLE,
+  chooseToolsets,
+  listedNames,
+  pluginToolsets,
+  switchableToolsets,
+  type ToolsetQuestion,
+} from "./toolsets.ts";
 
-export interface ToolsetChange {
+interface ToolsetChange {
   readonly enable: boolean;
   /** Toolsets, MCP servers, or `server:tool`. */
   readonly names: readonly string[];
 }
 
-export type ToolsetEdit =
+type ToolsetEdit =
   | { readonly unknown: readonly string[]; readonly valid: readonly string[] }
   | {
       /** Config keys (as path segments) and their new values; empty when everything is as wished already. */

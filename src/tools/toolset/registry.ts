@@ -87,7 +87,7 @@ export interface ToolEntry {
  * A tool before its file is loaded: all that a request needs to offer it. The bundler writes outlines of the built-in tools down, so that
  * a run loads the schema library and a tool's code with the first call, not before the first request.
  */
-export interface ToolOutline
+interface ToolOutline
   extends Pick<
     ToolTraits,
     | "name"
@@ -111,14 +111,14 @@ const EARLY_QUESTIONS = ["available", "dynamicSchema", "hydrate"] as const;
 type EarlyQuestion = (typeof EARLY_QUESTIONS)[number];
 
 /** Who registers. Core and bundled plugins may replace a tool of another toolset; a user's plugin only with the user's leave. */
-export interface Registrant {
+interface Registrant {
   readonly plugin: string;
   readonly bundled: boolean;
   /** `plugins.entries.<plugin>.allow_tool_override` */
   readonly mayOverride: boolean;
 }
 
-export interface RegisterOptions {
+interface RegisterOptions {
   readonly override?: boolean;
   readonly by?: Registrant;
 }
@@ -127,8 +127,6 @@ export interface RegisterOptions {
 export class ToolPermissionError extends Error {
   override name = "ToolPermissionError";
 }
-
-export const DEFAULT_EMOJI = "⚡";
 
 /**
  * All tools of a process.

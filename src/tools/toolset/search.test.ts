@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { recordingLog, toolContext } from "../../../test/support/tool-context.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { listTools } from "../tool-search-listing.ts";
-import { rankTools } from "../tool-search-rank.ts";
 import { AvailabilityCache } from "./availability.ts";
 import { type ForeignToolSpec, ToolRegistry } from "./registry.ts";
+import { rankTools } from "./search.ts";
+import { listTools } from "./search-split.ts";
 import { openToolbox, type ToolboxOptions } from "./toolbox.ts";
 
 const tool = (name: string, toolset: string, more: Partial<ForeignToolSpec> = {}): ForeignToolSpec => ({

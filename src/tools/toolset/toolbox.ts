@@ -4,17 +4,22 @@ import type { Logger } from "../../home/log.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { ToolDefinition } from "../../llm/wire.ts";
 import type { Environment } from "../../sandbox/environment.ts";
-import { type DefinitionSource, toolDefinitions } from "../definitions.ts";
-import { noteToolCall } from "../file-activity.ts";
-import { environmentResultStore } from "../result-store.ts";
-import { createToolState, type OwnedToolState } from "../state.ts";
-import { BRIDGES, bridgeDefinitions, unwrapCall } from "../tool-search-bridges.ts";
-import type { AvailabilityCache } from "./availability.ts";
-import type { TextOrigin, ToolContext } from "./context.ts";
+import { noteToolCall } from "../files/workspace.ts";
+import { type AvailabilityCache, type DefinitionSource, toolDefinitions } from "./availability.ts";
+import type { StateKey, TextOrigin, ToolContext, ToolState } from "./context.ts";
 import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
 import { early, type ToolEntry, type ToolOutput, type ToolRegistry } from "./registry.ts";
-import { limitResult, limitTurn, resultLimit, sizeLimits } from "./results.ts";
-import { deferForeign, isDeferredCore, isForeign, listingFor, type SplitFacts } from "./search-split.ts";
+import { environmentResultStore, limitResult, limitTurn, resultLimit, sizeLimits } from "./results.ts";
+import {
+  BRIDGES,
+  bridgeDefinitions,
+  deferForeign,
+  isDeferredCore,
+  isForeign,
+  listingFor,
+  type SplitFacts,
+  unwrapCall,
+} from "./search-split.ts";
 import { chooseToolsets, type ToolsetAnswer, toolsetsOf } from "./toolsets.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
@@ -72,7 +77,7 @@ export interface Toolbox {
   withDefinitions(definitions: readonly ToolDefinition[]): Toolbox;
 }
 
-export interface SizedResult {
+interface SizedResult {
   readonly callId: string;
   readonly name: string;
   readonly text: string;
@@ -238,4 +243,25 @@ function makeToolbox(session: SessionTools, definitions: readonly ToolDefinition
       explainMissing: (name) => explainMissing(name, signal),
     });
   }
+}
+
+/** State of tool families that lives as long as one agent. */
+export interface OwnedToolState extends ToolState {
+  /** Lets every family put away what it holds; afterwards the state starts empty. */
+  dispose(): Promise<void>;
+}
+
+export function createToolState(): OwnedToolState {
+  const values = new Map<StateKey<unknown>, unknown>();
+  return {
+    of<T>(key: StateKey<T>): T {
+      if (!values.has(key)) values.set(key, key.create());
+      return values.get(key) as T; // put there by the same key
+    },
+    async dispose() {
+      const held = [...values];
+      values.clear();
+      await Promise.all(held.map(([key, value]) => key.dispose?.(value)));
+    },
+  };
 }

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { configSchema } from "../../home/config/schema.ts";
-import { BUNDLES, COMPOSITE, CONFIGURABLE, PLATFORMS } from "../toolset-table.ts";
 import { ToolRegistry } from "./registry.ts";
-import { chooseToolsets, isToolset, resolveToolset } from "./toolsets.ts";
+import { BUNDLES, COMPOSITE, CONFIGURABLE, chooseToolsets, isToolset, PLATFORMS, resolveToolset } from "./toolsets.ts";
 
 /** A registry in which every tool of the table exists, with one plugin and two servers. */
 function fullRegistry() {

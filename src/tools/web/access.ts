@@ -1,16 +1,14 @@
 // The way out to the web for one run: what may be opened by its settings, and how.
 import { lookup } from "node:dns/promises";
 import type { Config } from "../../home/config/schema.ts";
-import { type WebAnswer, type WebRequest, webFetch } from "../../safety/url-fetch.ts";
-import { type CheckedUrl, checkUrl, parseWebUrl, UrlRefusedError } from "../../safety/url-guard.ts";
-import { WebsitePolicy } from "../../safety/url-guard-policy.ts";
-import { isProxied, proxySettings } from "../../safety/url-guard-proxy.ts";
+import { isProxied, proxySettings, type WebAnswer, type WebRequest, webFetch } from "../../safety/url-fetch.ts";
+import { type CheckedUrl, checkUrl, parseWebUrl, UrlRefusedError, WebsitePolicy } from "../../safety/url-guard.ts";
 import type { ToolContext } from "../toolset/context.ts";
 
 /** What of a run the web tools need; a tool's context has it all. */
 export type WebRun = Pick<ToolContext, "config" | "home" | "clock" | "log" | "signal" | "redact" | "env">;
 
-export type RequestWishes = Omit<WebRequest, "check" | "proxy" | "signal">;
+type RequestWishes = Omit<WebRequest, "check" | "proxy" | "signal">;
 
 export interface WebAccess {
   /** Of the run: whatever is made of an answer ends with it, too. */
@@ -28,7 +26,7 @@ export interface WebAccess {
 // Settings are one object until they change, and a list is remembered for a while.
 const policies = new WeakMap<Config, WebsitePolicy>();
 
-export interface AccessOptions {
+interface AccessOptions {
   /** Whether the local network is open; default: as `security.allow_private_urls` says. */
   readonly allowPrivate?: boolean;
 }

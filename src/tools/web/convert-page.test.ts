@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { convertPage } from "./convert-page.ts";
+import { convertPage } from "./page.ts";
 
 const BASE = new URL("https://site.test/dir/");
 const open = () => new AbortController().signal;

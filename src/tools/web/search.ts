@@ -1,7 +1,6 @@
 import { UserError } from "../../kit/errors.ts";
 import { WebError } from "../../safety/url-fetch.ts";
-import { UrlRefusedError } from "../../safety/url-guard.ts";
-import { holdsSecret } from "../../safety/url-guard-secrets.ts";
+import { holdsSecret, UrlRefusedError } from "../../safety/url-guard.ts";
 import type { WebSearchArguments } from "../web-search.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
 import { decodeEntities } from "./plain-text.ts";

@@ -39,7 +39,7 @@ export interface ServiceLine {
   text(path: string, request?: ServiceRequest): Promise<string>;
 }
 
-export interface ServiceRequest {
+interface ServiceRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;

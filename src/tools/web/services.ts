@@ -1,15 +1,12 @@
 // Which service answers: the one the settings name, or those there are keys for.
+
+import { z } from "zod";
 import { UserError } from "../../kit/errors.ts";
+import { WebError } from "../../safety/url-fetch.ts";
+import { findProvider, providerNames } from "../toolset/availability.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
-import { broughtNames, findBrought } from "./brought.ts";
-import { brave } from "./engines.ts";
+import { brave, ddgs, exa, firecrawl, parallel, searxng, tavily } from "./engines.ts";
 import { type OpenService, openService, type WebService } from "./service.ts";
-import { ddgs } from "./services/ddgs.ts";
-import { exa } from "./services/exa.ts";
-import { firecrawl } from "./services/firecrawl.ts";
-import { parallel } from "./services/parallel.ts";
-import { searxng } from "./services/searxng.ts";
-import { tavily } from "./services/tavily.ts";
 
 /** In the order in which they are taken when nothing is chosen. */
 const SERVICES: readonly WebService[] = [firecrawl, parallel, tavily, exa, searxng, brave, ddgs];
@@ -84,4 +81,62 @@ function canonical(name: string): string {
 function names(ability: Ability): string {
   const able = SERVICES.filter((service) => service[ability]).map(({ name }) => name);
   return [...able, ...broughtNames(), ...(ability === "extract" ? ["local"] : [])].join(", ");
+}
+
+// Search and pages by whatever a plugin brings. Its code is not ours: what it gives is checked, and what it throws is a reason.
+
+const hits = z.array(z.object({ url: z.string(), title: z.string().nullish(), description: z.string().nullish() }));
+const pages = z.array(
+  z.union([
+    z.object({ url: z.string(), title: z.string().nullish(), content: z.string(), finalUrl: z.string().optional() }),
+    z.object({ url: z.string(), error: z.string() }),
+  ]),
+);
+
+const broughtNames = () => providerNames("web_search");
+
+/** Null when no plugin brings one of this name. It is handed the query or the addresses, and `{limit, signal}` or `{signal}`. */
+async function findBrought(name: string, signal: AbortSignal): Promise<WebService | null> {
+  if (!broughtNames().includes(name)) return null;
+  const found = ((await findProvider("web_search", name)) ?? {}) as { search?: unknown; extract?: unknown }; // whatever the plugin handed over
+  const { search, extract } = found;
+  if (typeof search !== "function" && typeof extract !== "function")
+    throw new UserError(`"${name}", which a plugin brings, has neither search() nor extract().`);
+  const ask = async <Shape extends z.ZodType>(shape: Shape, call: () => unknown): Promise<z.infer<Shape>> => {
+    let given: unknown;
+    try {
+      given = await call();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new WebError(`"${name}", which a plugin brings, failed: ${error instanceof Error ? error.message : error}`);
+    }
+    const parsed = shape.safeParse(given);
+    if (parsed.success) return parsed.data;
+    throw new WebError(`"${name}", which a plugin brings, answered something that is not a result.`);
+  };
+  return {
+    name,
+    title: name,
+    baseUrl: "",
+    ...(typeof search === "function"
+      ? {
+          async search(query, limit) {
+            const list = await ask(hits, () => search.call(found, query, { limit, signal }));
+            return list.map(({ url, title, description }) => ({
+              url,
+              title: title ?? "",
+              description: description ?? "",
+            }));
+          },
+        }
+      : {}),
+    ...(typeof extract === "function"
+      ? {
+          async extract(urls) {
+            const list = await ask(pages, () => extract.call(found, urls, { signal }));
+            return list.map((page) => ("error" in page ? page : { ...page, title: page.title ?? "" }));
+          },
+        }
+      : {}),
+  } satisfies WebService;
 }

@@ -2,9 +2,9 @@
 import { performance } from "node:perf_hooks";
 import type { Agent } from "../../../src/agent/agent.ts";
 import type { AgentEvent } from "../../../src/agent/events.ts";
-import { estimateRequest } from "../../../src/llm/catalogue/estimate.ts";
 import type { CallPurpose, ModelGate } from "../../../src/llm/gate.ts";
 import { textOf } from "../../../src/llm/messages.ts";
+import { estimateRequest } from "../../../src/llm/usage.ts";
 import type { ModelEvent, ModelRequest } from "../../../src/llm/wire.ts";
 import type { SessionStore } from "../../../src/sessions/store.ts";
 import { aTarget } from "../model-target.ts";

@@ -1,5 +1,5 @@
 // A program that opens a sandbox, starts something in it, says which process that is, and waits to be killed.
-import { descendantsOf } from "../../../src/sandbox/process-tree.ts";
+import { descendantsOf } from "../../../src/sandbox/processes.ts";
 import { cleared } from "../cleared.ts";
 import { openSandbox } from "./bubblewrap.ts";
 

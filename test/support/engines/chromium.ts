@@ -5,12 +5,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Config, defaultConfig } from "../../../src/home/config/schema.ts";
-import { findChromium } from "../../../src/tools/browser/program.ts";
+import { findChromium } from "../../../src/tools/browser/launch.ts";
 import { browserHolder } from "../../../src/tools/browser/session.ts";
-import { createToolState } from "../../../src/tools/state.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
 import { dispatch } from "../../../src/tools/toolset/dispatch.ts";
 import { registry, type ToolOutput } from "../../../src/tools/toolset/registry.ts";
+import { createToolState } from "../../../src/tools/toolset/toolbox.ts";
 import { toolContext } from "../tool-context.ts";
 import "../../../src/tools/browser.ts";
 

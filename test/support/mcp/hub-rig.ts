@@ -9,7 +9,7 @@ import type { McpCaller } from "../../../src/mcp/contract.ts";
 import { type HubPorts, McpHub } from "../../../src/mcp/hub.ts";
 import type { McpServer } from "../../../src/mcp/server.ts";
 import { parseServers } from "../../../src/mcp/settings.ts";
-import type { Ask } from "../../../src/safety/questions.ts";
+import type { Ask } from "../../../src/safety/decision.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const packages = join(here, "..", "..", "..", "node_modules", "@modelcontextprotocol");

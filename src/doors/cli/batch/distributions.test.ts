@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { CONFIGURABLE } from "../../../tools/toolset-table.ts";
-import { DISTRIBUTIONS, distributionNamed, drawToolsets } from "./distributions.ts";
+import { CONFIGURABLE } from "../../../tools/toolset/toolsets.ts";
+import { DISTRIBUTIONS, distributionNamed, drawToolsets } from "./runner.ts";
 
 test("every distribution names toolsets that exist, with percentages", () => {
   for (const [name, toolsets] of Object.entries(DISTRIBUTIONS)) {

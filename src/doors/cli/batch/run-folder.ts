@@ -2,10 +2,11 @@
 // with nothing done twice and nothing lost.
 import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isFailedResult } from "../../../agent/tool-runner.ts";
 import type { TrajectoryLine } from "../../../agent/trajectory.ts";
+import { UserError } from "../../../kit/errors.ts";
 import { writeFileAtomic } from "../../../kit/files.ts";
-import { parseLine } from "./dataset.ts";
-import { addStats, type ReasoningStats, type ToolStats } from "./tool-stats.ts";
+import { type HistoryMessage, textOf } from "../../../llm/messages.ts";
 
 export interface Sample extends TrajectoryLine {
   readonly prompt_index: number;
@@ -247,4 +248,113 @@ async function endsWithNewline(file: Awaited<ReturnType<typeof open>>): Promise<
   if (size === 0) return true;
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
   return buffer[0] === 0x0a;
+}
+
+// The prompts of a batch: one JSON object per line.
+
+export interface DatasetItem {
+  /** Number of its line among the readable ones, from 0. */
+  readonly index: number;
+  readonly prompt: string;
+  /** Commands of this prompt run in a container of this image. */
+  readonly image?: string;
+  readonly cwd?: string;
+}
+
+interface Dataset {
+  readonly items: readonly DatasetItem[];
+  /** Lines that hold no prompt, or a place that is no text. */
+  readonly corrupt: number;
+}
+
+export async function readDataset(path: string): Promise<Dataset> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `The dataset ${path} cannot be read: ${error instanceof Error ? error.message : error}. --dataset_file takes a file with one {"prompt": "..."} per line.`,
+    );
+  }
+  const items: DatasetItem[] = [];
+  let corrupt = 0;
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const item = parseItem(line, items.length);
+    if (item) items.push(item);
+    else corrupt++;
+  }
+  return { items, corrupt };
+}
+
+function parseItem(line: string, index: number): DatasetItem | null {
+  const value = parseLine(line);
+  const prompt = value?.prompt;
+  if (typeof prompt !== "string" || prompt.trim() === "") return null;
+  // A place that cannot be read must not become another one.
+  if (![value?.image, value?.docker_image, value?.cwd].every(isTextOrAbsent)) return null;
+  const image = textIn(value?.image) ?? textIn(value?.docker_image);
+  const cwd = textIn(value?.cwd);
+  return { index, prompt, ...(image ? { image } : {}), ...(cwd ? { cwd } : {}) };
+}
+
+/** One line of a JSONL file; null when it is damaged. */
+function parseLine(line: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>) // read field by field
+      : null;
+  } catch {
+    return null; // counted by whoever reads the file
+  }
+}
+
+const textIn = (value: unknown) => (typeof value === "string" && value.trim() !== "" ? value.trim() : undefined);
+const isTextOrAbsent = (value: unknown) => value === undefined || value === null || typeof value === "string";
+
+// What the tools of a run were used for, and how often the models showed their reasoning.
+
+interface ToolStats {
+  readonly count: number;
+  readonly success: number;
+  readonly failure: number;
+}
+
+interface ReasoningStats {
+  readonly total_assistant_turns: number;
+  readonly turns_with_reasoning: number;
+}
+
+export function toolStatsOf(messages: readonly HistoryMessage[]): Readonly<Record<string, ToolStats>> {
+  const names = new Map<string, string>();
+  const stats: Record<string, ToolStats> = {};
+  for (const message of messages) {
+    if (message.role === "assistant")
+      for (const call of message.tool_calls ?? []) names.set(call.id, call.function.name);
+    if (message.role !== "tool") continue;
+    const name = message.name ?? message.tool_name ?? names.get(message.tool_call_id) ?? "unknown";
+    const failed = isFailedResult(name, textOf(message.content));
+    const one = { count: 1, success: failed ? 0 : 1, failure: failed ? 1 : 0 };
+    stats[name] = addStats(stats[name], one);
+  }
+  return stats;
+}
+
+function addStats(one: ToolStats | undefined, other: ToolStats): ToolStats {
+  if (!one) return other;
+  return {
+    count: one.count + other.count,
+    success: one.success + other.success,
+    failure: one.failure + other.failure,
+  };
+}
+
+export function reasoningStatsOf(messages: readonly HistoryMessage[]): ReasoningStats {
+  const turns = messages.filter((message) => message.role === "assistant");
+  const thinking = turns.filter(
+    ({ reasoning, reasoning_content, content }) =>
+      (reasoning ?? reasoning_content ?? "").trim() !== "" || /<(?:think|REASONING_SCRATCHPAD)>/.test(content ?? ""),
+  );
+  return { total_assistant_turns: turns.length, turns_with_reasoning: thinking.length };
 }

@@ -1,8 +1,15 @@
 // The window as a picture: which block takes how much of what the model can hold.
-import { withCommas } from "./measure.ts";
-import { table } from "./table.ts";
 
-export interface Slice {
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { sessionCwd } from "../../../agent/resume.ts";
+import { countCodePoints } from "../../../kit/code-points.ts";
+import { cellWidth, padCells } from "../../../kit/terminal-text.ts";
+import { estimateTokens } from "../../../llm/usage.ts";
+import { type CliContext, ExitError } from "../context.ts";
+
+interface Slice {
   readonly label: string;
   readonly tokens: number;
 }
@@ -37,4 +44,47 @@ export function windowBar(slices: readonly Slice[], contextLength: number, colum
 function bar(cells: number): string {
   const eighths = Math.max(1, Math.round(cells * 8));
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
+}
+
+/** Columns that line up; those named in `right` are numbers. */
+export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
+  const count = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => cellWidth(row[at] ?? ""))));
+  const cell = (text: string, at: number) => {
+    const width = widths[at] ?? 0;
+    return right.includes(at) ? " ".repeat(width - cellWidth(text)) + text : padCells(text, width);
+  };
+  return rows.map((row) => row.map(cell).join("  ").trimEnd()).join("\n");
+}
+
+// Sizes of texts, as every view of the prompt tells them.
+
+export interface TextSize {
+  readonly chars: number;
+  readonly bytes: number;
+}
+
+interface MeasuredText extends TextSize {
+  /** Rough. */
+  readonly tokens: number;
+  readonly sha256: string;
+}
+
+export function sizeOf(text: string): TextSize {
+  return { chars: countCodePoints(text), bytes: Buffer.byteLength(text) };
+}
+
+export function measure(text: string): MeasuredText {
+  return { ...sizeOf(text), tokens: estimateTokens(text), sha256: createHash("sha256").update(text).digest("hex") };
+}
+
+export const withCommas = (count: number) => count.toLocaleString("en-US");
+
+/** The folder to look from: the given one, else the one a conversation would work in. */
+export async function folderOf(given: string | undefined, { home, cwd }: CliContext): Promise<string> {
+  if (given === undefined) return (await sessionCwd(home, cwd)).cwd;
+  const folder = resolve(cwd, given);
+  const found = await stat(folder).catch(() => null); // told below
+  if (!found?.isDirectory()) throw new ExitError(2, `There is no folder ${given}. --cwd takes one that exists.`);
+  return folder;
 }

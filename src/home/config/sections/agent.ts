@@ -1,6 +1,6 @@
 // How the agent thinks, remembers and learns.
 import { choice, flag, list, number, oneOf, orNull, record, section, text, whole } from "../field.ts";
-import { effort } from "./effort.ts";
+import { effort } from "./model.ts";
 
 const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" }, unclear: true };
 

@@ -1,6 +1,12 @@
 // Which models answer, and what they may cost.
-import { choice, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
-import { effort } from "./effort.ts";
+import { choice, type Field, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
+
+export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
+
+/** How hard a model thinks. */
+export function effort(meaning: string): Field<"" | (typeof EFFORTS)[number]> {
+  return choice(["", ...EFFORTS], "", meaning, { aliases: { max: "xhigh" } });
+}
 
 // A cap that cannot be read lets nothing through: whoever wrote it wanted a limit.
 const LIMIT = { min: 0, unclear: 0 };

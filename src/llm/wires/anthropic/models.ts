@@ -34,7 +34,7 @@ export function outputLimit(model: string): number {
   return best?.[1] ?? 128_000;
 }
 
-export interface ThinkingStyle {
+interface ThinkingStyle {
   /** `adaptive`: the model decides, guided by an effort. `budget`: a number of tokens. */
   readonly kind: "none" | "adaptive" | "budget";
   /** The 4.6 family calls its highest effort `max`. */

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type Anthropic from "@anthropic-ai/sdk";
 import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
-import type { Json } from "../../../kit/moved-json.ts";
+import type { Json } from "../../../kit/json.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../../wire.ts";
 import {
   type AnthropicRequest,
   buildAnthropicRequest,
   isAnthropicOAuthToken,
   renderAnthropicRequest,
-} from "./request.ts";
+} from "./protocol.ts";
 
 const messages = [
   { role: "system", content: "s" },

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type Anthropic from "@anthropic-ai/sdk";
-import { WireFailure } from "../failure.ts";
-import { fromAnthropicResponse } from "./response.ts";
-import { AnthropicAssembler } from "./stream.ts";
+import { WireFailure } from "../transport.ts";
+import { AnthropicAssembler, fromAnthropicResponse } from "./stream.ts";
 
 const stops: readonly [stop: string, finish: string][] = [
   ["end_turn", "stop"],

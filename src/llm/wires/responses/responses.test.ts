@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type OpenAI from "openai";
 import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
-import type { Json } from "../../../kit/moved-json.ts";
+import type { Json } from "../../../kit/json.ts";
 import type { Message, ToolCall } from "../../messages.ts";
 import type { ModelRequest, Target } from "../../wire.ts";
-import { WireFailure } from "../failure.ts";
-import { toResponsesInput } from "./items.ts";
-import { fromResponsesOutput } from "./output.ts";
-import { renderResponsesRequest } from "./request.ts";
+import { WireFailure } from "../transport.ts";
+import { fromResponsesOutput, toResponsesInput } from "./items.ts";
+import { renderResponsesRequest } from "./protocol.ts";
 import { consumeResponsesStream, ResponsesAssembler } from "./stream.ts";
 
 type Input = OpenAI.Responses.ResponseInputItem;

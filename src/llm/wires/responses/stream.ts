@@ -1,20 +1,17 @@
 // A Responses stream is built from its finished items and text deltas. The output inside the last event may be null; it counts when
 // nothing else came.
 
-import { asList, asRecord, asText, isRecord, type Json } from "../../../kit/moved-json.ts";
+import { asList, asRecord, asText, isRecord, type Json } from "../../../kit/json.ts";
 import { FreshCallIds } from "../../call-ids.ts";
 import type { Message } from "../../messages.ts";
 import { normalizeUsage } from "../../usage.ts";
 import type { ModelError, ModelEvent } from "../../wire.ts";
-import { cutOff } from "../cut-off.ts";
 import type { Assembler } from "../drive.ts";
-import { failureFrom, WireFailure } from "../failure.ts";
-import { closingEvents, finishCalls } from "../incoming.ts";
-import type { ServerEvent } from "../transport.ts";
-import { isCommentary } from "./items.ts";
-import { fromResponsesOutput, isCall, responseFailure, textOfItem } from "./output.ts";
+import { closingEvents, cutOff, finishCalls } from "../incoming.ts";
+import { failureFrom, type ServerEvent, WireFailure } from "../transport.ts";
+import { fromResponsesOutput, isCall, isCommentary, responseFailure, textOfItem } from "./items.ts";
 
-export interface ConsumedResponse {
+interface ConsumedResponse {
   readonly status: string;
   readonly output: readonly Json[];
   readonly outputText: string;
