@@ -32,8 +32,8 @@ register({
   toolset: "session_search",
   emoji: "🔍",
   description:
-    "Look through past conversations with this user; no evidence about files or the web. query = find sessions; session_id = read one; " +
-    "with around_message_id = scroll (next: the first or last id you got); nothing = recent sessions.",
+    "Search past conversations before you ask the user to repeat something; no evidence about files or the web. query = find sessions; " +
+    "session_id = read one; with around_message_id = scroll (next: the first or last id you got); nothing = recent ones.",
   parameters,
   textOrigin: "chat",
   onInvalid: (problem) => JSON.stringify(failure(problem)),

@@ -51,6 +51,41 @@ test("text that needs quoting finds its rows", async (t) => {
   for (const [query, expected] of cases) assert.deepEqual(await contents(store, query), expected, query);
 });
 
+test("a search is no hit of itself, whichever way rows are found; what was said about it is", async (t) => {
+  const { store } = await temporaryStore(t);
+  const call = (name: string, args: object) => ({
+    ...{ id: "c", type: "function" as const },
+    function: { name, arguments: JSON.stringify(args) },
+  });
+  // Of these the index of parts of words knows no results of tools.
+  const cases: readonly (readonly [words: string, expected: readonly number[]])[] = [
+    ["walrus", [0, 4, 5, 6]],
+    ["海象服务", [0, 4, 5]],
+    ["海", [0, 4, 5, 6]],
+  ];
+  for (const [words, expected] of cases) {
+    await store.create({ id: words });
+    await store.append(words, [
+      user(`said: ${words}`),
+      { role: "assistant", content: null, tool_calls: [call("session_search", { query: words })] },
+      { role: "tool", content: `${words} ${words} ${words}`, tool_call_id: "c", tool_name: "session_search" },
+      { role: "assistant", content: "", tool_calls: [call("session_search", { query: words })] },
+      {
+        ...{ role: "assistant", content: null },
+        tool_calls: [call("session_search", { query: "x" }), call("read_file", { path: words })],
+      },
+      { role: "assistant", content: `I look for ${words}`, tool_calls: [call("session_search", { query: words })] },
+      { role: "tool", content: `file: ${words}`, tool_call_id: "c", tool_name: "read_file" },
+    ]);
+    const ids = (await store.load(words)).map(({ id }) => id);
+    for (const sort of [null, "oldest"] as const) {
+      const { hits } = await store.search(words, { sort });
+      const places = hits.filter((hit) => hit.sessionId === words).map((hit) => ids.indexOf(hit.id));
+      assert.deepEqual(places.sort(), expected, `${words} ${sort}`);
+    }
+  }
+});
+
 test("every hit shows its own text, in every order", async (t) => {
   const { store } = await temporaryStore(t);
   await store.create({ id: "s" });

@@ -138,6 +138,12 @@ function merge(indexed: readonly Found[], scanned: readonly Found[], sort: Searc
   return all.sort((a, b) => direction * (a.timestamp - b.timestamp));
 }
 
+// A search holds the words that were searched for, and its results all that was found: neither was said by anybody.
+const SEARCH_TOOL = "session_search";
+const NO_SEARCH = `COALESCE(m.tool_name, '') <> '${SEARCH_TOOL}' AND NOT (
+  m.role = 'assistant' AND COALESCE(m.content, '') = '' AND COALESCE(m.tool_calls, '') LIKE '%${SEARCH_TOOL}%' AND json_valid(m.tool_calls)
+  AND NOT EXISTS (SELECT 1 FROM json_each(m.tool_calls) WHERE json_extract(value, '$.function.name') IS NOT '${SEARCH_TOOL}'))`;
+
 function filterOf(core: StoreCore, options: SearchOptions): Search["filter"] {
   const { messageColumns } = core.shape;
   const sql: string[] = ["1"];
@@ -150,6 +156,7 @@ function filterOf(core: StoreCore, options: SearchOptions): Search["filter"] {
   within("s.source", options.sourceFilter);
   within("s.source", options.excludeSources, "NOT ");
   within("m.role", options.roleFilter);
+  sql.push(NO_SEARCH);
   if (!options.includeInactive && messageColumns.has("active")) {
     sql.push(messageColumns.has("compacted") ? "(m.active = 1 OR m.compacted = 1)" : "m.active = 1");
   }
