@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
+import { launcher } from "../support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
@@ -259,6 +260,23 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.waitFor(/❯ typed before it is ready\n {2}second line/, { history: false });
     await screen.press("C-c", "C-d");
     assert.equal(await screen.exitCode(), 0);
+  });
+
+  test("what is typed before the program reads keys is a message for each Enter, and a command if it is one", async () => {
+    await using at = await home();
+    const command = ["sh", "-c", 'sleep 2; exec "$@"', "sh", process.execPath, launcher];
+    await using screen = await TerminalScreen.start([], { home: at, command });
+    await screen.say("first thing");
+    await screen.say("/version");
+    await screen.say("second thing");
+    await screen.type("a draft");
+    await screen.waitFor(/second thing[\s\S]*^ok$/m);
+    await screen.waitFor("Hermes Agent v");
+    await screen.waitFor(/❯ a draft *\n─/, { history: false });
+    assert.deepEqual(
+      server.requests.map((request) => newest(request).text).filter((text) => !text.startsWith("User: ")),
+      ["first thing", "second thing"],
+    );
   });
 
   test("a paste of 200 lines is short on the screen and whole for the model; a resize leaves no ghosts", async () => {

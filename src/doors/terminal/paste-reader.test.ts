@@ -48,6 +48,22 @@ test("many lines in one read are a paste even when the terminal does not say so"
   assert.deepEqual(read(["a\rb\r"]).heard, [["keys", "a\rb\r"]]);
 });
 
+test("line feeds of the first read are Enters that were typed too early; later ones, and one alone, are keys", () => {
+  assert.deepEqual(read(["one\n/two\nthr", "\n", "a\nb"]).heard, [
+    ["keys", "one\r/two\rthr"],
+    ["keys", "\n"],
+    ["keys", "a\nb"],
+  ]);
+  assert.deepEqual(read(["\n", "a\nb"]).heard, [
+    ["keys", "\n"],
+    ["keys", "a\nb"],
+  ]);
+  assert.deepEqual(read(["one\n\u001b[200~two\nthree\u001b[201~"]).heard, [
+    ["keys", "one\r"],
+    ["paste", "two\nthree"],
+  ]);
+});
+
 test("a paste whose end never comes is accepted after two seconds", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   try {

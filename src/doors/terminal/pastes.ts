@@ -133,6 +133,7 @@ export class PasteReader {
   /** The end of what was read, in case the closing mark is split over two reads. */
   #end = "";
   #timer: NodeJS.Timeout | undefined;
+  #isFirst = true;
 
   constructor(options: PasteReaderOptions) {
     this.#options = options;
@@ -141,8 +142,9 @@ export class PasteReader {
   feed(data: string): void {
     if (this.#pieces !== null) return this.#collect(data);
     const open = data.indexOf(OPEN);
-    if (open === -1) return this.#unmarked(data);
-    if (open > 0) this.#options.onKeys(data.slice(0, open));
+    const keys = this.#typedEarly(open === -1 ? data : data.slice(0, open));
+    if (open === -1) return this.#unmarked(keys);
+    if (open > 0) this.#options.onKeys(keys);
     this.#pieces = [];
     this.#end = "";
     this.#collect(data.slice(open + OPEN.length));
@@ -172,6 +174,16 @@ export class PasteReader {
     this.#pieces = null;
     this.#options.onPaste(whole.slice(0, whole.length - rest.length - CLOSE.length));
     if (rest !== "") this.feed(rest);
+  }
+
+  /**
+   * The first read holds what was typed before the terminal gave keys one by one, and there it wrote a line feed for Enter. A line feed
+   * that comes alone is a key: Ctrl+J.
+   */
+  #typedEarly(keys: string): string {
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
+    return isFirst && keys.length > 1 ? keys.replaceAll("\n", "\r") : keys;
   }
 
   #unmarked(data: string): void {
