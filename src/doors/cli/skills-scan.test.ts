@@ -1,6 +1,6 @@
 // Whole folders through the door a user has: `hermes skills scan DIR`.
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -17,6 +17,8 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
+const PUBLIC = join(import.meta.dirname, "../../../test/fixtures/skills-public");
+
 async function layOut(folder: SkillFolder): Promise<string> {
   const dir = join(root, folder.name);
   const files = { "SKILL.md": skillMd(folder.name, folder.about), ...folder.files };
@@ -32,14 +34,16 @@ async function layOut(folder: SkillFolder): Promise<string> {
   return dir;
 }
 
-async function scan(folder: SkillFolder) {
+const scan = async (folder: SkillFolder) => scanDir(await layOut(folder));
+
+async function scanDir(dir: string) {
   let out = "";
   const io = { out: (text: string) => (out += text), err: () => undefined, columns: 80 };
   const command = new Command("skills").exitOverride();
   define(command, { io, cwd: root } as unknown as CliContext); // what the scan uses
   let code = 0;
   try {
-    await command.parseAsync(["scan", await layOut(folder), "--json"], { from: "user" });
+    await command.parseAsync(["scan", dir, "--json"], { from: "user" });
   } catch (error) {
     if (!(error instanceof ExitError)) throw error;
     code = error.code;
@@ -71,3 +75,18 @@ for (const folder of BENIGN) {
     assert.deepEqual([code, verdict, grave], [0, "safe", []]);
   });
 }
+
+test("of skills as people publish them none is dangerous, and hardly one needs a second look", async () => {
+  const names = await readdir(PUBLIC);
+  assert.ok(names.length >= 30);
+  const verdicts = new Map<string, string[]>();
+  for (const name of names) {
+    const { verdict, findings } = await scanDir(join(PUBLIC, name));
+    const grave = findings.filter(({ severity }) => severity === "high" || severity === "critical");
+    const told = [name, ...new Set(grave.map(({ id }) => id))].join(" ");
+    verdicts.set(verdict, [...(verdicts.get(verdict) ?? []), told]);
+  }
+  assert.deepEqual(verdicts.get("dangerous") ?? [], []);
+  const doubtful = verdicts.get("caution") ?? [];
+  assert.ok(doubtful.length <= 4, doubtful.join("\n"));
+});

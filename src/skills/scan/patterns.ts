@@ -33,6 +33,22 @@ const END = "(?![a-z0-9_])";
 const COMMAND = "(?<![a-z0-9_.-])";
 const SECRET = "(?:key|token|secret|password)";
 
+export type FileKind = "document" | "page" | "python" | "javascript" | "shell" | "ruby" | "data" | "other" | "unknown";
+
+/** The lines of one finding. */
+export interface Lines {
+  /** Folded, continued lines joined by a blank. */
+  readonly folded: string;
+  /** As they are in the file. */
+  readonly raw: string;
+  /** All lines of the file, as they are. */
+  readonly file: readonly string[];
+  /** Folders between the skill's own and the file. */
+  readonly depth: number;
+  /** What comes behind the match, folded. */
+  readonly behind: string;
+}
+
 const HOME = "(?:~|\\$home|\\$\\{home\\})";
 const SECRET_VARIABLE = "\\$\\{?[\\p{L}\\p{N}_]*(?:key|token|secret|password|credential|api)";
 const homeDirectory = (name: string) => expression(`${HOME}/\\.${name}(?![a-z0-9_])`);
@@ -185,12 +201,26 @@ export const EXECUTION = rows(
   ["backtick_subshell", "medium", expression("`[^`\\n]{0,200}\\$\\([^`)\\n]{0,200}\\)[^`\\n]{0,200}`")],
 );
 
+const PATH = /[^\s"'`()<>[\]{}|;&,=]+/gu;
+
+/** A path with so many parts `..`, wherever they stand in it. */
+function climbs(least: number, most: number): Find {
+  return (text) => {
+    if (!text.includes("..")) return null;
+    for (const { 0: path, index } of text.matchAll(PATH)) {
+      const count = path.includes("..") ? path.split(/[/\\]/).filter((part) => part === "..").length : 0;
+      if (count >= least && count <= most) return { index, end: index + path.length };
+    }
+    return null;
+  };
+}
+
 export const TRAVERSAL = rows(
   "traversal",
   ["system_passwd_access", "critical", expression("/etc/(?:passwd|shadow)(?![a-z])")],
-  ["path_traversal_deep", "high", expression("(?:\\.\\./){3}")],
+  ["path_traversal_deep", "high", climbs(3, Infinity)],
   ["proc_access", "high", expression("/proc/(?:self|[0-9]{1,7}/)")],
-  ["path_traversal", "medium", expression("(?<!\\.\\./)(?:\\.\\./){2}(?!\\.\\./)")],
+  ["path_traversal", "medium", climbs(2, 2)],
   ["dev_shm", "medium", expression("/dev/shm/")],
 );
 

@@ -6,13 +6,16 @@ import { sliceCodePoints } from "../../kit/code-points.ts";
 import { isWithin, resolveLinks } from "../../safety/paths.ts";
 import { findInvisible, showInvisible } from "../../safety/threats/scan.ts";
 import { compare } from "../files.ts";
+import { EVERYDAY, LANGUAGES } from "./everyday.ts";
 import {
   CREDENTIALS,
   DESTRUCTIVE,
   EVASION,
   EXECUTION,
   EXFILTRATION,
+  type FileKind,
   INJECTION,
+  type Lines,
   MINING,
   NETWORK,
   OBFUSCATION,
@@ -44,6 +47,8 @@ const TEXTS = new Set(
     " ",
   ),
 );
+/** Pictures, fonts and sound are large by nature, and nothing in them is read or run. */
+const MEDIA = new Set(".png .jpg .jpeg .gif .webp .ico .ttf .otf .woff .woff2 .mp3 .wav .ogg .mp4 .webm".split(" "));
 const SCRIPTS = new Set(".sh .bash .py .js .mjs .cjs .ts .rb .pl .php .ps1 .bat .r .jl".split(" "));
 
 /** Throws only when the directory cannot be read. */
@@ -88,7 +93,10 @@ function structural(id: string, severity: Severity, file: string, match: string)
 }
 
 function sizeFindings(files: readonly Item[]): SkillFinding[] {
-  const total = files.reduce((sum, { facts }) => sum + facts.size, 0);
+  const total = files.reduce(
+    (sum, { path, facts }) => sum + (MEDIA.has(extname(path).toLowerCase()) ? 0 : facts.size),
+    0,
+  );
   return [
     ...(files.length > MAX_FILES ? [structural("too_many_files", "medium", "", `${files.length} files`)] : []),
     ...(total > MAX_TOTAL ? [structural("oversized_skill", "high", "", `${total} bytes`)] : []),
@@ -178,7 +186,27 @@ const PATTERNS: readonly SkillPattern[] = [
 
 /** A report nobody reads helps nobody, and every further place costs another pass. */
 const PLACES_PER_PATTERN = 20;
+/** Characters that are looked at to see everyday work for what it is. Whoever needs more of it is taken at his word. */
+const TRUSTED_WORK = 20_000_000;
+/** Longer lines are nobody's everyday work. */
+const TRUSTED_LINE = 4_000;
+const RANK: readonly (Severity | "nothing")[] = ["nothing", "low", "medium", "high", "critical"];
 const JOINED = "\u2028"; // a line break the shell does not see; white space for patterns, a line for counting
+
+const EXTENSIONS: Readonly<Record<string, FileKind>> = Object.fromEntries(
+  (
+    [
+      ["document", ".md .txt .tex"],
+      ["page", ".html .css .xml"],
+      ["python", ".py"],
+      ["javascript", ".js .mjs .cjs .ts"],
+      ["shell", ".sh .bash"],
+      ["ruby", ".rb"],
+      ["data", ".yaml .yml .json .toml .cfg .ini .conf"],
+      ["other", ".r .jl .pl .php .ps1 .bat"],
+    ] as const
+  ).flatMap(([kind, extensions]) => extensions.split(" ").map((extension) => [extension, kind])),
+);
 
 export function scanText(text: string, file: string): readonly SkillFinding[] {
   const plain = text.replaceAll("\r\n", "\n").replaceAll(JOINED, " ");
@@ -186,7 +214,9 @@ export function scanText(text: string, file: string): readonly SkillFinding[] {
     .replaceAll("\\\n", JOINED)
     .normalize("NFKC")
     .replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
-  const found = PATTERNS.flatMap((pattern) => placesOf(pattern, folded, file));
+  const kind = kindOf(file);
+  const texts = { folded, raw: plain.split("\n"), kind };
+  const found = PATTERNS.filter(({ id }) => isFor(id, kind)).flatMap((pattern) => placesOf(pattern, texts, file));
   const written = new Set(found.filter(({ id }) => /^(agent|hermes)_config_mod$/.test(id)).map(({ line }) => line));
   return [
     ...found.filter(({ id, line }) => id !== "agent_config_mention" || !written.has(line)),
@@ -194,24 +224,76 @@ export function scanText(text: string, file: string): readonly SkillFinding[] {
   ];
 }
 
+interface Texts {
+  readonly folded: string;
+  readonly raw: readonly string[];
+  readonly kind: FileKind;
+}
+
 /** Each line at most once. */
-function placesOf({ id, severity, category, find }: SkillPattern, text: string, file: string): SkillFinding[] {
+function placesOf(pattern: SkillPattern, { folded: text, raw, kind }: Texts, file: string): SkillFinding[] {
+  const { id, category, severity, find } = pattern;
   const found: SkillFinding[] = [];
+  const counts = { full: 0, lowered: 0 };
+  let work = 0;
   let offset = 0;
   let line = 1;
-  while (found.length < PLACES_PER_PATTERN && offset < text.length) {
+  while (counts.full < PLACES_PER_PATTERN && offset < text.length) {
     const rest = offset === 0 ? text : text.slice(offset);
     const place = find(rest);
     if (!place) break;
+    work += rest.length;
     line += countBreaks(rest, place.index);
-    const match = sliceCodePoints(showInvisible(rest.slice(place.index, place.end).replace(/\s+/g, " ")), 0, 120);
-    found.push({ id, severity, category, file, line, match });
     const newline = rest.indexOf("\n", Math.max(place.index, place.end - 1));
+    const around = (): Lines => {
+      const start = rest.lastIndexOf("\n", place.index - 1) + 1;
+      const folded = rest.slice(start, newline === -1 ? undefined : newline);
+      const first = line - 1 - countBreaks(folded, place.index - start);
+      return {
+        folded: folded.replaceAll(JOINED, " "),
+        raw: raw.slice(first, first + 1 + countBreaks(folded, folded.length)).join("\n"),
+        file: raw,
+        depth: file.split("/").length - 1,
+        behind: rest.slice(place.end, place.end + 2000),
+      };
+    };
+    const weight = work > TRUSTED_WORK ? severity : weigh(pattern, kind, around);
+    const isTold = weight !== "nothing" && counts[weight === severity ? "full" : "lowered"]++ < PLACES_PER_PATTERN;
+    if (isTold) {
+      const match = sliceCodePoints(showInvisible(rest.slice(place.index, place.end).replace(/\s+/g, " ")), 0, 120);
+      found.push({ id, severity: weight, category, file, line, match });
+    }
     if (newline === -1) break;
     line += countBreaks(rest.slice(place.index), newline + 1 - place.index);
     offset += newline + 1;
   }
   return found;
+}
+
+function kindOf(file: string): FileKind {
+  return EXTENSIONS[extname(file).toLowerCase()] ?? "unknown";
+}
+
+/** Whether files of this kind can hold what a pattern is about. */
+function isFor(id: string, kind: FileKind): boolean {
+  return LANGUAGES.every(([ids, kinds]) => !ids.test(id) || kinds.includes(kind));
+}
+
+/** Less where nothing is left of the finding without the everyday forms on its lines; "nothing" when it is none at all. */
+function weigh(pattern: SkillPattern, kind: FileKind, around: () => Lines): Severity | "nothing" {
+  const forms = (EVERYDAY.get(pattern.id) ?? []).filter(({ kinds }) => kinds?.includes(kind) ?? kind !== "unknown");
+  if (forms.length === 0) return pattern.severity;
+  const lines = around();
+  if (lines.folded.length > TRUSTED_LINE) return pattern.severity;
+  let rest = lines.folded;
+  let weight: Severity | "nothing" = "nothing";
+  for (const { then, form } of forms) {
+    const left = form(rest, lines);
+    if (left === rest) continue;
+    rest = left;
+    if (RANK.indexOf(then) > RANK.indexOf(weight)) weight = then;
+  }
+  return rest === lines.folded || pattern.find(rest) ? pattern.severity : weight;
 }
 
 function countBreaks(text: string, end: number): number {
@@ -263,12 +345,12 @@ export async function guardAgentSkill(
   return { allowed: false, reason, report: formatScan(scan) };
 }
 
-const RANK = { critical: 0, high: 1, medium: 2, low: 3 } as const;
+const GuardRANK = { critical: 0, high: 1, medium: 2, low: 3 } as const;
 
 /** One line per finding, worst first. */
 export function formatScan({ verdict, findings, files }: SkillScan): string {
   const lines = [...findings]
-    .sort((a, b) => RANK[a.severity] - RANK[b.severity])
+    .sort((a, b) => GuardRANK[a.severity] - GuardRANK[b.severity])
     .map(({ severity, id, file, line, match }) => {
       const where = line > 0 ? `${file}:${line}` : file;
       return `  ${severity.padEnd(8)} ${id}${where === "" ? "" : `  ${where}`}  ${match}`;

@@ -95,10 +95,11 @@ function markerAt(lines: readonly string[], index: number, section: Section | nu
   const marker = readPatchMarker(line);
   const inHunk = (section?.verb === "Update" || section?.verb === "Move") && section.body.some(isSigned);
   if (!marker || line.startsWith("***") || !inHunk) return marker;
-  const rest = lines.slice(index + 1);
-  const added = marker.type === "header" && marker.verb === "Add" ? rest.findIndex((one) => !one.startsWith("+")) : 0;
-  const next = (added === -1 ? [] : rest.slice(added)).find((one) => one.trim() !== "");
-  return next === undefined || next.startsWith("@@") || readPatchMarker(next) !== null ? marker : null;
+  let next = index + 1;
+  if (marker.type === "header" && marker.verb === "Add") while (lines[next]?.startsWith("+")) next++;
+  while (lines[next]?.trim() === "") next++;
+  const following = lines[next];
+  return following === undefined || following.startsWith("@@") || readPatchMarker(following) !== null ? marker : null;
 }
 
 const isSigned = (line: Section["body"][number]) => typeof line === "string" && /^[ +-]/.test(line);
