@@ -8,6 +8,8 @@ interface KnownVariable {
   readonly group: VariableGroup;
   readonly meaning: string;
   readonly secret: boolean;
+  /** Known because homes of the Python original hold it; nothing in this program reads it yet. */
+  readonly notUsed?: true;
 }
 
 const secrets = (group: VariableGroup, entries: Readonly<Record<string, string>>): KnownVariable[] =>
@@ -15,7 +17,16 @@ const secrets = (group: VariableGroup, entries: Readonly<Record<string, string>>
 const switches = (entries: Readonly<Record<string, string>>): KnownVariable[] =>
   Object.entries(entries).map(([name, meaning]) => ({ name, group: "program", meaning, secret: false }));
 
-export const knownVariables: readonly KnownVariable[] = [
+const notUsed: ReadonlySet<string> = new Set([
+  ...["GROQ_API_KEY", "HONCHO_API_KEY", "DAYTONA_API_KEY"],
+  ...["TELEGRAM_BOT_TOKEN", "DISCORD_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "MATTERMOST_TOKEN"],
+  ...["MATRIX_ACCESS_TOKEN", "EMAIL_PASSWORD", "HASS_TOKEN"],
+  ...["API_SERVER_KEY", "API_SERVER_ENABLED", "API_SERVER_HOST", "API_SERVER_PORT", "API_SERVER_CORS_ORIGINS"],
+  ...["HERMES_TUI", "HERMES_TUI_RESUME", "HERMES_TUI_THEME", "HERMES_LIGHT"],
+  ...["HERMES_DUMP_REQUESTS", "HERMES_CRON_TIMEOUT"],
+]);
+
+const all: readonly KnownVariable[] = [
   ...secrets("model", {
     OPENROUTER_API_KEY: "OpenRouter: most models with one key",
     ANTHROPIC_API_KEY: "Anthropic",
@@ -31,6 +42,7 @@ export const knownVariables: readonly KnownVariable[] = [
     NVIDIA_API_KEY: "NVIDIA",
     HF_TOKEN: "Hugging Face",
     OLLAMA_API_KEY: "Ollama Cloud",
+    GITHUB_TOKEN: "GitHub Copilot",
   }),
   ...secrets("tool", {
     FIRECRAWL_API_KEY: "web search and pages: Firecrawl",
@@ -44,7 +56,6 @@ export const knownVariables: readonly KnownVariable[] = [
     ELEVENLABS_API_KEY: "speech: ElevenLabs",
     GROQ_API_KEY: "speech recognition: Groq",
     HONCHO_API_KEY: "external memory: Honcho",
-    GITHUB_TOKEN: "skills from GitHub without rate limits",
     DAYTONA_API_KEY: "commands in the cloud: Daytona",
     SUDO_PASSWORD: "password for sudo in the terminal tool",
   }),
@@ -89,6 +100,10 @@ export const knownVariables: readonly KnownVariable[] = [
     NO_COLOR: "no colours",
   }),
 ];
+
+export const knownVariables: readonly KnownVariable[] = all.map((variable) =>
+  notUsed.has(variable.name) ? { ...variable, notUsed: true } : variable,
+);
 
 /** A name that `hermes config set` stores in .env instead of config.yaml. */
 export function belongsIntoEnv(name: string): boolean {

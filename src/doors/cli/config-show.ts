@@ -1,10 +1,12 @@
 // hermes config show: what is set, for people and for programs.
 
+import { isDeepStrictEqual } from "node:util";
 import { isMapping, normalise } from "../../home/config/decode.ts";
-import { isSection, type Shape } from "../../home/config/field.ts";
+import { eachField, isNotUsed, isSection, type Shape } from "../../home/config/field.ts";
 import { versionOf } from "../../home/config/migrate.ts";
 import { CONFIG_VERSION, configSchema, type defaultConfig } from "../../home/config/schema.ts";
 import { allKeys } from "../../home/config/set-key.ts";
+import { child } from "../../home/config/store.ts";
 import { knownVariables, type VariableGroup } from "../../home/known-variables.ts";
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { didYouMean } from "../../kit/similarity.ts";
@@ -47,9 +49,6 @@ export async function showConfig(ctx: CliContext): Promise<string> {
       ["Max turns", String(config.agent.max_turns)],
     ]),
     block("Display", [
-      ["Skin", display.skin],
-      ["Personality", display.personality],
-      ["Language", display.language],
       ["Streaming", onOff(display.streaming)],
       ["Reasoning", onOff(display.show_reasoning)],
       ["Tool feed", display.tool_progress],
@@ -82,8 +81,11 @@ function block(title: string, rows: readonly Row[]): string {
 }
 
 function keyRows(home: CliContext["home"], group: VariableGroup): Row[] {
-  const known = knownVariables.filter((variable) => variable.group === group && variable.secret);
-  return known.map(({ name }): Row => [name, maskValue(home.env(name) ?? "")]);
+  return knownVariables.flatMap(({ name, secret, notUsed, ...variable }): Row[] => {
+    const value = home.env(name) ?? "";
+    if (variable.group !== group || !secret || (notUsed && value === "")) return [];
+    return [[name, maskValue(value) + noteOf(notUsed)]];
+  });
 }
 
 function maskedOrNull(value: string | undefined): string | null {
@@ -98,9 +100,10 @@ function backendRows(terminal: ReturnType<typeof defaultConfig>["terminal"]): Ro
 
 /** Only tasks that differ from following the main model. */
 function auxiliaryRows(auxiliary: ReturnType<typeof defaultConfig>["auxiliary"]): Row[] {
-  return Object.keys(configSchema.fields.auxiliary.fields).flatMap((task): Row[] => {
+  return Object.entries(configSchema.fields.auxiliary.fields).flatMap(([task, section]): Row[] => {
     const { provider, model } = auxiliary[task as keyof typeof configSchema.fields.auxiliary.fields];
-    return provider === "auto" && model === "" ? [] : [[task, [provider, model].filter(Boolean).join(" ")]];
+    if (provider === "auto" && model === "") return [];
+    return [[task, [provider, model].filter(Boolean).join(" ") + noteOf(isNotUsed(section))]];
   });
 }
 
@@ -118,6 +121,10 @@ async function settingRows(ctx: CliContext): Promise<Row[]> {
       .filter(([name]) => !sections.has(name))
       .map(([name, value]) => shown(name, value)),
   ];
+}
+
+function noteOf(notUsed: boolean | undefined): string {
+  return notUsed ? "  (not used yet)" : "";
 }
 
 function onOff(value: boolean): string {
@@ -143,9 +150,15 @@ export function checkConfig({ home, io }: CliContext): void {
   const unknown = unknownKeys(tree);
   for (const line of unknown) io.out(`⚠ ${line}\n`);
   if (findings.length + unknown.length === 0) io.out(`✓ No mistakes in ${file}\n`);
+  const idle = [
+    ...idleKeys(tree),
+    ...knownVariables.flatMap(({ name, notUsed }) => (notUsed && home.env(name) ? name : [])),
+  ];
+  if (idle.length > 0) io.out(`⚠ Set, but not used yet, so without effect: ${idle.join(", ")}\n`);
 
   for (const [group, title] of Object.entries(groupTitles)) {
-    const known = knownVariables.filter((variable) => variable.group === group && variable.secret);
+    const known = knownVariables.filter((one) => one.group === group && one.secret && !one.notUsed);
+    if (known.length === 0) continue;
     const missing = known.filter(({ name }) => !home.env(name));
     const needed = group === "model" && missing.length === known.length;
     io.out(
@@ -171,6 +184,15 @@ function unknownKeys(tree: Readonly<Record<string, unknown>>): string[] {
   return unknownIn(configSchema.fields, settings, "").map((key) => {
     const near = didYouMean(key, [...Object.keys(configSchema.fields), ...allKeys()]);
     return `${key} is not a setting this program knows.${near.length > 0 ? ` Did you mean ${near.join(", ")}?` : ""}`;
+  });
+}
+
+/** What differs from its default and is read by nobody. */
+function idleKeys(tree: Readonly<Record<string, unknown>>): string[] {
+  const settings = normalise(tree);
+  return [...eachField(configSchema.fields)].flatMap(({ path, field }) => {
+    const value = field.notUsed ? path.split(".").reduce<unknown>(child, settings) : undefined;
+    return value === undefined || isDeepStrictEqual(value, field.fallback) ? [] : [path];
   });
 }
 

@@ -293,6 +293,35 @@ test("show masks every secret, also as JSON", async () => {
   assert.equal(json.keys.ANTHROPIC_API_KEY, null);
 });
 
+test("set and check say of a setting or key that nothing reads yet that it is not used; show leaves it out", async () => {
+  const me = person("_config_version: 24\nvoice: {auto_tts: false}\ntelegram: {home: 5}\n");
+  const set = await me.run("set", "privacy.redact_pii", "true");
+  assert.equal(set.code, 0);
+  assert.equal(
+    set.out,
+    "⚠ Set privacy.redact_pii = true in ~/.hermes/config.yaml, but it is not used yet: nothing in this program reads it.\n",
+  );
+  assert.match(me.read(), /redact_pii: true/);
+  assert.match((await me.run("set", "telegram.home", "6")).out, /^⚠ Set telegram\.home = 6 .*not used yet/);
+  assert.match(
+    (await me.run("set", "TELEGRAM_BOT_TOKEN", "123456:abcdef")).out,
+    /^⚠ Set TELEGRAM_BOT_TOKEN .*not used yet/,
+  );
+  assert.match((await me.run("set", "agent.max_turns", "5")).out, /^✓ Set agent\.max_turns = 5 in \S+\n$/);
+
+  const check = await me.run("check");
+  assert.equal(check.code, 0);
+  assert.match(
+    check.out,
+    /^⚠ Set, but not used yet, so without effect: privacy\.redact_pii, telegram, TELEGRAM_BOT_TOKEN$/m,
+    "a default has no effect anyway",
+  );
+  assert.doesNotMatch(check.out, /Chat keys|DAYTONA_API_KEY|SLACK/);
+  const show = (await me.run("show")).out;
+  assert.match(show, /TELEGRAM_BOT_TOKEN.*\(not used yet\)/);
+  assert.doesNotMatch(show, /SLACK|DAYTONA|Skin/);
+});
+
 test("check tells version, mistakes, unknown keys and missing keys, and fails on errors only", async () => {
   const me = person("custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x}\nbudget: {days: {usd: 1}}\n");
   const { code, out } = await me.run("check");

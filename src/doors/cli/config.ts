@@ -9,7 +9,7 @@ import { mirroredVariable, parseKeyPath, planSet } from "../../home/config/set-k
 import { child } from "../../home/config/store.ts";
 import { isBlock, loadYaml, parseText, renderBlock } from "../../home/config/yaml-text.ts";
 import { refusal } from "../../home/environment.ts";
-import { belongsIntoEnv } from "../../home/known-variables.ts";
+import { belongsIntoEnv, knownVariables } from "../../home/known-variables.ts";
 import { ConfigError, type OpenHome } from "../../home/open.ts";
 import { maskTree } from "../../home/secrets.ts";
 import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
@@ -116,8 +116,10 @@ async function setKey(
 ): Promise<void> {
   if (key === undefined || text === undefined) throw new ExitError(1, "Usage: hermes config set KEY VALUE [--force]");
   if (!key.includes(".") && belongsIntoEnv(key)) {
-    await home.setEnv(key.toUpperCase(), text);
-    io.out(`✓ Set ${key.toUpperCase()} in ${home.display(home.paths.envFile)}\n`);
+    const name = key.toUpperCase();
+    await home.setEnv(name, text);
+    const notUsed = knownVariables.some((variable) => variable.name === name && variable.notUsed);
+    io.out(isSet(`${name} in ${home.display(home.paths.envFile)}`, notUsed));
     return;
   }
   const tree = home.configTree();
@@ -127,15 +129,18 @@ async function setKey(
     const parsed = parseText(yaml, `value: ${flow}`);
     return parsed.ok ? parsed.tree.value : undefined;
   };
-  const { path, value, notices } = planSet(tree, key, text, { force, parse });
+  const { path, value, notices, notUsed } = planSet(tree, key, text, { force, parse });
   await home.setConfigKey(path, value);
   const mirror = mirroredVariable(path);
   if (mirror !== null) await home.setEnv(mirror, typeof value === "object" ? JSON.stringify(value) : String(value));
   for (const notice of notices) io.err(`${notice}\n`);
   const shown = maskTree(value, path.at(-1));
-  io.out(
-    `✓ Set ${path.join(".")} = ${typeof shown === "string" ? shown : JSON.stringify(shown)} in ${home.display(home.paths.configFile)}\n`,
-  );
+  const assignment = `${path.join(".")} = ${typeof shown === "string" ? shown : JSON.stringify(shown)}`;
+  io.out(isSet(`${assignment} in ${home.display(home.paths.configFile)}`, notUsed));
+}
+
+function isSet(what: string, notUsed: boolean): string {
+  return notUsed ? `⚠ Set ${what}, but it is not used yet: nothing in this program reads it.\n` : `✓ Set ${what}\n`;
 }
 
 async function unsetKey({ home, io }: CliContext, key: string | undefined): Promise<void> {

@@ -25,6 +25,8 @@ export interface Field<Value = unknown> {
   readonly unclear?: unknown;
   /** Never shown, always masked. */
   readonly secret?: boolean;
+  /** Homes of the Python original hold it, so it is known and kept; nothing in this program reads it yet. */
+  readonly notUsed?: true;
 }
 
 export interface Section<Fields extends Shape = Shape> {
@@ -93,8 +95,20 @@ export const orNull = <Value>(entry: Field<Value>): Field<Value | null> => ({
 export const oneOf = <Value>(kinds: readonly FieldKind[], fallback: Value, meaning: string): Field<Value> =>
   field(kinds, fallback, meaning);
 
+/** A setting, or a section with all that is in it, that nothing reads yet. */
+export function notUsedYet<Entry extends Field | Section>(entry: Entry): Entry {
+  if (!isSection(entry)) return { ...entry, notUsed: true };
+  const fields = Object.entries(entry.fields).map(([key, inner]) => [key, notUsedYet(inner)]);
+  return { ...entry, fields: Object.fromEntries(fields) };
+}
+
 export function isSection(entry: Field | Section): entry is Section {
   return "fields" in entry;
+}
+
+/** Nothing in it is read yet. */
+export function isNotUsed(entry: Field | Section): boolean {
+  return isSection(entry) ? Object.values(entry.fields).every(isNotUsed) : entry.notUsed === true;
 }
 
 /** Every setting below a section with its dotted path, in schema order. */

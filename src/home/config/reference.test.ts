@@ -10,6 +10,14 @@ test("the reference names every key", () => {
   for (const { path } of eachField(configSchema.fields)) assert.ok(text.includes(`\`${path}\``), path);
 });
 
+test("the reference says what is not used yet", () => {
+  const text = configReference();
+  assert.match(text, /\| `privacy\.redact_pii` \|.*\| \*Not used yet:\* /);
+  assert.match(text, /## voice\n\n\*Not used yet:\* Talking\./);
+  assert.match(text, /\| `TELEGRAM_BOT_TOKEN` \| \*Not used yet:\* Telegram \|/);
+  assert.doesNotMatch(text, /\| `agent\.max_turns` \|.*Not used yet/);
+});
+
 test("docs/reference/config.md is what the schema says; node scripts/generate-config-reference.mjs writes it", () => {
   const file = new URL("../../../docs/reference/config.md", import.meta.url);
   assert.equal(readFileSync(file, "utf8"), configReference());

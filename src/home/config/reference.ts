@@ -1,8 +1,10 @@
 // The reference of config.yaml as Markdown, written from the schema.
 import { knownVariables, type VariableGroup } from "../known-variables.ts";
-import { type Field, isSection, type Section, type Shape } from "./field.ts";
+import { type Field, isNotUsed, isSection, type Section, type Shape } from "./field.ts";
 import { configSchema } from "./schema.ts";
 import { renderInline } from "./yaml-text.ts";
+
+const NOT_USED = "*Not used yet:*";
 
 export function configReference(): string {
   const lone = Object.entries(configSchema.fields).filter(([, entry]) => !isSection(entry));
@@ -10,6 +12,7 @@ export function configReference(): string {
     "# Settings",
     "<!-- Written by scripts/generate-config-reference.mjs from the schema; changes here are lost. -->",
     "Every key of `config.yaml` with its default. Set one with `hermes config set KEY VALUE`, look at it with `hermes config get KEY`.",
+    "What is marked *not used yet* is known and kept because homes of the Python original hold it; nothing in this program reads it so far.",
     `A key that is absent has its default; unknown keys are kept. Texts may contain \`$\{NAME}\`: the value of that environment variable.`,
     "",
     ...sections(configSchema.fields),
@@ -38,7 +41,7 @@ function* sectionLines(path: string, section: Section): Generator<string> {
   const own = Object.fromEntries(Object.entries(section.fields).filter(([, entry]) => !isSection(entry)));
   yield `${path.includes(".") ? "###" : "##"} ${path}`;
   yield "";
-  yield section.meaning;
+  yield isNotUsed(section) ? `${NOT_USED} ${section.meaning}` : section.meaning;
   yield "";
   if (Object.keys(own).length > 0) yield* table(own, `${path}.`);
 }
@@ -48,7 +51,8 @@ function* table(shape: Shape, prefix: string): Generator<string> {
   yield "|---|---|---|---|";
   for (const [key, entry] of Object.entries(shape)) {
     if (isSection(entry)) continue;
-    const notes = [entry.meaning, ...environmentNote(entry)].join(". ");
+    const meaning = entry.notUsed ? `${NOT_USED} ${entry.meaning}` : entry.meaning;
+    const notes = [meaning, ...environmentNote(entry)].join(". ");
     yield `| \`${prefix}${key}\` | ${kindOf(entry)} | ${defaultOf(entry)} | ${cell(notes)} |`;
   }
   yield "";
@@ -98,7 +102,8 @@ function* variableTables(): Generator<string> {
     yield "| Variable | Meaning |";
     yield "|---|---|";
     for (const variable of knownVariables) {
-      if (variable.group === group) yield `| \`${variable.name}\` | ${cell(variable.meaning)} |`;
+      const mark = variable.notUsed ? `${NOT_USED} ` : "";
+      if (variable.group === group) yield `| \`${variable.name}\` | ${mark}${cell(variable.meaning)} |`;
     }
     yield "";
   }

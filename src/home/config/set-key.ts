@@ -2,7 +2,7 @@
 import { didYouMean } from "../../kit/similarity.ts";
 import { ConfigError } from "../paths.ts";
 import { decode, isMapping } from "./decode.ts";
-import { eachField, type Field, findEntry, isSection, type Section } from "./field.ts";
+import { eachField, type Field, findEntry, isNotUsed, isSection, type Section } from "./field.ts";
 import { configSchema } from "./schema.ts";
 import { fromText, isNumber } from "./store.ts";
 import type { Tree } from "./yaml-text.ts";
@@ -12,6 +12,8 @@ interface PlannedSet {
   readonly value: unknown;
   /** Things to tell: a redirected key, an unknown one with its neighbours. */
   readonly notices: readonly string[];
+  /** Nothing reads it yet. */
+  readonly notUsed: boolean;
 }
 
 interface SetOptions {
@@ -47,7 +49,7 @@ export function planSet(tree: Tree, key: string, text: string, { force = false, 
   const value = field ? typedValue(field, text, path.join("."), { force, parse }) : looseValue(text, parse);
   if (!isMapping(value) && !force) refuseFlattening(tree, path, entry);
   if (!known && !force) notices.push(unknownKey(path.join(".")));
-  return { path, value, notices };
+  return { path, value, notices, notUsed: known !== null && isNotUsed("entry" in known ? known.entry : known.inside) };
 }
 
 /** Numbers address items of lists, and only those that are there. */

@@ -1,5 +1,5 @@
 // How the agent thinks, remembers and learns.
-import { choice, flag, list, number, oneOf, orNull, record, section, text, whole } from "../field.ts";
+import { choice, flag, list, notUsedYet, number, oneOf, orNull, record, section, text, whole } from "../field.ts";
 import { effort } from "./model.ts";
 
 const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" }, unclear: true };
@@ -7,11 +7,13 @@ const GATE = { aliases: { approve: "true", enabled: "true", disabled: "false" },
 export const agentSections = {
   agent: section("The turn loop and the prompt.", {
     max_turns: whole(90, "model calls per turn", { min: 1, env: "HERMES_MAX_ITERATIONS" }),
-    gateway_timeout: whole(1800, "seconds without a sign of life before a chat turn is stopped"),
-    gateway_timeout_warning: whole(900, "seconds without a sign of life before the chat is warned"),
-    restart_drain_timeout: whole(180, "seconds running turns get to end at a restart", {
-      env: "HERMES_RESTART_DRAIN_TIMEOUT",
-    }),
+    gateway_timeout: notUsedYet(whole(1800, "seconds without a sign of life before a chat turn is stopped")),
+    gateway_timeout_warning: notUsedYet(whole(900, "seconds without a sign of life before the chat is warned")),
+    restart_drain_timeout: notUsedYet(
+      whole(180, "seconds running turns get to end at a restart", {
+        env: "HERMES_RESTART_DRAIN_TIMEOUT",
+      }),
+    ),
     api_max_retries: whole(3, "attempts per model request"),
     service_tier: text("", "`fast` or `priority`, where the provider sells it"),
     tool_use_enforcement: oneOf<boolean | string | unknown[]>(
@@ -25,9 +27,11 @@ export const agentSections = {
     }),
     prefill_messages_file: text("", "JSON file of example messages; relative to the home"),
     personalities: record("name -> text, or `{description, system_prompt, tone, style}`"),
-    clarify_timeout: whole(600, "seconds a chat waits for the answer to a question"),
-    gateway_notify_interval: whole(180, "seconds between progress notes in chats"),
-    gateway_auto_continue_freshness: whole(3600, "seconds within which an interrupted chat turn is resumed by itself"),
+    clarify_timeout: notUsedYet(whole(600, "seconds a chat waits for the answer to a question")),
+    gateway_notify_interval: notUsedYet(whole(180, "seconds between progress notes in chats")),
+    gateway_auto_continue_freshness: notUsedYet(
+      whole(3600, "seconds within which an interrupted chat turn is resumed by itself"),
+    ),
     image_input_mode: choice(
       ["auto", "native", "text"],
       "auto",
@@ -66,7 +70,9 @@ export const agentSections = {
     target_ratio: number(0.2, "share of the threshold that recent messages may keep", { min: 0, max: 1 }),
     protect_last_n: whole(20, "newest messages that stay as they are"),
     protect_first_n: whole(3, "oldest messages that stay as they are"),
-    hygiene_hard_message_limit: whole(400, "messages at which a chat is summarised in any case", { min: 1 }),
+    hygiene_hard_message_limit: notUsedYet(
+      whole(400, "messages at which a chat is summarised in any case", { min: 1 }),
+    ),
     abort_on_summary_failure: flag(false, "stop the turn when the summary fails, instead of going on without"),
     model_thresholds: record("part of a model name -> threshold of its own; the longest part counts"),
   }),
@@ -95,18 +101,22 @@ export const agentSections = {
     guard_agent_created: flag(false, "scan the skills the agent writes"),
     write_approval: flag(false, "ask before a skill is written", GATE),
   }),
-  curator: section("Keeping the skill library tidy.", {
-    enabled: flag(true, "the curator runs by itself"),
-    interval_hours: whole(168, "hours between two runs"),
-    min_idle_hours: number(2, "hours without activity before it runs"),
-    stale_after_days: whole(30, "days without use until a skill counts as stale"),
-    archive_after_days: whole(90, "days without use until a skill is archived"),
-    consolidate: flag(false, "let a model merge skills that overlap"),
-    prune_builtins: flag(false, "also tidy the skills that came with the program"),
-    backup: section("Copies made before it changes anything.", {
-      enabled: flag(true, "make them"),
-      keep: whole(5, "how many to keep"),
+  curator: notUsedYet(
+    section("Keeping the skill library tidy.", {
+      enabled: flag(true, "the curator runs by itself"),
+      interval_hours: whole(168, "hours between two runs"),
+      min_idle_hours: number(2, "hours without activity before it runs"),
+      stale_after_days: whole(30, "days without use until a skill counts as stale"),
+      archive_after_days: whole(90, "days without use until a skill is archived"),
+      consolidate: flag(false, "let a model merge skills that overlap"),
+      prune_builtins: flag(false, "also tidy the skills that came with the program"),
+      backup: section("Copies made before it changes anything.", {
+        enabled: flag(true, "make them"),
+        keep: whole(5, "how many to keep"),
+      }),
     }),
-  }),
-  goals: section("Standing goals.", { max_turns: whole(20, "turns the agent may take by itself for one goal") }),
+  ),
+  goals: notUsedYet(
+    section("Standing goals.", { max_turns: whole(20, "turns the agent may take by itself for one goal") }),
+  ),
 };

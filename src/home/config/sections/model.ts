@@ -1,5 +1,18 @@
 // Which models answer, and what they may cost.
-import { choice, type Field, flag, items, number, optional, orNull, record, section, text, whole } from "../field.ts";
+import {
+  choice,
+  type Field,
+  flag,
+  items,
+  notUsedYet,
+  number,
+  optional,
+  orNull,
+  record,
+  section,
+  text,
+  whole,
+} from "../field.ts";
 
 export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
 
@@ -77,6 +90,7 @@ export const modelSections = {
     flush_memories: task(30, "Saves what matters before a conversation is cut."),
     background_review: section("Looks back at a finished turn for memories and skills.", {
       ...taskFields(120),
+      fallback_chain: notUsedYet(taskFields(120).fallback_chain),
       enabled: flag(true, "reviews run at all"),
       max_iterations: whole(8, "model calls of one review", { min: 1 }),
     }),
@@ -86,14 +100,14 @@ export const modelSections = {
     }),
     web_extract: task(360, "Condenses long web pages."),
     compression: task(120, "Summarises long conversations."),
-    skills_hub: task(30, "Searches for skills."),
+    skills_hub: notUsedYet(task(30, "Searches for skills.")),
     approval: task(30, "Judges commands when `approvals.mode` is smart."),
     mcp: task(30, "Answers sampling requests of MCP servers."),
     title_generation: task(30, "Names conversations."),
-    triage_specifier: task(120, "Turns a rough idea into a task."),
-    kanban_decomposer: task(180, "Splits a task into smaller ones."),
-    profile_describer: task(60, "Describes a profile."),
-    curator: task(600, "Tidies the skill library."),
+    triage_specifier: notUsedYet(task(120, "Turns a rough idea into a task.")),
+    kanban_decomposer: notUsedYet(task(180, "Splits a task into smaller ones.")),
+    profile_describer: notUsedYet(task(60, "Describes a profile.")),
+    curator: notUsedYet(task(600, "Tidies the skill library.")),
   }),
   delegation: section("Sub-agents.", {
     model: text("", "model of sub-agents; empty = the parent's"),

@@ -1,5 +1,18 @@
 // What the agent can do, where it does it, and what stops it.
-import { choice, flag, items, list, number, optional, orNull, record, section, text, whole } from "../field.ts";
+import {
+  choice,
+  flag,
+  items,
+  list,
+  notUsedYet,
+  number,
+  optional,
+  orNull,
+  record,
+  section,
+  text,
+  whole,
+} from "../field.ts";
 
 const image = "nikolaik/python-nodejs:python3.11-nodejs20";
 
@@ -36,7 +49,7 @@ export const toolSections = {
     backend: choice(
       ["local", "auto", "bubblewrap", "docker", "ssh", "modal", "daytona", "singularity"],
       "local",
-      "the place commands run in",
+      "the place commands run in; modal, daytona and singularity are not there yet",
       mirror("ENV"),
     ),
     sandbox_network: choice(["on", "off"], "on", "network inside bubblewrap"),
@@ -53,11 +66,11 @@ export const toolSections = {
     ssh_user: text("", "ssh: user", mirror("SSH_USER")),
     ssh_port: whole(22, "ssh: port", mirror("SSH_PORT")),
     ssh_key: text("", "ssh: path of the private key", mirror("SSH_KEY")),
-    modal_mode: text("auto", "modal: direct, managed or auto", mirror("MODAL_MODE")),
+    modal_mode: notUsedYet(text("auto", "modal: direct, managed or auto", mirror("MODAL_MODE"))),
     docker_image: text(image, "docker: image", mirror("DOCKER_IMAGE")),
-    singularity_image: text(`docker://${image}`, "singularity: image", mirror("SINGULARITY_IMAGE")),
-    modal_image: text(image, "modal: image", mirror("MODAL_IMAGE")),
-    daytona_image: text(image, "daytona: image", mirror("DAYTONA_IMAGE")),
+    singularity_image: notUsedYet(text(`docker://${image}`, "singularity: image", mirror("SINGULARITY_IMAGE"))),
+    modal_image: notUsedYet(text(image, "modal: image", mirror("MODAL_IMAGE"))),
+    daytona_image: notUsedYet(text(image, "daytona: image", mirror("DAYTONA_IMAGE"))),
     docker_forward_env: list([], "docker: variables handed into the container"),
     docker_env: record("docker: variables set in the container", mirror("DOCKER_ENV")),
     docker_volumes: list([], "docker: mounts, as `-v` takes them"),
@@ -151,9 +164,11 @@ export const toolSections = {
     }),
     context_scan: choice(["block", "warn"], "block", "what a suspicious project file leads to"),
     website_blocklist: record("`enabled`, `domains`, `shared_files`: sites that are never opened"),
-    acked_advisories: list([], "security notices you have seen"),
+    acked_advisories: notUsedYet(list([], "security notices you have seen")),
   }),
-  privacy: section("What leaves the machine.", { redact_pii: flag(false, "user ids are hashed in the prompt") }),
+  privacy: notUsedYet(
+    section("What leaves the machine.", { redact_pii: flag(false, "user ids are hashed in the prompt") }),
+  ),
   network: section("How the network is used.", { force_ipv4: flag(false, "never use IPv6") }),
   mcp_servers: record("MCP servers by name: `{command, args, env}` or `{url, headers}`"),
   plugins: section("Extensions.", {
@@ -162,21 +177,25 @@ export const toolSections = {
     project_enabled: flag(false, "plugins of the current project may load", { env: "HERMES_ENABLE_PROJECT_PLUGINS" }),
     entries: record("plugin -> its settings, e.g. `allow_tool_override`"),
   }),
-  cron: section("Scheduled runs.", {
-    wrap_response: flag(true, "deliveries carry a heading with the job's name"),
-    max_parallel_jobs: orNull(whole(0, "jobs at the same time; null = no limit", { env: "HERMES_CRON_MAX_PARALLEL" })),
-    missed_run: text("once", "what a run missed while the machine slept leads to"),
-    script_timeout_seconds: whole(120, "seconds a job's script may take", { env: "HERMES_CRON_SCRIPT_TIMEOUT" }),
-    model: text("", "model of scheduled runs; empty = the main one"),
-    provider: text("", "provider of scheduled runs; empty = the main one"),
-  }),
-  kanban: record("task board"),
-  lsp: record("language servers"),
-  honcho: record("Honcho memory"),
+  cron: notUsedYet(
+    section("Scheduled runs.", {
+      wrap_response: flag(true, "deliveries carry a heading with the job's name"),
+      max_parallel_jobs: orNull(
+        whole(0, "jobs at the same time; null = no limit", { env: "HERMES_CRON_MAX_PARALLEL" }),
+      ),
+      missed_run: text("once", "what a run missed while the machine slept leads to"),
+      script_timeout_seconds: whole(120, "seconds a job's script may take", { env: "HERMES_CRON_SCRIPT_TIMEOUT" }),
+      model: text("", "model of scheduled runs; empty = the main one"),
+      provider: text("", "provider of scheduled runs; empty = the main one"),
+    }),
+  ),
+  kanban: notUsedYet(record("task board")),
+  lsp: notUsedYet(record("language servers")),
+  honcho: notUsedYet(record("Honcho memory")),
   model_catalog: record("`models_dev_url`: another address for the published list of models"),
   openrouter: record("OpenRouter"),
-  bedrock: record("Amazon Bedrock"),
-  secrets: record("external secret stores"),
-  x_search: record("X search"),
+  bedrock: notUsedYet(record("Amazon Bedrock")),
+  secrets: notUsedYet(record("external secret stores")),
+  x_search: notUsedYet(record("X search")),
   custom_providers: optional(items("older form of `providers`; `hermes config migrate` converts it")),
 };
