@@ -14,7 +14,7 @@ import { runReview } from "../src/agent/review/review.ts";
 import { nameSession } from "../src/agent/titles.ts";
 import type { AuxTask } from "../src/llm/auxiliary/contract.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
-import type { CallPurpose, CapScope, Caps, ModelGate, Task } from "../src/llm/gate.ts";
+import type { CallPurpose, CallRecord, CapScope, Caps, ModelGate, Task } from "../src/llm/gate.ts";
 import { API_MODES, type ApiMode } from "../src/llm/wire.ts";
 import { createWire } from "../src/llm/wires/drive.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
@@ -251,25 +251,24 @@ test("sub-agents at work side by side cannot pass the cap of their conversation 
 });
 
 /** As the gate writes it before a call leaves. */
-const underWay = (startedAt: number) => ({
-  ...{
-    task: "main",
-    sessionId: "session-1",
-    model: "m",
-    provider: "p",
-    baseUrl: "http://x",
-    apiMode: "chat_completions",
-  },
-  ...{
-    startedAt,
-    ms: 0,
-    outcome: "reserved",
-    inputTokens: 1000,
-    outputTokens: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-  },
-  ...{ reasoningTokens: 0, costUsd: 0.001, costStatus: "estimated", costSource: null },
+const underWay = (startedAt: number): CallRecord => ({
+  task: "main",
+  sessionId: "session-1",
+  model: "m",
+  provider: "p",
+  baseUrl: "http://x",
+  apiMode: "chat_completions",
+  startedAt,
+  ms: 0,
+  outcome: "reserved",
+  inputTokens: 1000,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  costUsd: 0.001,
+  costStatus: "estimated",
+  costSource: null,
 });
 
 test("what a process has reserved counts as long as it lives, and no longer", async (t) => {

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
+import type { CallRecord } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { openSessionStore } from "./open.ts";
 import type { StoreError } from "./store.ts";
@@ -148,7 +149,7 @@ test("a branch is a copy with every column, its prompt and its keys", async (t) 
   await assert.rejects(store.branch("a", "b"), (error: StoreError) => error.code === "conflict");
 });
 
-function callOf(sessionId: string) {
+function callOf(sessionId: string): CallRecord {
   return {
     task: "compression",
     sessionId,

@@ -1,13 +1,13 @@
 // What every model call used and cost. One row per call; the session's own counters and the per-model table of the newer original are
 // added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
 import { hostname } from "node:os";
-import type { Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
+import type { CallRecord, CostStatus, Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { isDead } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
 import { parseConfig, sessionExists } from "./sessions.ts";
-import type { ModelCallRow, StoredCall, UsageQuery, UsageTotals } from "./store.ts";
+import type { StoredCall, UsageQuery, UsageTotals } from "./store.ts";
 
-export function recordModelCall(core: StoreCore, call: ModelCallRow, reservation?: number): void {
+export function recordModelCall(core: StoreCore, call: CallRecord, reservation?: number): void {
   writeCall(core, call, reservation ?? null);
   // A refused call never left: it counts nowhere else.
   if (call.sessionId === null || call.outcome === "refused" || !sessionExists(core, call.sessionId)) return;
@@ -16,7 +16,7 @@ export function recordModelCall(core: StoreCore, call: ModelCallRow, reservation
 }
 
 /** `id` null: a new row. One whose reservation is gone already gets its number all the same. */
-function writeCall(core: StoreCore, call: ModelCallRow, id: number | null): number {
+function writeCall(core: StoreCore, call: CallRecord, id: number | null): number {
   const { lastId } = core.db.run(
     `INSERT OR REPLACE INTO model_calls (id, session_id, turn, task, model, provider, base_url, api_mode, started_at, ms, outcome, input_tokens,
        output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, cost_usd, cost_status, cost_source, job_id,
@@ -48,7 +48,7 @@ const RESERVED_SECONDS = 3600;
 const HOLDER = `pid=${process.pid}:${hostname()}`;
 
 /** Inside one transaction: no other process decides meanwhile. A reservation's `cost_source` says whose it is. */
-export function reserveModelCall(core: StoreCore, call: ModelCallRow, limits: readonly SpendingLimit[]): Reservation {
+export function reserveModelCall(core: StoreCore, call: CallRecord, limits: readonly SpendingLimit[]): Reservation {
   dropDeadReservations(core);
   const next = { usd: call.costUsd, tokens: sum(tokens(call).slice(0, 4)) };
   for (const [exceeded, limit] of limits.entries()) {
@@ -87,7 +87,7 @@ function dropDeadReservations(core: StoreCore): void {
   }
 }
 
-function addToSession(core: StoreCore, sessionId: string, call: ModelCallRow): void {
+function addToSession(core: StoreCore, sessionId: string, call: CallRecord): void {
   const { estimated, actual } = costs(call);
   core.db.run(
     `UPDATE sessions SET
@@ -106,7 +106,7 @@ function addToSession(core: StoreCore, sessionId: string, call: ModelCallRow): v
   );
 }
 
-function addToModelUsage(core: StoreCore, sessionId: string, call: ModelCallRow): void {
+function addToModelUsage(core: StoreCore, sessionId: string, call: CallRecord): void {
   const { estimated, actual } = costs(call);
   core.db.run(
     `INSERT INTO session_model_usage (session_id, model, billing_provider, billing_base_url, billing_mode, task, api_call_count,
@@ -130,13 +130,13 @@ function addToModelUsage(core: StoreCore, sessionId: string, call: ModelCallRow)
 }
 
 /** Input, output, cache read, cache write, reasoning. */
-function tokens(call: ModelCallRow): number[] {
+function tokens(call: CallRecord): number[] {
   return [call.inputTokens, call.outputTokens, call.cacheReadTokens, call.cacheWriteTokens, call.reasoningTokens].map(
     (count) => count ?? 0,
   );
 }
 
-function costs(call: ModelCallRow): { estimated: number | null; actual: number | null } {
+function costs(call: CallRecord): { estimated: number | null; actual: number | null } {
   return call.costStatus === "actual"
     ? { estimated: null, actual: call.costUsd }
     : { estimated: call.costUsd, actual: null };
@@ -275,7 +275,6 @@ function dayBounds(day: Date): [number, number] {
 
 /** From sure to unsure: a sum is as unsure as its worst part. */
 export const COST_STATUSES = ["included", "actual", "estimated", "unknown"] as const;
-type CostStatus = UsageTotals["costStatus"];
 
 export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
   return {

@@ -1,5 +1,5 @@
 // The session store on one SQLite file: every operation of the contract, each in a file of its own, read or written through the core.
-import type { SpendingLimit, SpendingScope } from "../llm/gate.ts";
+import type { CallRecord, SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { branchSession, continueSession, dropLease, newHolder, takeBackCompression, takeLease } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
 import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
@@ -44,7 +44,6 @@ import {
   type CompressionLease,
   type EndReason,
   type ListOptions,
-  type ModelCallRow,
   type NewSession,
   type OpenQuestionRow,
   type PromptRecord,
@@ -219,10 +218,10 @@ export class SqliteStore implements SessionStore {
     return this.#core.write(() => writeValue(this.#core, sessionId, key, value));
   }
 
-  recordCall(call: ModelCallRow, reservation?: number) {
+  recordCall(call: CallRecord, reservation?: number) {
     return this.#core.write(() => recordModelCall(this.#core, call, reservation));
   }
-  reserveCall(call: ModelCallRow, limits: readonly SpendingLimit[]) {
+  reserveCall(call: CallRecord, limits: readonly SpendingLimit[]) {
     return this.#core.write(() => reserveModelCall(this.#core, call, limits));
   }
   calls(sessionId: string) {

@@ -1,5 +1,5 @@
 // The contract of the session store. `open.ts` opens its first implementation (SQLite); nobody outside this room writes SQL.
-import type { Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
+import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 
 /** Why a session ended. The first reason wins. */
@@ -163,37 +163,8 @@ export interface PromptRecord {
   readonly fingerprint: unknown;
 }
 
-/** Same shape as the gate's ledger row; declared here too because rooms of one line do not import each other. */
-export interface ModelCallRow {
-  readonly task: string;
-  readonly sessionId: string | null;
-  readonly turn?: number;
-  readonly jobId?: string;
-  readonly model: string;
-  readonly provider: string;
-  readonly baseUrl: string;
-  readonly apiMode: string;
-  readonly startedAt: number;
-  readonly ms: number;
-  readonly outcome: string;
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-  readonly cacheReadTokens: number | null;
-  readonly cacheWriteTokens: number | null;
-  readonly reasoningTokens: number | null;
-  readonly costUsd: number | null;
-  readonly costStatus: string;
-  readonly costSource: string | null;
-  /** How much of the request was the same as the one before, and who broke it where. */
-  readonly bytes?: number;
-  readonly commonBytes?: number;
-  readonly brokeOwner?: string;
-  readonly brokeOffset?: number;
-  readonly cause?: string;
-}
-
 /** A row of the ledger as it was written. */
-export interface StoredCall extends ModelCallRow {
+export interface StoredCall extends CallRecord {
   readonly id: number;
 }
 
@@ -208,7 +179,7 @@ export interface UsageTotals {
   readonly costUsd: number;
   readonly unknownCostCalls: number;
   /** Of the least sure call among them. */
-  readonly costStatus: "included" | "actual" | "estimated" | "unknown";
+  readonly costStatus: CostStatus;
 }
 
 export interface UsageQuery {
@@ -266,7 +237,7 @@ export interface OpenQuestionRow {
  * - Only `StoreError` is thrown, with a sentence a user can act on. Nothing is ever deleted to repair a damaged file.
  * - `append` to a session that was closed by compression rejects with `SessionCompressedError`, which carries the tip's id.
  */
-export interface SessionStore {
+export interface SessionStore extends Ledger {
   /** Questions that wait, oldest first. */
   questions(): Promise<readonly OpenQuestionRow[]>;
   putQuestion(question: OpenQuestionRow): Promise<void>;
@@ -338,10 +309,6 @@ export interface SessionStore {
   getValue(sessionId: string, key: string): Promise<unknown>;
   setValue(sessionId: string, key: string, value: unknown): Promise<void>;
 
-  /** With a reservation, in its place. */
-  recordCall(call: ModelCallRow, reservation?: number): Promise<void>;
-  /** The gate's ledger (`llm/gate.ts`) says what is promised. */
-  reserveCall(call: ModelCallRow, limits: readonly SpendingLimit[]): Promise<Reservation>;
   /** What was spent; reservations are not. */
   spent(scope: SpendingScope): Promise<{ usd: number; tokens: number }>;
   usage(query: UsageQuery): Promise<ReadonlyMap<string, UsageTotals>>;

@@ -9,8 +9,9 @@ import { modelConfig, tempHome } from "../../../test/support/temp-home.ts";
 import { openAgent } from "../../agent/open.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
+import type { CallRecord } from "../../llm/gate.ts";
 import { openSessionStore } from "../../sessions/open.ts";
-import type { ModelCallRow, SessionStore } from "../../sessions/store.ts";
+import type { SessionStore } from "../../sessions/store.ts";
 import { type CliContext, type CliIo, ExitError } from "./context.ts";
 import { define, defineSize } from "./prompt.ts";
 
@@ -397,7 +398,7 @@ test("size tells layers, skills, memory and tools, under both its names", async 
   assert.match(await say("size"), /system prompt +[\d,]+ +[\d,]+\n {2}stable/);
 });
 
-const call: ModelCallRow = {
+const call: CallRecord = {
   ...{
     task: "main",
     sessionId: "s",

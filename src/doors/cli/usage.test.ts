@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { Command } from "commander";
 import { temporaryStore } from "../../../test/support/session-store.ts";
-import type { ModelCallRow } from "../../sessions/store.ts";
+import type { CallRecord } from "../../llm/gate.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./usage.ts";
 
@@ -11,7 +11,7 @@ const DAY = 86_400;
 async function usageOf(
   t: TestContext,
   args: readonly string[],
-  calls: readonly Partial<ModelCallRow>[],
+  calls: readonly Partial<CallRecord>[],
 ): Promise<string> {
   const { store, clock } = await temporaryStore(t);
   await store.create({ id: "20260101_000000_aaaaaa" });
@@ -64,7 +64,7 @@ test("usage shows tokens by kind and cost per purpose, with a total", async (t) 
 });
 
 test("an unknown cost is shown as unknown, never as 0", async (t) => {
-  const unknown = { costUsd: null, costStatus: "unknown", task: "vision" };
+  const unknown = { costUsd: null, costStatus: "unknown", task: "vision" } as const;
   const out = await usageOf(t, [], [{}, unknown]);
   assert.match(out, /^vision .* unknown +unknown$/m);
   assert.match(out, /^total .* \$0\.25 \+ unknown +unknown$/m);
@@ -74,9 +74,9 @@ test("an unknown cost is shown as unknown, never as 0", async (t) => {
 });
 
 test("a sum of money is as sure as its least sure call", async (t) => {
-  const actual = { costStatus: "actual", costSource: "provider" };
-  const included = { costStatus: "included", costUsd: 0, task: "vision" };
-  const status = async (...calls: Partial<ModelCallRow>[]) =>
+  const actual = { costStatus: "actual", costSource: "provider" } as const;
+  const included = { costStatus: "included", costUsd: 0, task: "vision" } as const;
+  const status = async (...calls: Partial<CallRecord>[]) =>
     JSON.parse(await usageOf(t, ["--json"], calls)).total.cost_status;
   assert.equal(await status(included), "included");
   assert.equal(await status(actual, included), "actual");
@@ -92,7 +92,7 @@ test("usage groups by model and by day, and leaves out what is older than --days
 });
 
 test("one session is found by a prefix of its id, an unknown one ends with code 1", async (t) => {
-  const other = { sessionId: "20260102_000000_bbbbbb", task: "vision" };
+  const other = { sessionId: "20260102_000000_bbbbbb", task: "vision" } as const;
   const json = JSON.parse(await usageOf(t, ["--session", "20260102", "--json"], [{}, other]));
   assert.deepEqual([json.session_id, json.rows.length, json.rows[0].purpose], ["20260102_000000_bbbbbb", 1, "vision"]);
   await assert.rejects(
