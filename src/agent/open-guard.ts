@@ -1,10 +1,9 @@
 // The check in front of commands for one conversation: what this home allows, whom to ask, and what "always" writes.
 import { homedir } from "node:os";
-import { type ApprovalTable, createApprovalStore, createSessionApprovals } from "../safety/approvals.ts";
+import { createApprovalStore, createSessionApprovals } from "../safety/approvals.ts";
 import type { CommandGuard, Question } from "../safety/decision.ts";
 import { type GuardOptions, saveBlockedScript } from "../safety/guard.ts";
 import type { Environment } from "../sandbox/environment.ts";
-import type { SessionStore } from "../sessions/store.ts";
 import type { AgentPorts } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 
@@ -19,10 +18,8 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
   const approvals = createSessionApprovals();
   const questions = createApprovalStore({
     clock,
-    table: sharedQuestions(
-      () => wish.store(),
-      (text) => home.redact(text),
-    ),
+    table: () => wish.store(),
+    redact: (text) => home.redact(text),
     report: (problem, error) => home.log.warn(problem, error),
   });
   // One guard serves one conversation, whatever id it goes on under.
@@ -89,21 +86,4 @@ function timeoutOf(question: Question, config: ReturnType<AgentWish["home"]["con
   if (question.kind === "approval") return (inChat ? approvals.gateway_timeout : approvals.timeout) * 1000;
   if (question.kind === "clarify") return config.clarify.timeout * 1000;
   return question.kind === "sudo" ? 45_000 : 120_000;
-}
-
-// Open questions of this process, where other processes of the home can answer them.
-
-export function sharedQuestions(store: () => Promise<SessionStore>, redact: (text: string) => string): ApprovalTable {
-  return {
-    async insert({ id, sessionKey, sessionId, question, askedAt, expiresAt }) {
-      const payload = JSON.parse(JSON.stringify(question), (_key, value) =>
-        typeof value === "string" ? redact(value) : value,
-      );
-      const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
-      const times = { askedAt: seconds(askedAt) ?? 0, expiresAt: seconds(expiresAt) };
-      await (await store()).putQuestion({ id, sessionKey, sessionId, kind: question.kind, payload, ...times });
-    },
-    answerOf: async (id) => (await store()).answerTo(id),
-    remove: async (id) => (await store()).removeQuestion(id),
-  };
 }

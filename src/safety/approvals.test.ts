@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { temporaryStore } from "../../test/support/session-store.ts";
 import type { Clock } from "../kit/clock.ts";
-import { type ApprovalTable, createApprovalStore } from "./approvals.ts";
+import { createApprovalStore } from "./approvals.ts";
 import type { ApprovalQuestion, Ask } from "./decision.ts";
 
 /** Time that moves when told; a sleep ends early with its signal. */
@@ -74,7 +75,7 @@ test("time runs from when a question is shown, and silence is a no", async () =>
   await advance(60_000);
   assert.deepEqual(await first, { choice: "deny", timedOut: true });
   assert.equal(signals[0]?.aborted, true);
-  assert.equal(store.open()[0]?.expiresAt, 120_000);
+  assert.equal(store.open()[0]?.expiresAt, 120);
   await advance(60_000);
   assert.deepEqual(await second, { choice: "deny", timedOut: true });
 });
@@ -86,7 +87,7 @@ test("an answer from elsewhere settles the oldest, one by its id, or all, and wi
   assert.equal(store.resolve("a", "once"), 1);
   assert.deepEqual(await requests[0], { choice: "once" });
   assert.equal(signals[0]?.aborted, true);
-  const third = store.open().find(({ question: asked }) => asked.kind === "approval" && asked.command === "three");
+  const third = store.open().find(({ payload }) => payload.kind === "approval" && payload.command === "three");
   assert.equal(store.resolve("a", "deny", { id: third?.id ?? "", reason: "not now" }), 1);
   assert.deepEqual(await requests[2], { choice: "deny", reason: "not now" });
   assert.equal(store.resolve("a", "session", { all: true }), 2);
@@ -111,35 +112,36 @@ test("an interrupt and the end of a conversation refuse what waits, and nothing 
   assert.deepEqual(await store.request("a", question("four"), { show, signal: stop.signal }), { choice: "deny" });
 });
 
-test("a question is a row that another process can answer within a second; a nonsense answer is no answer", async () => {
+test("a question is a row without secrets that another process can answer once; a nonsense answer is no answer", async (t) => {
   const { clock, advance } = handClock();
-  const rows = new Map<string, unknown>();
-  const table: ApprovalTable = {
-    insert: async ({ id }) => void rows.set(id, null),
-    answerOf: async (id) => rows.get(id),
-    remove: async (id) => void rows.delete(id),
-  };
-  const store = createApprovalStore({ clock, table });
-  const asked = store.request("a", question("one"), { show: door().show });
-  await settled();
-  const [id = ""] = rows.keys();
-  rows.set(id, { choice: "whatever" });
+  const { store: sessions } = await temporaryStore(t, { clock });
+  const redact = (text: string) => text.replaceAll("hunter2", "***");
+  const store = createApprovalStore({ clock, table: async () => sessions, redact });
+  const asked = store.request("a", question('echo "hunter2"'), { show: door().show, timeoutMs: 60_000 });
+  await advance(0);
+  const [row] = await sessions.questions();
+  assert.ok(row);
+  assert.deepEqual([row.sessionKey, row.kind, row.askedAt, row.expiresAt], ["a", "approval", 0, 60]);
+  assert.deepEqual(row.payload, question('echo "***"'));
+  assert.deepEqual(store.open()[0]?.payload, question('echo "hunter2"'));
+
+  assert.equal(await sessions.answerQuestion(row.id, { choice: "whatever" }, "cli"), true);
   await advance(500);
   assert.equal(store.open().length, 1);
-  rows.set(id, { choice: "always" });
+  await sessions.putQuestion(row);
+  assert.equal(await sessions.answerQuestion(row.id, { choice: "always" }, "cli"), true);
+  assert.equal(await sessions.answerQuestion(row.id, { choice: "deny" }, "cli"), false);
+  assert.equal(await sessions.answerQuestion("none", { choice: "deny" }, "cli"), false);
   await advance(500);
   assert.deepEqual(await asked, { choice: "always" });
-  await settled();
-  assert.equal(rows.size, 0);
+  await advance(0);
+  assert.equal(await sessions.answerTo(row.id), null, "the row is gone");
+  assert.deepEqual(await sessions.questions(), []);
 });
 
 test("a table that fails is reported and the question goes on without it", async () => {
   const problems: string[] = [];
-  const table: ApprovalTable = {
-    insert: () => Promise.reject(new Error("disk full")),
-    answerOf: async () => null,
-    remove: async () => undefined,
-  };
+  const table = () => Promise.reject(new Error("disk full"));
   const store = createApprovalStore({ clock: handClock().clock, table, report: (text) => void problems.push(text) });
   const asked = store.request("a", question("one"), {});
   await settled();

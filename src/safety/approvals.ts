@@ -5,26 +5,25 @@ import { type AnswerTo, type ApprovalChoice, type Ask, type Question, refuse } f
 import { matchGlob } from "./paths.ts";
 import { parseCommandLine } from "./shell/parse.ts";
 
-interface OpenQuestion {
+/** A question that waits for an answer. Times are Unix seconds. */
+export interface OpenQuestion<Payload = unknown> {
   readonly id: string;
   readonly sessionKey: string;
   readonly sessionId: string | null;
-  readonly question: Question;
-  /** Milliseconds; null while it waits for its turn. */
-  readonly askedAt: number | null;
+  readonly kind: string;
+  /** The question itself. In the table it has no secrets, and any version may have written it. */
+  readonly payload: Payload;
+  readonly askedAt: number;
+  /** Null: it waits as long as its process lives, or its turn has not come yet. */
   readonly expiresAt: number | null;
 }
 
-/**
- * Where open questions are visible to other processes of the same home.
- *
- * - `answerOf` gives the answer another process wrote, parsed from JSON, or null.
- * - A failure of the table is reported and the question goes on without it.
- */
+/** Where open questions are visible to other processes of the same home. The session store satisfies it. */
 export interface ApprovalTable {
-  insert(question: OpenQuestion): Promise<void>;
-  answerOf(id: string): Promise<unknown>;
-  remove(id: string): Promise<void>;
+  putQuestion(question: OpenQuestion): Promise<void>;
+  /** What another process answered, parsed from JSON, or null. */
+  answerTo(id: string): Promise<unknown>;
+  removeQuestion(id: string): Promise<void>;
 }
 
 interface RequestOptions<Q extends Question = Question> {
@@ -46,7 +45,7 @@ export interface ApprovalStore {
     choice: ApprovalChoice,
     options?: { readonly all?: boolean; readonly id?: string; readonly reason?: string },
   ): number;
-  open(): readonly OpenQuestion[];
+  open(): readonly OpenQuestion<Question>[];
   /** Refuses whatever waits in a conversation: it was stopped or is over. */
   release(sessionKey: string, reason: string): number;
 }
@@ -73,19 +72,25 @@ interface Entry {
   readonly question: Question;
   readonly options: Omit<RequestOptions, "onAnswer">;
   readonly over: AbortController;
-  askedAt: number | null;
+  readonly askedAt: number;
+  /** Null while it waits for its turn. */
+  startedAt: number | null;
   settle(answer: unknown): void;
 }
 
 interface ApprovalStoreOptions {
   readonly clock: Clock;
-  readonly table?: ApprovalTable;
+  /** Opened with the first question. A failure of the table is reported and the question goes on without it. */
+  readonly table?: () => Promise<ApprovalTable>;
+  /** Takes secrets out of what other processes see. */
+  readonly redact?: (text: string) => string;
   /** How often the table is looked at for an answer from elsewhere. */
   readonly pollMs?: number;
   readonly report?: (problem: string, error: unknown) => void;
 }
 
-export function createApprovalStore({ clock, table, pollMs = 500, report }: ApprovalStoreOptions): ApprovalStore {
+export function createApprovalStore(storeOptions: ApprovalStoreOptions): ApprovalStore {
+  const { clock, table, redact = (text) => text, pollMs = 500, report } = storeOptions;
   const queues = new Map<string, Entry[]>();
   const queueOf = (sessionKey: string) => queues.get(sessionKey) ?? [];
 
@@ -97,7 +102,8 @@ export function createApprovalStore({ clock, table, pollMs = 500, report }: Appr
       question,
       options,
       over: new AbortController(),
-      askedAt: null,
+      askedAt: clock.now(),
+      startedAt: null,
       settle: (answer) => {
         if (entry.over.signal.aborted) return;
         const own = answer as AnswerTo<Q>; // every caller of settle answers this entry's own question
@@ -122,12 +128,12 @@ export function createApprovalStore({ clock, table, pollMs = 500, report }: Appr
     if (queue.length > 0) queues.set(entry.sessionKey, queue);
     else queues.delete(entry.sessionKey);
     const [next] = queue;
-    if (next && next.askedAt === null) start(next);
+    if (next && next.startedAt === null) start(next);
   }
 
   function start(entry: Entry): void {
     const { question, options, over } = entry;
-    entry.askedAt = clock.now();
+    entry.startedAt = clock.now();
     if (options.timeoutMs !== undefined) {
       clock.sleep(options.timeoutMs, over.signal).then(
         () => entry.settle(refuse(question, { timedOut: true })),
@@ -144,29 +150,33 @@ export function createApprovalStore({ clock, table, pollMs = 500, report }: Appr
     if (table) void watch(entry, table);
   }
 
-  async function watch(entry: Entry, port: ApprovalTable): Promise<void> {
+  async function watch(entry: Entry, openTable: () => Promise<ApprovalTable>): Promise<void> {
     const { signal } = entry.over;
     try {
-      await port.insert(describe(entry));
+      const shared = await openTable();
+      const payload: unknown = JSON.parse(JSON.stringify(entry.question), (_key, value) =>
+        typeof value === "string" ? redact(value) : value,
+      );
+      await shared.putQuestion({ ...describe(entry), payload });
       while (!signal.aborted) {
-        const answer = readAnswer(entry.question, await port.answerOf(entry.id));
+        const answer = readAnswer(entry.question, await shared.answerTo(entry.id));
         if (answer !== null) entry.settle(answer);
         else await clock.sleep(pollMs, signal).catch(() => undefined); // settled meanwhile
       }
-      await port.remove(entry.id);
+      await shared.removeQuestion(entry.id);
     } catch (error) {
       report?.("an open question could not be shared with other processes", error);
     }
   }
 
-  const describe = (entry: Entry): OpenQuestion => ({
-    id: entry.id,
-    sessionKey: entry.sessionKey,
-    sessionId: entry.options.sessionId ?? null,
-    question: entry.question,
-    askedAt: entry.askedAt,
-    expiresAt:
-      entry.askedAt === null || entry.options.timeoutMs === undefined ? null : entry.askedAt + entry.options.timeoutMs,
+  const describe = ({ id, sessionKey, question, options, askedAt, startedAt }: Entry): OpenQuestion<Question> => ({
+    id,
+    sessionKey,
+    sessionId: options.sessionId ?? null,
+    kind: question.kind,
+    payload: question,
+    askedAt: (startedAt ?? askedAt) / 1000,
+    expiresAt: startedAt === null || options.timeoutMs === undefined ? null : (startedAt + options.timeoutMs) / 1000,
   });
 
   return {

@@ -1,9 +1,10 @@
 // What is kept with a session besides messages: its prompt, its keys, the tool lists it was offered.
 import { createHash } from "node:crypto";
 import { sliceCodePoints } from "../kit/code-points.ts";
+import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
 import { decodeText, parseJson } from "./sessions.ts";
-import type { HandoffState, OpenQuestionRow, PromptRecord } from "./store.ts";
+import type { HandoffState, PromptRecord } from "./store.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */
 export function promptExpression(core: StoreCore): string {
@@ -111,7 +112,7 @@ export function stepHandoff(
 /** Of a process that died nobody takes the rows away; no question waits a day. */
 const FORGOTTEN_SECONDS = 24 * 3600;
 
-export function putQuestion(core: StoreCore, row: OpenQuestionRow): void {
+export function putQuestion(core: StoreCore, row: OpenQuestion): void {
   const { id, sessionKey, sessionId, kind, payload, askedAt, expiresAt } = row;
   core.db.run("DELETE FROM approvals_open WHERE asked_at < ?", core.now() - FORGOTTEN_SECONDS);
   core.db.run(
@@ -121,7 +122,7 @@ export function putQuestion(core: StoreCore, row: OpenQuestionRow): void {
   );
 }
 
-export function readQuestions(core: StoreCore): OpenQuestionRow[] {
+export function readQuestions(core: StoreCore): OpenQuestion[] {
   if (!core.shape.tables.has("approvals_open")) return [];
   const rows = core.db.all<Record<string, string | number | null>>(
     `SELECT id, session_key, session_id, kind, payload, asked_at, expires_at FROM approvals_open

@@ -1,5 +1,6 @@
 // The session store on one SQLite file: every operation of the contract, each in a file of its own, read or written through the core.
 import type { CallRecord, SpendingLimit, SpendingScope } from "../llm/gate.ts";
+import type { OpenQuestion } from "../safety/approvals.ts";
 import { branchSession, continueSession, dropLease, newHolder, takeBackCompression, takeLease } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
 import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
@@ -45,7 +46,6 @@ import {
   type EndReason,
   type ListOptions,
   type NewSession,
-  type OpenQuestionRow,
   type PromptRecord,
   type PruneFilter,
   type SearchOptions,
@@ -78,7 +78,7 @@ export class SqliteStore implements SessionStore {
   questions() {
     return this.#core.read(() => readQuestions(this.#core));
   }
-  putQuestion(question: OpenQuestionRow) {
+  putQuestion(question: OpenQuestion) {
     return this.#core.write(() => putQuestion(this.#core, question));
   }
   removeQuestion(id: string) {

@@ -1,6 +1,7 @@
 // The contract of the session store. `open.ts` opens its first implementation (SQLite); nobody outside this room writes SQL.
 import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { ApprovalTable, OpenQuestion } from "../safety/approvals.ts";
 
 /** Why a session ended. The first reason wins. */
 export type EndReason =
@@ -217,18 +218,6 @@ export interface StoreStats {
   readonly sizeBytes: number;
 }
 
-/** A question of one process that others may answer. Times are Unix seconds. */
-export interface OpenQuestionRow {
-  readonly id: string;
-  readonly sessionKey: string;
-  readonly sessionId: string | null;
-  readonly kind: string;
-  /** The question itself, without secrets. */
-  readonly payload: unknown;
-  readonly askedAt: number;
-  readonly expiresAt: number | null;
-}
-
 /**
  * Everything the agent said and heard.
  *
@@ -237,15 +226,11 @@ export interface OpenQuestionRow {
  * - Only `StoreError` is thrown, with a sentence a user can act on. Nothing is ever deleted to repair a damaged file.
  * - `append` to a session that was closed by compression rejects with `SessionCompressedError`, which carries the tip's id.
  */
-export interface SessionStore extends Ledger {
+export interface SessionStore extends Ledger, ApprovalTable {
   /** Questions that wait, oldest first. */
-  questions(): Promise<readonly OpenQuestionRow[]>;
-  putQuestion(question: OpenQuestionRow): Promise<void>;
-  removeQuestion(id: string): Promise<void>;
+  questions(): Promise<readonly OpenQuestion[]>;
   /** For whoever did not ask it; false when nobody waits for it any more. */
   answerQuestion(id: string, answer: unknown, by: string): Promise<boolean>;
-  /** What somebody else answered, or null. */
-  answerTo(id: string): Promise<unknown>;
 
   create(session: NewSession): Promise<void>;
   /** Creates the row if it is missing. */

@@ -1,13 +1,14 @@
 // `hermes safety check`, also `hermes approvals test`: what would happen to a command. Nothing is ever run.
+
 import { homedir } from "node:os";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { relativeTime } from "../../kit/formats.ts";
+import type { OpenQuestion } from "../../safety/approvals.ts";
 import { isAllowlisted } from "../../safety/approvals.ts";
 import type { CommandVerdict } from "../../safety/decision.ts";
 import { classifyCommand } from "../../safety/verdict.ts";
 import { isIsolated } from "../../sandbox/container-arguments.ts";
-import type { OpenQuestionRow } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 const EXIT = { allow: 0, ask: 2, block: 3 } as const;
@@ -135,7 +136,7 @@ async function answer(id: string, choice: string, reason: string, ctx: CliContex
   ctx.io.out(`Answered "${choice}": ${shownOf(row).command}\n`);
 }
 
-function shownOf({ payload }: OpenQuestionRow): { command: string; description: string } {
+function shownOf({ payload }: OpenQuestion): { command: string; description: string } {
   const { command, description } = (payload ?? {}) as Readonly<Record<string, unknown>>; // written by any version; looked at as text
   return { command: String(command ?? ""), description: String(description ?? "") };
 }
