@@ -3,6 +3,7 @@
 import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
 import type { OpenHome } from "../home/open.ts";
+import { UserError } from "../kit/errors.ts";
 import type { AuxPlace } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { lazyKeys } from "../llm/keys/ring.ts";
@@ -55,8 +56,19 @@ export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
   }
 }
 
+/** What holds the agent back must be known: a default in its place might let through what the user shut out. */
+function refuseUnreadGuards(home: OpenHome): void {
+  const [first, ...more] = home.unreadGuards();
+  if (first === undefined) return;
+  const others = more.length > 0 ? ` (and ${more.length} more: hermes config check)` : "";
+  throw new UserError(
+    `${home.display(home.paths.configFile)}: ${first}${others}. Nothing was started; fix it: hermes config edit`,
+  );
+}
+
 async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgent> {
   const { home, clock, start } = wish;
+  refuseUnreadGuards(home);
   const config = home.config();
   const store = await wish.store();
   if (!start) tidyUp(store, home);
@@ -153,7 +165,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       redactFile: (text, path) => home.redact.forFile(text, path),
       ...(skills ? { skills } : {}),
       ...portsOf(wish),
-      writeSafeRoots: (home.env("HERMES_WRITE_SAFE_ROOT") ?? "").split(delimiter).filter((root) => root !== ""),
+      writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
     ...(memory?.enabled ? { memory: memory.port } : {}),
     resolvePlace,
@@ -287,4 +299,10 @@ async function openExternalMemory(
   if (wish.ignoreRules || wish.home.config().memory.provider.trim() === "") return null;
   const { openProvider } = await import("./open-provider.ts");
   return openProvider({ ...about, wish }, (text) => warnings.push(text));
+}
+
+/** A list that names no directory still allows none. */
+function safeRoots(variable: string): readonly string[] {
+  const roots = variable.split(delimiter).filter((root) => root.trim() !== "");
+  return roots.length === 0 && variable.trim() !== "" ? [variable] : roots;
 }

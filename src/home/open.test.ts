@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { ConfigError, type OpenHomeOptions, openHome } from "./open.ts";
-import { DEFAULT_IDENTITY } from "./paths.ts";
+import { DEFAULT_IDENTITY, isSafeMode } from "./paths.ts";
 
 const base = mkdtempSync(join(tmpdir(), "hermes-home-"));
 after(() => rmSync(base, { recursive: true, force: true }));
@@ -303,6 +303,13 @@ describe("config.yaml", () => {
   });
 });
 
+test("safe mode is on unless its variable clearly says no", () => {
+  for (const word of [undefined, "", " ", "0", "false", "No", "off"])
+    assert.equal(isSafeMode({ env: () => word }), false, String(word));
+  for (const word of ["1", "true", "YES", "on", "ture", "enabled", "2"])
+    assert.equal(isSafeMode({ env: () => word }), true, word);
+});
+
 describe("a broken config.yaml", () => {
   const broken = "agent:\n  max_turns: [1\nmodel: x\n";
   const copies = (dir: string) => readdirSync(dir).filter((name) => name.includes(".corrupt."));
@@ -331,6 +338,20 @@ describe("a broken config.yaml", () => {
     assert.deepEqual(await gates(`memory:\n  write_approval: false\n${broken}`), [false, false]);
   });
 
+  test("names the settings that hold the agent back and are lost with it", async () => {
+    const unread = async (text: string | Buffer) => {
+      const me = user({ ".hermes/SOUL.md": "" });
+      writeFileSync(me.at(".hermes/config.yaml"), text);
+      return (await me.open()).unreadGuards().join("\n");
+    };
+    assert.equal(await unread(broken), "");
+    assert.equal(await unread(`terminal:\n  backend: local # here\nweb:\n  backend: tavily\n${broken}`), "");
+    assert.match(await unread(`terminal:\n  # where\n  backend: docker\n${broken}`), /\(terminal\.backend\)/);
+    assert.match(await unread(`terminal: {"backend": docker}\n${broken}`), /terminal\.backend/);
+    assert.match(await unread(`approvals:\n  deny:\n    - rm *\n${broken}`), /approvals\.deny/);
+    assert.match(await unread(Buffer.from(`terminal:\n  backend: ssh\n# \xff\n`, "latin1")), /terminal\.backend/);
+  });
+
   test("leaves a running process with its last good settings, and tells once", async () => {
     const me = config("agent: {max_turns: 5}\n");
     const told: string[] = [];
@@ -342,6 +363,28 @@ describe("a broken config.yaml", () => {
     writeFileSync(me.at(".hermes/config.yaml"), "agent: {max_turns: 6}\n");
     assert.equal(home.config().agent.max_turns, 6);
     assert.equal(home.configBroken, false);
+  });
+
+  test("what a running process was held back by stays when its new value cannot be read", async () => {
+    const me = config("approvals: {deny: [rm *]}\nagent: {max_turns: 5}\n");
+    const told: string[] = [];
+    const home = await me.open({ onWarning: (message) => told.push(message) });
+    writeFileSync(me.at(".hermes/config.yaml"), "approvals: {deny: {a: b}}\nagent: {max_turns: 6}\n");
+    for (let n = 0; n < 3; n++) assert.deepEqual(home.config().approvals.deny, ["rm *"]);
+    assert.equal(home.config().agent.max_turns, 5);
+    assert.equal(told.length, 1);
+    assert.match(told[0] ?? "", /approvals\.deny: expected a list of texts, found a mapping\. .* stay in force/);
+    writeFileSync(me.at(".hermes/config.yaml"), "approvals: {deny: [a]}\n");
+    assert.deepEqual(home.config().approvals.deny, ["a"]);
+  });
+
+  test("so it does when a variable in it changes", async () => {
+    const me = config(`terminal: {backend: '\${PLACE}'}\n`);
+    writeFileSync(me.at(".hermes/.env"), "PLACE=docker\n");
+    const home = await me.open();
+    assert.equal(home.config().terminal.backend, "docker");
+    await home.setEnv("PLACE", "dokcer");
+    assert.equal(home.config().terminal.backend, "docker");
   });
 
   for (const [name, text] of [

@@ -67,6 +67,8 @@ export interface OpenHome {
   readonly configProblem: YamlProblem | null;
   /** Mistakes in config.yaml that do not stop the program. */
   configFindings(): readonly Finding[];
+  /** Settings that hold the agent back and cannot be read, one sentence each. No agent may start while there are any. */
+  unreadGuards(): readonly string[];
   /** config.yaml as it is written; null when it is broken. */
   configTree(): Tree | null;
   /** Brings an older config.yaml up to date, after making a copy of it. Nothing to do is not an error; a managed home is. */
@@ -193,6 +195,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
       return config.problem();
     },
     configFindings: () => config.findings(),
+    unreadGuards: () => config.unread(),
     configTree: () => config.tree(),
     migrate: () => migrateHome({ paths, config, environment, managed, now: () => new Date(clock.now()) }),
     display: (path) => displayPath(path, osHome),

@@ -122,7 +122,7 @@ export const bundledPlugins = () => join(installRoot(), "plugins");
 
 /** The user wants the program without anybody else's code: no plugins, no hooks, whatever the settings name. */
 export function isSafeMode({ env }: { env(name: string): string | undefined }): boolean {
-  return ["1", "true", "yes", "on"].includes((env("HERMES_SAFE_MODE") ?? "").toLowerCase());
+  return !["", "0", "false", "no", "off"].includes((env("HERMES_SAFE_MODE") ?? "").trim().toLowerCase());
 }
 
 /** Who the agent is when the user has not said otherwise; also what a new SOUL.md starts with. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseServer, parseServers } from "./settings.ts";
+import { parseServer, parseServers, type ServerSettings } from "./settings.ts";
 
 test("a server with nothing but a command has the documented defaults", () => {
   const { settings, problems } = parseServer("x", { command: "prog" });
@@ -57,6 +57,39 @@ test("numbers and switches may come as text, and what does not fit is told and r
   assert.deepEqual([settings?.include, settings?.exclude], [["a"], ["b"]]);
   assert.equal(settings?.elicitation.enabled, true);
   assert.deepEqual(problems, ['MCP server "x": mcp_servers.x.connect_timeout must be a number; 60 is used.']);
+});
+
+const unread: readonly (readonly [string, object, (server: ServerSettings | null) => unknown, unknown])[] = [
+  ["enabled: maybe", { enabled: "maybe" }, (server) => server?.enabled, false],
+  ["tools: a list", { tools: ["a"] }, (server) => server, null],
+  ["tools.exclude: a mapping", { tools: { exclude: { b: true } } }, (server) => server, null],
+  ["tools.exclude: a list of mappings", { tools: { exclude: [{ name: "b" }] } }, (server) => server, null],
+  ["tools.include: a mapping", { tools: { include: { b: true } } }, (server) => server, null],
+  ["tools.resources: maybe", { tools: { resources: "maybe" } }, (server) => server?.resources, false],
+  ["tools.prompts: maybe", { tools: { prompts: [] } }, (server) => server?.prompts, false],
+  ["sampling: maybe", { sampling: "maybe" }, (server) => server?.sampling.enabled, false],
+  ["sampling.enabled: maybe", { sampling: { enabled: "maybe" } }, (server) => server?.sampling.enabled, false],
+  ["sampling.max_rpm: few", { sampling: { max_rpm: "few" } }, (server) => server?.sampling.enabled, false],
+  ["sampling.allowed_models: 5", { sampling: { allowed_models: 5 } }, (server) => server?.sampling.enabled, false],
+  ["elicitation: maybe", { elicitation: "maybe" }, (server) => server?.elicitation.enabled, false],
+];
+for (const [what, entry, look, expected] of unread) {
+  test(`${what} cannot be read: the server may do less, not more, and it is told`, () => {
+    const { settings, problems } = parseServer("x", { command: "prog", ...entry });
+    assert.equal(look(settings), expected);
+    assert.match(problems.join("\n"), /mcp_servers\.x\./);
+  });
+}
+
+test("sampling and elicitation can be switched off and on by one word", () => {
+  const read = (word: unknown) => {
+    const { settings, problems } = parseServer("x", { command: "prog", sampling: word, elicitation: word });
+    assert.deepEqual(problems, []);
+    return [settings?.sampling.enabled, settings?.elicitation.enabled];
+  };
+  assert.deepEqual(read(false), [false, false]);
+  assert.deepEqual(read("off"), [false, false]);
+  assert.deepEqual(read(true), [true, true]);
 });
 
 test("one bad server never stops the rest", () => {

@@ -100,34 +100,45 @@ export function parseServer(
   const place = placeOf(name, entry, reader, say);
   if (!place) return { settings: null, problems };
   const tools = reader.section("tools");
-  const sampling = reader.section("sampling");
-  const elicitation = reader.section("elicitation");
+  const exclude = tools.list("exclude");
+  const include = tools.has("include") ? tools.list("include") : null;
+  if (!tools.sound) {
+    say(`mcp_servers.${name}.tools says which of its tools may be used and cannot be read; it is left out.`);
+    return { settings: null, problems };
+  }
+  const sampling = reader.switched("sampling");
+  const allowedModels = sampling.list("allowed_models");
+  const limits = {
+    maxTokensCap: sampling.number("max_tokens_cap", 4096),
+    timeoutSeconds: sampling.number("timeout", 30),
+    maxPerMinute: sampling.number("max_rpm", 10),
+    maxToolRounds: sampling.number("max_tool_rounds", 5),
+  };
+  const elicitation = reader.switched("elicitation");
   const idle = reader.number("idle_timeout_seconds", 0);
   const settings: ServerSettings = {
     name,
-    enabled: reader.flag("enabled", true),
+    enabled: reader.leave("enabled", true),
     place,
     timeoutMs: reader.number("timeout", 120) * 1000,
     connectMs: reader.number("connect_timeout", 60) * 1000,
-    include: tools.has("include") ? tools.list("include") : null,
-    exclude: tools.list("exclude"),
-    resources: tools.flag("resources", true),
-    prompts: tools.flag("prompts", true),
+    include,
+    exclude,
+    resources: tools.leave("resources", true),
+    prompts: tools.leave("prompts", true),
     parallel: reader.flag("supports_parallel_tool_calls", false),
     keepaliveMs: Math.max(5, reader.number("keepalive_interval", 180)) * 1000,
     idleMs: idle > 0 ? idle * 1000 : null,
     lazy: reader.flag("lazy", false),
     sampling: {
-      enabled: sampling.flag("enabled", true),
+      // It costs money: with a limit that cannot be read there is none.
+      enabled: sampling.leave("enabled", true) && sampling.sound,
       model: sampling.text("model"),
-      maxTokensCap: sampling.number("max_tokens_cap", 4096),
-      timeoutSeconds: sampling.number("timeout", 30),
-      maxPerMinute: sampling.number("max_rpm", 10),
-      allowedModels: sampling.list("allowed_models"),
-      maxToolRounds: sampling.number("max_tool_rounds", 5),
+      ...limits,
+      allowedModels,
     },
     elicitation: {
-      enabled: reader.has("elicitation") && elicitation.flag("enabled", true),
+      enabled: reader.has("elicitation") && elicitation.leave("enabled", true),
       timeoutMs: elicitation.number("timeout", 300) * 1000,
     },
   };
@@ -186,6 +197,8 @@ class Reader {
   readonly #tree: Tree;
   readonly #path: string;
   readonly #say: (what: string) => void;
+  /** Everything that was looked at so far could be read. */
+  sound = true;
 
   constructor(tree: Tree, path: string, say: (what: string) => void) {
     this.#tree = tree;
@@ -199,8 +212,19 @@ class Reader {
 
   section(key: string): Reader {
     const value = this.#tree[key];
-    if (this.has(key) && !isTree(value)) this.#wrong(key, "a mapping");
-    return new Reader(isTree(value) ? value : {}, `${this.#path}.${key}`, this.#say);
+    const read = new Reader(isTree(value) ? value : {}, `${this.#path}.${key}`, this.#say);
+    if (this.has(key) && !isTree(value)) {
+      this.#wrong(key, "a mapping");
+      read.sound = false;
+    }
+    return read;
+  }
+
+  /** A section that may also be just switched on or off. What is neither is off. */
+  switched(key: string): Reader {
+    const value = this.#tree[key];
+    if (!this.has(key) || isTree(value)) return this.section(key);
+    return new Reader({ enabled: this.leave(key, true) }, `${this.#path}.${key}`, this.#say);
   }
 
   text(key: string): string | null {
@@ -220,24 +244,34 @@ class Reader {
   }
 
   flag(key: string, fallback: boolean): boolean {
+    return this.#flag(key, fallback, fallback);
+  }
+
+  /** A switch that lets the server do more: false when it cannot be read. */
+  leave(key: string, fallback: boolean): boolean {
+    return this.#flag(key, fallback, false);
+  }
+
+  #flag(key: string, fallback: boolean, unclear: boolean): boolean {
     const value = this.#tree[key];
     if (!this.has(key)) return fallback;
     if (typeof value === "boolean") return value;
     if (typeof value === "string" && isBoolean(value)) return /^(?:true|yes|on|1)$/i.test(value.trim());
-    this.#wrong(key, `true or false; ${fallback} is used`);
-    return fallback;
+    this.#wrong(key, `true or false; ${unclear} is used`);
+    return unclear;
   }
 
   list(key: string): readonly string[] {
     const value = this.#tree[key];
     if (!this.has(key)) return [];
-    if (Array.isArray(value)) return value.map(String);
     if (typeof value === "string") return [value];
-    this.#wrong(key, "a list");
+    if (Array.isArray(value) && !value.some((item) => typeof item === "object")) return value.map(String);
+    this.#wrong(key, "a list of texts");
     return [];
   }
 
   #wrong(key: string, wanted: string): void {
+    this.sound = false;
     this.#say(`${this.#path}.${key} must be ${wanted}.`);
   }
 }

@@ -126,6 +126,48 @@ test("with safe roots nothing outside them is written", async () => {
   assert.match(messageOf(await homely.canWrite(at("x"))), /outside/);
 });
 
+test("a link does not lead out of the safe roots, whatever it is made of", async () => {
+  const open = (writeSafeRoots: readonly string[]) =>
+    createFileGuard({ userHome: dir, profileHome: profile, rootHome: root, writeSafeRoots });
+  await mkdir(at("outer/deep"), { recursive: true });
+  await mkdir(at("inner"));
+  await writeFile(at("outer/note.txt"), "x");
+  const links: readonly (readonly [name: string, to: string, written: string, target: string])[] = [
+    ["folder", at("outer"), "folder/new.txt", "outer/new.txt"],
+    ["file", at("outer/note.txt"), "file", "outer/note.txt"],
+    ["relative", "../outer", "relative/new.txt", "outer/new.txt"],
+    ["dangling", at("outer/not-yet"), "dangling", "outer/not-yet"],
+    ["chain", at("inner/folder"), "chain/deep/new.txt", "outer/deep/new.txt"],
+  ];
+  for (const [name, to] of links) await symlink(to, at(`inner/${name}`));
+  const narrow = await open([at("inner")]);
+  for (const [, , written, target] of links) {
+    const message = messageOf(await narrow.canWrite(at(`inner/${written}`)));
+    assert.ok(message.includes(`${at(`inner/${written}`)} (which is ${at(target)}) is outside HERMES_WRITE`), message);
+  }
+  assert.equal((await narrow.canWrite(at("inner/new.txt"))).type, "allow");
+  // The other way round: what is inside may be reached by a link, and a root may be one.
+  await symlink(at("inner"), at("door"));
+  assert.equal((await narrow.canWrite(at("door/new.txt"))).type, "allow");
+  const linked = await open([at("door")]);
+  assert.equal((await linked.canWrite(at("inner/new.txt"))).type, "allow");
+  assert.match(messageOf(await linked.canWrite(at("door/folder/new.txt"))), /outside HERMES_WRITE_SAFE_ROOT/);
+});
+
+test("a link into another profile's skills, plugins, jobs or memories needs cross_profile as well", async () => {
+  const other = join(root, "profiles", "other");
+  for (const area of ["skills", "plugins", "cron", "memories"]) {
+    await mkdir(join(other, area), { recursive: true });
+    await symlink(join(other, area), at(`project/their-${area}`));
+    const path = at(`project/their-${area}/x`);
+    const message = messageOf(await guard.canWrite(path));
+    assert.ok(message.includes(`(which is ${join(other, area, "x")}) belongs to the profile "other"`), message);
+    assert.equal((await guard.canWrite(path, { crossProfile: true })).type, "allow");
+  }
+  await symlink(join(profile, "skills"), at("project/my-skills"));
+  assert.equal((await guard.canWrite(at("project/my-skills/x"))).type, "allow");
+});
+
 const unreadable = [
   ...".env auth.json auth.lock .anthropic_oauth.json webhook_subscriptions.json auth/google_oauth.json mcp-tokens/x skills/.hub/x"
     .split(" ")

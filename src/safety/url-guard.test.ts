@@ -206,13 +206,14 @@ describe("the website policy", () => {
     const homeDir = await mkdtemp(join(tmpdir(), "policy-"));
     t.after(() => rm(homeDir, { recursive: true, force: true }));
     await writeFile(join(homeDir, "list.txt"), "# shared\n\ny.test\r\nz.test # too\n");
-    const settings = { enabled: true, domains: ["x.test", 7], shared_files: ["gone.txt", "list.txt"] };
+    const settings = { enabled: true, domains: ["x.test", 7, "shop*.test"], shared_files: ["gone.txt", "list.txt"] };
     const { check, log } = policy(settings, { homeDir });
     assert.equal((await check("https://y.test/"))?.source, join(homeDir, "list.txt"));
     assert.notEqual(await check("https://z.test/"), null);
     assert.notEqual(await check("https://x.test/"), null);
     assert.ok(log.lines.some(({ message }) => /gone\.txt cannot be read/.test(message)));
     assert.ok(log.lines.some(({ message }) => /website_blocklist\.domains/.test(message)));
+    assert.ok(log.lines.some(({ message }) => /"shop\*\.test" in config is not a domain/.test(message)));
   });
 
   test("a changed list is in force half a minute later", async () => {

@@ -211,12 +211,13 @@ export class WebsitePolicy {
 async function readRules({ settings, homeDir, userHome, log }: WebsitePolicyOptions): Promise<readonly Rule[]> {
   const { enabled, domains, shared_files: files } = settings();
   if (enabled !== true) return [];
-  const own = texts(domains, "domains", log).flatMap((line) => parseRule(line, "config"));
+  const parse = (line: string, source: string) => parseRule(line, source, log);
+  const own = texts(domains, "domains", log).flatMap((line) => parse(line, "config"));
   const shared = await Promise.all(
     texts(files, "shared_files", log).map(async (name) => {
       const path = placeOf(name, { homeDir, userHome });
       try {
-        return (await readFile(path, "utf8")).split(/\r?\n/).flatMap((line) => parseRule(line, path));
+        return (await readFile(path, "utf8")).split(/\r?\n/).flatMap((line) => parse(line, path));
       } catch (error) {
         log.warn(`website policy: ${path} cannot be read; its rules are not in force`, error);
         return [];
@@ -227,7 +228,7 @@ async function readRules({ settings, homeDir, userHome, log }: WebsitePolicyOpti
 }
 
 /** At most one rule per line; comments and empty lines give none. */
-function parseRule(line: string, source: string): readonly Rule[] {
+function parseRule(line: string, source: string, log: Logger): readonly Rule[] {
   const text = line.replace(/(^|\s)#.*$/, "").trim();
   const bare = text
     .replace(/^[a-z][a-z0-9+.-]*:\/\//i, "")
@@ -239,7 +240,10 @@ function parseRule(line: string, source: string): readonly Rule[] {
     .replace(/^www\./i, "")
     .replace(/\.+$/, "");
   const domain = domainToASCII(name) || name.toLowerCase();
-  if (domain === "" || domain.includes("*")) return [];
+  if (domain === "" || domain.includes("*")) {
+    if (text !== "") log.warn(`website policy: "${text}" in ${source} is not a domain; it blocks nothing`);
+    return [];
+  }
   return [{ domain, onlyBelow, text: onlyBelow ? `*.${domain}` : domain, source }];
 }
 

@@ -1,7 +1,7 @@
 // The guards through the agent's own door: a model judges first in smart mode, and files are where commands run.
 import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { AgentEvent } from "../../src/agent/events.ts";
 import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
@@ -41,6 +41,19 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
   server.script(call, { text: "It depends." }, { text: "a pity" });
   const events = await say("again");
   assert.equal(asks(events), 1);
+});
+
+test("safe roots of the environment hold in a conversation, and a list that names none allows nothing", async (t) => {
+  const write = { toolCalls: [{ name: "write_file", arguments: { path: "a.txt", content: "x" } }] };
+  const writes = async (roots: string) => {
+    const { server, say } = await talk(t, { env: { HERMES_WRITE_SAFE_ROOT: roots }, wish: { interactive: true } });
+    server.script(write, { text: "done" });
+    return results(await say("go"))[0];
+  };
+  assert.match((await writes("/nowhere/at-all")).error, /outside HERMES_WRITE_SAFE_ROOT \(\/nowhere\/at-all\)/);
+  assert.match((await writes(` ${delimiter} `)).error, /outside HERMES_WRITE_SAFE_ROOT/);
+  assert.equal((await writes("/")).bytes_written, 1);
+  assert.equal((await writes(" ")).bytes_written, 1);
 });
 
 test("a lasting yes is written to the settings, keeps their comments, and holds in the next run", async (t) => {

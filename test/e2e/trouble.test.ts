@@ -260,6 +260,34 @@ describe("trouble", () => {
     assert.equal(server.requests.length, 0);
   });
 
+  const DOORS = [["-z", "x"], ["chat", "-q", "x"], ["chat", "-Q", "-q", "x"], ["chat", "-q", "x", "--json"], ["chat"]];
+  const unread: readonly (readonly [string, string, RegExp])[] = [
+    ["where commands run", "terminal:\n  backend: dokcer\n", /terminal\.backend .*found "dokcer"/],
+    ["what they reach", "terminal:\n  sandbox_network: none\n", /terminal\.sandbox_network: .*found "none"/],
+    ["which of them never run", "approvals:\n  deny: {a: b}\n", /approvals\.deny: expected a list of texts/],
+  ];
+  for (const [what, config, message] of unread) {
+    test(`a setting of ${what} that cannot be read stops every door before the model is asked`, async () => {
+      await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${config}` });
+      for (const args of DOORS) {
+        const { code, stderr } = await runHermes(args, { home, stdin: "x" });
+        assert.equal(code, 1, args.join(" "));
+        assert.match(stderr, message, args.join(" "));
+        assert.match(stderr, /Nothing was started/);
+      }
+      assert.equal(server.requests.length, 0);
+      assert.equal((await runHermes(["config", "check"], { home })).code, 1);
+    });
+  }
+
+  test("so does a variable that names no place there is", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { code, stderr } = await runHermes(["-z", "x"], { home, env: { TERMINAL_ENV: "dokcer" } });
+    assert.equal(code, 1);
+    assert.match(stderr, /\(or TERMINAL_ENV\)/);
+    assert.equal(server.requests.length, 0);
+  });
+
   test("what went wrong with the model is in the log, what was said is not", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     server.script({ fault: "status", status: 400, body: { error: { message: "no such flavour" } } });

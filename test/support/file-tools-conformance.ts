@@ -112,7 +112,7 @@ export function fileToolsConformance(kind: string, open: () => Promise<FileTools
     assert.equal(many.success, true, many.error);
     assert.equal(
       await run("cat p.txt moved/to.txt added.txt; ls gone.txt from.txt 2>/dev/null || true"),
-      "delta\ngamma\nm\nnew",
+      "delta\ngamma\nm\nnew\n",
     );
   });
 
@@ -147,6 +147,10 @@ export function fileToolsConformance(kind: string, open: () => Promise<FileTools
     const narrow = context({ writeSafeRoots: [`${start}/sub`] });
     assert.match(parsed(await writeFile({ path: "outside.txt", content: "x" }, narrow)).error, /WRITE_SAFE_ROOT/);
     assert.equal((await done(writeFile({ path: "sub/inside.txt", content: "x" }, narrow))).bytes_written, 1);
+    await run("mkdir -p beyond; ln -s ../beyond sub/way-out");
+    const beyond = parsed(await writeFile({ path: "sub/way-out/x.txt", content: "x" }, narrow));
+    assert.match(beyond.error, /beyond\/x\.txt\) is outside HERMES_WRITE_SAFE_ROOT/);
+    assert.equal(await run("ls beyond"), "");
   });
 
   for (const engine of ["its own choice", "the walker"])

@@ -2,6 +2,12 @@
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 import type { Tree } from "./yaml-text.ts";
 
+/** What does not fit the schema. With `guard` nothing may stand in for it. */
+export interface Misfit {
+  readonly message: string;
+  readonly guard: boolean;
+}
+
 /**
  * Fills in defaults, converts what means the same, reports the rest. Never throws. `unreadable` = the section above could not be
  * read, so whoever wrote it may have meant to shut a gate in here.
@@ -10,12 +16,12 @@ export function decode(
   section: Section,
   raw: unknown,
   path: string,
-  problems: string[],
+  problems: Misfit[],
   unreadable = false,
 ): Record<string, unknown> {
   const given = isMapping(raw) ? raw : {};
   const lost = unreadable || (raw !== undefined && raw !== null && !isMapping(raw));
-  if (lost && !unreadable) problems.push(`${path}: expected a mapping, found ${show(raw)}; ${insteadOf(section)}`);
+  if (lost && !unreadable) problems.push(lostSection(section, raw, path));
   const result: Record<string, unknown> = {};
   for (const key in section.fields) {
     const entry = section.fields[key];
@@ -31,12 +37,15 @@ export function decode(
   return result;
 }
 
-function insteadOf(section: Section): string {
-  const shut = [...eachField(section.fields)].some(({ field }) => field.unclear !== undefined);
-  return shut ? "using the defaults, with every limit in it at its strictest" : "using the defaults";
+function lostSection(section: Section, raw: unknown, path: string): Misfit {
+  const fields = [...eachField(section.fields)].map(({ field }) => field);
+  const guard = fields.some((field) => field.guard);
+  const shut = fields.some((field) => field.unclear !== undefined);
+  const used = shut ? "; using the defaults, with every limit in it at its strictest" : "; using the defaults";
+  return { message: `${path}: expected a mapping, found ${show(raw)}${guard ? "" : used}`, guard };
 }
 
-function decodeField(field: Field, raw: unknown, path: string, key: string, problems: string[]): unknown {
+function decodeField(field: Field, raw: unknown, path: string, key: string, problems: Misfit[]): unknown {
   if (raw === null && field.aliases?.null !== undefined) return field.aliases.null;
   if (raw === undefined || (raw === null && !field.kinds.includes("null"))) return copy(field.fallback);
   for (const kind of field.kinds) {
@@ -44,11 +53,17 @@ function decodeField(field: Field, raw: unknown, path: string, key: string, prob
     if (value !== undefined) return value;
   }
   const instead = field.unclear ?? field.fallback;
-  const used = instead === undefined ? "it is ignored" : `using ${show(instead)}`;
+  const used = instead === undefined ? "; it is ignored" : `; using ${show(instead)}`;
   const found = field.secret ? "something else" : show(raw);
-  problems.push(`${path ? `${path}.` : ""}${key}: expected ${expectation(field)}, found ${found}; ${used}`);
+  const variable = field.guard && field.env ? ` (or ${field.env})` : "";
+  problems.push({
+    message: `${path ? `${path}.` : ""}${key}${variable}: expected ${expectation(field)}, found ${found}${field.guard ? "" : used}`,
+    guard: field.guard === true,
+  });
   return copy(instead);
 }
+
+const isBlank = (raw: unknown) => typeof raw === "string" && raw.trim() === "";
 
 /** The value as that kind, or undefined when it is not one. */
 function convert(kind: FieldKind, field: Field, raw: unknown): unknown {
@@ -63,19 +78,32 @@ function convert(kind: FieldKind, field: Field, raw: unknown): unknown {
       return asFlag(raw) ?? asFlag(typeof raw === "string" ? field.aliases?.[raw.trim().toLowerCase()] : undefined);
     case "choice":
       return asMember(field, raw);
-    case "list": {
-      const items: unknown = field.single && typeof raw === "string" ? (raw.trim() === "" ? [] : [raw]) : raw;
-      return Array.isArray(items) && items.every((item) => typeof item === "string" || typeof item === "number")
-        ? items.map(String)
-        : undefined;
-    }
+    case "list":
+      return asTexts(field.single && typeof raw === "string" ? (isBlank(raw) ? [] : [raw]) : raw);
     case "items":
       return Array.isArray(raw) ? raw : undefined;
     case "record":
-      return isMapping(raw) ? raw : undefined;
+      return isMapping(raw) && field.lists ? asLists(raw) : isMapping(raw) ? raw : undefined;
     case "null":
       return raw === null ? null : undefined;
   }
+}
+
+function asTexts(raw: unknown): string[] | undefined {
+  if (!Array.isArray(raw)) return undefined;
+  return raw.every((item) => typeof item === "string" || typeof item === "number") ? raw.map(String) : undefined;
+}
+
+/** A bare text stands for a list of one, nothing at all for an absent key. */
+function asLists(raw: Readonly<Record<string, unknown>>): Record<string, unknown> | undefined {
+  const result: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(raw)) {
+    if (value === null || isBlank(value)) continue;
+    const texts = asTexts(typeof value === "string" ? [value] : value);
+    if (texts === undefined) return undefined;
+    result[key] = texts;
+  }
+  return result;
 }
 
 // Numbers and booleans come as text when they were written as ${VARIABLE} or quoted.
@@ -116,6 +144,7 @@ function asMember(field: Field, raw: unknown): string | undefined {
 function expectation(field: Field): string {
   const words = field.kinds.map((kind) => {
     if (kind === "choice") return `one of ${field.values?.map((value) => value || "(empty)").join(", ")}`;
+    if (kind === "record" && field.lists) return "a mapping of lists of texts";
     if (kind !== "whole" && kind !== "number") return kindNames[kind];
     const range = [
       field.min === undefined ? "" : ` from ${field.min}`,
@@ -266,9 +295,9 @@ function modelSection(raw: unknown): Tree {
 }
 
 function fillGap(section: Tree, key: string, value: unknown): void {
-  if (isBlank(section[key]) && !isBlank(value)) section[key] = value;
+  if (isBlankNormalise(section[key]) && !isBlankNormalise(value)) section[key] = value;
 }
 
-function isBlank(value: unknown): boolean {
+function isBlankNormalise(value: unknown): boolean {
   return value === undefined || value === null || value === "";
 }

@@ -23,6 +23,10 @@ export interface Field<Value = unknown> {
   readonly single?: boolean;
   /** Holds in place of `fallback` when something is written that cannot be understood: a gate somebody wanted stays shut. */
   readonly unclear?: unknown;
+  /** Holds the agent back, and its `fallback` does less so: a value that cannot be read is no default, no agent starts with it. */
+  readonly guard?: boolean;
+  /** Of a mapping: every value is a list of texts. */
+  readonly lists?: boolean;
   /** Never shown, always masked. */
   readonly secret?: boolean;
   /** Homes of the Python original hold it, so it is known and kept; nothing in this program reads it yet. */

@@ -76,6 +76,11 @@ const accepted: readonly [path: string, raw: unknown, value: unknown][] = [
   ["terminal.sandbox_network", false, "off"],
   ["logging.level", "debug", "DEBUG"],
   ["agent.max_turns", "50", 50],
+  ["toolsets", "web", ["web"]],
+  ["approvals.deny", "rm *", ["rm *"]],
+  ["platform_toolsets", { cli: "web", telegram: ["todo"], slack: null }, { cli: ["web"], telegram: ["todo"] }],
+  ["security.website_blocklist.enabled", "yes", true],
+  ["terminal.backend", null, "local"],
   ["agent.reasoning_effort", "Max", "xhigh"],
   ["agent.reasoning_effort", "", ""],
   ["delegation.reasoning_effort", "high", "high"],
@@ -134,15 +139,14 @@ const refused: readonly [path: string, raw: unknown, problem: string][] = [
     "tool_loop_guardrails.warn_after.exact_failure: expected a whole number from 1, found -2; using 2",
   ],
   ["compression.threshold", 3, "compression.threshold: expected a number from 0 to 1, found 3; using 0.5"],
-  ["toolsets", "web", 'toolsets: expected a list of texts, found "web"; using a list'],
-  ["agent", 5, "agent: expected a mapping, found 5; using the defaults"],
+  ["display", 5, "display: expected a mapping, found 5; using the defaults"],
   ["model.context_length", 0, "model.context_length: expected a whole number from 1, found 0; it is ignored"],
   ["delegation.api_key", ["x"], 'delegation.api_key: expected a text, found something else; using ""'],
 ];
 for (const [path, raw, problem] of refused) {
   test(`${path}: ${JSON.stringify(raw)} falls back and is told`, () => {
     const { config, problems } = decodeConfig(treeWith(path, raw));
-    assert.deepEqual(problems, [problem]);
+    assert.deepEqual(problems, [{ message: problem, guard: false }]);
     assert.deepEqual(at(config, path), at(defaultConfig(), path));
   });
 }
@@ -164,11 +168,62 @@ const shut: readonly [path: string, raw: unknown, problem: string][] = [
 for (const [path, raw, problem] of shut) {
   test(`${path}: ${JSON.stringify(raw)} cannot be read, so no money is spent`, () => {
     const { config, problems } = decodeConfig(treeWith(path, raw));
-    assert.deepEqual(problems, [problem]);
+    assert.deepEqual(problems, [{ message: problem, guard: false }]);
     const [, scope = "day", kind = "usd"] = path.split(".");
     assert.equal(at(config, `budget.${scope}.${kind}`), 0);
   });
 }
+
+const guards: readonly [path: string, raw: unknown, problem: RegExp][] = [
+  ["terminal.backend", "dokcer", /^terminal\.backend \(or TERMINAL_ENV\): expected one of local, .*, found "dokcer"$/],
+  ["terminal.backend", "", /found ""$/],
+  ["terminal.backend", ["docker"], /found a list$/],
+  ["terminal", "docker", /^terminal: expected a mapping, found "docker"$/],
+  ["terminal.sandbox_network", "none", /expected one of on, off, found "none"$/],
+  ["terminal.docker_network", false, /expected a text, found false$/],
+  ["terminal.docker_extra_args", "--network none", /expected a list of texts/],
+  ["terminal.ssh_port", "22o2", /expected a whole number/],
+  ["terminal.ssh_host", ["a"], /expected a text/],
+  ["code_execution.mode", "stirct", /expected one of project, strict/],
+  ["approvals.deny", { "rm *": true }, /^approvals\.deny: expected a list of texts, found a mapping$/],
+  ["approvals.deny", [{ pattern: "rm *" }], /found a list$/],
+  ["approvals", "manual", /^approvals: expected a mapping/],
+  ["security.website_blocklist", ["a.test"], /expected a mapping/],
+  ["security.website_blocklist.enabled", "maybe", /expected true or false/],
+  ["security.website_blocklist.domains", { a: 1 }, /expected a list of texts/],
+  ["security", "strict", /expected a mapping/],
+  ["toolsets", { web: true }, /expected a list of texts/],
+  ["platform_toolsets", ["web"], /expected a mapping of lists of texts, found a list$/],
+  [
+    "platform_toolsets.cli",
+    { web: true },
+    /^platform_toolsets: expected a mapping of lists of texts, found a mapping$/,
+  ],
+  ["tools.disabled_functions", { terminal: true }, /expected a list of texts/],
+  ["agent.disabled_toolsets", true, /expected a list of texts/],
+  ["agent", 5, /^agent: expected a mapping, found 5$/],
+  ["plugins.disabled", { a: true }, /expected a list of texts/],
+  ["hooks", "~/bin/check", /expected a mapping/],
+];
+for (const [path, raw, problem] of guards) {
+  test(`${path}: ${JSON.stringify(raw)} cannot be read, and no default takes its place`, () => {
+    const { problems } = decodeConfig(treeWith(path, raw));
+    assert.equal(problems.length, 1);
+    assert.equal(problems[0]?.guard, true);
+    assert.match(problems[0]?.message ?? "", problem);
+  });
+}
+
+test("other switches that hold the agent back are on when they cannot be read", () => {
+  for (const path of ["skills.guard_agent_created", "gateway.strict", "checkpoints.enabled", "privacy.redact_pii"])
+    assert.equal(at(decodeConfig(treeWith(path, "maybe")).config, path), true, path);
+  for (const path of ["approvals.mode", "approvals.cron_mode", "security.redact_secrets", "security.context_scan"])
+    assert.ok(
+      ["manual", "deny", true, "block"].includes(at(decodeConfig(treeWith(path, "maybe")).config, path) as string),
+    );
+  for (const path of ["security.allow_private_urls", "hooks_auto_accept", "delegation.subagent_auto_approve"])
+    assert.equal(at(decodeConfig(treeWith(path, "maybe")).config, path), false, path);
+});
 
 test("keys the schema does not know are kept", () => {
   const { config, problems } = decodeConfig({ mine: { a: [1] }, agent: { theirs: "x" } });

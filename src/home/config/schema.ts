@@ -1,6 +1,6 @@
 // The one schema of config.yaml: keys, kinds, defaults, meaning. It feeds defaults, validation, `hermes config`, did-you-mean and
 // the generated reference. Unknown keys are kept.
-import { decode } from "./decode.ts";
+import { decode, type Misfit } from "./decode.ts";
 import { section, type Values } from "./field.ts";
 import { agentSections } from "./sections/agent.ts";
 import { doorSections } from "./sections/doors.ts";
@@ -27,8 +27,8 @@ export function defaultConfig(): Config {
 }
 
 /** Settings from a normalised tree: what does not fit the schema falls back to its default and is told in `problems`. */
-export function decodeConfig(tree: Readonly<Record<string, unknown>>): { config: Config; problems: string[] } {
-  const problems: string[] = [];
+export function decodeConfig(tree: Readonly<Record<string, unknown>>): { config: Config; problems: Misfit[] } {
+  const problems: Misfit[] = [];
   const config = decode(root, tree, "", problems) as Config; // `decode` fills in every key of the schema
   return { config, problems };
 }

@@ -1,7 +1,7 @@
 // What `hermes config set KEY VALUE` means: which key, which value, and whether it may be done.
 import { didYouMean } from "../../kit/similarity.ts";
 import { ConfigError } from "../paths.ts";
-import { decode, isMapping } from "./decode.ts";
+import { decode, isMapping, type Misfit } from "./decode.ts";
 import { eachField, type Field, findEntry, isNotUsed, isSection, type Section } from "./field.ts";
 import { configSchema } from "./schema.ts";
 import { fromText, isNumber } from "./store.ts";
@@ -74,12 +74,12 @@ function checkLists(tree: Tree, path: readonly string[]): void {
 
 function typedValue(field: Field, text: string, path: string, { force, parse }: SetOptions): unknown {
   const value = fromText(field, text, parse);
-  const problems: string[] = [];
+  const problems: Misfit[] = [];
   const lone: Section = { meaning: "", fields: { value: field } };
   decode(lone, { value }, "", problems);
   const [problem] = problems;
   if (problem === undefined || force) return value;
-  const expected = /expected (.*), found/s.exec(problem)?.[1] ?? "another value";
+  const expected = /expected (.*), found/s.exec(problem.message)?.[1] ?? "another value";
   throw new ConfigError(
     `${path} takes ${expected}; got ${field.secret ? "something else" : JSON.stringify(text)}. Nothing was saved.`,
   );

@@ -1,4 +1,5 @@
 // The settings of one home: read from config.yaml, re-read when it changes, written key by key.
+import { isUtf8 } from "node:buffer";
 import { copyFileSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { writeFileAtomic } from "../../kit/files.ts";
@@ -32,6 +33,8 @@ interface Loaded {
   readonly tree: Tree | null;
   readonly config: Config;
   readonly findings: readonly Finding[];
+  /** Settings that hold the agent back and cannot be read. */
+  readonly unread: readonly string[];
   /** Variables the file refers to, with the values that went in. */
   readonly variables: ReadonlyMap<string, string | undefined>;
 }
@@ -60,7 +63,10 @@ export class ConfigStore {
       if (!this.#read()) void this.reload(); // counts as soon as the parser is here
     }
     const changed = [...this.#loaded.variables].some(([name, value]) => this.#options.env(name) !== value);
-    if (changed) this.#lastLoaded = this.#build(this.#loaded.tree);
+    if (changed) {
+      const loaded = this.#build(this.#loaded.tree);
+      this.#lastLoaded = loaded.unread.length > 0 ? { ...this.#loaded, variables: loaded.variables } : loaded;
+    }
     return this.#loaded.config;
   }
 
@@ -72,6 +78,12 @@ export class ConfigStore {
 
   findings(): readonly Finding[] {
     return this.#loaded.findings;
+  }
+
+  /** Settings that hold the agent back and cannot be read, one sentence each; no agent starts while there are any. */
+  unread(): readonly string[] {
+    this.config();
+    return this.#loaded.unread;
   }
 
   /** Why the file cannot be used, or null. */
@@ -146,10 +158,17 @@ export class ConfigStore {
     this.#stamp = stamp;
     this.#problem = parsed?.ok === false ? parsed.problem : null;
     if (parsed === null || parsed.ok) {
-      this.#lastLoaded = this.#build(parsed?.tree ?? null);
+      const loaded = this.#build(parsed?.tree ?? null);
+      // What runs goes on as it was held before.
+      const keep = !fresh && loaded.unread.length > 0;
+      if (keep)
+        warn(
+          `${loaded.unread.map((problem) => `${path}: ${problem}`).join("; ")}. The settings from before stay in force.`,
+        );
+      else this.#lastLoaded = loaded;
       return true;
     }
-    if (fresh) this.#lastLoaded = this.#build(gatesIn(text));
+    if (fresh) this.#lastLoaded = this.#buildBroken(text);
     const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
     const kept = keepCorruptCopy(path, this.#options.now());
     warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is mended.${kept}`);
@@ -168,9 +187,48 @@ export class ConfigStore {
     for (const template of unknown)
       warn(`${path}: ${template} is left as it is; only environment variables can be filled in.`);
     const { config, problems } = decodeConfig(applyOverrides(normalise(expanded), overrides));
-    const wrong = problems.map((message): Finding => ({ severity: "warning", message }));
-    return { tree, config: freeze(config), findings: [...checkStructure(tree ?? {}), ...wrong], variables };
+    const wrong = problems.map(({ guard, message }): Finding => ({ severity: guard ? "error" : "warning", message }));
+    return {
+      tree,
+      config: freeze(config),
+      findings: [...checkStructure(tree ?? {}), ...wrong],
+      unread: problems.filter(({ guard }) => guard).map(({ message }) => message),
+      variables,
+    };
   }
+
+  #buildBroken(text: string | null): Loaded {
+    const loaded = this.#build(gatesIn(text));
+    const guards = text === null ? ["all of them"] : guardsIn(text);
+    if (guards.length === 0) return loaded;
+    return {
+      ...loaded,
+      unread: [
+        ...loaded.unread,
+        `it cannot be read, and with it settings that hold the agent back (${guards.join(", ")})`,
+      ],
+    };
+  }
+}
+
+/** The settings that hold the agent back in a file that nobody can read, as far as a look at its lines tells. */
+function guardsIn(text: string): string[] {
+  const blocks = text.split(/^(?=[A-Za-z_"'])/m);
+  return [...eachField(configSchema.fields)].flatMap(({ path, field }) => {
+    if (!field.guard) return [];
+    const keys = path.split(".");
+    const [first, last] = [keys[0], keys.at(-1)];
+    return blocks.some((block) => keyIn(block) === first && isWritten(block, last ?? "", field.fallback)) ? [path] : [];
+  });
+}
+
+const keyIn = (block: string) => /^["']?([\w-]+)["']?[ \t]*:/.exec(block)?.[1];
+
+function isWritten(block: string, key: string, fallback: unknown): boolean {
+  const value = new RegExp(`(?:^|[\\s{,"'])${key}["']?[ \\t]*:[ \\t]*([^\\n,}#]*)`).exec(block)?.[1];
+  if (value === undefined) return false;
+  const plain = value.trim().replace(/^["']|["']$/g, "");
+  return typeof fallback === "object" ? plain !== "[]" && plain !== "{}" : plain !== "" && plain !== String(fallback);
 }
 
 /** A file that nobody can read may still say that writes need leave: then they do, both kinds. */
@@ -200,20 +258,23 @@ function describe(path: string, { line, column, message }: YamlProblem): string 
 
 type FileContent = { readonly ok: true; readonly tree: Tree } | { readonly ok: false; readonly problem: YamlProblem };
 
+const NOT_TEXT: YamlProblem = { line: 1, column: 1, message: "it is not UTF-8 text" };
+
 function parseFile(yaml: Yaml, path: string): { text: string | null; parsed: FileContent };
 function parseFile(yaml: Yaml | null, path: string): { text: string | null; parsed: FileContent | "needs parser" };
 function parseFile(yaml: Yaml | null, path: string): { text: string | null; parsed: FileContent | "needs parser" } {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
+    const bytes = readFileSync(path);
+    if (!isUtf8(bytes)) return { text: bytes.toString("latin1"), parsed: { ok: false, problem: NOT_TEXT } };
+    const text = bytes.toString("utf8");
     const tree = readSimpleYaml(text);
     if (tree !== null) return { text, parsed: { ok: true, tree } };
     return { text, parsed: yaml ? parseText(yaml, text) : "needs parser" };
   } catch (error) {
     const code = codeOf(error);
     if (code === "ENOENT") return { text: null, parsed: { ok: true, tree: {} } };
-    const message =
-      code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8 text" : `it cannot be read (${code})`;
-    return { text: null, parsed: { ok: false, problem: { line: 1, column: 1, message } } };
+    const problem = { line: 1, column: 1, message: `it cannot be read (${code})` };
+    return { text: null, parsed: { ok: false, problem } };
   }
 }
 

@@ -155,7 +155,7 @@ export function chooseServers(question: Omit<ToolsetQuestion, "env">): string[] 
 
 function isEnabledServer(entry: unknown): boolean {
   if (typeof entry !== "object" || entry === null || !("enabled" in entry)) return true;
-  return !/^(?:false|no|off|0)$/i.test(String(entry.enabled).trim());
+  return (entry.enabled ?? true) === true || /^(?:true|yes|on|1)$/i.test(String(entry.enabled).trim());
 }
 
 /** All servers, or only those that are named; `no_mcp` means none. */

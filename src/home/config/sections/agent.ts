@@ -49,7 +49,7 @@ export const agentSections = {
       aliases: { strict: "focus", lean: "focus", always: "on", never: "off" },
     }),
     coding_instructions: oneOf<string | string[]>(["text", "list"], "", "your own rules for code work"),
-    disabled_toolsets: list([], "toolsets removed everywhere"),
+    disabled_toolsets: list([], "toolsets removed everywhere", { guard: true, single: true }),
   }),
   prefill_messages_file: text("", "JSON file of example messages; relative to the home", {
     env: "HERMES_PREFILL_MESSAGES_FILE",
@@ -98,7 +98,7 @@ export const agentSections = {
     template_vars: flag(true, "placeholders in skills are filled in"),
     inline_shell: flag(false, "commands inside skills run when a skill is loaded"),
     inline_shell_timeout: whole(10, "seconds for such a command", { min: 1 }),
-    guard_agent_created: flag(false, "scan the skills the agent writes"),
+    guard_agent_created: flag(false, "scan the skills the agent writes", { unclear: true }),
     write_approval: flag(false, "ask before a skill is written", GATE),
   }),
   curator: notUsedYet(

@@ -117,6 +117,7 @@ export const doorSections = {
       max_concurrent_turns: whole(8, "turns at the same time"),
       strict: flag(false, "send only files from allowed or freshly written places", {
         env: "HERMES_MEDIA_DELIVERY_STRICT",
+        unclear: true,
       }),
       media_delivery_allow_dirs: list([], "folders files may be sent from"),
       trust_recent_files: flag(true, "freshly written files may be sent"),

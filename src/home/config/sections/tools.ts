@@ -19,6 +19,9 @@ const image = "nikolaik/python-nodejs:python3.11-nodejs20";
 /** A terminal setting also lives in a variable that tools of the Python original read; the file wins over it. */
 const mirror = (name: string) => ({ env: `TERMINAL_${name}`, envBelowConfig: true });
 
+const GUARD = { guard: true };
+const GUARDS = { guard: true, single: true };
+
 const steps = (exact: number, same: number, idle: number, meaning: string) =>
   section(meaning, {
     exact_failure: whole(exact, "the same call failing the same way, times in a row", { min: 1 }),
@@ -31,8 +34,8 @@ const service = (meaning: string, env?: string) =>
   section(meaning, { base_url: text("", "its address, if it is another than usual", env ? { env } : {}) });
 
 export const toolSections = {
-  toolsets: list(["hermes-cli"], "toolsets that are on by default"),
-  platform_toolsets: record("platform -> list of toolsets, written by `hermes tools`"),
+  toolsets: list(["hermes-cli"], "toolsets that are on by default", GUARDS),
+  platform_toolsets: record("platform -> list of toolsets, written by `hermes tools`", { guard: true, lists: true }),
   known_plugin_toolsets: record("platform -> plugin toolsets you have been asked about"),
   tools: section("How tools are offered to the model.", {
     tool_search: section("Rarely used tools are found by search instead of being listed.", {
@@ -43,16 +46,16 @@ export const toolSections = {
       listing: choice(["auto", "on", "off"], "auto", "name the hidden tools in the prompt"),
       listing_max_tokens: whole(4000, "tokens that list may take"),
     }),
-    disabled_functions: list([], "single tools that are left out"),
+    disabled_functions: list([], "single tools that are left out", GUARDS),
   }),
   terminal: section("Where commands run.", {
     backend: choice(
       ["local", "auto", "bubblewrap", "docker", "ssh", "modal", "daytona", "singularity"],
       "local",
       "the place commands run in; modal, daytona and singularity are not there yet",
-      mirror("ENV"),
+      { ...mirror("ENV"), ...GUARD },
     ),
-    sandbox_network: choice(["on", "off"], "on", "network inside bubblewrap"),
+    sandbox_network: choice(["on", "off"], "on", "network inside bubblewrap", GUARD),
     cwd: text(".", "working directory; `.` = where hermes was started", mirror("CWD")),
     timeout: whole(180, "seconds one command may take", mirror("TIMEOUT")),
     lifetime_seconds: whole(300, "idle seconds until an environment is removed", mirror("LIFETIME_SECONDS")),
@@ -62,9 +65,9 @@ export const toolSections = {
     persistent_shell: flag(true, "exports and functions live on between commands", mirror("PERSISTENT_SHELL")),
     credential_files: list([], "files below the home that environments may see"),
     sandbox_dir: optional(text("", "where environments keep their files", mirror("SANDBOX_DIR"))),
-    ssh_host: text("", "ssh: host", mirror("SSH_HOST")),
-    ssh_user: text("", "ssh: user", mirror("SSH_USER")),
-    ssh_port: whole(22, "ssh: port", mirror("SSH_PORT")),
+    ssh_host: text("", "ssh: host", { ...mirror("SSH_HOST"), ...GUARD }),
+    ssh_user: text("", "ssh: user", { ...mirror("SSH_USER"), ...GUARD }),
+    ssh_port: whole(22, "ssh: port", { ...mirror("SSH_PORT"), ...GUARD }),
     ssh_key: text("", "ssh: path of the private key", mirror("SSH_KEY")),
     modal_mode: notUsedYet(text("auto", "modal: direct, managed or auto", mirror("MODAL_MODE"))),
     docker_image: text(image, "docker: image", mirror("DOCKER_IMAGE")),
@@ -74,8 +77,8 @@ export const toolSections = {
     docker_forward_env: list([], "docker: variables handed into the container"),
     docker_env: record("docker: variables set in the container", mirror("DOCKER_ENV")),
     docker_volumes: list([], "docker: mounts, as `-v` takes them"),
-    docker_extra_args: list([], "docker: further arguments of `docker run`"),
-    docker_network: text("", "docker: network; empty = docker's default"),
+    docker_extra_args: list([], "docker: further arguments of `docker run`", GUARD),
+    docker_network: text("", "docker: network; empty = docker's default", GUARD),
     docker_shm_size: text("1g", "docker: size of /dev/shm"),
     docker_orphan_reaper: flag(true, "docker: remove containers that a crash left behind"),
     docker_mount_cwd_to_workspace: flag(
@@ -117,7 +120,7 @@ export const toolSections = {
     dialog_timeout_s: whole(300, "seconds until an unanswered dialog is dismissed"),
   }),
   checkpoints: section("Copies of your files before the agent changes them.", {
-    enabled: flag(false, "make them"),
+    enabled: flag(false, "make them", { unclear: true }),
     max_snapshots: whole(20, "snapshots kept per directory", { min: 1 }),
     max_total_size_mb: whole(500, "size of all snapshots in MB", { min: 1 }),
     max_file_size_mb: whole(10, "larger files are left out, in MB", { min: 1 }),
@@ -139,13 +142,13 @@ export const toolSections = {
     hard_stop_after: steps(5, 8, 5, "When the turn is stopped."),
   }),
   code_execution: section("Programs the agent writes for itself.", {
-    mode: choice(["project", "strict"], "project", "run in the project directory, or in an empty one"),
+    mode: choice(["project", "strict"], "project", "run in the project directory, or in an empty one", GUARD),
   }),
   approvals: section("Who answers for dangerous commands.", {
     mode: choice(["manual", "smart", "off"], "manual", "you, a model first, or nobody", { on: "manual" }),
     timeout: whole(60, "seconds the terminal waits for you"),
     gateway_timeout: whole(300, "seconds a chat waits for you"),
-    deny: list([], "patterns of commands that are always refused"),
+    deny: list([], "patterns of commands that are always refused", GUARDS),
     smart_policy: text("", "further rules for the approving model"),
     cron_mode: choice(["deny", "approve"], "deny", "dangerous commands in scheduled runs"),
     mcp_reload_confirm: flag(true, "ask before MCP servers are reloaded"),
@@ -153,7 +156,7 @@ export const toolSections = {
   }),
   command_allowlist: list([], "kinds of dangerous commands you approved for good"),
   quick_commands: record("your own slash commands: name -> `{type: exec, command}` or `{type: alias, target}`"),
-  hooks: record("event -> list of `{command, matcher, timeout}`"),
+  hooks: record("event -> list of `{command, matcher, timeout}`", GUARD),
   hooks_auto_accept: flag(false, "new hooks run without being asked about", { env: "HERMES_ACCEPT_HOOKS" }),
   security: section("Checks that stand between text and action.", {
     redact_secrets: flag(true, "mask secrets in output, logs and stored text; read once at start", {
@@ -163,17 +166,23 @@ export const toolSections = {
       env: "HERMES_ALLOW_PRIVATE_URLS",
     }),
     context_scan: choice(["block", "warn"], "block", "what a suspicious project file leads to"),
-    website_blocklist: record("`enabled`, `domains`, `shared_files`: sites that are never opened"),
+    website_blocklist: section("Sites that are never opened.", {
+      enabled: flag(false, "the list is in force", GUARD),
+      domains: list([], "`x.y` with all below it, or `*.x.y` for what is below it alone", GUARDS),
+      shared_files: list([], "files with one such line each; relative to the home", GUARDS),
+    }),
     acked_advisories: notUsedYet(list([], "security notices you have seen")),
   }),
   privacy: notUsedYet(
-    section("What leaves the machine.", { redact_pii: flag(false, "user ids are hashed in the prompt") }),
+    section("What leaves the machine.", {
+      redact_pii: flag(false, "user ids are hashed in the prompt", { unclear: true }),
+    }),
   ),
   network: section("How the network is used.", { force_ipv4: flag(false, "never use IPv6") }),
   mcp_servers: record("MCP servers by name: `{command, args, env}` or `{url, headers}`"),
   plugins: section("Extensions.", {
     enabled: optional(list([], "plugins that are switched on")),
-    disabled: list([], "plugins that are switched off"),
+    disabled: list([], "plugins that are switched off", GUARDS),
     project_enabled: flag(false, "plugins of the current project may load", { env: "HERMES_ENABLE_PROJECT_PLUGINS" }),
     entries: record("plugin -> its settings, e.g. `allow_tool_override`"),
   }),
