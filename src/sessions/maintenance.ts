@@ -1,9 +1,9 @@
 // Looking after the file: sizes, facts for `hermes doctor`, tidying up, copies.
-import { statfsSync, statSync } from "node:fs";
-import { access } from "node:fs/promises";
+import { closeSync, openSync, rmSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { backup } from "node:sqlite";
-import { findDamage, journalMode, storeError } from "./connection.ts";
+import { makeDirectory } from "../home/paths.ts";
+import { type Connection, findDamage, journalMode, storeError } from "./connection.ts";
 import type { StoreCore } from "./core.ts";
 import { checkIndex, type IndexTable } from "./schema.ts";
 import { deleteSessionRows, removeSessionFiles } from "./sessions.ts";
@@ -132,16 +132,21 @@ export function vacuum(core: StoreCore): Promise<void> {
   });
 }
 
-export async function backupTo(core: StoreCore, path: string): Promise<void> {
-  const exists = await access(path).then(
-    () => true,
-    () => false,
-  );
-  if (exists) throw new StoreError("conflict", `${path} exists already; nothing was written`);
+/** A copy as the file is now, also while others write to it. For its owner's eyes only, as the file itself. */
+export async function backupTo(db: Connection, path: string): Promise<void> {
   try {
-    await backup(core.db.database, path);
+    makeDirectory(dirname(path), 0o700);
+    closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
-    throw storeError(error, path);
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    if (code === "EEXIST") throw new StoreError("conflict", `${path} exists already; nothing was written`);
+    throw new StoreError("unavailable", `${path} cannot be written (${code ?? error})`, { cause: error });
+  }
+  try {
+    await backup(db.database, path);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw storeError(error, db.path);
   }
 }
 

@@ -1,6 +1,6 @@
 // `hermes sessions repair`: looks, rebuilds what can be rebuilt, and otherwise rescues what is readable into a new file. The damaged
-// file itself is never changed beyond its search index, and nothing is deleted.
-import { statSync } from "node:fs";
+// file itself is never changed beyond its search index, and nothing is deleted. `hermes sessions restore` at the end of the file.
+import { closeSync, copyFileSync, openSync, rmSync, statSync } from "node:fs";
 import { backup, type SQLInputValue } from "node:sqlite";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -13,7 +13,9 @@ import {
   namesIndex,
   settleJournal,
   storeError,
+  walIsSafe,
 } from "./connection.ts";
+import { backupTo } from "./maintenance.ts";
 import { openSessionStore } from "./open.ts";
 import { checkIndex, type IndexTable, readShape } from "./schema.ts";
 import { StoreError } from "./store.ts";
@@ -260,20 +262,132 @@ function adoptColumns(source: Connection, target: Connection, table: string): vo
 // A saved database back into its place. Through SQLite's backup into the live file: replacing the file under an open connection, or beside
 // an old write-ahead log, would mix two databases.
 
-export async function restoreDatabase(options: { readonly from: string; readonly to: string }): Promise<void> {
-  const { from, to } = options;
-  if (!statSync(from, { throwIfNoEntry: false }))
-    throw new StoreError("unavailable", `there is no saved database at ${from}`);
+interface RestoreOptions {
+  readonly from: string;
+  readonly to: string;
+  /** What `to` holds now is kept there. */
+  readonly keepAs: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/** What `countSessions` found in a file that it could read. */
+interface Counts {
+  readonly sessions: number;
+  readonly messages: number;
+}
+
+/** Resolves to whether there was something to keep. Nothing is changed while another process has the database open. */
+export async function restoreDatabase({ from, to, keepAs, log, clock }: RestoreOptions): Promise<boolean> {
+  if (isSameFile(from, to))
+    throw new StoreError("conflict", `${from} is the database in use; there is nothing to restore`);
+  countSessions(from);
+  const damage = findDamage(from);
+  if (damage.length > 0)
+    throw new StoreError("damaged", `${from} is damaged (${damage[0]}) and was not restored; ${to} was not changed`);
+  const mode = await takeAlone(to, clock);
+  const kept = await keepCopy(to, keepAs);
+  if (mode === "unreadable") removeDatabase(to);
+  if (mode !== "wal" && mode !== "delete") closeSync(openSync(to, "a", 0o600));
   const source = connect({ path: from, readOnly: true });
   try {
-    const damage = findDamage(from);
-    if (damage.length > 0) {
-      throw new StoreError("damaged", `${from} is damaged (${damage[0]}) and was not restored; ${to} was not changed`);
-    }
     await backup(source.database, to);
   } catch (error) {
     throw storeError(error, to);
   } finally {
     source.close();
+    putJournal(to, mode, log);
   }
+  return kept;
+}
+
+/** Throws when the file holds no conversations, or cannot be read. */
+export function countSessions(path: string): Counts {
+  if (!statSync(path, { throwIfNoEntry: false })) throw new StoreError("unavailable", `there is no file ${path}`);
+  try {
+    const db = new Connection({ path, readOnly: true });
+    try {
+      const { tables } = readShape(db);
+      const count = (table: string) => db.get<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)?.n ?? 0;
+      if (tables.has("sessions") && tables.has("messages"))
+        return { sessions: count("sessions"), messages: count("messages") };
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    if (isBusy(error)) throw storeError(error, path);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StoreError("damaged", `${path} cannot be read (${reason})`, { cause: error });
+  }
+  throw new StoreError("invalid", `${path} is not a database of conversations`);
+}
+
+type JournalBefore = "wal" | "delete" | "missing" | "unreadable";
+
+/** Leaves the write-ahead log, which only the one process that has the file open can do. Resolves to how it was. */
+async function takeAlone(path: string, clock: Clock): Promise<JournalBefore> {
+  if (!statSync(path, { throwIfNoEntry: false })?.size) return "missing";
+  const db = connect({ path });
+  try {
+    const patience = { db, clock, patienceMs: ALONE_PATIENCE_MS };
+    const before = await waitWhileBusy(patience, () => journalMode(db));
+    await waitWhileBusy(patience, () => {
+      db.get("PRAGMA journal_mode=DELETE");
+      db.exec("BEGIN EXCLUSIVE; ROLLBACK");
+    });
+    return before === "wal" ? "wal" : "delete";
+  } catch (error) {
+    const told = storeError(error, path);
+    if (told instanceof StoreError && told.code === "damaged") return "unreadable";
+    throw told;
+  } finally {
+    db.close();
+  }
+}
+
+const ALONE_PATIENCE_MS = 3000;
+
+async function keepCopy(path: string, keepAs: string): Promise<boolean> {
+  if (!statSync(path, { throwIfNoEntry: false })?.size) return false;
+  await copyDatabase(path, keepAs).catch((error: unknown) => {
+    if (!(error instanceof StoreError) || error.code !== "damaged") throw error;
+    // SQLite cannot read it; its bytes are all there is to keep.
+    for (const end of ["", "-wal"])
+      if (statSync(path + end, { throwIfNoEntry: false })) copyFileSync(path + end, keepAs + end);
+  });
+  return true;
+}
+
+async function copyDatabase(path: string, to: string): Promise<void> {
+  const source = connect({ path, readOnly: true });
+  try {
+    await backupTo(source, to);
+  } finally {
+    source.close();
+  }
+}
+
+function removeDatabase(path: string): void {
+  for (const end of ["", "-wal", "-shm", "-journal"]) rmSync(path + end, { force: true });
+}
+
+/** A file that was there has its journal mode again; one that is new gets what a new one has. */
+function putJournal(path: string, before: JournalBefore, log: Logger): void {
+  const version = process.versions.sqlite ?? "0";
+  const wish = before === "delete" || (before !== "wal" && !walIsSafe(version)) ? "delete" : "wal";
+  try {
+    const db = new Connection({ path });
+    try {
+      settleJournal(db, wish, version, log);
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    log.warn(`${path}: the journal mode could not be set to ${wish}`, error);
+  }
+}
+
+function isSameFile(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return one !== undefined && other !== undefined && one.dev === other.dev && one.ino === other.ino;
 }

@@ -281,7 +281,7 @@ export class SqliteStore implements SessionStore {
     return optimizeFile(this.#core, onProgress);
   }
   backup(path: string) {
-    return backupTo(this.#core, path);
+    return backupTo(this.#core.db, path);
   }
   close() {
     return this.#core.close();

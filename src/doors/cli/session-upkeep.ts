@@ -1,7 +1,8 @@
 // The sub-commands of `hermes sessions` that change or look after what is stored.
 import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import type { PruneFilter } from "../../sessions/store.ts";
+import { type PruneFilter, StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import {
   confirm,
@@ -154,10 +155,55 @@ export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Prom
           print(ctx, `${table}: ${rows} rows${gaps > 0 ? `, ${gaps} unreadable stretches` : ""}`);
       }
       print(ctx, `Rescued into ${report.file}. ${ctx.home.paths.stateDb} was not changed.`);
-      print(
-        ctx,
-        "To use it: end all hermes processes, move state.db and state.db-wal away, and rename the rescued file to state.db.",
-      );
+      print(ctx, `To use it: hermes sessions restore ${report.file}`);
       throw new ExitError(1);
   }
+}
+
+export async function backUp(ctx: CliContext, file: string | undefined): Promise<void> {
+  const path = file === undefined ? newBackup(ctx) : resolve(ctx.cwd, file);
+  const store = await ctx.store();
+  await store.backup(path);
+  const { sessions, messages } = await store.stats();
+  print(ctx, `${counted({ sessions, messages })} copied to ${ctx.home.display(path)}.`);
+  print(ctx, `To put them back: hermes sessions restore ${path}`);
+}
+
+export async function restore(ctx: CliContext, file: string, flags: { yes?: true }): Promise<void> {
+  const { home } = ctx;
+  const pid = await runningGateway(ctx);
+  if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and uses the database. Stop it first.`);
+  const { countSessions, restoreDatabase } = await import("../../sessions/repair.ts");
+  const from = resolve(ctx.cwd, file);
+  const to = home.paths.stateDb;
+  const keepAs = newBackup(ctx);
+  const saved = counted(countSessions(from));
+  await confirm(
+    ctx,
+    `Put ${saved} from ${home.display(from)} in place of ${present(() => countSessions(to))}? What is there now is kept as ${home.display(keepAs)}.`,
+    flags,
+  );
+  const kept = await restoreDatabase({ from, to, keepAs, log: home.log.child("sessions"), clock: ctx.clock });
+  const { sessions, messages } = await (await ctx.store()).stats();
+  print(ctx, `Restored ${counted({ sessions, messages })}.`);
+  if (kept) print(ctx, `What was there before: ${home.display(keepAs)}`);
+}
+
+function present(count: () => { readonly sessions: number; readonly messages: number }): string {
+  try {
+    return `the ${counted(count())} of this home`;
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return error.code === "unavailable" ? "nothing" : "what cannot be read";
+  }
+}
+
+function counted({ sessions, messages }: { readonly sessions: number; readonly messages: number }): string {
+  const several = (count: number, name: string) => `${count} ${name}${count === 1 ? "" : "s"}`;
+  return `${several(sessions, "session")} with ${several(messages, "message")}`;
+}
+
+function newBackup({ home, clock }: CliContext): string {
+  const stamp = new Date(clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
+  return home.paths.at("backups", `state-${stamp}.db`);
 }

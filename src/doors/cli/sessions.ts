@@ -23,12 +23,14 @@ import {
   sessionTable,
 } from "./session-command.ts";
 import {
+  backUp,
   deleteOne,
   optimize,
   type PruneFlags,
   prune,
   renameTo,
   repair,
+  restore,
   stats,
   unarchive,
   withFilters,
@@ -99,6 +101,12 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--json", "machine-readable")
     .action(act((flags: { json?: true }) => stats(ctx, flags)));
   sub("optimize", "tidy up the search index and compact the file").action(act(() => optimize(ctx)));
+  sub("backup [file]", "copy the database, into the home's backups/ unless you name a file").action(
+    act((file: string | undefined) => backUp(ctx, file)),
+  );
+  sub("restore <file>", "put a copy in place of the database; what is there now is kept")
+    .option("-y, --yes", "do not ask")
+    .action(act((file: string, flags: { yes?: true }) => restore(ctx, file, flags)));
   sub("repair", "check the database and mend or rescue it")
     .option("--check-only", "look, change nothing")
     .action(act((flags: { checkOnly?: true }) => repair(ctx, flags)));
