@@ -39,6 +39,7 @@ const handedOn: readonly (readonly [path: RegExp, reader: string])[] = [
   [/^context_references\.remote$/, "settings.remote ||"],
   [/^display\.user_message_preview\.(?:first|last)_lines$/, "shown.first_lines + shown.last_lines"],
   [/^checkpoints\.max_file_size_mb$/, "limits().max_file_size_mb"],
+  [/^security\.website_blocklist\.\w+$/, "{ enabled, domains, shared_files: files } = settings()"],
   [/^checkpoints\.delete_orphans$/, "delete_orphans } = limits()"],
 ];
 
