@@ -1,5 +1,7 @@
 // One conversation, as every door sees it.
+
 import { type Logger, runWithSessionTag } from "../home/log.ts";
+import { UserError } from "../kit/errors.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
@@ -372,7 +374,7 @@ interface CloseOptions {
   readonly afresh?: boolean;
 }
 
-export class AgentBusyError extends Error {
+export class AgentBusyError extends UserError {
   override name = "AgentBusyError";
 }
 

@@ -1,5 +1,7 @@
 // Prompts that run beside a conversation, each in an agent and a session of its own. Whoever shows conversations owns them.
+
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { TurnOutcome } from "./events.ts";
 import type { OpenAgent } from "./opened.ts";
@@ -77,7 +79,7 @@ export class BackgroundTasks {
   async #run(task: BackgroundTask, wish: AgentWish, beside: OpenAgent, signal: AbortSignal): Promise<void> {
     const report = await this.#play(task, wish, beside, signal).catch((error: unknown) => ({
       status: "failed" as const,
-      text: error instanceof Error ? error.message : String(error),
+      text: messageOf(error),
     }));
     this.#running.delete(task.id);
     if (!this.#closed) this.#options.onReport({ ...task, ...report, ms: this.#options.clock.now() - task.startedAt });

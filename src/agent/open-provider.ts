@@ -1,5 +1,6 @@
 // The external memory of a conversation, if the user chose one: recall in front of a turn, everything else behind it.
 
+import { messageOf } from "../kit/errors.ts";
 import { sanitizeParameters } from "../llm/json-schema.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Memory } from "../memory/open.ts";
@@ -77,7 +78,7 @@ export async function openProvider(
     return { attached, ...portsOf(attached) };
   } catch (error) {
     log.warn(`memory provider ${name} could not be loaded`, error);
-    trouble(`it could not be loaded: ${error instanceof Error ? error.message : error}`);
+    trouble(`it could not be loaded: ${messageOf(error)}`);
     return null;
   }
 }
@@ -135,7 +136,7 @@ function withProviderTools(tools: Toolbox, attached: AttachedProvider): Toolbox 
         try {
           return await attached.callTool(name, args);
         } catch (error) {
-          return toolError(`${name}: ${error instanceof Error ? error.message : error}`);
+          return toolError(`${name}: ${messageOf(error)}`);
         }
       },
       // What was once said may have come from anywhere.

@@ -1,4 +1,5 @@
 // Pictures of the user for a model that does not see: another one says what they show. Its words ride on the message as it is sent.
+import { messageOf } from "../kit/errors.ts";
 import type { ContentPart, UserInput } from "../llm/messages.ts";
 import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
@@ -41,7 +42,7 @@ async function inWords(
     });
     return `[The user attached a picture. What another model sees in it:]\n${wrapUntrusted("vision_analyze", text)}`;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     if (!signal.aborted) emit({ type: "status", kind: "warn", message: `The picture could not be looked at: ${why}` });
     return "[The user attached a picture. You do not see pictures, and no other model could look at it: say so.]";
   }

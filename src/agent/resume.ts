@@ -1,7 +1,9 @@
 // Which conversation "go on with that" means, and what has to be known of it to go on.
+
 import { stat } from "node:fs/promises";
 import type { OpenHome } from "../home/open.ts";
 import { UserError } from "../kit/errors.ts";
+import { isDirectory } from "../kit/files.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { expandPath } from "../safety/paths.ts";
 import { findLatest, findSession } from "../sessions/session-id.ts";
@@ -56,14 +58,6 @@ export async function resumeSession(name: string | null, store: SessionStore): P
     },
     notes: session.cwd !== null && !cwdExists ? [`The folder of this conversation is gone: ${session.cwd}`] : [],
   };
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false; // gone or not ours to see: either way it cannot be used
-  }
 }
 
 // The folder a conversation works in: the configured one, else where the program was started.

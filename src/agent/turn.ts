@@ -1,6 +1,7 @@
 // One turn, from the user's words to the model's answer.
 
 import { orAbandon } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { StoreError } from "../sessions/store.ts";
 import { type Asked, type Asking, answerAtLimit, askModel, showFinalText } from "./ask-model.ts";
@@ -53,7 +54,7 @@ export async function playTurn(
 
 function brokenEnding({ options }: Conversation, error: unknown): Ending {
   options.ports.log.error("the turn could not go on", error);
-  return failedEnding("non_retryable_error", error instanceof Error ? error.message : String(error));
+  return failedEnding("non_retryable_error", messageOf(error));
 }
 
 class Turn {
@@ -317,7 +318,7 @@ class Turn {
 
   /** A defect of ours in the middle of an iteration: open calls are answered, the turn goes on unless it keeps happening. */
   async #mend(error: unknown): Promise<Ending | null> {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.#conversation.options.ports.log.error("unexpected error in the turn", error);
     const open = unansweredCalls(this.#messages);
     await this.#append(open.map((call) => ({ message: stubResult(call, `Error executing tool: ${message}`) })));

@@ -1,7 +1,9 @@
 // git, run against the shadow store alone: no settings of the user or the system, no hooks, no questions, no repository but this one.
+
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { devNull } from "node:os";
+import { isMissing } from "../kit/errors.ts";
 
 export interface GitPlace {
   /** The shadow repository. */
@@ -129,8 +131,4 @@ function environmentOf({ store, searchPath }: GitPlace, { index, workTree, at }:
     ...(workTree === undefined ? {} : { GIT_WORK_TREE: workTree }),
     ...(index === undefined ? {} : { GIT_INDEX_FILE: index }),
   };
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }

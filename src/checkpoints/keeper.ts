@@ -1,8 +1,10 @@
 // Takes checkpoints for one conversation: before the first change of a turn, once per directory. It never stops a tool.
+
 import { access, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { isDestructiveCommand } from "../safety/command-kinds.ts";
 import { expandPath, isWithin } from "../safety/paths.ts";
@@ -161,7 +163,7 @@ async function belowRoot(root: string, file: string): Promise<string> {
 function explain(error: unknown, root: string): string {
   if (error instanceof GitMissingError) return `No checkpoint: ${error.message}`;
   if (error instanceof TooManyFilesError) return `No checkpoint of ${root}: it holds too many files.`;
-  const what = error instanceof Error ? error.message : String(error);
+  const what = messageOf(error);
   return `No checkpoint of ${root} was made: ${what}. What the agent changes there cannot be taken back with /rollback.`;
 }
 

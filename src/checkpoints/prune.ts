@@ -1,6 +1,8 @@
 // What is old, too much or of a directory that is gone leaves the store.
+
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isDirectory } from "../kit/files.ts";
 import { gitText, runGit } from "./git.ts";
 import { type Checkpoint, type CheckpointStore, readCheckpoints } from "./store.ts";
 
@@ -111,8 +113,4 @@ async function collectGarbage(store: CheckpointStore): Promise<void> {
 function quarterOf(times: readonly number[]): number {
   const sorted = times.toSorted((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) / 4)] ?? 0;
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }

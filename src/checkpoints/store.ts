@@ -138,7 +138,7 @@ export class CheckpointStore {
       const parents: readonly string[] = parent === null ? [] : ["-p", parent];
       parent = await gitText(this.git, {
         args: ["commit-tree", checkpoint.tree, ...parents, "-F", "-"],
-        stdin: messageOf(checkpoint),
+        stdin: commitMessage(checkpoint),
         at: checkpoint.at,
       });
     }
@@ -215,7 +215,7 @@ export class CheckpointStore {
     const { newest, occasion, now } = about;
     const id = await gitText(this.git, {
       args: ["commit-tree", scan.tree, ...(newest ? ["-p", newest.id] : []), "-F", "-"],
-      stdin: messageOf({ why: occasion.why, sessionId: occasion.sessionId ?? null, leftOut: scan.leftOut }),
+      stdin: commitMessage({ why: occasion.why, sessionId: occasion.sessionId ?? null, leftOut: scan.leftOut }),
       at: now,
     });
     await this.setRef(refOf(root), id);
@@ -273,7 +273,7 @@ export interface KeptFile {
 const MOST_LEFT_OUT = 1000;
 const MOST_WHY = 100;
 
-function messageOf(about: Pick<Checkpoint, "why" | "sessionId" | "leftOut">): string {
+function commitMessage(about: Pick<Checkpoint, "why" | "sessionId" | "leftOut">): string {
   const why = about.why.replace(/\p{Cc}+/gu, " ").trim();
   const subject = why.length > MOST_WHY ? `${why.slice(0, MOST_WHY - 1).toWellFormed()}…` : why;
   const body = { session: about.sessionId, left_out: about.leftOut.slice(0, MOST_LEFT_OUT) };

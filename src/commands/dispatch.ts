@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import type { OpenHome } from "../home/open.ts";
+import { messageOf } from "../kit/errors.ts";
 import { didYouMean } from "../kit/similarity.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
@@ -61,7 +62,7 @@ export async function dispatchTyped(
     if (ctx.busy && policy === "interrupt_then_dispatch") await surface.interrupt();
     await command.run(typed.args, ctx);
   } catch (error) {
-    ctx.warn(`/${command.name}: ${error instanceof Error ? error.message : error}`);
+    ctx.warn(`/${command.name}: ${messageOf(error)}`);
   }
   return true;
 }

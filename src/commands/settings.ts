@@ -2,6 +2,7 @@
 
 import { windowText } from "../agent/usage-meter.ts";
 import { maskTree } from "../home/secrets.ts";
+import { messageOf } from "../kit/errors.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
@@ -25,7 +26,7 @@ const model: CommandDefinition = {
       ctx.say(await ctx.conversation.switchModel({ ...wish, global }));
     } catch (error) {
       const { target } = ctx.conversation;
-      ctx.warn(`${error instanceof Error ? error.message : error} Still using ${target.model} (${target.provider}).`);
+      ctx.warn(`${messageOf(error)} Still using ${target.model} (${target.provider}).`);
     }
   },
 };

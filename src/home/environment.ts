@@ -1,6 +1,8 @@
 // The variables of one home: the process environment with .env on top.
+
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { withLock } from "./lock.ts";
 import { ConfigError, type HomePaths } from "./paths.ts";
@@ -339,7 +341,7 @@ function readMarker(path: string): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EACCES") return ""; // it is there
+    if (codeOf(error) === "EACCES") return ""; // it is there
     return null;
   }
 }

@@ -1,10 +1,12 @@
 // The one lock of the program. Node has no flock, so a lock is a write transaction on a small SQLite file: the operating system
 // drops it with the process that held it, whatever way that process ends.
+
 import { existsSync, realpathSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { UserError } from "../kit/errors.ts";
 import { FileWriteError } from "../kit/files.ts";
 import { makeDirectory } from "./paths.ts";
 
@@ -15,7 +17,7 @@ export interface LockOptions {
 }
 
 /** The lock was held by someone else for the whole wait. */
-export class LockTimeoutError extends Error {
+export class LockTimeoutError extends UserError {
   override name = "LockTimeoutError";
 }
 

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { codeOf } from "../kit/errors.ts";
 import { withLock } from "./lock.ts";
 import { makeDirectory } from "./paths.ts";
 
@@ -181,7 +182,7 @@ export function openLogFile({ path, maxBytes, backups, onTrouble, clock }: LogFi
         await writeBatch(batch);
       } catch (error) {
         await closeHandle();
-        onTrouble(`hermes: cannot write ${path} (${codeOf(error)}); log lines are lost until this is fixed.`);
+        onTrouble(`hermes: cannot write ${path} (${codeOf(error) ?? error}); log lines are lost until this is fixed.`);
       }
     }
     await closeHandle(); // an idle logger holds no file, so that rotation, removal and unmounting never meet a stale one
@@ -246,8 +247,4 @@ async function renameIfThere(from: string, to: string): Promise<void> {
   await rename(from, to).catch((error: unknown) => {
     if (codeOf(error) !== "ENOENT") throw error;
   });
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

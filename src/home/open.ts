@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { codeOf } from "../kit/errors.ts";
 import type { Finding } from "./config/decode.ts";
 import { type MigrationPlan, type MigrationResult, planMigration, versionOf } from "./config/migrate.ts";
 import { CONFIG_VERSION, type Config } from "./config/schema.ts";
@@ -259,7 +260,7 @@ export function ensureHome(
   });
   const refused = failureOf(() => accessSync(paths.dir, constants.W_OK));
   if (refused === null && failed === null) return { unwritable: null, warnings: [] };
-  const where = `Cannot write to ${paths.dir} (${codeOf(failed ?? refused)})`;
+  const where = `Cannot write to ${paths.dir} (${codeOf(failed ?? refused) ?? failed ?? refused})`;
   if (refused === null) return { unwritable: null, warnings: [`${where}: some of its folders are missing.`] };
   const unwritable = `${where}: conversations are kept in memory until the program ends, and no setting can be changed.`;
   return { unwritable, warnings: [unwritable] };
@@ -291,10 +292,6 @@ function seed(path: string, text: string): void {
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
 // Runs the migration of a home: config.yaml, .env, directories.

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { codeOf, UserError } from "../kit/errors.ts";
 
 /** Every path below one home, computed on use. `root` is where profiles live; for the default profile it is `dir` itself. */
 export interface HomePaths {
@@ -91,7 +92,7 @@ export function makeDirectory(dir: string, mode: number): void {
   try {
     mkdirSync(dir, { mode });
   } catch (error) {
-    const exists = error instanceof Error && "code" in error && error.code === "EEXIST"; // another process was faster
+    const exists = codeOf(error) === "EEXIST"; // another process was faster
     if (!exists) throw error;
   }
 }
@@ -134,6 +135,6 @@ export const DEFAULT_IDENTITY =
   "web, be targeted and efficient: look where the answer is likely to be, and stop once you have it.";
 
 /** A settings problem in words for the user: what, where (file, line), what to do. */
-export class ConfigError extends Error {
+export class ConfigError extends UserError {
   override name = "ConfigError";
 }

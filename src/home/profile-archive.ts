@@ -1,7 +1,9 @@
 // Profiles as .tar.gz files, to carry elsewhere or hand on.
+
 import { chmod, lstat, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../kit/errors.ts";
 import { FileWriteError, writeFileAtomic } from "../kit/files.ts";
 import { editYaml } from "./config/yaml-edit.ts";
 import { loadYaml, parseText } from "./config/yaml-text.ts";
@@ -80,9 +82,7 @@ async function inspect(file: string): Promise<string> {
       },
     });
   } catch (error) {
-    throw new ProfileError(
-      `${file} cannot be read as a .tar.gz file: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new ProfileError(`${file} cannot be read as a .tar.gz file: ${messageOf(error)}`);
   }
   if (refused !== null) throw new ProfileError(`${file} is refused: ${refused}.`);
   const [top, ...more] = tops;

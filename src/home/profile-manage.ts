@@ -1,4 +1,5 @@
 // Looking at profiles, and moving or removing them.
+
 import {
   access,
   chmod,
@@ -16,7 +17,8 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { basename, delimiter, join } from "node:path";
-import { writeFileAtomic } from "../kit/files.ts";
+import { codeOf, messageOf } from "../kit/errors.ts";
+import { exists, writeFileAtomic } from "../kit/files.ts";
 import { isMapping, normalise } from "./config/decode.ts";
 import { loadYaml, parseText, renderPair, type Tree } from "./config/yaml-text.ts";
 import { DEFAULT_IDENTITY } from "./paths.ts";
@@ -115,7 +117,7 @@ export async function runningGateway(dir: string): Promise<number | null> {
     process.kill(pid, 0);
     return pid;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM" ? pid : null;
+    return codeOf(error) === "EPERM" ? pid : null;
   }
 }
 
@@ -133,13 +135,6 @@ async function countSkills(dir: string): Promise<number> {
 
 function textOr(value: unknown, fallback: string): string {
   return typeof value === "string" ? value : fallback;
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 // A new profile: empty, with another one's settings, or a copy of it.
@@ -410,7 +405,7 @@ async function copyOne(source: string, target: string): Promise<void> {
     try {
       await backup(database, target);
     } catch (error) {
-      throw new ProfileError(`Cannot copy ${source}: ${error instanceof Error ? error.message : error}`);
+      throw new ProfileError(`Cannot copy ${source}: ${messageOf(error)}`);
     } finally {
       database.close();
     }

@@ -1,10 +1,12 @@
 // Profiles: names, where they live, and which one a command line means.
+
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { UserError } from "../kit/errors.ts";
 import { type HomeLocation, type HomePaths, homePaths, profileOf, resolveHomeDir, rootOf } from "./paths.ts";
 
 /** A profile that cannot be used as asked, in words for the user. */
-export class ProfileError extends Error {
+export class ProfileError extends UserError {
   override name = "ProfileError";
 }
 

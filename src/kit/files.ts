@@ -1,4 +1,5 @@
 import {
+  access,
   chmod,
   chown,
   copyFile,
@@ -13,6 +14,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { codeOf, messageOf } from "./errors.ts";
 
 interface AtomicWriteOptions {
   /** Mode of the file from now on. Without it an existing file keeps its mode and a new one gets 0666 minus the umask. */
@@ -143,10 +145,6 @@ async function statOrNull(path: string) {
   }
 }
 
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
 const reasons: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EPERM: "operation not permitted",
@@ -161,7 +159,7 @@ function reasonOf(cause: unknown, path: string): string {
   const code = codeOf(cause);
   if (code === "ENOENT") return `the directory ${dirname(resolve(path))} does not exist`;
   if (code !== undefined) return reasons[code] ?? code;
-  return cause instanceof Error ? cause.message : String(cause);
+  return messageOf(cause);
 }
 
 /** A folder with all above it; false when it was there. Node's own recursive way never comes back from a place like /proc. */
@@ -183,8 +181,21 @@ async function makeOne(path: string, mode: number): Promise<boolean | null> {
   } catch (error) {
     const found = await stat(path).catch(() => null); // what mkdir said counts
     if (found?.isDirectory()) return false;
-    const missing = error instanceof Error && "code" in error && error.code === "ENOENT" && dirname(path) !== path;
+    const missing = codeOf(error) === "ENOENT" && dirname(path) !== path;
     if (missing) return null;
     throw error;
   }
+}
+
+/** Something is there, and it may be seen. */
+export function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** False too for what cannot be seen. */
+export async function isDirectory(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isDirectory() === true;
 }

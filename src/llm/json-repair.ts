@@ -1,5 +1,7 @@
 // Models write almost-JSON. What can be repaired without guessing is repaired; the rest was cut off, or is complete and no JSON.
 
+import { messageOf } from "../kit/errors.ts";
+
 interface RepairOptions {
   /** The answer ended at its length limit: missing brackets are missing content, so none are added. */
   readonly truncated?: boolean;
@@ -63,7 +65,7 @@ function compact(text: string): { readonly json: string } | { readonly json: nul
   try {
     return { json: JSON.stringify(JSON.parse(text)) };
   } catch (error) {
-    return { json: null, problem: error instanceof Error ? error.message : String(error) };
+    return { json: null, problem: messageOf(error) };
   }
 }
 

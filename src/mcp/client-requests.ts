@@ -90,10 +90,10 @@ export class Sampler {
 
 function messagesOf({ systemPrompt, messages }: CreateMessageRequest["params"]): Message[] {
   const system: Message[] = systemPrompt ? [{ role: "system", content: systemPrompt }] : [];
-  return [...system, ...messages.flatMap(messageOf)];
+  return [...system, ...messages.flatMap(toMessages)];
 }
 
-function messageOf({ role, content }: SamplingMessage): Message[] {
+function toMessages({ role, content }: SamplingMessage): Message[] {
   const blocks = Array.isArray(content) ? content : [content];
   const results: Message[] = blocks.flatMap((block) =>
     block.type === "tool_result"

@@ -1,7 +1,7 @@
 // A connection in quiet times: asked for signs of life, and closed when nobody has used it for long.
 
 import type { Clock } from "../kit/clock.ts";
-import { McpError, type McpFailure, messageOf, shortly, withoutSecrets } from "./errors.ts";
+import { failureText, McpError, type McpFailure, shortly, withoutSecrets } from "./errors.ts";
 import type { Link } from "./link.ts";
 import { needsLogin } from "./oauth-provider.ts";
 import type { ServerSettings } from "./settings.ts";
@@ -144,7 +144,7 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
   const { name, place } = settings;
   const clean = (text: string) => shortly(withoutSecrets(text, redact));
   const failure = (kind: McpFailure, text: string) => new McpError(kind, `MCP server "${name}": ${text}`);
-  const code = codeOf(error);
+  const code = codeOfCause(error);
   const status = statusOf(error);
 
   if (place.type === "stdio") {
@@ -169,7 +169,7 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
   if (code !== null && UNTRUSTED.test(code))
     return failure(
       "unreachable",
-      `its certificate is not accepted (${clean(messageOf(deepest(error)))}). Put the file of the authority that signed it into mcp_servers.${name}.ssl_verify.`,
+      `its certificate is not accepted (${clean(failureText(deepest(error)))}). Put the file of the authority that signed it into mcp_servers.${name}.ssl_verify.`,
     );
   if (isExpired(error, status)) return failure("expired", "it does not know our session any more.");
   if (code === "REQUEST_TIMEOUT")
@@ -177,9 +177,9 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
       "unreachable",
       `it did not answer within ${settings.timeoutMs / 1000} s (mcp_servers.${name}.timeout).`,
     );
-  if (nameOf(error) === "ProtocolError" || isAnswer(error)) return failure("refused", clean(messageOf(error)));
+  if (nameOf(error) === "ProtocolError" || isAnswer(error)) return failure("refused", clean(failureText(error)));
   const where = place.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server runs.`;
-  return failure("unreachable", `${clean(messageOf(error))}. ${where}`);
+  return failure("unreachable", `${clean(failureText(error))}. ${where}`);
 }
 
 export function didNotConnect({ name, connectMs }: ServerSettings): McpError {
@@ -192,7 +192,7 @@ export function didNotConnect({ name, connectMs }: ServerSettings): McpError {
 function isExpired(error: unknown, status: number | null): boolean {
   if (status === 404) return true;
   return /session (?:not found|expired|terminated|is invalid)|(?:invalid|unknown|expired|no valid) session/i.test(
-    messageOf(error),
+    failureText(error),
   );
 }
 
@@ -212,7 +212,7 @@ function statusOf(error: unknown): number | null {
   return null;
 }
 
-function codeOf(error: unknown): string | null {
+function codeOfCause(error: unknown): string | null {
   for (const one of causesOf(error)) if ("code" in one && typeof one.code === "string") return one.code;
   return null;
 }

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { expandPath } from "../safety/paths.ts";
 import { checkUrl } from "../safety/url-guard.ts";
-import { McpError, messageOf } from "./errors.ts";
+import { failureText, McpError } from "./errors.ts";
 import type { HttpPlace } from "./settings.ts";
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
@@ -124,7 +124,7 @@ async function readNamed(key: string, path: string, { server, cwd, osHome }: Fet
   } catch (error) {
     throw new McpError(
       "missing",
-      `MCP server "${server}": the file of mcp_servers.${server}.${key} cannot be read (${messageOf(error)}). Correct it in config.yaml.`,
+      `MCP server "${server}": the file of mcp_servers.${server}.${key} cannot be read (${failureText(error)}). Correct it in config.yaml.`,
     );
   }
 }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Logger } from "../home/log.ts";
-import { McpError, messageOf, withoutSecrets } from "./errors.ts";
+import { failureText, McpError, withoutSecrets } from "./errors.ts";
 import { serverFetch } from "./http-fetch.ts";
 import { loadSdk } from "./link.ts";
 import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
@@ -53,7 +53,7 @@ export async function login(settings: ServerSettings, ports: LoginPorts): Promis
     return { tokensFile: files.path("tokens") };
   } catch (error) {
     if (error instanceof McpError) throw error;
-    const why = withoutSecrets(messageOf(error), ports.redact);
+    const why = withoutSecrets(failureText(error), ports.redact);
     throw new McpError("needs_reauth", `Signing in to MCP server "${settings.name}" failed: ${why}`);
   } finally {
     callback.close();
@@ -119,7 +119,7 @@ async function listen(port: number, state: string): Promise<Callback> {
       failed(
         new McpError(
           "needs_reauth",
-          `Port ${port} of 127.0.0.1 cannot be used for the callback (${messageOf(error)}). Set oauth.redirect_port to a free one, or 0.`,
+          `Port ${port} of 127.0.0.1 cannot be used for the callback (${failureText(error)}). Set oauth.redirect_port to a free one, or 0.`,
         ),
       ),
     );

@@ -1,6 +1,8 @@
 // The servers of a home, shared by its conversations: each is started once, and ends with the last conversation that uses it.
+
 import { openLogFile } from "../home/log.ts";
 import type { OpenHome } from "../home/open.ts";
+import { messageOf } from "../kit/errors.ts";
 import { createAuxiliary } from "../llm/auxiliary/client.ts";
 import { sanitizeError, toolError } from "../tools/toolset/dispatch.ts";
 import { registry } from "../tools/toolset/registry.ts";
@@ -179,7 +181,7 @@ function register(tool: McpTool, toolset: string, home: OpenHome): void {
       } catch (error) {
         if (error instanceof McpError) return toolError(error.message);
         home.log.child("mcp").warn(`${name} failed`, error);
-        return toolError(sanitizeError(error instanceof Error ? error.message : String(error)));
+        return toolError(sanitizeError(messageOf(error)));
       }
     },
   });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import { codeOf, messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { mapOf, number, oneOf, parseAs, record, type Shape, type ShapeOf, text } from "../kit/json.ts";
 import type { Ask } from "../safety/decision.ts";
@@ -93,7 +94,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
         message: "Not saved yet: the write waits for the user's approval (/memory pending shows it). Do not repeat it.",
       };
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = messageOf(error);
       return fail("write_failed", `The write needs the user's approval and could not be kept for it: ${cause}`);
     }
   }
@@ -171,7 +172,7 @@ async function readPendingWrite(dir: string, id: string): Promise<PendingWrite |
     const read = parseAs(await readFile(fileOf(dir, id), "utf8"), pendingWrite);
     return read && ID.test(read.id) ? read : null;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw error;
   }
 }

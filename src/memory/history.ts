@@ -1,5 +1,7 @@
 // Every change of memory, one line each, so that nothing is lost and nothing is unexplained. Written under the lock of the store only.
+
 import { open, readFile, rename, stat, truncate } from "node:fs/promises";
+import { isMissing } from "../kit/errors.ts";
 import { listOf, nullable, number, oneOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import {
@@ -129,10 +131,6 @@ async function textOf(path: string): Promise<string> {
 async function sizeOf(path: string): Promise<number> {
   const found = await stat(path).catch(() => null);
   return found?.size ?? 0;
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 // Taking a change of memory back: exactly, while nothing has come after it; else only what it added and removed.

@@ -1,6 +1,7 @@
 // From the arguments of a memory call to operations that may be carried out, or the reason why not.
 
 import { countCodePoints, truncateCodePoints } from "../kit/code-points.ts";
+import { isRecord } from "../kit/json.ts";
 import { type Finding, scanForThreats } from "../safety/threats/scan.ts";
 import {
   FILE_NAMES,
@@ -120,10 +121,6 @@ function textOf(value: unknown): string | undefined {
 
 function isOneOf<T extends string>(choices: readonly T[], value: unknown): value is T {
   return choices.some((choice) => choice === value);
-}
-
-function isRecord(value: unknown): value is Arguments {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function show(value: unknown): string {

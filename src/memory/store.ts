@@ -6,6 +6,7 @@ import { LockTimeoutError, withLock } from "../home/lock.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import { codeOf, messageOf } from "../kit/errors.ts";
 import { makeDirectories, writeFileAtomic } from "../kit/files.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import {
@@ -218,7 +219,7 @@ export class MemoryStore {
     } catch (error) {
       log.warn(`memory file ${this.fileOf(target)} was not written`, error);
       await this.read(target);
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = messageOf(error);
       const advice = error instanceof LockTimeoutError ? "" : " The old content is unchanged.";
       return fail("write_failed", `${FILE_NAMES[target]} could not be written: ${cause}${advice}`);
     }
@@ -374,7 +375,7 @@ async function readMemoryFile(path: string): Promise<Reading> {
     const code = codeOf(error);
     if (code === "ENOENT") return { type: "read", text: "", entries: [] };
     if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return { type: "unreadable", reason: "it is not valid UTF-8" };
-    return { type: "unreadable", reason: error instanceof Error ? error.message : String(error) };
+    return { type: "unreadable", reason: messageOf(error) };
   }
 }
 
@@ -425,8 +426,4 @@ async function prepareMemoryFolder(dir: string, clock: Clock): Promise<void> {
     const found = await stat(path).catch(() => null); // its writer may just have finished
     if (found && clock.now() - found.mtimeMs > HOUR) await rm(path, { force: true });
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
 }

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { pathToFileURL } from "node:url";
 import type { Logger } from "../home/log.ts";
 import { type Clock, OutOfTime, within } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { Factory, PluginCall, PluginCliCommand, PluginCommand, PluginTool, ProviderKind } from "./contract.ts";
 import type { FoundPlugin } from "./find.ts";
 import type { HookBus, Payload } from "./hooks.ts";
@@ -275,8 +276,6 @@ export class ActivePlugin {
     return answer;
   }
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 const EMPTY: Outline = {
   stamp: "",

@@ -1,7 +1,9 @@
 // Which engine keeps a conversation short: the default one, or the one that `context.engine` names. Installing one chooses nothing.
+
 import { join } from "node:path";
 import type { Logger } from "../home/log.ts";
 import { type Clock, within } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import { importDefault } from "../kit/lazy.ts";
 import type { Message } from "../llm/messages.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
@@ -49,7 +51,7 @@ export async function openContextEngine(search: EngineSearch): Promise<OpenedEng
     if (engine) return { engine: guardEngine(checked(engine, name), log), complaint: null };
   } catch (error) {
     cause = error;
-    complaint = `The context engine "${name}" could not be loaded (${error instanceof Error ? error.message : error})`;
+    complaint = `The context engine "${name}" could not be loaded (${messageOf(error)})`;
   }
   complaint += "; the default one is used. context.engine in config.yaml names it.";
   log.warn(complaint, ...(cause === undefined ? [] : [cause]));

@@ -1,8 +1,10 @@
 // Which plugins there are, from their folders and manifests alone. None of their code runs here.
+
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
 import { readSimpleYaml } from "../home/config/simple-yaml.ts";
 import { loadYaml, parseText } from "../home/config/yaml-text.ts";
+import { messageOf } from "../kit/errors.ts";
 import { isRecord } from "../kit/json.ts";
 
 type PluginSource = "bundled" | "home" | "project" | "package";
@@ -235,7 +237,7 @@ async function readManifest(folder: string, fallbackName: string): Promise<Manif
   } catch (error) {
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"))
       return { type: "absent" };
-    return { type: "broken", problem: `plugin.yaml cannot be read: ${error instanceof Error ? error.message : error}` };
+    return { type: "broken", problem: `plugin.yaml cannot be read: ${messageOf(error)}` };
   }
   const simple = readSimpleYaml(text);
   if (simple) return manifestOf(simple, fallbackName);

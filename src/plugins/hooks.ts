@@ -1,6 +1,8 @@
 // Who listens to what happens in the agent. Each listener stands alone: one that throws or hangs costs itself, nobody else.
+
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 
 /** Every event there is. `tool`: its payload names a tool, so matchers apply. */
 export const HOOKS: Readonly<Record<string, { readonly tool?: true }>> = {
@@ -111,7 +113,7 @@ export class HookBus {
       if (answer === INTERRUPTED) return answer;
       this.#trouble(event, listener, `did not answer within ${limit / 1000} s; it is left out until it does`);
     } catch (error) {
-      this.#trouble(event, listener, `failed and is ignored: ${error instanceof Error ? error.message : error}`, error);
+      this.#trouble(event, listener, `failed and is ignored: ${messageOf(error)}`, error);
     } finally {
       settled.abort();
     }

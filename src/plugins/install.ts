@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { UserError } from "../kit/errors.ts";
+import { messageOf, UserError } from "../kit/errors.ts";
 import { isRecord } from "../kit/json.ts";
 import { describe, type FoundPlugin, SINGLE_CATEGORIES } from "./find.ts";
 
@@ -122,7 +122,7 @@ async function clone(address: string, target: string, { folder, env }: InstallPo
     await git(["clone", "--quiet", "--depth", "1", "--", address, target], { cwd: folder, env });
     await rm(join(target, ".git"), { recursive: true, force: true });
   } catch (error) {
-    throw new UserError(`${address} could not be cloned: ${error instanceof Error ? error.message : error}`);
+    throw new UserError(`${address} could not be cloned: ${messageOf(error)}`);
   }
 }
 

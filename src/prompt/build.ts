@@ -1,6 +1,7 @@
 // The assembled prompt: what the agent is, knows and may trust. Pure: the same inputs give the same bytes.
 
 import { strip } from "../kit/code-points.ts";
+import { messageOf } from "../kit/errors.ts";
 import {
   alibabaModel,
   COMPUTER_USE,
@@ -75,9 +76,7 @@ function toBlock({ id, layer, text, source }: Piece, warnings: string[]): Prompt
     const stripped = strip(text() ?? "");
     return stripped === "" ? [] : [{ id, layer, text: stripped, ...(source === undefined ? {} : { source }) }];
   } catch (error) {
-    warnings.push(
-      `The prompt goes without its part "${id}": ${error instanceof Error ? error.message : String(error)}`,
-    );
+    warnings.push(`The prompt goes without its part "${id}": ${messageOf(error)}`);
     return [];
   }
 }

@@ -1,6 +1,8 @@
 // Everything a prompt is made from, fetched at once. Whatever fails is left out with a note: building a prompt never fails.
+
 import type { Config } from "../home/config/schema.ts";
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import { codingMode, codingPosture, readWorkspace } from "./coding.ts";
 import type { CodingReading, ContextReading, PromptInputs, SkillCategory, SoulReading } from "./contract.ts";
 import { readContextFiles } from "./files/context-files.ts";
@@ -63,7 +65,7 @@ export async function gatherPromptInputs(request: PromptRequest, ports: PromptPo
     try {
       return await read();
     } catch (error) {
-      notes.push(`The prompt goes without ${part}: ${error instanceof Error ? error.message : String(error)}`);
+      notes.push(`The prompt goes without ${part}: ${messageOf(error)}`);
       return otherwise;
     }
   };

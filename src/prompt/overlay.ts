@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import type { OpenHome } from "../home/open.ts";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { expandPath } from "../safety/paths.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -89,12 +90,12 @@ export function parsePrefill(text: string, path: string): Prefill {
   try {
     entries = JSON.parse(text);
   } catch (error) {
-    return none(path, `it is not JSON (${error instanceof Error ? error.message : String(error)})`);
+    return none(path, `it is not JSON (${messageOf(error)})`);
   }
   if (!Array.isArray(entries)) return none(path, "it is not a list of messages");
   const messages: HistoryMessage[] = [];
   for (const [index, entry] of entries.entries()) {
-    const message = messageOf(entry);
+    const message = prefillMessage(entry);
     if (!message) return none(path, `entry ${index} is not {"role": "user" or "assistant", "content": text}`);
     messages.push(message);
   }
@@ -103,7 +104,7 @@ export function parsePrefill(text: string, path: string): Prefill {
   return { messages, warning: null };
 }
 
-function messageOf(entry: unknown): HistoryMessage | null {
+function prefillMessage(entry: unknown): HistoryMessage | null {
   if (typeof entry !== "object" || entry === null || !("role" in entry) || !("content" in entry)) return null;
   const { role, content } = entry;
   if (typeof content !== "string" || (role !== "user" && role !== "assistant")) return null;

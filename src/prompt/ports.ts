@@ -3,6 +3,7 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
+import { codeOf } from "../kit/errors.ts";
 
 /**
  * - Nothing here rejects because something is missing, locked or of the wrong kind: that is an answer.
@@ -60,7 +61,7 @@ export const hostFiles: FileAccess = {
       const bytes = await file.readFile();
       return bytes.length > maxBytes ? { type: "too_big", size: bytes.length } : { type: "bytes", bytes };
     } catch (error) {
-      const code = codeOf(error);
+      const code = codeOf(error) ?? String(error);
       if (code === "ENOENT" || code === "ENOTDIR") return { type: "missing" };
       return code === "EISDIR" || code === "ENXIO" ? { type: "not_a_file" } : { type: "failed", code };
     } finally {
@@ -80,10 +81,6 @@ export const hostFiles: FileAccess = {
   },
   real: (path) => realpath(path).catch(() => null),
 };
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
-}
 
 // A program run for its output: git, python3. Never a shell.
 

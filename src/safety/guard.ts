@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import { type ApprovalStore, isAllowlisted, type SessionApprovals } from "./approvals.ts";
 import { OWN_GUARDS_KEY } from "./danger/own.ts";
 import {
@@ -198,7 +199,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       return "";
     } catch (error) {
       log.error(`"${patternKey}" could not be added to command_allowlist`, error);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return `Allowed for this conversation only: "${patternKey}" could not be saved to command_allowlist (${why}).`;
     }
   }

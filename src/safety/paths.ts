@@ -1,6 +1,8 @@
 // Where a path really leads.
+
 import { lstat, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, type posix, resolve, sep } from "node:path";
+import { codeOf } from "../kit/errors.ts";
 
 /** A part that is exactly `..`; `a/..b` and `...` are fine. */
 export function hasTraversalComponent(path: string): boolean {
@@ -82,10 +84,6 @@ async function linkTarget(path: string): Promise<string | null> {
     // Missing or unreadable: whoever opens it gets the real error.
     return null;
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
 }
 
 /**

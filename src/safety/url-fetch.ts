@@ -1,9 +1,11 @@
 // One request to an address nobody vouches for: connected to what was checked and nothing else, checked again at each redirect, and
 // held to limits of size and time.
+
 import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
 import { PassThrough, pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { messageOf } from "../kit/errors.ts";
 import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
 
 export interface WebRequest {
@@ -190,18 +192,18 @@ const FAILURES: Readonly<Record<string, string>> = {
 
 function describeFailure(error: unknown, place: string): string {
   const host = hostFor(place);
-  const code = codeOf(error);
+  const code = connectionCode(error);
   const known = FAILURES[code];
   if (known !== undefined) return `${host} ${known}.`;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (/CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO_/.test(code))
     return `${host} has no valid certificate or speaks no TLS (${code}).`;
   if (code.startsWith("HPE_")) return `${host} does not answer in HTTP (${code}).`;
   return `${host} could not be read: ${message}`;
 }
 
-function codeOf(error: unknown): string {
-  if (error instanceof AggregateError) return codeOf(error.errors[0]);
+function connectionCode(error: unknown): string {
+  if (error instanceof AggregateError) return connectionCode(error.errors[0]);
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 

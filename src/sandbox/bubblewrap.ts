@@ -1,7 +1,8 @@
 // Commands on this machine in a view of it: see bubblewrap-view.ts. No daemon and no image; Linux with the program bwrap.
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { UserError } from "../kit/errors.ts";
+import { messageOf, UserError } from "../kit/errors.ts";
+import { isDirectory } from "../kit/files.ts";
 import { startOnTerminal } from "./background-child.ts";
 import {
   type Keeper,
@@ -17,7 +18,7 @@ import { makeView, type View } from "./bubblewrap-view.ts";
 import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
 import { Errands } from "./errands.ts";
-import { findShell, isDirectory, type LocalOptions, type Shell, shellArguments } from "./local.ts";
+import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
 import { OutputPipes } from "./output.ts";
 import {
   type Channel,
@@ -344,7 +345,7 @@ function cannotStart(error: unknown): unknown {
 }
 
 function cannotSandbox(error: unknown): Error {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   if (error instanceof StartFailed && error.passing) {
     return new UserError(
       `No sandbox could be made in ${TRIES} tries: ${reason}. The machine may be short of memory, or a container engine is ` +

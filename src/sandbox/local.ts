@@ -1,6 +1,8 @@
 // Commands on this machine, as this user. What keeps them apart from our secrets is the environment they are given.
-import { access, constants, mkdtemp, stat } from "node:fs/promises";
+
+import { access, constants, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import { isDirectory } from "../kit/files.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
@@ -71,13 +73,6 @@ function hostShell(shell: ShellProcess): PlacedShell {
       shell.release();
     },
   };
-}
-
-export async function isDirectory(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
 }
 
 export interface Shell {

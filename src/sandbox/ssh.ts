@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { UserError } from "../kit/errors.ts";
+import { messageOf, UserError } from "../kit/errors.ts";
 import { childEnvironment, findProgram, isSecretName, privateTempDir } from "./child-env.ts";
 import { credentialFiles } from "./container-arguments.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
@@ -64,7 +64,7 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
     release: async () => {
       const lost = await sync.fetch().then(
         () => null,
-        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+        (error: unknown) => messageOf(error),
       );
       if (lost !== null) {
         options.report?.(`what changed in ~/.hermes on ${target.host} was not copied back: ${lost}`);
@@ -101,8 +101,7 @@ class SyncedPlace extends RemotePlace {
   async #send(): Promise<string | null> {
     return this.#sync.send().then(
       () => null,
-      (error: unknown) =>
-        `skills, cache and credentials could not be copied to the other machine: ${error instanceof Error ? error.message : error}`,
+      (error: unknown) => `skills, cache and credentials could not be copied to the other machine: ${messageOf(error)}`,
     );
   }
 }

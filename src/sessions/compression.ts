@@ -1,12 +1,14 @@
 // A conversation that grew too long goes on in a child session; a branch goes its own way in one. Both are one transaction.
 
 import { randomBytes } from "node:crypto";
+import { codeOf } from "../kit/errors.ts";
+import { parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
 import { tipOf } from "./lineage.ts";
 import { appendRows } from "./messages.ts";
 import { newSessionId } from "./session-id.ts";
 import { copyValues, readValue, writeValue } from "./session-values.ts";
-import { deleteSessionRows, endSession, parseJson, readSession, reopenSession, sessionExists } from "./sessions.ts";
+import { deleteSessionRows, endSession, readSession, reopenSession, sessionExists } from "./sessions.ts";
 import { type Session, StoreError, type TimedMessage } from "./store.ts";
 import { assignTitle, nextTitleAfter } from "./titles.ts";
 import { readMeta, setMeta } from "./upgrade.ts";
@@ -190,6 +192,6 @@ export function isDead(holder: string): boolean {
     process.kill(pid, 0);
     return false;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ESRCH";
+    return codeOf(error) === "ESRCH";
   }
 }

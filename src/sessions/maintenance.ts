@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { backup } from "node:sqlite";
 import { makeDirectory } from "../home/paths.ts";
 import { type Connection, findDamage, journalMode, storeError } from "./connection.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { StoreCore } from "./core.ts";
 import { checkIndex, type IndexTable } from "./schema.ts";
 import { deleteSessionRows, removeSessionFiles } from "./sessions.ts";
@@ -58,7 +59,7 @@ export function readHealth(core: StoreCore): readonly HealthFact[] {
     facts.push(...searchFacts(core));
   } catch (error) {
     const told = storeError(error, db.path);
-    facts.push({ ok: false, text: told instanceof Error ? told.message : String(told), fix: "hermes sessions repair" });
+    facts.push({ ok: false, text: messageOf(told), fix: "hermes sessions repair" });
   }
   return facts;
 }

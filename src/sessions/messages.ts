@@ -1,9 +1,11 @@
 // Rows of `messages`: appended in order, loaded in order, hidden rather than deleted.
+
+import { parseJson } from "../kit/json.ts";
 import { textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
 import { tipOf } from "./lineage.ts";
 import type { FileShape } from "./schema.ts";
-import { type Content, decodeContent, decodeText, encodeContent, parseJson } from "./sessions.ts";
+import { type Content, decodeContent, decodeText, encodeContent } from "./sessions.ts";
 import { SessionCompressedError, type StoredMessage, StoreError, type TimedMessage } from "./store.ts";
 
 type Blob = Uint8Array | null;

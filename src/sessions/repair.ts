@@ -4,6 +4,7 @@ import { closeSync, copyFileSync, openSync, rmSync, statSync } from "node:fs";
 import { backup, type SQLInputValue } from "node:sqlite";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { messageOf } from "../kit/errors.ts";
 import {
   Connection,
   connect,
@@ -69,7 +70,7 @@ async function lookForDamage(options: RepairOptions): Promise<readonly string[]>
     const readOnly = told instanceof StoreError && told.code === "read_only";
     if (readOnly && options.checkOnly) return []; // the check of the index is a write in SQLite's eyes
     if (readOnly || isBusy(error)) throw told;
-    return [error instanceof Error ? error.message : String(error)];
+    return [messageOf(error)];
   }
 }
 

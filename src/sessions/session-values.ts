@@ -1,9 +1,10 @@
 // What is kept with a session besides messages: its prompt, its keys, the tool lists it was offered.
 import { createHash } from "node:crypto";
 import { sliceCodePoints } from "../kit/code-points.ts";
+import { parseJson } from "../kit/json.ts";
 import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
-import { decodeText, parseJson } from "./sessions.ts";
+import { decodeText } from "./sessions.ts";
 import type { HandoffState, PromptRecord } from "./store.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */

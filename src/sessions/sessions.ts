@@ -1,7 +1,9 @@
 // Making, ending, changing and deleting sessions.
+
 import { glob, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "../home/log.ts";
+import { parseJson } from "../kit/json.ts";
 import { type ContentPart, textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
 import { type Columns, type FileShape, SESSION_COLUMNS } from "./schema.ts";
@@ -250,13 +252,4 @@ export function decodeContent(value: Uint8Array | string | null, log: Logger): C
 /** What a person would read of it; pictures left out. */
 export function plainText(value: Uint8Array | string | null, log: Logger): string {
   return textOf(decodeContent(value, log));
-}
-
-/** `undefined` when it is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined; // the caller decides what a bad field means
-  }
 }

@@ -1,4 +1,5 @@
 // The contract of the session store. `open.ts` opens its first implementation (SQLite); nobody outside this room writes SQL.
+import { UserError } from "../kit/errors.ts";
 import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { ApprovalTable, OpenQuestion } from "../safety/approvals.ts";
@@ -344,7 +345,7 @@ export interface SessionStore extends Ledger, ApprovalTable {
 }
 
 /** A failure of the store, in words for the user: what, where, what to do. */
-export class StoreError extends Error {
+export class StoreError extends UserError {
   override name = "StoreError";
   readonly code: "busy" | "damaged" | "read_only" | "full" | "conflict" | "invalid" | "unavailable" | "moved";
   constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {

@@ -2,9 +2,10 @@
 
 import { z } from "zod";
 import { sliceCodePoints } from "../kit/code-points.ts";
+import { parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
 import { promptExpression } from "./session-values.ts";
-import { decodeContent, decodeText, encodeContent, parseJson, sessionExists } from "./sessions.ts";
+import { decodeContent, decodeText, encodeContent, sessionExists } from "./sessions.ts";
 import { type ImportReport, StoreError } from "./store.ts";
 import { assignTitle, cleanTitle, nextTitleAfter } from "./titles.ts";
 

@@ -1,8 +1,9 @@
 // Pieces of a transcript around a message, as search results show them.
 
+import { parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
 import type { FileShape } from "./schema.ts";
-import { parseJson, plainText } from "./sessions.ts";
+import { plainText } from "./sessions.ts";
 import type { MessageView } from "./store.ts";
 
 interface ViewRow {

@@ -3,6 +3,7 @@
 import type { Dirent } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "../kit/errors.ts";
 import { isWithin, resolveLinks } from "../safety/paths.ts";
 
 type FileGroups = Readonly<Record<string, readonly string[]>>;
@@ -70,7 +71,7 @@ export async function safePath(dir: string, filePath: string): Promise<SafePath>
     const [real, root] = await Promise.all([resolveLinks(absolute), resolveLinks(dir)]);
     if (!isWithin(real, root)) return refuse(`'${given}' leads out of the skill's directory through a link`);
   } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error));
+    return refuse(messageOf(error));
   }
   return { type: "safe", path, absolute };
 }

@@ -1,6 +1,8 @@
 // Commands inside skills run where the conversation's own commands run: a sandbox that holds the agent holds its skills too.
+
 import { posix, relative } from "node:path";
 import type { OpenHome } from "../home/open.ts";
+import { messageOf } from "../kit/errors.ts";
 import type { ApprovalOutcome } from "../safety/decision.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { InlineShell } from "./preprocess.ts";
@@ -44,7 +46,7 @@ async function runInside(
       return { type: "failed", reason: `the command ended with code ${done.exitCode}` };
     return { type: "done", stdout: done.output, stderr: "" };
   } catch (error) {
-    return { type: "failed", reason: error instanceof Error ? error.message : String(error) };
+    return { type: "failed", reason: messageOf(error) };
   }
 }
 

@@ -1,7 +1,9 @@
 // From a name to an opened skill: found, allowed here, read. Views, slash commands and preloading all come this way.
+
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { truncateCodePoints } from "../kit/code-points.ts";
+import { messageOf } from "../kit/errors.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import type { Parsed } from "../kit/front-matter-plain.ts";
 import { loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";
@@ -84,7 +86,7 @@ export async function skillContent(
 }
 
 export function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 // `skills_list`: every skill there is for this platform, one line each.

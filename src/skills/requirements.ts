@@ -1,7 +1,8 @@
 // What a skill needs from its user before it works: variables and credential files.
-import { access } from "node:fs/promises";
+
 import { join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
+import { exists } from "../kit/files.ts";
 import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
 import { flagField, itemsField, listField, mapField, textField } from "./read-entry.ts";
 import type { SkillsPlace } from "./roots.ts";
@@ -89,13 +90,6 @@ export function setupNote({ missingVariables, missingFiles }: Readiness): string
     ...(missingFiles.length > 0 ? [`put ${missingFiles.join(", ")} into the home directory`] : []),
   ];
   return parts.length > 0 ? `Before everything in this skill works: ${parts.join("; ")}.` : null;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 // Whether a skill is for this machine, this platform and these tools.

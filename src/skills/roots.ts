@@ -1,11 +1,13 @@
 // Where skills live: the home's own folder first, then what the settings add.
-import { realpath, stat } from "node:fs/promises";
+
+import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
+import { isDirectory } from "../kit/files.ts";
 
 /** The home whose skills are meant. Read on every call: one process may serve several profiles. */
 export interface SkillsPlace {
@@ -73,13 +75,5 @@ async function realOr(path: string): Promise<string> {
     return await realpath(path);
   } catch {
     return path; // not there yet
-  }
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false; // missing or unreadable
   }
 }

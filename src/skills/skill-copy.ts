@@ -1,7 +1,9 @@
 // Whole skill directories: their digest, and copying one so that it is there completely or not at all.
+
 import { createHash } from "node:crypto";
 import { chmod, copyFile, cp, lstat, mkdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { codeOf } from "../kit/errors.ts";
 import { filesBelow } from "./files.ts";
 
 /** Over sorted paths, lengths and bytes. */
@@ -71,7 +73,7 @@ export async function moveSkill(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EXDEV")) throw error;
+    if (codeOf(error) !== "EXDEV") throw error;
     await cp(from, to, { recursive: true, errorOnExist: true, force: false, verbatimSymlinks: true });
     await rm(from, { recursive: true });
   }

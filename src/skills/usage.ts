@@ -1,7 +1,9 @@
 // How often and when each skill was used, and which ones are pinned: `skills/.usage.json`. Fields nobody here knows are kept.
+
 import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../home/lock.ts";
+import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import type { SkillsPlace } from "./roots.ts";
 
@@ -149,7 +151,7 @@ async function readTree(path: string): Promise<Read> {
   try {
     text = await readFile(path, "utf8");
   } catch (error) {
-    const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const missing = codeOf(error) === "ENOENT";
     return missing ? { type: "read", tree: {} } : { type: "broken" };
   }
   try {

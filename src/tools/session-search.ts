@@ -1,6 +1,8 @@
 // The agent's way into its own past. No model is asked: the store answers.
+
 import { z } from "zod";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
+import { messageOf } from "../kit/errors.ts";
 import { stripAnsi } from "../kit/terminal-text.ts";
 import type { MessageView, SearchHit, Session, SessionStore } from "../sessions/store.ts";
 import { toolError } from "./toolset/dispatch.ts";
@@ -60,7 +62,7 @@ export async function searchSessions(
     const query = args.query?.trim();
     return query ? await discover(past, query, args) : await browse(past, args);
   } catch (error) {
-    return failure(`search failed: ${error instanceof Error ? error.message : String(error)}`);
+    return failure(`search failed: ${messageOf(error)}`);
   }
 }
 

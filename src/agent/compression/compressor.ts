@@ -1,5 +1,7 @@
 // The default context engine: the middle of a long conversation becomes a summary, its beginning and its recent part stay.
+
 import type { Logger } from "../../home/log.ts";
+import { messageOf } from "../../kit/errors.ts";
 import type { ContentPart, Message, UserMessage } from "../../llm/messages.ts";
 import { picturesToWords } from "../../llm/pictures/fit.ts";
 import type { CompressOptions, ContextEngine, EngineModel, EngineUsage } from "../../plugins/context-engines.ts";
@@ -331,7 +333,7 @@ export class ContextCompressor implements ContextEngine {
     } catch (error) {
       if (request.signal?.aborted) return { type: "none", why: "interrupted" };
       const kind = error instanceof SummaryError ? error.kind : "failed";
-      return this.#coolDown(kind, error instanceof Error ? error.message : String(error));
+      return this.#coolDown(kind, messageOf(error));
     }
   }
 

@@ -1,4 +1,5 @@
 // Keeps one conversation inside the model's window: measures, decides, has it shortened, and goes on in the child session.
+import { messageOf } from "../../kit/errors.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { estimateTokens, type Usage } from "../../llm/usage.ts";
 import type { ToolDefinition } from "../../llm/wire.ts";
@@ -354,7 +355,7 @@ export function withEngineTools(tools: ToolRunnerPort, engine: ContextEngine): T
       try {
         return await engine.handleToolCall(name, args);
       } catch (error) {
-        return JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
+        return JSON.stringify({ error: messageOf(error) });
       }
     },
   };

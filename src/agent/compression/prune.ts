@@ -344,13 +344,15 @@ export async function undoPrune({ transcript, options }: Conversation): Promise<
   const { store } = options.session;
   const { sessionId } = transcript;
   const record = store ? await store.getValue(sessionId, KEY) : null;
-  if (!store || !isRecord(record) || record.last !== (await transcript.lastRowId())) return false;
+  if (!store || !isPruneRecord(record) || record.last !== (await transcript.lastRowId())) return false;
   await transcript.sendAsBefore(record.rows);
   await store.setValue(sessionId, KEY, null);
   options.ports.gate.expectNewPrefix(sessionId, "rewind");
   return true;
 }
 
-function isRecord(value: unknown): value is { readonly rows: readonly SentBefore[]; readonly last: number | null } {
+function isPruneRecord(
+  value: unknown,
+): value is { readonly rows: readonly SentBefore[]; readonly last: number | null } {
   return typeof value === "object" && value !== null && "rows" in value && Array.isArray(value.rows) && "last" in value;
 }

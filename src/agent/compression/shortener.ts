@@ -1,5 +1,7 @@
 // One compression from end to end: lease, last words, summary, child session, and everybody who has to follow.
+
 import { orAbandon } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { tokenCount } from "../../kit/formats.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { CompressOptions, ContextEngine } from "../../plugins/context-engines.ts";
@@ -56,7 +58,7 @@ export class Shortener {
       return this.#say(await this.#leased(engine, before, options, run, began), run, quiet);
     } catch (error) {
       log.error("the conversation could not be compressed", error);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return this.#say({ type: "failed", why }, run, quiet);
     } finally {
       await lease?.release().catch((error) => log.warn("a compression lease could not be given back", error));

@@ -1,6 +1,8 @@
 // One child from its first word to its report: what it does is passed on, how long it may take is watched, and every end is a result.
+
 import type { Config } from "../../home/config/schema.ts";
 import { type Clock, orAbandon } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
 import type { ChildReport, ChildTask } from "../../tools/toolset/context.ts";
 import type { Agent } from "../agent.ts";
@@ -59,7 +61,7 @@ export async function runChild(run: ChildRun): Promise<FinishedChild> {
     const settled = await orAbandon(over, stop, run.graceMs ?? GRACE_MS);
     end = settled.done ? { type: "outcome", outcome: settled.value } : { type: "abandoned" };
   } catch (error) {
-    end = { type: "thrown", message: error instanceof Error ? error.message : String(error) };
+    end = { type: "thrown", message: messageOf(error) };
   } finally {
     ended.abort();
   }

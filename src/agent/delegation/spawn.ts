@@ -1,8 +1,10 @@
 // Starts the children of one call, side by side, and puts their reports together in the order of the tasks.
+
 import { realpath } from "node:fs/promises";
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
 import { leaseKey } from "../../llm/keys/ring.ts";
 import { legalMode } from "../../llm/providers/hosts.ts";
@@ -220,8 +222,6 @@ function hex(clock: Clock): string {
     .toString(16)
     .padStart(8, "0");
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 // Which model a child talks to: what the settings name for sub-agents, else what the parent talks to now.
 

@@ -2,6 +2,7 @@
 
 import type { Config } from "../../home/config/schema.ts";
 import { sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import type { CommandGuard } from "../../safety/decision.ts";
 import { createToolState, type OwnedToolState } from "../../tools/toolset/toolbox.ts";
@@ -138,7 +139,7 @@ async function otherModel(ports: AgentPorts, { model }: SentSoFar): Promise<Mode
     const { extra_body } = settings;
     return { target, ...(Object.keys(extra_body).length > 0 ? { overrides: extra_body } : {}) };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     ports.log.warn(`auxiliary.background_review: ${why} The conversation's own model looks back instead.`);
     return null;
   }

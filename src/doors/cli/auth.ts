@@ -79,26 +79,20 @@ async function add(
 ): Promise<void> {
   const provider = providerNamed(wanted);
   if (provider === "custom" || provider === "demo")
-    throw new ExitError(
-      1,
-      `hermes: ${provider} keeps no keys here; write \`api_key\` beside its address in config.yaml.`,
-    );
+    throw new ExitError(1, `${provider} keeps no keys here; write \`api_key\` beside its address in config.yaml.`);
   if (baseUrl !== undefined && !URL.canParse(baseUrl))
-    throw new ExitError(1, `hermes: "${baseUrl}" is not a web address. Give it as https://host/v1.`);
+    throw new ExitError(1, `"${baseUrl}" is not a web address. Give it as https://host/v1.`);
   const typed = ctx.io.stdinIsTerminal
     ? await ctx.io.secret(`Key of ${provider} (not shown): `)
     : await readAll(ctx.io.stdin);
   const key = typed?.trim() ?? "";
   if (!isUsableKey(key) || !/^[\x21-\x7e]+$/.test(key))
-    throw new ExitError(
-      1,
-      "hermes: nothing was added; that is no key. A key is one line of letters, digits and signs.",
-    );
+    throw new ExitError(1, "nothing was added; that is no key. A key is one line of letters, digits and signs.");
   const id = randomBytes(3).toString("hex");
   await editAuth(ctx.home, (file) => {
     const entries = entriesIn(file, provider);
     if (entries.some((entry) => entry.access_token === key))
-      throw new ExitError(1, `hermes: that key of ${provider} is kept already.`);
+      throw new ExitError(1, `that key of ${provider} is kept already.`);
     const priority = Math.max(-1, ...entries.map((entry) => entry.priority ?? 0)) + 1;
     const added: PoolEntry = {
       ...{ id, label: label ?? `key ${entries.length + 1}`, auth_type: "api_key", priority, source: "manual" },
@@ -118,7 +112,7 @@ async function remove(wanted: string, which: string, ctx: CliContext): Promise<v
     const found = entries.filter((entry) => entry.id === which || entry.label === which);
     if (found.length !== 1) {
       const what = found.length === 0 ? "has no key" : "has several keys";
-      throw new ExitError(1, `hermes: ${provider} ${what} "${which}". hermes auth list ${provider} shows their ids.`);
+      throw new ExitError(1, `${provider} ${what} "${which}". hermes auth list ${provider} shows their ids.`);
     }
     return withPool(
       file,
@@ -158,7 +152,7 @@ async function change(ctx: CliContext, how: (file: AuthFile) => AuthFile): Promi
   try {
     await access(ctx.home.paths.at("auth.json"));
   } catch {
-    throw new ExitError(1, "hermes: no keys are kept here. hermes auth add PROVIDER adds one.");
+    throw new ExitError(1, "no keys are kept here. hermes auth add PROVIDER adds one.");
   }
   await editAuth(ctx.home, how);
 }
@@ -167,7 +161,7 @@ function providerNamed(name: string): string {
   try {
     return providerRow(resolveProviderAlias(name))?.id ?? name;
   } catch (error) {
-    if (error instanceof ProviderError) throw new ExitError(1, `hermes: ${error.message}`);
+    if (error instanceof ProviderError) throw new ExitError(1, `${error.message}`);
     throw error;
   }
 }

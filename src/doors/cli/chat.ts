@@ -38,7 +38,7 @@ function refuseBrokenConfig({ home }: CliContext): void {
   if (!problem) return;
   throw new ExitError(
     1,
-    `hermes: ${home.display(home.paths.configFile)} is broken at line ${problem.line}, column ${problem.column}: ${problem.message}\nMend it with "hermes config edit". Nothing was sent.`,
+    `${home.display(home.paths.configFile)} is broken at line ${problem.line}, column ${problem.column}: ${problem.message}\nMend it with "hermes config edit". Nothing was sent.`,
   );
 }
 
@@ -47,11 +47,11 @@ async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | 
   const fromStdin = options.query === "-" || (options.query === undefined && !ctx.io.stdinIsTerminal);
   if (!fromStdin) {
     // A picture may be all there is to say.
-    if (options.query?.trim() === "" && !options.image?.length) throw new ExitError(1, "hermes: the prompt is empty.");
+    if (options.query?.trim() === "" && !options.image?.length) throw new ExitError(1, "the prompt is empty.");
     return options.query ?? null;
   }
   const text = await readAll(ctx.io.stdin);
-  if (text.trim() === "") throw new ExitError(1, "hermes: stdin is empty; there is nothing to ask.");
+  if (text.trim() === "") throw new ExitError(1, "stdin is empty; there is nothing to ask.");
   return text;
 }
 

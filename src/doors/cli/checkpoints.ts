@@ -1,8 +1,10 @@
 // `hermes checkpoints`: what /rollback has in store. Going back itself is done in a conversation.
+
 import { rm } from "node:fs/promises";
 import type { Command } from "commander";
 import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
 import { type CheckpointStore, openCheckpoints } from "../../checkpoints/store.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { relativeTime } from "../../kit/formats.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -56,8 +58,7 @@ async function clear({ yes }: { readonly yes?: true }, ctx: CliContext): Promise
   const store = openCheckpoints(ctx.home, ctx.clock);
   if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
   if (!yes) {
-    if (!ctx.io.stdinIsTerminal)
-      throw new ExitError(1, "hermes: nothing was removed. Say --yes to remove every checkpoint.");
+    if (!ctx.io.stdinIsTerminal) throw new ExitError(1, "nothing was removed. Say --yes to remove every checkpoint.");
     const answer = await ctx.io.question("Remove every checkpoint of every folder? [y/N] ");
     if (!/^y(?:es)?$/i.test(answer?.trim() ?? "")) return ctx.io.out("Nothing was removed.\n");
   }
@@ -72,11 +73,8 @@ async function removeAll(store: CheckpointStore): Promise<void> {
 
 async function told<T>(work: () => Promise<T>): Promise<T> {
   return work().catch((error: unknown) => {
-    const what = error instanceof Error ? error.message : String(error);
-    throw new ExitError(
-      1,
-      `hermes: the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" begins afresh.`,
-    );
+    const what = messageOf(error);
+    throw new ExitError(1, `the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" begins afresh.`);
   });
 }
 

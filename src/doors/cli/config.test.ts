@@ -65,7 +65,7 @@ function person(
       return { code: 0, out: written.join(""), err: said.join("") };
     } catch (error) {
       if (!(error instanceof ExitError)) throw error;
-      return { code: error.code, out: written.join(""), err: `${said.join("")}${error.message}\n` };
+      return { code: error.exitCode, out: written.join(""), err: `${said.join("")}${error.message}\n` };
     } finally {
       await home.close();
     }

@@ -12,6 +12,7 @@ import { refusal } from "../../home/environment.ts";
 import { belongsIntoEnv, knownVariables } from "../../home/known-variables.ts";
 import { ConfigError, type OpenHome } from "../../home/open.ts";
 import { maskTree } from "../../home/secrets.ts";
+import { codeOf } from "../../kit/errors.ts";
 import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { placeOf } from "./skills-bundled.ts";
@@ -225,7 +226,7 @@ async function createIfAbsent(path: string): Promise<void> {
     await file.writeFile(`_config_version: ${CONFIG_VERSION}\n`);
     await file.close();
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
   }
 }
 

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
+import { UserError } from "../../kit/errors.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import { stopForGoneReader } from "../stop-signals.ts";
 
@@ -43,12 +44,12 @@ export interface CliContext {
 }
 
 /** Ends the command with a code; the message, if any, goes to stderr as one line. */
-export class ExitError extends Error {
+export class ExitError extends UserError {
   override name = "ExitError";
-  readonly code: number;
-  constructor(code: number, message = "") {
+  override readonly exitCode: number;
+  constructor(exitCode: number, message = "") {
     super(message);
-    this.code = code;
+    this.exitCode = exitCode;
   }
 }
 

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
 import { isSafeMode, VERSION } from "../../home/paths.ts";
-import { UserError } from "../../kit/errors.ts";
+import { messageOf, UserError } from "../../kit/errors.ts";
 import { openAuth } from "../../llm/keys/pool.ts";
 import { isLocalEndpoint } from "../../llm/providers/hosts.ts";
 import { ProviderError } from "../../llm/providers/settings.ts";
@@ -53,9 +53,7 @@ async function examine(title: string, run: () => Promise<readonly Finding[]>): P
   try {
     return await run();
   } catch (error) {
-    return [
-      { level: "error", text: `${title} could not be examined: ${error instanceof Error ? error.message : error}` },
-    ];
+    return [{ level: "error", text: `${title} could not be examined: ${messageOf(error)}` }];
   }
 }
 

@@ -79,11 +79,11 @@ async function test(event: string, flags: { tool: string; acceptHooks?: true }, 
     const near = didYouMean(event, Object.keys(HOOKS));
     const hint =
       near.length > 0 ? ` Did you mean ${near.join(" or ")}?` : ` There are: ${Object.keys(HOOKS).join(", ")}`;
-    throw new ExitError(2, `hermes: no event is called "${event}".${hint}`);
+    throw new ExitError(2, `no event is called "${event}".${hint}`);
   }
   const hooks = await open(ctx);
   const wanted = hooks.configured().hooks.filter((hook) => hook.event === event);
-  if (wanted.length === 0) throw new ExitError(1, `hermes: no hook is configured for ${event}.`);
+  if (wanted.length === 0) throw new ExitError(1, `no hook is configured for ${event}.`);
   const tool = HOOKS[event]?.tool ? { tool_name: flags.tool, args: { command: "echo hello" } } : {};
   const payload = { ...tool, session_id: "hooks-test", cwd: ctx.cwd, test: true };
   let failed = 0;
@@ -132,8 +132,7 @@ async function mayRun(hook: ShellHook, hooks: ShellHooks, accepted: boolean, ctx
 }
 
 async function revoke(command: string | undefined, { all }: { all?: true }, ctx: CliContext): Promise<void> {
-  if (command === undefined && !all)
-    throw new ExitError(2, "hermes: name the command to take the consent back for, or --all.");
+  if (command === undefined && !all) throw new ExitError(2, "name the command to take the consent back for, or --all.");
   const hooks = await open(ctx);
   const gone = await hooks.consents.revoke((one) => all === true || one.command === command);
   if (gone > 0)
@@ -144,7 +143,7 @@ async function revoke(command: string | undefined, { all }: { all?: true }, ctx:
   const known = [...new Set((await hooks.consents.all()).map((one) => one.command))];
   const near = didYouMean(command ?? "", known);
   const hint = near.length > 0 ? ` Did you mean ${near.map((one) => `"${one}"`).join(" or ")}?` : "";
-  throw new ExitError(1, `hermes: no consent is known for "${command}".${hint}`);
+  throw new ExitError(1, `no consent is known for "${command}".${hint}`);
 }
 
 async function doctor(ctx: CliContext): Promise<void> {

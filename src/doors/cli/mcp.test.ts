@@ -38,7 +38,7 @@ async function open() {
         return out;
       } catch (error) {
         if (!(error instanceof ExitError)) throw error;
-        return `${out}exit ${error.code}: ${error.message}`;
+        return `${out}exit ${error.exitCode}: ${error.message}`;
       }
     },
     async close() {

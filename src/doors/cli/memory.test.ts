@@ -45,7 +45,7 @@ async function person(t: TestContext, files: Record<string, string> = {}, env: R
       return { code: 0, out, err: "" };
     } catch (error) {
       if (!(error instanceof ExitError)) throw error;
-      return { code: error.code, out, err: error.message };
+      return { code: error.exitCode, out, err: error.message };
     } finally {
       await home.close();
     }

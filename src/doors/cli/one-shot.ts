@@ -1,9 +1,11 @@
 // `hermes -z`: for scripts. stdout is the answer and a newline, nothing else, ever.
+
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { messageOf } from "../../kit/errors.ts";
 import type { ContentPart, UserInput } from "../../llm/messages.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
@@ -16,7 +18,7 @@ export async function runOneShot(
   options: ChatOptions,
   ctx: CliContext,
 ): Promise<number> {
-  if (prompt.trim() === "") throw new ExitError(1, "hermes: the prompt is empty.");
+  if (prompt.trim() === "") throw new ExitError(1, "the prompt is empty.");
   const parts = await attachImages(options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
@@ -67,8 +69,8 @@ async function writeUsage(path: string, outcome: TurnOutcome): Promise<void> {
     const { usage, cost_usd, cost_status } = resultJson(outcome, []);
     await writeFile(path, `${JSON.stringify({ ...usage, cost_usd, cost_status })}\n`);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : error;
-    throw new ExitError(1, `hermes: the answer is printed, but its usage could not be written: ${reason}.`);
+    const reason = messageOf(error);
+    throw new ExitError(1, `the answer is printed, but its usage could not be written: ${reason}.`);
   }
 }
 
@@ -96,7 +98,7 @@ async function imagePart(path: string): Promise<ContentPart> {
   const bytes = await bytesOf(path, MOST_IMAGE_BYTES);
   const type = imageType(bytes);
   if (type === null || !SHOWABLE.has(type))
-    throw new ExitError(1, `hermes: ${path} is no image this program can send (png, jpeg, gif, webp).`);
+    throw new ExitError(1, `${path} is no image this program can send (png, jpeg, gif, webp).`);
   return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
 }
 
@@ -104,9 +106,9 @@ async function bytesOf(path: string, most: number): Promise<Buffer> {
   try {
     if ((await stat(path)).size <= most) return await readFile(path);
   } catch (error) {
-    throw new ExitError(1, `hermes: cannot read the image ${path}: ${(error as NodeJS.ErrnoException).code ?? error}.`);
+    throw new ExitError(1, `cannot read the image ${path}: ${(error as NodeJS.ErrnoException).code ?? error}.`);
   }
-  throw new ExitError(1, `hermes: ${path} is too large to send; 50 MB are allowed.`);
+  throw new ExitError(1, `${path} is too large to send; 50 MB are allowed.`);
 }
 
 // `--learn`: a run that ends after one turn stays until what is due has been learned.

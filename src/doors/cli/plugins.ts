@@ -1,6 +1,8 @@
 // `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
+
 import type { Command } from "commander";
 import { isSafeMode } from "../../home/paths.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import type { PluginRow } from "../../plugins/inspect.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -73,13 +75,12 @@ function asJson({ plugin, state, note, missingEnv, outline }: PluginRow) {
 async function enable(names: readonly string[], ctx: CliContext): Promise<void> {
   const rows = await pick(names, ctx);
   for (const { plugin, standing } of rows) {
-    if (standing.type === "unusable")
-      throw new ExitError(1, `hermes: ${plugin.key} cannot be switched on: ${standing.why}.`);
+    if (standing.type === "unusable") throw new ExitError(1, `${plugin.key} cannot be switched on: ${standing.why}.`);
     if (standing.type === "single") {
       const name = plugin.key.split("/").at(-1);
       throw new ExitError(
         1,
-        `hermes: ${plugin.key} is in use when a setting names it: hermes config set ${standing.setting} ${name}`,
+        `${plugin.key} is in use when a setting names it: hermes config set ${standing.setting} ${name}`,
       );
     }
   }
@@ -106,7 +107,7 @@ async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<
     for (const name of plugin.manifest.requiresEnv.filter((one) => !ctx.home.env(one)))
       ctx.io.err(`⚠ ${plugin.key} needs ${name}; put it into ${ctx.home.display(ctx.home.paths.envFile)}\n`);
   }
-  if (failed > 0) throw new ExitError(1, "hermes: what could not be loaded is on, but left out until it can be.");
+  if (failed > 0) throw new ExitError(1, "what could not be loaded is on, but left out until it can be.");
   ctx.io.out("New conversations use the change.\n");
 }
 
@@ -181,7 +182,7 @@ async function update(names: readonly string[], ctx: CliContext): Promise<void> 
       done++;
     } catch (error) {
       failed++;
-      ctx.io.err(`${plugin.key}: ${error instanceof Error ? error.message : error}\n`);
+      ctx.io.err(`${plugin.key}: ${messageOf(error)}\n`);
     }
   }
   if (failed > 0) throw new ExitError(1);
@@ -195,13 +196,12 @@ async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Pro
   if (plugin.source !== "home") {
     throw new ExitError(
       1,
-      `hermes: ${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} switches it off.`,
+      `${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} switches it off.`,
     );
   }
   if (!flags.yes) {
     const typed = await ctx.io.question(`Delete ${ctx.home.display(plugin.folder)}? [y]es, anything else = no: `);
-    if (!/^y/i.test((typed ?? "").trim()))
-      throw new ExitError(1, "hermes: nothing was deleted. --yes deletes without asking.");
+    if (!/^y/i.test((typed ?? "").trim())) throw new ExitError(1, "nothing was deleted. --yes deletes without asking.");
   }
   const { removePlugin } = await import("../../plugins/install.ts");
   await removePlugin(plugin);
@@ -239,7 +239,7 @@ async function pick(names: readonly string[], ctx: CliContext): Promise<readonly
       rows.flatMap(({ plugin }) => namesOf(plugin)),
     );
     const hint = near.length > 0 ? ` Did you mean ${near.map((one) => `"${one}"`).join(" or ")}?` : "";
-    throw new ExitError(1, `hermes: there is no plugin "${name}".${hint} "hermes plugins list" shows them.`);
+    throw new ExitError(1, `there is no plugin "${name}".${hint} "hermes plugins list" shows them.`);
   });
 }
 

@@ -71,7 +71,7 @@ function person(files: Record<string, string> = {}) {
       return { code: 0, out: out.join(""), err: err.join("") };
     } catch (error) {
       if (!(error instanceof ExitError)) throw error;
-      return { code: error.code, out: out.join(""), err: `${err.join("")}${error.message}` };
+      return { code: error.exitCode, out: out.join(""), err: `${err.join("")}${error.message}` };
     } finally {
       await home.close();
     }

@@ -3,13 +3,11 @@ import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, CommanderError } from "commander";
-import { ConfigError, type OpenHome, openHome } from "../../home/open.ts";
+import { type OpenHome, openHome } from "../../home/open.ts";
 import { installRoot, versionLine } from "../../home/paths.ts";
-import { ProfileError } from "../../home/profiles.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { UserError } from "../../kit/errors.ts";
+import { messageOf, UserError } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
-import { ProviderError } from "../../llm/providers/settings.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import { type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ChatRequest } from "../typed-input.ts";
@@ -196,7 +194,7 @@ function currentFolder(): string {
   try {
     return process.cwd();
   } catch {
-    throw new ExitError(1, "hermes: the folder you are in does not exist any more; go to another one with cd.");
+    throw new ExitError(1, "the folder you are in does not exist any more; go to another one with cd.");
   }
 }
 
@@ -237,7 +235,7 @@ const notAProfile = (name: string) =>
 
 function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
   const hint = meant(word, [...names]);
-  return new ExitError(2, `hermes: unknown command "${word}".${hint} "hermes --help" lists the commands.`);
+  return new ExitError(2, `unknown command "${word}".${hint} "hermes --help" lists the commands.`);
 }
 
 function meant(word: string, names: readonly string[]): string {
@@ -296,22 +294,7 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
 /** Every way a command can fail, as one line and an exit code. */
 function report(error: unknown, io: CliIo): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof ExitError) {
-    if (error.message !== "") io.err(`${error.message}\n`);
-    return error.code;
-  }
-  if (error instanceof UserError) {
-    io.err(`hermes: ${error.message}\n`);
-    return error.exitCode;
-  }
-  if (error instanceof ProviderError) {
-    io.err(`hermes: ${error.message}\n`);
-    return error.code === "no_model_configured" ? 2 : 1;
-  }
-  if (error instanceof ConfigError || error instanceof ProfileError || error instanceof StoreError) {
-    io.err(`${error.message}\n`);
-    return 1;
-  }
-  io.err(`hermes: ${error instanceof Error ? error.message : String(error)}\n`);
-  return 1;
+  const message = messageOf(error);
+  if (message !== "") io.err(`hermes: ${message}\n`);
+  return error instanceof UserError ? error.exitCode : 1;
 }

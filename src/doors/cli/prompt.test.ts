@@ -76,7 +76,7 @@ async function person(t: TestContext, files: Record<string, string> = {}) {
         return { code: 0, out, err };
       } catch (error) {
         if (!(error instanceof ExitError)) throw error;
-        return { code: error.code, out, err: err + error.message };
+        return { code: error.exitCode, out, err: err + error.message };
       }
     });
   const say = async (...args: string[]) => {

@@ -35,7 +35,7 @@ async function run(args: readonly string[], { stdin, settings, alias }: Run = {}
     await command.parseAsync([...args], { from: "user" });
   } catch (error) {
     if (!(error instanceof ExitError)) throw error;
-    return { out, code: error.code, message: error.message };
+    return { out, code: error.exitCode, message: error.message };
   }
   return { out, code: 0, message: "" };
 }

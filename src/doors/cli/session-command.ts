@@ -1,5 +1,7 @@
 // What the sub-commands of `hermes sessions` share.
+
 import { InvalidArgumentError } from "commander";
+import { messageOf } from "../../kit/errors.ts";
 import { relativeTime } from "../../kit/formats.ts";
 import { cutCells, padCells } from "../../kit/terminal-text.ts";
 import { findSession } from "../../sessions/session-id.ts";
@@ -50,7 +52,7 @@ export function dateSeconds(text: string): number {
 }
 
 export const megabytes = (bytes: number) => (bytes / (1024 * 1024)).toFixed(1);
-export const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+export const reasonOf = (error: unknown) => messageOf(error);
 
 // Sessions as lines of a table, padded by terminal cells.
 

@@ -74,7 +74,7 @@ async function sessions(t: TestContext) {
       return { out, err, code: 0 };
     } catch (error) {
       if (!(error instanceof ExitError)) throw error;
-      return { out, err: error.message === "" ? err : `${err}${error.message}\n`, code: error.code };
+      return { out, err: error.message === "" ? err : `${err}${error.message}\n`, code: error.exitCode };
     }
   };
   return { store, clock, folder, run, reruns };

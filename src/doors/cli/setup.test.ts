@@ -38,7 +38,7 @@ async function setUp(home: TempHome, ...answers: Typed[]) {
     return { shown, code: 0 };
   } catch (error) {
     if (!(error instanceof ExitError)) throw error;
-    return { shown: `${shown}${error.message}\n`, code: error.code };
+    return { shown: `${shown}${error.message}\n`, code: error.exitCode };
   } finally {
     await opened.close();
   }

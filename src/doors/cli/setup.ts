@@ -28,7 +28,7 @@ export function defineModel(command: Command, ctx: CliContext): void {
     .action(async (options: { refresh?: boolean }) => {
       if (options.refresh) {
         const trouble = await refreshFacts(ctx.home, { fetch, now: () => systemClock.now() }, { force: true });
-        if (trouble !== null) throw new ExitError(1, `hermes: ${trouble}`);
+        if (trouble !== null) throw new ExitError(1, `${trouble}`);
         ctx.io.out("✓ The list of models is up to date.\n");
         if (!ctx.io.stdinIsTerminal) return;
       }
@@ -42,8 +42,7 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
     return ctx.io.out(`${byHand()}\n`);
   }
   const { home } = ctx;
-  if (home.configProblem)
-    throw new ExitError(1, `hermes: ${home.warnings.join("\n")}\nMend it with: hermes config edit`);
+  if (home.configProblem) throw new ExitError(1, `${home.warnings.join("\n")}\nMend it with: hermes config edit`);
   await useKeptFacts(home);
   const provider = await pickProvider(ctx);
   if (provider === null) throw cancelled(null);
@@ -59,7 +58,7 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
 }
 
 const cancelled = (stored: string | null) =>
-  new ExitError(1, `hermes: cancelled; ${stored ? `${stored} is stored, nothing else` : "nothing was saved"}.`);
+  new ExitError(1, `cancelled; ${stored ? `${stored} is stored, nothing else` : "nothing was saved"}.`);
 
 const byHand = () =>
   [

@@ -46,7 +46,7 @@ async function scanDir(dir: string) {
     await command.parseAsync(["scan", dir, "--json"], { from: "user" });
   } catch (error) {
     if (!(error instanceof ExitError)) throw error;
-    code = error.code;
+    code = error.exitCode;
   }
   const report: { verdict: string; findings: { id: string; severity: string }[] } = JSON.parse(out);
   return { code, ...report };

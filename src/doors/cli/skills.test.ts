@@ -41,7 +41,7 @@ async function world(files: Record<string, string> = {}, answers: readonly strin
       await command.parseAsync(args, { from: "user" });
     } catch (error) {
       if (!(error instanceof ExitError)) throw error;
-      code = error.code;
+      code = error.exitCode;
       err += error.message;
     }
     return { out, err, code };

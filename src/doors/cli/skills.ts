@@ -1,7 +1,9 @@
 // `hermes skills`: what the agent knows how to do, and what came with the program.
+
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { messageOf } from "../../kit/errors.ts";
 import type { Skill } from "../../skills/catalogue.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { defineBundled, placeOf } from "./skills-bundled.ts";
@@ -137,7 +139,7 @@ async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<vo
   try {
     result = await scanSkill(dir);
   } catch (error) {
-    throw new ExitError(3, `${given} cannot be scanned: ${error instanceof Error ? error.message : error}`);
+    throw new ExitError(3, `${given} cannot be scanned: ${messageOf(error)}`);
   }
   ctx.io.out(json ? `${JSON.stringify(result, null, 2)}\n` : `${formatScan(result)}\n`);
   if (EXIT[result.verdict] > 0) throw new ExitError(EXIT[result.verdict]);

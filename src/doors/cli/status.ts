@@ -1,7 +1,9 @@
 // `hermes status`: what is set up here, at a glance.
+
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
 import { windowText } from "../../agent/usage-meter.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
 import type { CliContext } from "./context.ts";
@@ -50,6 +52,6 @@ async function modelLine(ctx: CliContext): Promise<string> {
     if (demo) return "built-in demo (no provider is configured)";
     return `${target.model} at ${target.provider}, ${windowText(target)}`;
   } catch (error) {
-    return `not usable: ${error instanceof Error ? error.message : error}`;
+    return `not usable: ${messageOf(error)}`;
   }
 }

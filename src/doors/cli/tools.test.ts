@@ -75,7 +75,7 @@ test("one unknown name and nothing is changed", async () => {
   await assert.rejects(
     tools("disable", "terminal", "nobody"),
     (error: unknown) =>
-      error instanceof ExitError && error.code === 1 && /nobody.*Valid names: .*terminal/s.test(error.message),
+      error instanceof ExitError && error.exitCode === 1 && /nobody.*Valid names: .*terminal/s.test(error.message),
   );
   assert.deepEqual(config, {});
   await assert.rejects(tools("list", "--platform", "carrier-pigeon"), /Unknown platform/);
@@ -97,7 +97,7 @@ test("a toolset without tools is not offered; settings that name one keep it unt
   const before = structuredClone(config);
   for (const name of absent) {
     const refused = await tools("enable", name).catch((error: unknown) => error);
-    assert.ok(refused instanceof ExitError && refused.code === 1, name);
+    assert.ok(refused instanceof ExitError && refused.exitCode === 1, name);
     const valid = /Valid names: (.*)/.exec(refused.message)?.[1]?.split(", ") ?? [];
     assert.ok(valid.includes("terminal") && !absent.some((one) => valid.includes(one)), refused.message);
   }

@@ -97,7 +97,7 @@ test("one session is found by a prefix of its id, an unknown one ends with code 
   assert.deepEqual([json.session_id, json.rows.length, json.rows[0].purpose], ["20260102_000000_bbbbbb", 1, "vision"]);
   await assert.rejects(
     usageOf(t, ["--session", "nope"], []),
-    (error) => error instanceof ExitError && error.code === 1,
+    (error) => error instanceof ExitError && error.exitCode === 1,
   );
 });
 

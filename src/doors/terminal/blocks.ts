@@ -158,8 +158,8 @@ export function revealed(text: string): string {
   return text
     .replaceAll("\r\n", "\n")
     .replaceAll("\t", TAB)
-    .replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, (char) => codeOf(char))
-    .replace(DECEIVING, (char) => codeOf(char));
+    .replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, (char) => shownCode(char))
+    .replace(DECEIVING, (char) => shownCode(char));
 }
 
-const codeOf = (char: string) => `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+const shownCode = (char: string) => `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;

@@ -2,6 +2,7 @@
 
 import { appendFile, chmod, readFile } from "node:fs/promises";
 import { Editor, matchesKey, type TUI, visibleWidth } from "@earendil-works/pi-tui";
+import { messageOf } from "../../kit/errors.ts";
 import { cut, selectTheme, type Theme } from "./blocks.ts";
 import { cleanPaste, type PasteLimits, Pastes, shouldCollapse } from "./pastes.ts";
 
@@ -103,7 +104,7 @@ export class InputLine {
 }
 
 const withoutControls = (text: string) => text.replace(/[\x00-\x08\x0b-\x1f\x7f]/g, "");
-const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const reason = (error: unknown) => messageOf(error);
 
 // The input: a prompt symbol in front, history on Up and Down, a shadow of what could follow, a menu that never submits by accident.
 

@@ -1,4 +1,5 @@
 // The interactive screen: transcript above, input below, everything driven by events.
+
 import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
 import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
@@ -7,6 +8,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
+import { messageOf } from "../../kit/errors.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import { type ChatRequest, type ResumeWish, withReferences } from "../typed-input.ts";
 import { cut, makeTheme } from "./blocks.ts";
@@ -427,7 +429,7 @@ class Screen {
   }
 }
 
-const reason = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const reason = (error: unknown) => messageOf(error);
 
 function clockTime(now: number): string {
   const at = new Date(now);

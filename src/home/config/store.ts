@@ -2,7 +2,9 @@
 import { isUtf8 } from "node:buffer";
 import { copyFileSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { codeOf, messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
+import { parseJson } from "../../kit/json.ts";
 import { type Managed, refusal } from "../environment.ts";
 import { withLock } from "../lock.ts";
 import { ConfigError } from "../paths.ts";
@@ -248,7 +250,7 @@ function edit(yaml: Yaml, text: string, change: YamlChange, path: string): strin
   try {
     return editYaml(yaml, text, change);
   } catch (error) {
-    throw new ConfigError(`${path}: ${error instanceof Error ? error.message : error}.`);
+    throw new ConfigError(`${path}: ${messageOf(error)}.`);
   }
 }
 
@@ -290,7 +292,7 @@ function keepCorruptCopy(path: string, now: Date): string {
     copyFileSync(path, copy);
     return ` A copy is in ${basename(copy)}.`;
   } catch (error) {
-    return ` It could not be copied (${codeOf(error)}).`;
+    return ` It could not be copied (${codeOf(error) ?? error}).`;
   }
 }
 
@@ -316,10 +318,6 @@ function freeze<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);
   return Object.freeze(value);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
 // Settings that come from environment variables.
@@ -395,14 +393,6 @@ export function fromText(field: Field, text: string, parse: (text: string) => un
 
 export function isNumber(text: string): boolean {
   return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // the caller keeps the text, and the schema complains about it
-  }
 }
 
 // ${NAME} and ${env:NAME} in texts of config.yaml.

@@ -2,6 +2,7 @@
 
 import { mkdir, readFile } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
+import { codeOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { mapping } from "../providers/settings.ts";
 import { modelFacts, modelFactsAnywhere } from "./facts.ts";
@@ -242,7 +243,7 @@ async function readIfThere(path: string): Promise<string | null> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw error;
   }
 }

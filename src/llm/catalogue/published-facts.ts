@@ -1,8 +1,10 @@
 // What is published about models, kept in the home once it was fetched. What came with this version serves until then, and whenever
 // the network does not.
+
 import { readFile } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
 import { VERSION } from "../../home/paths.ts";
+import { codeOf, messageOf } from "../../kit/errors.ts";
 import { mapping, text } from "../providers/settings.ts";
 import { addPublished, type Catalogue } from "./facts.ts";
 
@@ -54,7 +56,7 @@ async function fetchAndKeep(
   } catch (error) {
     if (signal?.aborted) return null;
     home.log.warn("the published list of models could not be fetched", error);
-    const why = limit.aborted ? `no answer within ${PATIENCE_MS / 1000} s` : messageOf(error);
+    const why = limit.aborted ? `no answer within ${PATIENCE_MS / 1000} s` : reasonOf(error);
     return `The published list of models could not be fetched (${why}); the one at hand is used.`;
   }
 }
@@ -70,15 +72,14 @@ async function readKept(home: Home): Promise<{ fetchedAt: number; models: Catalo
     if (version !== VERSION || typeof fetched_at !== "number") return null;
     return { fetchedAt: fetched_at, models: Object.fromEntries(lists) };
   } catch (error) {
-    if (error instanceof SyntaxError || (error instanceof Error && "code" in error && error.code === "ENOENT"))
-      return null;
+    if (error instanceof SyntaxError || codeOf(error) === "ENOENT") return null;
     home.log.warn("the kept list of models cannot be read", error);
     return null;
   }
 }
 
 const fileOf = ({ paths }: Home) => paths.at("cache", "model_facts.json");
-const messageOf = (error: unknown) => {
+const reasonOf = (error: unknown) => {
   const cause = error instanceof Error ? mapping(error.cause).code : undefined;
-  return typeof cause === "string" ? cause : error instanceof Error ? error.message : String(error);
+  return typeof cause === "string" ? cause : messageOf(error);
 };

@@ -314,10 +314,10 @@ function gatherEvidence(error: ApiFailure): Evidence {
     text(fields(fields(parsed(raw)).error).message),
   ];
   const code =
-    codeOf(inner) ||
-    codeOf(body) ||
-    codeOf(fields(hidden.error)) ||
-    codeOf(hidden) ||
+    codeIn(inner) ||
+    codeIn(body) ||
+    codeIn(fields(hidden.error)) ||
+    codeIn(hidden) ||
     text(body.error_code) ||
     text(body.errorCode);
   return {
@@ -349,7 +349,7 @@ function statusOf(chain: readonly Fields[]): number | undefined {
   return chain.map((link) => link.status).find((status) => typeof status === "number");
 }
 
-function codeOf(record: Fields): string {
+function codeIn(record: Fields): string {
   return text(record.code) || text(record.type);
 }
 

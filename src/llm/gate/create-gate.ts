@@ -1,5 +1,7 @@
 // The one gate: caps, key check, wire, prefix check, metering, ledger. Events pass through; usage gains its cost.
+
 import type { Clock } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { type Cost, costOf, type Price } from "../catalogue/prices.ts";
 import {
   type CallPurpose,
@@ -98,7 +100,7 @@ export function createGate(options: GateOptions): ModelGate {
       onDefect("a model call broke inside the program", error);
       if (booked) return;
       book("error", meter.cost(request, price, "error"));
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       yield { type: "failed", error: { message, code: "internal" } };
     } finally {
       // Still open only when the reader left early.

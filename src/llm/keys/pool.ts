@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
 import type { OpenHome } from "../../home/open.ts";
-import { UserError } from "../../kit/errors.ts";
+import { codeOf, UserError } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import type { ClassifiedError } from "../errors/classify.ts";
 import { extractRetryDelaySeconds, parseAbsoluteTimestamp } from "../errors/details.ts";
@@ -227,7 +227,7 @@ export async function readAuth(home: Home): Promise<AuthFile | null> {
   try {
     return mapping(JSON.parse(await readFile(home.paths.at("auth.json"), "utf8")));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     home.log.warn("auth.json cannot be read; its keys are not used", error);
     return null;
   }

@@ -1,6 +1,7 @@
 // Servers on this machine or network: which one it is, what it has loaded, how large its window really is.
 // Every question has two seconds; a failed one is remembered word for word, because "wrong port" is the usual reason.
 
+import { messageOf } from "../../kit/errors.ts";
 import { isLocalEndpoint } from "./hosts.ts";
 import type { RuntimeProvider } from "./resolve.ts";
 import { mapping } from "./settings.ts";
@@ -166,16 +167,16 @@ async function ask(url: string, ports: ProbePorts, body?: unknown): Promise<Answ
     return { ok: true, body: JSON.parse(text) };
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
-    const reason = limit.aborted ? `no answer within ${limitMs / 1000} s` : codeOf(error);
+    const reason = limit.aborted ? `no answer within ${limitMs / 1000} s` : reasonOf(error);
     return { ok: false, attempt: `${method} ${url}: ${reason}` };
   }
 }
 
-function codeOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : null;
   const code = mapping(cause).code ?? mapping(error).code;
   if (typeof code === "string") return code;
-  return error instanceof SyntaxError ? "no JSON" : error instanceof Error ? error.message : String(error);
+  return error instanceof SyntaxError ? "no JSON" : messageOf(error);
 }
 
 function rootOf(baseUrl: string): string {

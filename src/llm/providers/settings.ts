@@ -1,4 +1,5 @@
 // The provider part of config.yaml, read once into typed values. Takes raw mappings too: what has the wrong type counts as absent.
+import { UserError } from "../../kit/errors.ts";
 import type { ProviderProfile, Target } from "../wire.ts";
 
 export interface ProviderConfig {
@@ -207,11 +208,13 @@ type ProviderErrorCode =
   | "key_host_mismatch";
 
 /** A provider that cannot be used as things stand, in words for the user: what, where, what to do. */
-export class ProviderError extends Error {
+export class ProviderError extends UserError {
   override name = "ProviderError";
   readonly code: ProviderErrorCode;
+  override readonly exitCode: number;
   constructor(code: ProviderErrorCode, message: string) {
     super(message);
     this.code = code;
+    this.exitCode = code === "no_model_configured" ? 2 : 1;
   }
 }

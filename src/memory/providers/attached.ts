@@ -4,7 +4,9 @@ import { mkdir, readFile } from "node:fs/promises";
 import type { Logger } from "../../home/log.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import { type Clock, OutOfTime, within } from "../../kit/clock.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
+import { isRecord } from "../../kit/json.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import type { CommittedWrite } from "../store.ts";
@@ -50,7 +52,7 @@ export async function attachProvider(
     return attached;
   } catch (error) {
     options.log.warn(`memory provider ${provider.name} could not be started`, error);
-    onTrouble(`it could not be started: ${error instanceof Error ? error.message : error}`);
+    onTrouble(`it could not be started: ${messageOf(error)}`);
     return null;
   }
 }
@@ -243,7 +245,7 @@ export class AttachedProvider {
   async #trouble(kind: "timeouts" | "errors", what: string, error: unknown): Promise<void> {
     const { paths, clock, log } = this.#options;
     log.warn(`memory provider ${this.name} failed at ${what}`, error);
-    const text = `${what}: ${error instanceof Error ? error.message : error}`;
+    const text = `${what}: ${messageOf(error)}`;
     await noteTrouble(paths, { provider: this.name, kind, text, at: clock.now() / 1000 }).catch((failure: unknown) =>
       log.debug("the provider's trouble could not be noted", failure),
     );
@@ -286,10 +288,6 @@ export function takeProviderTools(schemas: readonly unknown[], isCore: (name: st
 function unwrap(given: unknown): Readonly<Record<string, unknown>> {
   if (!isRecord(given)) return {};
   return given.type === "function" && isRecord(given.function) ? given.function : given;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const WORDS =

@@ -1,5 +1,7 @@
 // Runs a hook's program: words, not a shell; facts on stdin, an answer on stdout, a time limit for all of it.
+
 import { spawn } from "node:child_process";
+import { messageOf } from "../../kit/errors.ts";
 import { isRecord } from "../../kit/json.ts";
 import { endWithUs } from "../../sandbox/processes.ts";
 import { HOOKS, type Payload } from "../hooks.ts";
@@ -182,7 +184,7 @@ function readMatcher(event: string, matcher: unknown): RegExp | null | string {
   try {
     return new RegExp(`^(?:${matcher})$`);
   } catch (error) {
-    return `its matcher is no regular expression: ${error instanceof Error ? error.message : error}`;
+    return `its matcher is no regular expression: ${messageOf(error)}`;
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { basename, extname, join } from "node:path";
 import { compareCodePoints } from "../../kit/code-points.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { estimateTokens } from "../../llm/usage.ts";
 import { expandPath, isWithin } from "../../safety/paths.ts";
 import { SAFE_GIT } from "../coding.ts";
@@ -79,7 +80,7 @@ async function attach(reference: Reference, options: ReferenceOptions): Promise<
         return await attachGit(reference, options);
     }
   } catch (error) {
-    return warning(error instanceof Error ? error.message : String(error));
+    return warning(messageOf(error));
   }
 }
 

@@ -3,6 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { countCodePoints } from "../../kit/code-points.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { holdsSecret } from "../../safety/url-guard.ts";
 import { cacheFolder } from "../media/endpoint.ts";
 import { showPicture } from "../media/pictures.ts";
@@ -237,7 +238,7 @@ async function valueIn(evaluation: Promise<unknown>): Promise<unknown> {
   try {
     return (await evaluation) ?? null;
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     if (/has been closed|Target closed/.test(text)) throw error;
     throw new CommandError(text.split("\n    at ")[0]?.replace(/^page\.evaluate: /, "") ?? text);
   }

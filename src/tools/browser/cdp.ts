@@ -1,5 +1,7 @@
 // browser_cdp: one command of the DevTools protocol, to the page in front.
+
 import type { CDPSession } from "playwright-core";
+import { messageOf } from "../../kit/errors.ts";
 import { holdsSecret } from "../../safety/url-guard.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { CommandError, command } from "./command.ts";
@@ -39,7 +41,7 @@ async function send(session: CDPSession, method: string, params: Readonly<Record
   try {
     return await session.send(method as "Page.enable", params as never); // the name is checked by the browser
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     if (/has been closed|Target closed/.test(text)) throw error;
     throw new CommandError(text.replace(/^cdpSession\.send: /, "").split("\n")[0] ?? text);
   }

@@ -1,5 +1,7 @@
 // One command to the browser of a conversation: started if need be, held to its time, told in words when it fails.
+
 import type { Page } from "playwright-core";
+import { messageOf } from "../../kit/errors.ts";
 import { stripAnsi } from "../../kit/terminal-text.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { type BrowserPlace, NoBrowserError } from "./launch.ts";
@@ -97,7 +99,7 @@ export async function run(
 /** What went wrong, in one line. */
 export function explain(error: unknown): string {
   if (error instanceof CommandError || error instanceof NoBrowserError) return error.message;
-  const text = stripAnsi(error instanceof Error ? error.message : String(error));
+  const text = stripAnsi(messageOf(error));
   if (/has been closed|Target closed|disconnected|crashed/i.test(text)) {
     return "The browser ended unexpectedly. Open the page again with browser_navigate.";
   }

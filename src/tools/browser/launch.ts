@@ -1,9 +1,11 @@
 // Starts a browser of our own, or joins one that runs. The browser library is loaded here, with the first page of a conversation.
+
 import { access, constants, mkdir, mkdtemp, readdir, readlink, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { proxySettings } from "../../safety/url-fetch.ts";
 import { findProgram } from "../../sandbox/child-env.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/processes.ts";
@@ -205,7 +207,7 @@ async function saveRecording(context: BrowserContext, home: HomePaths): Promise<
 }
 
 function whyNot(program: string, error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   if (/sandbox/i.test(text) && /usable|namespace|SUID/i.test(text)) {
     return `${program} has no sandbox it could work in here: allow unprivileged user namespaces on this machine, or connect to a browser elsewhere with browser.cdp_url.`;
   }
@@ -213,7 +215,7 @@ function whyNot(program: string, error: unknown): string {
 }
 
 function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";
+  return messageOf(error).split("\n")[0] ?? "";
 }
 
 // Which Chromium drives the tools.

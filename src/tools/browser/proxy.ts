@@ -1,8 +1,10 @@
 // All traffic of a browser passes here. Names are looked up and judged on this side, and the connection goes to exactly the addresses
 // that were judged: redirects, frames, scripts and sockets cannot reach what a navigation may not.
+
 import type { ClientRequest, IncomingMessage, RequestOptions, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { messageOf } from "../../kit/errors.ts";
 import { isProxied, type ProxySettings } from "../../safety/url-fetch.ts";
 import { UrlRefusedError } from "../../safety/url-guard.ts";
 import { openWebAccess, type WebRun } from "../web/access.ts";
@@ -195,8 +197,6 @@ async function requestTo(url: URL, incoming: IncomingMessage, options: GuardOpti
   const { request } = process.getBuiltinModule("node:http");
   return request({ ...shared, createConnection: () => socket, path: url.pathname + url.search, headers });
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 function open(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {

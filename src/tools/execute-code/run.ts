@@ -1,6 +1,8 @@
 // One script from the first decision to its result. It runs where commands run; its calls come back here and take the path of every call.
+
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { messageOf } from "../../kit/errors.ts";
 import { stripAnsi } from "../../kit/terminal-text.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
 import { openWorkspace } from "../files/workspace.ts";
@@ -157,7 +159,7 @@ class Script {
       return await this.#judge.refuse(deed, this.#stop.signal);
     } catch (error) {
       this.#ctx.log.warn("what a script was about to do could not be judged", error);
-      return `This could not be judged, so it is not done: ${error instanceof Error ? error.message : error}`;
+      return `This could not be judged, so it is not done: ${messageOf(error)}`;
     }
   }
 

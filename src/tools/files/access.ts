@@ -1,6 +1,8 @@
 // This machine's own files, for the file tools.
+
 import { constants } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { codeOf, messageOf } from "../../kit/errors.ts";
 import { makeDirectories, writeFileAtomic } from "../../kit/files.ts";
 import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
@@ -121,7 +123,7 @@ export function describeFileError(error: unknown, path: string): string {
     return error.message;
   const reason = reasons[codeOf(error) ?? ""];
   if (reason !== undefined) return `${reason}: ${path}`;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -137,10 +139,6 @@ const reasons: Readonly<Record<string, string>> = {
   EBUSY: "The file is busy",
   ENXIO: "Not a regular file",
 };
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error ? String(error.code) : undefined;
-}
 
 // One writer per file at a time, across all agents of the process.
 

@@ -1,5 +1,6 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import picomatch from "picomatch";
+import { messageOf } from "../../kit/errors.ts";
 import { MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
 import { type FileAccess, localFiles } from "./access.ts";
 
@@ -123,7 +124,7 @@ function compile(source: string): RegExp {
     try {
       return new RegExp(body, flags);
     } catch (error) {
-      throw new SearchPatternError(error instanceof Error ? error.message : String(error));
+      throw new SearchPatternError(messageOf(error));
     }
   }
 }

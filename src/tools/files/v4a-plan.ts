@@ -1,4 +1,5 @@
 // The first phase of a patch over several files: everything is tried against an overlay, nothing is written.
+import { messageOf } from "../../kit/errors.ts";
 import { applyEdits, type Edit, fuzzyReplace, isAlreadyApplied, toLf } from "../../kit/fuzzy/replace.ts";
 import { type Haystack, haystackOf, spanOfLines } from "../../kit/fuzzy/strategies.ts";
 import type { Hunk, PatchOperation } from "./v4a.ts";
@@ -62,7 +63,7 @@ export async function planPatch(operations: readonly PatchOperation[], sources: 
     try {
       await plan(operation, fail);
     } catch (error) {
-      fail(error instanceof Error ? error.message : String(error));
+      fail(messageOf(error));
     }
   }
   const files = new Map([...overlay].map(([key, after]) => [key, { before: before.get(key) ?? null, after }]));

@@ -1,6 +1,8 @@
 // Writing a text as the file it belongs to: line endings, byte order mark, syntax, and a look at what really arrived.
+
 import { isUtf8 } from "node:buffer";
 import { dirname } from "node:path";
+import { messageOf } from "../../kit/errors.ts";
 import { unifiedDiff } from "../../kit/unified-diff.ts";
 import { describeFileError, type FileAccess } from "./access.ts";
 
@@ -108,7 +110,7 @@ function jsonProblem(text: string): string | null {
     JSON.parse(text.replace(/^\ufeff/, ""));
     return null;
   } catch (error) {
-    return `invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `invalid JSON: ${messageOf(error)}`;
   }
 }
 

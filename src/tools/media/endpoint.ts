@@ -3,6 +3,7 @@
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { HomePaths } from "../../home/paths.ts";
+import { messageOf } from "../../kit/errors.ts";
 import { CallRefusedError, type PaidUsage } from "../../llm/gate.ts";
 import { isUsableKey, keyForHost, needsNoKey } from "../../llm/providers/keys.ts";
 import { resolveRuntimeProvider } from "../../llm/providers/resolve.ts";
@@ -109,7 +110,7 @@ async function postJson(endpoint: Endpoint, path: string, body: object, ctx: Too
     ctx.signal.throwIfAborted();
     if (error instanceof MediaError) throw error;
     if (late.aborted) throw new MediaError(`${endpoint.baseUrl} did not answer within ${TIMEOUT_MS / 1000} s.`);
-    throw new MediaError(`${endpoint.baseUrl} cannot be reached: ${error instanceof Error ? error.message : error}`);
+    throw new MediaError(`${endpoint.baseUrl} cannot be reached: ${messageOf(error)}`);
   }
 }
 
@@ -251,7 +252,7 @@ export async function orderFromPlugin(
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (error instanceof CallRefusedError || error instanceof MediaError) throw new MediaError(error.message);
-    throw new MediaError(`"${name}", which a plugin brings, failed: ${error instanceof Error ? error.message : error}`);
+    throw new MediaError(`"${name}", which a plugin brings, failed: ${messageOf(error)}`);
   }
 }
 

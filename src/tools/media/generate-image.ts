@@ -1,6 +1,8 @@
 // Has a picture made and keeps it in the home.
+
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "../../kit/errors.ts";
 import { findProvider, providerNames } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { openWebAccess } from "../web/access.ts";
@@ -113,7 +115,7 @@ async function pictureIn(answer: Buffer, endpoint: Endpoint, ctx: ToolContext): 
     return await fetchPicture(url, endpoint, ctx);
   } catch (error) {
     ctx.signal.throwIfAborted();
-    throw new MediaError(`The image was made but cannot be fetched: ${error instanceof Error ? error.message : error}`);
+    throw new MediaError(`The image was made but cannot be fetched: ${messageOf(error)}`);
   }
 }
 

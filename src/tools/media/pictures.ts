@@ -1,5 +1,6 @@
 // A picture and a question: shown to the conversation's own model where it sees, described by another one where it does not.
 
+import { messageOf } from "../../kit/errors.ts";
 import { WebError } from "../../safety/url-fetch.ts";
 import { holdsSecret, UrlRefusedError } from "../../safety/url-guard.ts";
 import { describeFileError } from "../files/access.ts";
@@ -56,7 +57,7 @@ export async function showPicture(
     return JSON.stringify({ success: true, ...facts, analysis });
   } catch (error) {
     ctx.signal.throwIfAborted();
-    return failure(`The image could not be looked at: ${error instanceof Error ? error.message : error}`, facts);
+    return failure(`The image could not be looked at: ${messageOf(error)}`, facts);
   }
 }
 

@@ -1,5 +1,6 @@
 // What the process tool does, action by action.
 
+import { messageOf } from "../../kit/errors.ts";
 import type { ProcessArguments } from "../process.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
@@ -140,7 +141,7 @@ async function write(process: TrackedProcess, data: string): Promise<string> {
   try {
     return toolResult({ status: "ok", bytes_written: await child.write(data) });
   } catch (error) {
-    return toolError(`${process.id} takes no input: ${error instanceof Error ? error.message : String(error)}`);
+    return toolError(`${process.id} takes no input: ${messageOf(error)}`);
   }
 }
 

@@ -310,13 +310,13 @@ async function readRecords(file: string): Promise<ProcessRecord[]> {
   const text = await readFile(file, "utf8").catch(() => "[]"); // no file yet
   try {
     const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.filter(isRecord) : [];
+    return Array.isArray(value) ? value.filter(isProcessRecord) : [];
   } catch {
     return []; // not ours, or damaged: it only ever described processes that ran then
   }
 }
 
-function isRecord(value: unknown): value is ProcessRecord {
+function isProcessRecord(value: unknown): value is ProcessRecord {
   const record = value as Partial<ProcessRecord> | null; // looked at field by field below
   return (
     typeof record?.session_id === "string" &&

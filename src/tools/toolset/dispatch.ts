@@ -1,4 +1,5 @@
 // The inner part of every tool call: arguments put right and checked, the handler run, its result held to the contract.
+import { isRecord, parseJson } from "../../kit/json.ts";
 import { isZodSchema, restoreKeys } from "../../llm/json-schema.ts";
 import type { JsonSchema } from "../../llm/wire.ts";
 import type { ToolContext } from "./context.ts";
@@ -199,16 +200,4 @@ function hasType(value: unknown, type: unknown): boolean {
   if (type === "object") return isRecord(value);
   if (type === "integer") return Number.isInteger(value);
   return typeof value === type;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,7 @@
 // Keeps tool results from filling the model's window: what is too long moves to a file and leaves a preview behind.
+
 import { createHash } from "node:crypto";
+import { messageOf } from "../../kit/errors.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import type { ToolEntry } from "./registry.ts";
 
@@ -91,7 +93,7 @@ async function persistResult(callId: string, text: string, store: ResultStore): 
       "</persisted-output>",
     ].join("\n");
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return `${preview}\n\n[Truncated: the result had ${size} and could not be saved (${reason})]`;
   }
 }

@@ -1,5 +1,7 @@
 // One company or server that searches the web or reads pages for us.
+
 import type { z } from "zod";
+import { parseJson } from "../../kit/json.ts";
 import { WebError } from "../../safety/url-fetch.ts";
 import type { WebAccess } from "./access.ts";
 
@@ -117,12 +119,4 @@ function detailOf(answer: string): string {
   ]); // absent on texts
   const sentence = said.find((value): value is string => typeof value === "string" && value.trim() !== "");
   return (sentence ?? "").replace(/\s+/g, " ").trim().slice(0, 200);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // whoever asked for a shape says that this is none
-  }
 }

@@ -1,7 +1,7 @@
 // Which service answers: the one the settings name, or those there are keys for.
 
 import { z } from "zod";
-import { UserError } from "../../kit/errors.ts";
+import { messageOf, UserError } from "../../kit/errors.ts";
 import { WebError } from "../../safety/url-fetch.ts";
 import { findProvider, providerNames } from "../toolset/availability.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
@@ -108,7 +108,7 @@ async function findBrought(name: string, signal: AbortSignal): Promise<WebServic
       given = await call();
     } catch (error) {
       signal.throwIfAborted();
-      throw new WebError(`"${name}", which a plugin brings, failed: ${error instanceof Error ? error.message : error}`);
+      throw new WebError(`"${name}", which a plugin brings, failed: ${messageOf(error)}`);
     }
     const parsed = shape.safeParse(given);
     if (parsed.success) return parsed.data;

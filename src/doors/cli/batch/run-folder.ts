@@ -4,7 +4,7 @@ import { mkdir, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isFailedResult } from "../../../agent/tool-runner.ts";
 import type { TrajectoryLine } from "../../../agent/trajectory.ts";
-import { UserError } from "../../../kit/errors.ts";
+import { messageOf, UserError } from "../../../kit/errors.ts";
 import { writeFileAtomic } from "../../../kit/files.ts";
 import { type HistoryMessage, textOf } from "../../../llm/messages.ts";
 
@@ -273,7 +273,7 @@ export async function readDataset(path: string): Promise<Dataset> {
     text = await readFile(path, "utf8");
   } catch (error) {
     throw new UserError(
-      `The dataset ${path} cannot be read: ${error instanceof Error ? error.message : error}. --dataset_file takes a file with one {"prompt": "..."} per line.`,
+      `The dataset ${path} cannot be read: ${messageOf(error)}. --dataset_file takes a file with one {"prompt": "..."} per line.`,
     );
   }
   const items: DatasetItem[] = [];

@@ -8,7 +8,7 @@ import { openGate } from "../../../agent/open-gate.ts";
 import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
-import { UserError } from "../../../kit/errors.ts";
+import { messageOf, UserError } from "../../../kit/errors.ts";
 import type { ModelGate } from "../../../llm/gate.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import {
@@ -185,7 +185,7 @@ async function runPrompt(item: DatasetItem, toolsets: readonly string[], place: 
     if (place.signal.aborted) return { type: "interrupted" };
     return {
       type: "failed",
-      error: error instanceof Error ? error.message : String(error),
+      error: messageOf(error),
       sample: null,
       dayIsSpent: false,
     };

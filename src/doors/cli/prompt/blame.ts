@@ -1,6 +1,7 @@
 // `hermes prompt blame`: a conversation call by call, and who is to blame where the cached beginning was lost.
 
 import * as z from "zod";
+import { messageOf } from "../../../kit/errors.ts";
 import type { OutgoingMessage } from "../../../llm/cache-control.ts";
 import { planCache, readCacheTtl } from "../../../llm/cache-plan.ts";
 import { type Price, priceOf } from "../../../llm/catalogue/prices.ts";
@@ -207,7 +208,7 @@ function readAsked(text: string): z.infer<typeof Asked> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ExitError(2, `Standard input is not JSON: ${error instanceof Error ? error.message : error}`);
+    throw new ExitError(2, `Standard input is not JSON: ${messageOf(error)}`);
   }
   const parsed = Asked.safeParse(value);
   if (parsed.success) return parsed.data;
