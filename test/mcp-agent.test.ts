@@ -143,7 +143,7 @@ describe("a conversation with MCP servers", () => {
     await writeFile(
       hook,
       `import { registerHooks } from "node:module"; import { appendFileSync } from "node:fs";
-registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextprotocol|\\/src\\/mcp\\/(?!names)/.test(r.url)) appendFileSync(${JSON.stringify(home.at("loaded"))}, r.url + "\\n"); return r; } });`,
+registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextprotocol|\\/src\\/mcp\\/(?!open|settings)/.test(r.url)) appendFileSync(${JSON.stringify(home.at("loaded"))}, r.url + "\\n"); return r; } });`,
     );
     server.script({ text: "ok" });
     const { code, stderr } = await runHermes(["-z", "hi"], { home, env: { NODE_OPTIONS: `--import ${hook}` } });

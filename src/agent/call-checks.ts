@@ -4,7 +4,7 @@ import { similarity } from "../kit/similarity.ts";
 import { uniquifyToolCallIds } from "../llm/call-ids.ts";
 import { repairArguments, repairToolCallArguments } from "../llm/json-repair.ts";
 import type { HistoryMessage, ToolCall, ToolMessage } from "../llm/messages.ts";
-import { fromDoubleUnderscores } from "../mcp/server-tools.ts";
+import { fromDoubleUnderscores } from "../mcp/settings.ts";
 import { canonicalArguments, stubResult } from "./repair.ts";
 
 export type CheckedCall =

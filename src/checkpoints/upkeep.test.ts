@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdir, rm, utimes } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { checkpointRig, storeAt } from "../../test/support/checkpoint-store.ts";
@@ -82,15 +82,7 @@ test("sessions that take a checkpoint of one project at once share it", async (t
   );
 });
 
-const support = join(
-  dirname(fileURLToPath(import.meta.url)),
-  "..",
-  "..",
-  "..",
-  "test",
-  "support",
-  "checkpoint-taker.ts",
-);
+const support = fileURLToPath(new URL("../../test/support/checkpoint-taker.ts", import.meta.url));
 
 test("a process that is killed in the middle costs its own checkpoint and nothing else", {
   timeout: 60_000,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { fromDoubleUnderscores, toolName } from "./server-tools.ts";
+import { fromDoubleUnderscores, toolName } from "./settings.ts";
 
 const cases: readonly [server: string, tool: string, name: string][] = [
   ["my-server", "read_file", "mcp_my_server_read_file"],

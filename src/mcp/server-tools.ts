@@ -1,11 +1,10 @@
 // A server's tools as the model gets them: filtered, named, described, and the utilities for its resources and prompts.
 
-import { createHash } from "node:crypto";
 import type { CallToolResult, Client, RequestOptions } from "@modelcontextprotocol/client";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import type { McpCaller, McpTool } from "./contract.ts";
 import { promptResult, type ResultPorts, resourceResult, toolResult } from "./result.ts";
-import type { ServerSettings } from "./settings.ts";
+import { type ServerSettings, toolName } from "./settings.ts";
 
 /** What a server said it has. Plain data: it is kept between runs. */
 export interface Listing {
@@ -284,30 +283,3 @@ function isNode(value: unknown): value is Node {
 }
 
 // How a server's tools are called towards the model.
-
-const LONGEST = 64;
-
-/** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and told apart by a hash. */
-export function toolName(server: string, tool: string): string {
-  return fit(`mcp_${plain(server)}_${plain(tool)}`);
-}
-
-/** The name behind `mcp__server__tool`, the way other clients write it; null for everything else. */
-export function fromDoubleUnderscores(name: string): string | null {
-  const [, server, tool] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
-  return server === undefined || tool === undefined ? null : toolName(server, tool);
-}
-
-export function toolsetName(server: string): string {
-  return `mcp-${server}`;
-}
-
-function plain(text: string): string {
-  return text.replace(/[^A-Za-z0-9_]/gu, "_");
-}
-
-function fit(name: string): string {
-  if (name.length <= LONGEST) return name;
-  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
-  return `${name.slice(0, LONGEST - hash.length - 1)}_${hash}`;
-}

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { AuxPlace } from "../llm/auxiliary/contract.ts";
@@ -318,4 +319,43 @@ export interface McpPayer {
 /** Names of the servers this conversation may use. */
 export function wantedServers({ home, platform, toolsets }: McpWish): string[] {
   return chooseServers({ platform, config: home.config(), ...(toolsets ? { toolsets } : {}) });
+}
+
+// How a server's tools are called towards the model.
+
+const LONGEST = 64;
+
+// How a server's tools are called towards the model.
+
+/** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and told apart by a hash. */
+export function toolName(server: string, tool: string): string {
+  return fit(`mcp_${plain(server)}_${plain(tool)}`);
+}
+
+// How a server's tools are called towards the model.
+
+/** The name behind `mcp__server__tool`, the way other clients write it; null for everything else. */
+export function fromDoubleUnderscores(name: string): string | null {
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
+  return server === undefined || tool === undefined ? null : toolName(server, tool);
+}
+
+// How a server's tools are called towards the model.
+
+export function toolsetName(server: string): string {
+  return `mcp-${server}`;
+}
+
+// How a server's tools are called towards the model.
+
+function plain(text: string): string {
+  return text.replace(/[^A-Za-z0-9_]/gu, "_");
+}
+
+// How a server's tools are called towards the model.
+
+function fit(name: string): string {
+  if (name.length <= LONGEST) return name;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
+  return `${name.slice(0, LONGEST - hash.length - 1)}_${hash}`;
 }

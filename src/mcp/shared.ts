@@ -10,13 +10,15 @@ import type { McpTool, SamplingAnswer, SamplingCall, ServerStatus } from "./cont
 import { McpError } from "./errors.ts";
 import { type HubPorts, ListingCache, McpHub, type ServerTools } from "./hub.ts";
 import { launchRefusal } from "./launch-check.ts";
-import { buildTools, toolName, toolsetName } from "./server-tools.ts";
+import { buildTools } from "./server-tools.ts";
 import {
   type McpPayer,
   type McpWish,
   parseServer,
   parseServers,
   type ServerSettings,
+  toolName,
+  toolsetName,
   wantedServers,
 } from "./settings.ts";
 

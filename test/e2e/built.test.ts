@@ -92,7 +92,7 @@ describe("the built program", () => {
       const [found, page, opened] = server.last.body.messages
         .filter(({ role }: { role: string }) => role === "tool")
         .map(({ content }: { content: string }) => content);
-      assert.match(found, /"name":"web_extract"/);
+      assert.match(found, /"name":"browser_navigate"/);
       assert.match(page, /The Heron leaves at noon/);
       assert.match(page, /The \*\*Egret\*\* lies \[here\]\(http/, "a large page is converted on a thread of its own");
       if (browser) assert.match(opened, /"success":true.*Harbour/s);

@@ -3,8 +3,9 @@
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
 import { McpError } from "../../mcp/errors.ts";
 import { ListingCache, McpHub } from "../../mcp/hub.ts";
-import { isWanted, type Listing, toolName } from "../../mcp/server-tools.ts";
+import { isWanted, type Listing } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
+import { toolName } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { ConfigureFlags } from "./mcp.ts";
