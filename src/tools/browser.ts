@@ -147,5 +147,6 @@ register({
     action: z.enum(["accept", "dismiss"]),
     prompt_text: z.string().optional().describe("What a prompt is answered with"),
   }),
+  verbatim: ["prompt_text"],
   handler: async (args, ctx) => (await actions()).answerDialog(args, ctx),
 });

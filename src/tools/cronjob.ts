@@ -37,6 +37,7 @@ register({
     "Schedule jobs: reminders, reports, checks. Each run is a fresh agent without this conversation, and its final answer is delivered. create " +
     "needs schedule and one of prompt, skills, script. update changes what is given; an empty text or list clears it.",
   parameters,
+  verbatim: ["prompt", "schedule", "name", "deliver", "script", "workdir", "profile"],
   textOrigin: "local",
   onInvalid: (error) => failure(error),
   handler: manage,
@@ -52,8 +53,9 @@ async function manage(args: Arguments, ctx: ToolContext): Promise<string> {
 /** The request, or what is missing in it. */
 function requestOf({ action, job_id, ...given }: Arguments): CronRequest | string {
   if (action === "list") return { action };
+  const isGiven = (value: unknown) => value !== undefined && (action === "update" || !isBlank(value));
   const fields = Object.fromEntries(
-    Object.entries(given).filter(([, value]) => value !== undefined),
+    Object.entries(given).filter(([, value]) => isGiven(value)),
   ) as unknown as CronFields; // the schema names the same fields
   if (action === "create") {
     if (!given.schedule?.trim()) return "schedule: say when the job runs.";
@@ -67,6 +69,8 @@ function requestOf({ action, job_id, ...given }: Arguments): CronRequest | strin
   if (action !== "update") return { action: action === "run_now" || action === "trigger" ? "run" : action, jobId };
   return Object.keys(fields).length === 0 ? "update: nothing to change was given." : { action, jobId, ...fields };
 }
+
+const isBlank = (value: unknown) => typeof value === "string" && value.trim() === "";
 
 function failure(error: string): string {
   return toolResult({ success: false, error });

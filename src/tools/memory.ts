@@ -48,6 +48,7 @@ register({
     "Put all changes of one moment into one call with operations. The limit is checked on the result: one batch can free room and add; when " +
     "the store is full, reissue as such a batch.",
   parameters,
+  verbatim: ["content", "old_text"],
   textOrigin: "local",
   async handler(args, ctx) {
     if (!ctx.memory) return toolError("memory must be handled by the agent loop");

@@ -33,6 +33,7 @@ register({
 *** Move File: old -> new
 *** End Patch`,
   parameters,
+  verbatim: ["old_string", "new_string"],
   handler: (args, ctx) => patch(args, ctx),
 });
 

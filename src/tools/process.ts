@@ -20,6 +20,7 @@ register({
     "Processes of terminal(background=true). poll: status and newest output; log: output by lines; wait: until it ends; " +
     "write: text to its input; submit: text and Enter; close: end of input.",
   parameters,
+  verbatim: ["data"],
   textOrigin: "local",
   timeoutMs: ({ action }, config) => (action === "wait" ? config.terminal.timeout * 1000 : undefined),
   handler: async (args, ctx) => (await import("./terminal/process-actions.ts")).runProcess(args, ctx),

@@ -219,9 +219,10 @@ test("write_file makes and replaces support files; SKILL.md by that way is check
   assert.equal((await write("SKILL.md", "no front matter")).code, "bad_content");
   assert.equal((await write("x/SKILL.md", good("x", "New"))).message, "Skill 'x' updated (full rewrite).");
   assert.equal((await write("references/big", "b".repeat(100_001))).code, "too_large");
-  for (const path of ["notes.md", "references", "references/", "/etc/x", "C:\\x", "references/../../x", "~/x", ""]) {
+  for (const path of ["notes.md", "references", "references/", "/etc/x", "C:\\x", "references/../../x", "~/x"]) {
     assert.equal((await write(path, "x")).code, "traversal", path);
   }
+  assert.equal((await write("", "x")).code, "missing_argument");
   assert.equal((await manage({ action: "write_file", name: "x", file_path: "references/a" })).code, "missing_argument");
 });
 

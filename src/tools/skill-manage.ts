@@ -31,6 +31,7 @@ register({
     "description, at most 60 characters, the trigger within the first 57.\n" +
     "Ask the user before you create or delete one, unless told to. Deleted skills are archived; a pinned one cannot be deleted but improved.",
   parameters,
+  verbatim: ["old_string", "new_string", "file_content"],
   textOrigin: "local",
   handler: (change, ctx) => withSkills(ctx, (skills) => skills.manage(change, ctx)),
 });

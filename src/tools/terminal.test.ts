@@ -122,6 +122,13 @@ test("the guard sees the command as it was written, and consent is told", async 
   assert.deepEqual(asked, ["echo  'as is'"]);
 });
 
+test("a blank workdir is none", async (t) => {
+  const { terminal, project } = await open(t);
+  for (const workdir of ["", "  "])
+    assert.deepEqual(await terminal("pwd", { workdir }), { output: project, exit_code: 0, error: null });
+  assert.equal((await terminal("sleep 0.01", { workdir: "", background: true })).error, null);
+});
+
 const workdirs: readonly [string, boolean][] = [
   ["/tmp/a b", true],
   ["~/проект-1/日本", true],

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { toolContext } from "../../../test/support/tool-context.ts";
+import { recordingLog, toolContext } from "../../../test/support/tool-context.ts";
+import type { JsonSchema } from "../../llm/wire.ts";
+import { loadTools } from "./discover.ts";
 import { dispatch, sanitizeError } from "./dispatch.ts";
 import { registry as builtIn, ToolRegistry, type ToolSpec } from "./registry.ts";
 
@@ -26,6 +28,70 @@ test("arguments are coerced, unknown ones dropped, and null for an optional one 
   assert.deepEqual(parsed(output), { text: "a", times: 3, maybe: null });
   assert.deepEqual(parsed(await call({ text: "a", times: null })), { text: "a" });
 });
+
+test("a blank text for an optional argument means left out, on every level, unless the tool wants it", async () => {
+  const item = z.object({ name: z.string(), note: z.string().optional() });
+  const wide = z.object({
+    text: z.string(),
+    times: z.int().optional(),
+    mode: z.enum(["a", "b"]).optional(),
+    data: z.string().optional(),
+    items: z.array(item).optional(),
+  });
+  const registry = new ToolRegistry();
+  const handler = (given: unknown) => JSON.stringify(given);
+  registry.register({ name: "wide", toolset: "t", description: "", parameters: wide, verbatim: ["data"], handler });
+  const given = { text: "", times: " ", mode: "", data: "", items: [{ name: "", note: "\n" }] };
+  assert.deepEqual(parsed(await dispatch(registry, "wide", given, toolContext())), {
+    text: "",
+    data: "",
+    items: [{ name: "" }],
+  });
+  const properties = { note: { type: "string" } };
+  registry.register({
+    name: "mcp",
+    toolset: "t",
+    description: "",
+    parameters: { type: "object", properties },
+    handler,
+  });
+  assert.deepEqual(parsed(await dispatch(registry, "mcp", { note: "" }, toolContext())), { note: "" });
+});
+
+test("these are the only optional texts of the product's tools in which a blank one says something", async () => {
+  await loadTools(recordingLog());
+  const kept: string[] = [];
+  for (const name of builtIn.names()) {
+    const { spec, parameters } = builtIn.get(name) ?? assert.fail(name);
+    const properties = (parameters.properties ?? {}) as Record<string, JsonSchema>; // our own schema
+    const required = (parameters.required ?? []) as string[]; // likewise
+    const registry = new ToolRegistry();
+    const sample = Object.fromEntries(required.map((key) => [key, sampleOf(properties[key] ?? {})]));
+    registry.register({ ...spec, handler: (given: unknown) => JSON.stringify(given) } as ToolSpec);
+    for (const key of Object.keys(properties).filter((key) => !required.includes(key))) {
+      const result = parsed(await dispatch(registry, name, { ...sample, [key]: " " }, toolContext()));
+      assert.equal(result.error, undefined, `${name}.${key}: ${result.error}`);
+      if (key in result) kept.push(`${name}.${key}`);
+    }
+  }
+  assert.deepEqual(kept.sort(), [
+    ...["browser_dialog.prompt_text", "cronjob.deliver", "cronjob.name", "cronjob.profile", "cronjob.prompt"],
+    ...["cronjob.schedule", "cronjob.script", "cronjob.workdir", "memory.content", "memory.old_text"],
+    ...["patch.new_string", "patch.old_string", "process.data"],
+    ...["skill_manage.file_content", "skill_manage.new_string", "skill_manage.old_string"],
+  ]);
+});
+
+/** Anything that passes. */
+function sampleOf({ type, enum: members, items, properties, required }: JsonSchema): unknown {
+  if (Array.isArray(members)) return members[0];
+  if (type === "array") return [sampleOf((items ?? {}) as JsonSchema)]; // our own schema
+  if (type === "integer" || type === "number") return 1;
+  if (type === "boolean") return true;
+  if (type !== "object") return "x";
+  const inner = (properties ?? {}) as Record<string, JsonSchema>; // likewise
+  return Object.fromEntries(((required ?? []) as string[]).map((key) => [key, sampleOf(inner[key] ?? {})]));
+}
 
 test("an unknown tool is named", async () => {
   assert.deepEqual(parsed(await call({}, {}, "nobody")), { error: "Unknown tool: nobody" });

@@ -54,8 +54,10 @@ export function sanitizeError(message: string): string {
 }
 
 function checkArguments(entry: ToolEntry, args: Arguments): { args: Arguments } | { problem: string } {
-  const given = withoutNulls(args, entry.parameters);
   const schema = entry.spec.parameters;
+  const present = withoutNulls(args, entry.parameters);
+  // What a blank text means to a tool from elsewhere, only that tool knows.
+  const given = isZodSchema(schema) ? withoutBlanks(present, entry.parameters, entry.spec.verbatim ?? []) : present;
   if (!isZodSchema(schema)) {
     const missing = requiredOf(schema).filter((key) => !(key in given));
     return missing.length > 0 ? { problem: missing.map((key) => `${key}: required`).join("; ") } : { args: given };
@@ -76,6 +78,26 @@ function withoutNulls(args: Arguments, schema: JsonSchema): Arguments {
     ),
   );
 }
+
+/** So is a blank text, on every level. */
+function withoutBlanks(args: Arguments, schema: JsonSchema, verbatim: readonly string[]): Arguments {
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  const required = requiredOf(schema);
+  const within = (value: unknown, declared: unknown): unknown => {
+    if (!isRecord(declared)) return value;
+    if (Array.isArray(value)) return value.map((item) => within(item, declared.items));
+    return isRecord(value) ? withoutBlanks(value, declared, verbatim) : value;
+  };
+  return Object.fromEntries(
+    Object.entries(args).flatMap(([key, value]) => {
+      const declared = Object.hasOwn(properties, key) ? properties[key] : undefined;
+      if (isBlank(value) && declared !== undefined && !required.includes(key) && !verbatim.includes(key)) return [];
+      return [[key, within(value, declared)]];
+    }),
+  );
+}
+
+const isBlank = (value: unknown) => typeof value === "string" && value.trim() === "";
 
 function allowsNull(schema: JsonSchema | undefined): boolean {
   return schema === undefined || schema.nullable === true || /"null"/.test(JSON.stringify(schema));
@@ -176,6 +198,7 @@ function toBoolean(value: unknown): unknown {
 }
 
 function toArray(value: unknown, schema: JsonSchema, wrap: boolean): unknown {
+  if (isBlank(value)) return UNCHANGED;
   const parsed = typeof value === "string" ? parseJson(value) : value;
   const array = Array.isArray(parsed) ? parsed : wrap ? [value] : null;
   if (!array) return UNCHANGED;

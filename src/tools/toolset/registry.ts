@@ -62,6 +62,8 @@ interface ToolTraits {
   readonly showsLife?: true;
   /** Reads back from a resumed conversation what this family keeps in it. */
   readonly hydrate?: (state: ToolState, history: readonly HistoryMessage[]) => void;
+  /** Optional texts that say something when they are blank; any other blank one counts as left out. */
+  readonly verbatim?: readonly string[];
   /** The result when the arguments do not pass, for tools whose results have a shape of their own. */
   readonly onInvalid?: (problem: string) => ToolOutput;
 }
