@@ -126,7 +126,7 @@ export class Conversation {
     this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
     const { tools, ports } = this.options;
     tools.hydrate?.(this.transcript.messages);
-    ports.toolPorts?.skills?.forgetViews?.();
+    ports.toolPorts?.skills?.forgetViews();
     return said;
   }
 

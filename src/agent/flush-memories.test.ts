@@ -28,10 +28,10 @@ async function rig(t: TestContext, settings: Settings = {}, more: Partial<RigOpt
   const log = recordedLog();
   const options: RigOptions = {
     gate,
-    tools: { memory: async (args, ctx) => JSON.stringify(await memory.port.apply(args, ctx)), terminal: () => "ran" },
+    tools: { memory: async (args, ctx) => JSON.stringify(await memory.apply(args, ctx)), terminal: () => "ran" },
     ...more,
     session: { reviews: true, ...more.session },
-    ports: { log, memory: memory.port, config: () => configWith(settings), ...more.ports },
+    ports: { log, memory, config: () => configWith(settings), ...more.ports },
   };
   const agent = rigAgent(options);
   return { agent, gate, memory, log, options };

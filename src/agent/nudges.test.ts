@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { play, type RigOptions, type RigTool, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate, type ScriptedStep } from "../../test/support/agent/scripted-gate.ts";
+import { emptyMemory } from "../../test/support/memory.ts";
 import { aTarget } from "../../test/support/model-target.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { Config } from "../home/config/schema.ts";
@@ -37,10 +38,11 @@ const isReview = ({ messages }: ModelRequest) =>
 const aboutMemory = ({ messages }: ModelRequest) => /with your memory in mind/.test(String(messages.at(-1)?.content));
 const aboutSkills = ({ messages }: ModelRequest) => /with your skills in mind/.test(String(messages.at(-1)?.content));
 
+const memory = await emptyMemory();
+
 type Rig = Partial<RigOptions> & { readonly config?: Config; readonly memoryStore?: false };
 
 function rig({ config = configWith(), memoryStore, ...more }: Rig = {}) {
-  const memory = { apply: async () => ({ success: true }) };
   const gate = new ScriptedGate();
   const agent = rigAgent({
     gate,

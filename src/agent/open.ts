@@ -167,7 +167,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       ...portsOf(wish),
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
-    ...(memory?.enabled ? { memory: memory.port } : {}),
+    ...(memory?.enabled ? { memory } : {}),
     resolvePlace,
     keys: lazyKeys(home, clock),
     renewConnections: closeIdleConnections,

@@ -9,6 +9,7 @@ import type { KeyPort } from "../llm/keys/ring.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
 import type { HistoryMessage, TextOrigin, UserInput } from "../llm/messages.ts";
 import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { Memory } from "../memory/open.ts";
 import type { HintsPort, PromptSource } from "../prompt/contract.ts";
 import type { Ask, CommandGuard, Question } from "../safety/decision.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -18,7 +19,6 @@ import type {
   ChildTask,
   HookedCall,
   HookedResult,
-  MemoryPort,
   RunContext,
   RunOrigin,
   ToolContext,
@@ -166,7 +166,7 @@ export interface AgentPorts {
   redact(text: string): string;
   /** Masks what no memory or skill may hold. Absent: nothing. */
   redactKept?(text: string): string;
-  readonly memory?: MemoryPort;
+  readonly memory?: Memory;
   readonly hooks?: ToolHooks;
   /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */
   checkpoint?(call: HookedCall, run: RunContext): Promise<string | null>;

@@ -113,7 +113,7 @@ test("a memory write waits, is listed, let through or thrown away", async (t) =>
   const { memory } = rig.ctx.conversation;
   assert.ok(memory);
   const add = (content: string, origin = "foreground") =>
-    memory.port.apply({ action: "add", target: "memory", content }, memoryRun({ origin })) as Promise<{
+    memory.apply({ action: "add", target: "memory", content }, memoryRun({ origin })) as Promise<{
       pending_id: string;
     }>;
   const first = (await add("Likes tea")).pending_id;

@@ -29,7 +29,7 @@ test("a person who can be asked decides on the spot", async (t) => {
   ] as const) {
     const box = await memoryHome(t, gated);
     const { ask, asked } = answering(answer);
-    const result = await box.memory.port.apply(
+    const result = await box.memory.apply(
       { action: "add", content: "the whole\ntext" },
       memoryRun({ interactive: true, ask }),
     );
@@ -46,10 +46,7 @@ test("a person who can be asked decides on the spot", async (t) => {
 test("nobody is asked about a change of free text that somebody else put into the file", async (t) => {
   const box = await memoryHome(t, { ...gated, files: { "MEMORY.md": "x".repeat(3000) } });
   const { ask, asked } = answering({ choice: "once" });
-  const result = await box.memory.port.apply(
-    { action: "remove", old_text: "xx" },
-    memoryRun({ interactive: true, ask }),
-  );
+  const result = await box.memory.apply({ action: "remove", old_text: "xx" }, memoryRun({ interactive: true, ask }));
   assert.equal("code" in result && result.code, "drift");
   assert.deepEqual([asked.length, (await box.memory.pending()).length], [0, 0]);
 });
@@ -58,7 +55,7 @@ test("an answer for the session is not asked for again in it", async (t) => {
   const box = await memoryHome(t, gated);
   const { ask, asked } = answering({ choice: "session" });
   const add = (content: string, sessionId: string) =>
-    box.memory.port.apply({ action: "add", content }, memoryRun({ interactive: true, ask, sessionId }));
+    box.memory.apply({ action: "add", content }, memoryRun({ interactive: true, ask, sessionId }));
   await add("one", "s1");
   await add("two", "s1");
   assert.equal(asked.length, 1);
@@ -74,7 +71,7 @@ test("where nobody can be asked a write waits; letting it through carries it out
   for (const run of runs) {
     const box = await memoryHome(t, gated);
     const { ask, asked } = answering({ choice: "once" });
-    const result = await box.memory.port.apply(
+    const result = await box.memory.apply(
       { target: "user", operations: [{ action: "add", content: "Ada" }] },
       memoryRun({ ask, ...run }),
     );
@@ -102,7 +99,7 @@ test("where nobody can be asked a write waits; letting it through carries it out
 
 test("a waiting write that no longer works stays; a rejected one is gone", async (t) => {
   const box = await memoryHome(t, { ...gated, files: { "MEMORY.md": "one" } });
-  await box.memory.port.apply({ action: "remove", old_text: "one" }, memoryRun());
+  await box.memory.apply({ action: "remove", old_text: "one" }, memoryRun());
   await writeFile(box.at("MEMORY.md"), "other");
   const [waiting] = await box.memory.pending();
   assert.ok(waiting);
@@ -118,9 +115,9 @@ test("a write that cannot work, or changes nothing, is answered at once", async 
   const { ask, asked } = answering({ choice: "once" });
   const run = memoryRun({ interactive: true, ask });
   const codeOf = (result: object) => ("code" in result ? result.code : "message" in result ? result.message : "");
-  assert.equal(codeOf(await box.memory.port.apply({ action: "remove", old_text: "nix" }, run)), "no_match");
-  assert.equal(codeOf(await box.memory.port.apply({ action: "add", content: "~/.ssh" }, run)), "threat");
-  assert.match(String(codeOf(await box.memory.port.apply({ action: "add", content: "one" }, run))), /already exists/);
+  assert.equal(codeOf(await box.memory.apply({ action: "remove", old_text: "nix" }, run)), "no_match");
+  assert.equal(codeOf(await box.memory.apply({ action: "add", content: "~/.ssh" }, run)), "threat");
+  assert.match(String(codeOf(await box.memory.apply({ action: "add", content: "one" }, run))), /already exists/);
   assert.equal(asked.length, 0);
   assert.deepEqual(await box.memory.pending(), []);
 });
@@ -128,13 +125,13 @@ test("a write that cannot work, or changes nothing, is answered at once", async 
 test("a write that cannot even be kept is reported", async (t) => {
   const box = await memoryHome(t, gated);
   await writeFile(box.home.at("pending"), "a file where the folder should be");
-  const result = await box.memory.port.apply({ action: "add", content: "one" }, memoryRun());
+  const result = await box.memory.apply({ action: "add", content: "one" }, memoryRun());
   assert.equal("code" in result && result.code, "write_failed");
 });
 
 test("other files beside waiting writes are left out", async (t) => {
   const box = await memoryHome(t, gated);
-  await box.memory.port.apply({ action: "add", content: "one" }, memoryRun());
+  await box.memory.apply({ action: "add", content: "one" }, memoryRun());
   await box.home.write("pending/memory/deadbeef.json", "{");
   await box.home.write("pending/memory/notes.json", "{}");
   assert.equal((await box.memory.pending()).length, 1);

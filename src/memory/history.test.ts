@@ -9,12 +9,12 @@ const USER = { origin: "user" } as const;
 
 test("every change is on record with who made it, and hand edits are explained first", async (t) => {
   const box = await memoryHome(t, { files: { "MEMORY.md": "there before\r\n" } });
-  await box.memory.port.apply(
+  await box.memory.apply(
     { action: "add", content: "one" },
     memoryRun({ sessionId: "s7", turn: 3, platform: "telegram" }),
   );
   await writeFile(box.at("MEMORY.md"), "one\n§\nby hand");
-  await box.memory.port.apply({ action: "remove", old_text: "one" }, memoryRun({ origin: "background_review" }));
+  await box.memory.apply({ action: "remove", old_text: "one" }, memoryRun({ origin: "background_review" }));
   const records = (await box.memory.history()).map(({ id, ts, ...rest }) => {
     assert.match(id, /^[0-9a-f]{8}$/);
     assert.ok(Math.abs(ts - Date.now() / 1000) < 60);
@@ -66,7 +66,7 @@ test("a write that changes nothing leaves no record", async (t) => {
 test("an entry that an undo put back is still its first author's", async (t) => {
   const box = await memoryHome(t);
   const run = memoryRun({ sessionId: "s7", turn: 3 });
-  await box.memory.port.apply({ action: "add", content: "one" }, run);
+  await box.memory.apply({ action: "add", content: "one" }, run);
   const writer = async () => recordThatWrote(await box.memory.history(), "memory", "one");
   const undoLast = async () => {
     const last = (await box.memory.history()).at(-1);

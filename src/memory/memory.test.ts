@@ -14,7 +14,7 @@ function failure(result: MemoryResult | object): MemoryFailure {
 
 test("a first entry makes a private file and an answer that does not echo it", async (t) => {
   const box = await memoryHome(t);
-  const result = await box.memory.port.apply(
+  const result = await box.memory.apply(
     { action: "add", target: "memory", content: " Uses fish shell.\r\n" },
     memoryRun(),
   );
@@ -212,7 +212,7 @@ test("four failures in a row end the attempts of a turn; a success or a new turn
   const box = await memoryHome(t);
   const codes: string[] = [];
   const fumble = async (turn: number) => {
-    const result = failure(await box.memory.port.apply({ action: "remove", old_text: "nix" }, memoryRun({ turn })));
+    const result = failure(await box.memory.apply({ action: "remove", old_text: "nix" }, memoryRun({ turn })));
     codes.push(result.code);
     return result;
   };
@@ -222,7 +222,7 @@ test("four failures in a row end the attempts of a turn; a success or a new turn
   assert.match(end.error, /^4 memory calls in a row/);
   await fumble(1);
   await fumble(2);
-  await box.memory.port.apply({ action: "add", content: "fine" }, memoryRun({ turn: 2 }));
+  await box.memory.apply({ action: "add", content: "fine" }, memoryRun({ turn: 2 }));
   for (let n = 0; n < 4; n++) await fumble(2);
   const three = ["no_match", "no_match", "no_match"];
   assert.deepEqual(codes, [...three, "give_up", "give_up", "no_match", ...three, "give_up"]);

@@ -32,9 +32,12 @@ export interface Memory {
   snapshot(): MemorySnapshot;
   /** Reads the files again and freezes a new snapshot: only for a prompt that is built anew. */
   reload(): Promise<void>;
-  /** What the memory tool calls: checks, asks for leave where the user wants that, writes. */
-  readonly port: { apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<MemoryResult> };
-  /** The start of a user turn. The port notices a new turn by itself; this is for callers without one. */
+  /**
+   * What the memory tool calls: checks the arguments as the model wrote them, asks the user where the settings want that, writes.
+   * It never rejects for what a model or a disk did: the result says so.
+   */
+  apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<MemoryResult>;
+  /** The start of a user turn. `apply` notices a new turn by itself; this is for callers without one. */
   resetFailures(): void;
 
   /** Told about every write that changed something and is on disk: an external memory follows the built-in one by it. */
@@ -76,14 +79,12 @@ export async function openMemory(options: MemoryOptions): Promise<Memory> {
     },
     snapshot: () => store.snapshot,
     reload: () => store.load(),
-    port: {
-      apply(args, run) {
-        const current = `${run.origin} ${run.sessionId} ${run.turn}`;
-        if (current !== turn) store.resetFailures();
-        turn = current;
-        const author = authorOf(run);
-        return options.config().memory.write_approval ? approval.write(args, author, run) : store.write(args, author);
-      },
+    apply(args, run) {
+      const current = `${run.origin} ${run.sessionId} ${run.turn}`;
+      if (current !== turn) store.resetFailures();
+      turn = current;
+      const author = authorOf(run);
+      return options.config().memory.write_approval ? approval.write(args, author, run) : store.write(args, author);
     },
     resetFailures: () => store.resetFailures(),
     onCommitted(listener) {

@@ -28,7 +28,7 @@ test("whatever two sessions and a hand do to the file, an entry goes only when s
       const tool = async (n: number, args: Record<string, unknown>) => {
         const session = sessions[n % 2];
         assert.ok(session);
-        const result = await session.port.apply({ target: "user", ...args }, memoryRun({ turn: turn++ }));
+        const result = await session.apply({ target: "user", ...args }, memoryRun({ turn: turn++ }));
         return "entry_count" in result;
       };
       const byHand = async (n: number, change: (entries: readonly string[]) => readonly string[]) => {

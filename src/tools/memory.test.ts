@@ -22,7 +22,7 @@ test("without a store the tool says who must handle it", async () => {
 
 test("arguments reach the store as they were written, and so do its answers", async (t) => {
   const box = await memoryHome(t);
-  const memory = box.memory.port;
+  const memory = box.memory;
   assert.equal((await call({ action: "add", target: "user", content: "Ada" }, { memory })).message, "Entry added.");
   assert.equal((await call({ action: "add", target: null, content: "no target" }, { memory })).target, "memory");
   assert.equal((await call({ action: "add", target: "both", content: "x" }, { memory })).code, "bad_target");

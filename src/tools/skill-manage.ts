@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
-import { withSkills } from "./toolset/skill-port.ts";
 
 const parameters = z.object({
   action: z.enum(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
@@ -33,5 +33,8 @@ register({
   parameters,
   verbatim: ["old_string", "new_string", "file_content"],
   textOrigin: "local",
-  handler: (change, ctx) => withSkills(ctx, (skills) => skills.manage(change, ctx)),
+  async handler(change, ctx) {
+    if (!ctx.skills) return toolError("Skills are not available in this run.");
+    return toolResult(await ctx.skills.manage(change, ctx));
+  },
 });

@@ -231,12 +231,12 @@ test("views count as views and use, changes as changes; the file keeps what it h
     "skills/x/SKILL.md": "D",
     "skills/.usage.json": '{"x":{"use_count":4,"pinned":true,"from_elsewhere":[1]},"gone":{"use_count":1}}',
   });
-  const { view, manage, context } = skillTools(place);
+  const { view, manage, skills } = skillTools(place);
   await view({ name: "x" });
   await view({ name: "x" });
   await view({ name: "none" });
   await manage({ action: "patch", name: "x", old_string: "Do it.", new_string: "Done." });
-  await (context.state as unknown as { dispose(): Promise<void> }).dispose(); // as the agent does at its end
+  await skills.flush(); // as the agent does at its end
   const usage = await readUsage(place);
   const record = usage?.get("x");
   assert.deepEqual([record?.use_count, record?.view_count, record?.patch_count, record?.pinned], [6, 2, 1, true]);

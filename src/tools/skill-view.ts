@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
-import { withSkills } from "./toolset/skill-port.ts";
 
 const parameters = z.object({
   name: z.string().describe("name, or category/name"),
@@ -16,5 +16,8 @@ register({
     "Follow what it says.",
   parameters,
   textOrigin: "local",
-  handler: ({ name, file_path }, ctx) => withSkills(ctx, (skills) => skills.view({ name, filePath: file_path }, ctx)),
+  async handler({ name, file_path }, ctx) {
+    if (!ctx.skills) return toolError("Skills are not available in this run.");
+    return toolResult(await ctx.skills.view({ name, filePath: file_path }, ctx));
+  },
 });

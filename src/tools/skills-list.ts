@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { toolError, toolResult } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
-import { withSkills } from "./toolset/skill-port.ts";
 
 register({
   name: "skills_list",
@@ -12,5 +12,8 @@ register({
   parameters: z.object({ category: z.string().optional().describe("only this category") }),
   textOrigin: "local",
   deferred: true,
-  handler: (request, ctx) => withSkills(ctx, (skills) => skills.list(request, ctx)),
+  async handler(request, ctx) {
+    if (!ctx.skills) return toolError("Skills are not available in this run.");
+    return toolResult(await ctx.skills.list(request, ctx));
+  },
 });

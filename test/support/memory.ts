@@ -44,6 +44,12 @@ export async function memoryHome(t: TestContext, options: MemoryTestOptions = {}
   };
 }
 
+/** A real memory that holds nothing, for tests that never write to it. */
+export function emptyMemory() {
+  const paths = homePaths("/nonexistent", "/nonexistent", "default");
+  return openMemory({ paths, config: () => configSchema.parse({}), clock: systemClock, log: recordingLog() });
+}
+
 export function memoryRun(given: Partial<MemoryRun> = {}): MemoryRun {
   return {
     origin: "foreground",

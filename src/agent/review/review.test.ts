@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { play, type RigOptions, type RigTool, rigAgent, rigOptions } from "../../../test/support/agent/agent-rig.ts";
 import { ScriptedGate, type ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
-import { memoryHome } from "../../../test/support/memory.ts";
+import { emptyMemory, memoryHome } from "../../../test/support/memory.ts";
 import { aTarget } from "../../../test/support/model-target.ts";
 import { recordedLog, temporaryStore } from "../../../test/support/session-store.ts";
 import { type Config, defaultConfig } from "../../home/config/schema.ts";
@@ -46,7 +46,7 @@ async function rig(
   const log = recordedLog();
   const ran: string[] = [];
   const tools: Record<string, RigTool> = {
-    memory: async (args, ctx) => JSON.stringify(await memory.port.apply(args, ctx)),
+    memory: async (args, ctx) => JSON.stringify(await memory.apply(args, ctx)),
     terminal: () => {
       ran.push("terminal");
       return "ran";
@@ -62,7 +62,7 @@ async function rig(
     tools,
     ...more,
     session: { reviews: true, ...more.session },
-    ports: { log, memory: memory.port, config: () => configWith(settings), ...more.ports },
+    ports: { log, memory, config: () => configWith(settings), ...more.ports },
   };
   const agent = rigAgent(options);
   const heard = listen(agent);
@@ -311,7 +311,7 @@ test("a review has a limit of time for itself", async () => {
       gate,
       tools: { memory: () => "{}" },
       session: { reviews: true },
-      ports: { memory: { apply: async () => ({}) }, config: () => configWith({}) },
+      ports: { memory: await emptyMemory(), config: () => configWith({}) },
     }),
   );
   const published: AgentEventBody[] = [];
@@ -340,9 +340,9 @@ test("where writes need the user's leave a review stages them, and says so", asy
   const gate = new ScriptedGate({ text: "one" }, save("Ada"), { text: "Saved." });
   const agent = rigAgent({
     gate,
-    tools: { memory: async (args, ctx) => JSON.stringify(await memory.port.apply(args, ctx)) },
+    tools: { memory: async (args, ctx) => JSON.stringify(await memory.apply(args, ctx)) },
     session: { reviews: true },
-    ports: { memory: memory.port, config: () => configWith({}) },
+    ports: { memory, config: () => configWith({}) },
   });
   const heard = listen(agent);
   const { events } = await play(agent, "first");

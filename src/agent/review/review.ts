@@ -107,7 +107,7 @@ function onlyLearning(tools: ToolRunnerPort, state: OwnedToolState, memory: bool
 function quietPorts(ports: AgentPorts): AgentPorts {
   const { compression: _, follower: __, hints: ___, events: ____, ...rest } = ports;
   const { skills, ...toolPorts } = ports.toolPorts ?? {};
-  const own = skills?.fork?.() ?? skills;
+  const own = skills?.fork();
   return { ...rest, toolPorts: { ...toolPorts, ...(own ? { skills: own } : {}) }, guardFor: () => DENY };
 }
 

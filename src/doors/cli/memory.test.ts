@@ -110,7 +110,7 @@ test("show tells age, origin and use; why tells the whole story", async (t) => {
     log: opened.log,
   });
   assert.match(await say("show"), /put in by hand\n.*age unknown/);
-  await memory.port.apply({ action: "add", content: "two\nlines" }, memoryRun({ sessionId: "20260101_x", turn: 4 }));
+  await memory.apply({ action: "add", content: "two\nlines" }, memoryRun({ sessionId: "20260101_x", turn: 4 }));
   await say("add", "--target", "user", "Ada");
   const shown = await say("list");
   assert.match(shown, /^~\/\.hermes\/memories\/MEMORY\.md {2}1% — 39\/2,200 chars\n/);

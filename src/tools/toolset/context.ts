@@ -6,9 +6,11 @@ import type { HomePaths } from "../../home/paths.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { PaidAnswer, PaidCall } from "../../llm/gate.ts";
 import type { Message, TextOrigin } from "../../llm/messages.ts";
+import type { Memory } from "../../memory/open.ts";
 import type { Ask, CommandGuard } from "../../safety/decision.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import type { SessionStore } from "../../sessions/store.ts";
+import type { AgentSkills } from "../../skills/open.ts";
 
 export type RunOrigin = "foreground" | "background_review" | "flush" | "curator" | "cron" | "subagent" | "background";
 
@@ -83,8 +85,8 @@ export interface ToolContext extends RunContext {
     | undefined;
   /** The result goes to a script, which has not seen what the conversation has seen. */
   readonly forScript?: boolean;
-  memory?: MemoryPort;
-  skills?: SkillsPort;
+  readonly memory?: Memory;
+  readonly skills?: AgentSkills;
   /** The schedule. Absent where nobody keeps one, and in scheduled runs: a job makes no jobs. */
   cron?: CronPort;
   /** The way to chats. Absent where no platform is connected. */
@@ -235,50 +237,6 @@ export interface StateKey<T> {
   readonly name: string;
   create(): T;
   dispose?(value: T): void | Promise<void>;
-}
-
-/**
- * The memory store of the agent.
- *
- * - `apply` takes the arguments of a memory call as the model wrote them; the store checks them.
- * - It never rejects for what a model or a disk did: the result says so.
- */
-export interface MemoryPort {
-  apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<object>;
-}
-
-/** What a memory write is told about its run: who writes, and whom to ask. */
-type MemoryRun = Pick<ToolContext, "origin" | "sessionId" | "turn" | "platform" | "interactive" | "ask" | "signal">;
-
-/** The skills of the home, for one agent. Answers are what the model reads, as data; nothing here rejects for what a skill is like. */
-export interface SkillsPort {
-  list(request: { readonly category?: string | undefined }, run: ToolContext): Promise<SkillAnswer>;
-  view(
-    request: { readonly name: string; readonly filePath?: string | undefined },
-    run: ToolContext,
-  ): Promise<SkillAnswer>;
-  manage(change: SkillChange, run: ToolContext): Promise<SkillAnswer>;
-  /** Loaded texts are gone from the conversation: the next view shows them again. */
-  forgetViews?(): void;
-  /** The same skills for a run beside the conversation, which has seen nothing yet. */
-  fork?(): SkillsPort;
-  /** Writes counts that still wait. */
-  flush(): Promise<void>;
-}
-
-export type SkillAnswer = Readonly<Record<string, unknown>> & { readonly success: boolean };
-
-interface SkillChange {
-  readonly action: "create" | "patch" | "edit" | "delete" | "write_file" | "remove_file";
-  readonly name: string;
-  readonly content?: string | undefined;
-  readonly old_string?: string | undefined;
-  readonly new_string?: string | undefined;
-  readonly replace_all?: boolean | undefined;
-  readonly category?: string | undefined;
-  readonly file_path?: string | undefined;
-  readonly file_content?: string | undefined;
-  readonly absorbed_into?: string | undefined;
 }
 
 export type { TextOrigin };
