@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseFrontMatter, renderFrontMatter } from "./front-matter.ts";
-import type { FrontMatter, FrontMatterValue } from "./front-matter-plain.ts";
+import { stringify } from "yaml";
+import { parseFrontMatter } from "./front-matter.ts";
+import { type FrontMatter, type FrontMatterValue, parsePlainFrontMatter } from "./front-matter-plain.ts";
 
 const plain = (fields: FrontMatter) => JSON.parse(JSON.stringify(fields));
 
@@ -79,7 +80,7 @@ test("what is rendered is read back the same", () => {
   const fields = fc.dictionary(word, value, { maxKeys: 6, noNullPrototype: true });
   fc.assert(
     fc.property(fields, fc.string({ unit: "grapheme" }), (tree, body) => {
-      const parsed = parseFrontMatter(renderFrontMatter(tree, body));
+      const parsed = parseFrontMatter(`---\n${stringify(tree, { lineWidth: 0 })}---\n${body}`);
       assert.deepEqual([parsed.fields, parsed.body, parsed.problem], [tree, body, null]);
     }),
     { numRuns: 300 },
@@ -96,4 +97,15 @@ test("no text makes the reader throw, and nothing behind the front matter is los
       },
     ),
   );
+});
+
+test("without the YAML parser, too, the body is everything behind the closing line", () => {
+  assert.deepEqual(parsePlainFrontMatter("---\nname: a\n---\n\nBody\r\n"), {
+    fields: { name: "a" },
+    body: "\nBody\r\n",
+    present: true,
+    problem: null,
+  });
+  assert.equal(parsePlainFrontMatter("# Title\n")?.present, false);
+  assert.equal(parsePlainFrontMatter("---\na: >\n  b\n---\n"), null);
 });

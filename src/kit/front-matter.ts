@@ -1,24 +1,20 @@
 // A Markdown file with YAML between two lines `---` at its top. Everything in it is text: `version: 1.10` stays "1.10", `name: no` "no".
-import { parseDocument, stringify } from "yaml";
+import { parseDocument } from "yaml";
 import {
   type FrontMatter,
   type FrontMatterValue,
   type Parsed,
-  readPlainYaml,
+  parsePlainFrontMatter,
   splitFrontMatter,
   unquote,
 } from "./front-matter-plain.ts";
 
 /** Never throws. */
 export function parseFrontMatter(text: string): Parsed {
+  const plain = parsePlainFrontMatter(text);
+  if (plain) return plain;
   const split = splitFrontMatter(text);
-  if (split.type === "none") return split.parsed;
-  const plain = readPlainYaml(split.yaml);
-  return { ...(plain ? { fields: plain, problem: null } : readYaml(split.yaml)), body: split.body, present: true };
-}
-
-export function renderFrontMatter(fields: FrontMatter, body: string): string {
-  return `---\n${stringify(fields, { lineWidth: 0 })}---\n${body}`;
+  return split.type === "none" ? split.parsed : { ...readYaml(split.yaml), body: split.body, present: true };
 }
 
 function readYaml(yaml: string): { fields: FrontMatter; problem: string | null } {

@@ -2,10 +2,10 @@
 
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
-import { readSimpleYaml } from "../home/config/simple-yaml.ts";
 import { loadYaml, parseText } from "../home/config/yaml-text.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isRecord } from "../kit/json.ts";
+import { readPlainTyped } from "../kit/plain-yaml.ts";
 
 type PluginSource = "bundled" | "home" | "project" | "package";
 
@@ -239,7 +239,7 @@ async function readManifest(folder: string, fallbackName: string): Promise<Manif
       return { type: "absent" };
     return { type: "broken", problem: `plugin.yaml cannot be read: ${messageOf(error)}` };
   }
-  const simple = readSimpleYaml(text);
+  const simple = readPlainTyped(text);
   if (simple) return manifestOf(simple, fallbackName);
   const parsed = parseText(await loadYaml(), text);
   if (parsed.ok) return manifestOf(parsed.tree, fallbackName);

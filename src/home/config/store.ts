@@ -5,13 +5,13 @@ import { basename, dirname, join } from "node:path";
 import { codeOf, messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { parseJson } from "../../kit/json.ts";
+import { readPlainTyped } from "../../kit/plain-yaml.ts";
 import { type Managed, refusal } from "../environment.ts";
 import { withLock } from "../lock.ts";
 import { ConfigError } from "../paths.ts";
 import { asFlag, checkStructure, type Finding, isMapping, normalise } from "./decode.ts";
 import { eachField, type Field } from "./field.ts";
 import { CONFIG_VERSION, type Config, configSchema, decodeConfig } from "./schema.ts";
-import { readSimpleYaml } from "./simple-yaml.ts";
 import { editYaml, type YamlChange } from "./yaml-edit.ts";
 import { define, loadYaml, parseText, type Tree, type Yaml, type YamlProblem } from "./yaml-text.ts";
 
@@ -269,7 +269,7 @@ function parseFile(yaml: Yaml | null, path: string): { text: string | null; pars
     const bytes = readFileSync(path);
     if (!isUtf8(bytes)) return { text: bytes.toString("latin1"), parsed: { ok: false, problem: NOT_TEXT } };
     const text = bytes.toString("utf8");
-    const tree = readSimpleYaml(text);
+    const tree = readPlainTyped(text);
     if (tree !== null) return { text, parsed: { ok: true, tree } };
     return { text, parsed: yaml ? parseText(yaml, text) : "needs parser" };
   } catch (error) {

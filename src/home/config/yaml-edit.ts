@@ -2,6 +2,8 @@
 //
 // The text is parsed for positions only; the change is a few splices. Whatever the splices make of it is parsed again and compared
 // with what was asked for, so a rare construct costs its formatting (the document is re-printed), never its meaning.
+// Why not `yaml`'s own editing: a Document re-prints lines it was not asked to change (indentation, quotes, columns of comments), and
+// its CST edits scalars only; adding, removing and re-shaping keys would be the same code over tokens.
 import { isDeepStrictEqual } from "node:util";
 import type { Pair, ParsedNode, YAMLMap, YAMLSeq } from "yaml";
 import { isMapping } from "./decode.ts";
