@@ -2,7 +2,6 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { priceOf } from "../llm/catalogue/prices.ts";
-import { embeddedFetch } from "../llm/demo/embedded-fetch.ts";
 import { createGate } from "../llm/gate/create-gate.ts";
 import type { ModelGate } from "../llm/gate.ts";
 import { createWire } from "../llm/wires/drive.ts";
@@ -16,7 +15,7 @@ export function openGate(
   warn: (message: string) => void,
 ): ModelGate {
   const log = home.log.child("llm");
-  const fetch = embeddedFetch(createModelFetch());
+  const fetch = createModelFetch();
   return createGate({
     ledger: store,
     caps: () => home.config().budget,

@@ -9,9 +9,10 @@ interface ModelFetchOptions {
   readonly connectMs?: number;
 }
 
-/** Waits as long as the caller does: how long an answer may take is decided per request (`ModelRequest.limits`). Follows no redirect. */
+/** Answers `demo:` addresses inside this process. Waits as long as the caller does: how long an answer may take is decided per request (`ModelRequest.limits`). Follows no redirect. */
 export function createModelFetch({ connectMs = 30_000 }: ModelFetchOptions = {}): FetchLike {
   return async (url, init) => {
+    if (url.startsWith("demo:")) return (await import("../demo.ts")).demoFetch(init);
     const secure = new URL(url).protocol === "https:";
     // Not by `import`: that reads every export of the module, and one of them loads the built-in fetch after all.
     const { request } = secure ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
