@@ -56,7 +56,11 @@ function killsEverything(invocation: Invocation): boolean {
   if (/^-(?:s|n|-signal)$/.test(args[0] ?? "")) at = 2;
   else if (/^-[^-]/.test(args[0] ?? "")) at = 1;
   else if (/^--signal=/.test(args[0] ?? "")) at = 1;
-  return args.slice(at).some((arg) => arg === "-1");
+  const targets = args.slice(at).filter((arg) => arg !== "--");
+  // Alone it is a signal to one shell and a target to another. Behind these, the targets come later.
+  const completed = invocation.via.some(({ program }) => program === "xargs" || program === "parallel");
+  const bare = targets.length === 0 && at === 1 && !completed;
+  return (bare ? args : targets).some((arg) => /^-0*1$/.test(arg));
 }
 
 const RUN_LEVEL = /^[06]$/;
