@@ -9,7 +9,7 @@ import { cacheFolder } from "../media/endpoint.ts";
 import { showPicture } from "../media/pictures.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import type { ToolOutput } from "../toolset/registry.ts";
-import { environmentResultStore } from "../toolset/results.ts";
+import { environmentResultStore, resultFileName } from "../toolset/results.ts";
 import { type Answer, CommandError, type CommandOptions, command, explain, run, type Scene } from "./command.ts";
 import { isElsewhere } from "./launch.ts";
 import {
@@ -194,8 +194,8 @@ async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean
 
 async function saveWhole(text: string, ctx: ToolContext): Promise<string | null> {
   try {
-    const name = `page_${ctx.callId.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 80)}.txt`;
-    return await environmentResultStore(ctx.environment, ctx.sessionId).save(name, text);
+    const store = environmentResultStore(ctx.environment, ctx.sessionId);
+    return await store.save(`page_${resultFileName(ctx.callId)}`, text);
   } catch (error) {
     ctx.log.warn("a long page could not be saved", error);
     return null;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { ToolEntry } from "./registry.ts";
 import { generatePreview, limitResult, limitTurn, resultFileName, resultLimit, sizeLimits } from "./results.ts";
 
@@ -40,14 +41,19 @@ for (const [name, text, max, expected] of previews) {
 
 const names: readonly [string, RegExp][] = [
   ["call_abc123", /^call_abc123\.txt$/],
-  ["", /^tool_result\.txt$/],
-  ["..", /^tool_result\.txt$/],
+  ["", /^tool_result_[0-9a-f]{12}\.txt$/],
+  ["..", /^tool_result_[0-9a-f]{12}\.txt$/],
   ["a/../b c", /^a_\.\._b_c_[0-9a-f]{12}\.txt$/],
   ["x".repeat(200), /^x{120}_[0-9a-f]{12}\.txt$/],
 ];
 for (const [id, expected] of names) {
   test(`file name of ${JSON.stringify(id.slice(0, 20))}`, () => assert.match(resultFileName(id), expected));
 }
+
+test("two call ids never share a file", () => {
+  const id = fc.string({ unit: fc.constantFrom(".", "/", "_", "a", " "), maxLength: 5 });
+  fc.assert(fc.property(id, id, (one, other) => one === other || resultFileName(one) !== resultFileName(other)));
+});
 
 test("a long result is saved whole and leaves size, path and preview", async () => {
   const store = memoryStore();

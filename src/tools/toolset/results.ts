@@ -72,9 +72,9 @@ export function generatePreview(text: string, max: number = PREVIEW_CHARS): [pre
 /** A file name for a call id: safe on every file system, and different for different ids. */
 export function resultFileName(callId: string): string {
   const safe = callId.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, 120);
-  if (/^\.*$/.test(safe)) return "tool_result.txt";
-  if (safe === callId) return `${safe}.txt`;
-  return `${safe}_${createHash("sha256").update(callId).digest("hex").slice(0, 12)}.txt`;
+  const onlyDots = /^\.*$/.test(safe);
+  if (safe === callId && !onlyDots) return `${safe}.txt`;
+  return `${onlyDots ? "tool_result" : safe}_${createHash("sha256").update(callId).digest("hex").slice(0, 12)}.txt`;
 }
 
 async function persistResult(callId: string, text: string, store: ResultStore): Promise<string> {
