@@ -90,6 +90,8 @@ interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly timedOut: boolean;
+  /** What killed it, if something did. */
+  readonly signal?: string | null;
 }
 
 /** Never rejects: a program that is not there has no exit code. */
@@ -116,7 +118,8 @@ export function programRunner(environment: Readonly<Record<string, string | unde
       try {
         execFile(program, args, settings, (error, stdout, stderr) => {
           const exitCode = error === null ? 0 : typeof error.code === "number" ? error.code : null;
-          resolve({ exitCode, stdout, stderr, timedOut: error?.killed === true && error.signal === "SIGKILL" });
+          const timedOut = error?.killed === true && error.signal === "SIGKILL";
+          resolve({ exitCode, stdout, stderr, timedOut, signal: error?.signal ?? null });
         }).stdin?.end();
       } catch (error) {
         // A NUL byte in an argument is refused before anything starts.

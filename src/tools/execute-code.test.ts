@@ -301,6 +301,23 @@ test("without Python a script is JavaScript", async (t) => {
   assert.match(none.error ?? "", /No script could be started in the local environment: .*neither python3 nor node/);
 });
 
+test("an interpreter that crashes is told as it is, not as missing", async (t) => {
+  const bin = await mkdtemp(join(tmpdir(), "hermes-crash-"));
+  t.after(() => rm(bin, { recursive: true, force: true }));
+  const outcome = { approved: true as const, message: "", description: null, patternKey: null };
+  const decideCode = async () => ({ ...outcome, cleared: cleared(`export PATH=${bin}\n${CODE_RUNNER}`) });
+  const { run } = await scripts(t, { guard: { ...allowingGuard(), decideCode } });
+  const python = async (script: string) => {
+    await writeFile(join(bin, "python3"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    return (await run("print(1)")).error ?? "";
+  };
+  assert.match(await python("kill -SEGV $$"), /could be started .*: the interpreter ended with signal 11 before/);
+  assert.match(
+    await python("echo 'No module named encodings' >&2; exit 1"),
+    /: No module named encodings \(exit code 1\)$/,
+  );
+});
+
 test("nothing runs without a decision", async (t) => {
   const refused = { approved: false as const, message: "no scripts today", description: "x", patternKey: "x" };
   const decide = async () => refused;

@@ -41,6 +41,21 @@ const lines: readonly (readonly [name: string, change: Partial<PythonFacts>, lin
     "Python toolchain: python3=3.11.7, python=2.7.18, PEP 668=yes (use a venv, uv or pipx, or pip --break-system-packages), uv=installed.",
   ],
   [
+    "a Python that crashes",
+    { python3: { broken: "SIGSEGV" }, python: { broken: "SIGSEGV" }, pipModule: false },
+    "Python toolchain: python3=broken (SIGSEGV), python=broken (SIGSEGV), pip→python3.11.",
+  ],
+  [
+    "a Python that crashes, and nothing else",
+    { python3: { broken: "exit code 1" }, python: null, pipModule: false, pip: null },
+    "Python toolchain: python3=broken (exit code 1), pip=missing.",
+  ],
+  [
+    "a pip that fails",
+    { pip: { broken: "exit code 1" } },
+    "Python toolchain: python3=3.11.7, pip=broken (exit code 1).",
+  ],
+  [
     "python3 only",
     { python: null, pip: null },
     "Python toolchain: python3=3.11.7, python=missing (use python3), pip=missing.",
@@ -97,6 +112,18 @@ test("a version manager's pip is the one beside the real Python", async (t) => {
     "bin/pip": "#!/bin/sh\necho 'pip 24.0 from /x (python 2.6)'\n",
   });
   assert.equal(await probeIn(tree).line(), null);
+});
+
+test("programs that are there and fail are told as they are, not as missing", async (t) => {
+  const crashing = await programs(t, {
+    "bin/python3": "#!/bin/sh\nkill -SEGV $$\n",
+    "bin/python": { link: "python3" },
+    "bin/pip": "#!/bin/sh\nexit 3\n",
+  });
+  const line = "Python toolchain: python3=broken (SIGSEGV), pip=broken (exit code 3).";
+  assert.equal(await probeIn(crashing).line(), line);
+  const shims = await programs(t, { "bin/python3": "#!/bin/sh\necho 'not installed here' >&2; exit 127\n" });
+  assert.equal(await probeIn(shims).line(), "Python toolchain: python3=missing, pip=missing.");
 });
 
 test("a healthy set-up says nothing", async (t) => {

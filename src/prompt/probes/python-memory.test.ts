@@ -4,7 +4,7 @@ import { systemClock } from "../../kit/clock.ts";
 import type { FileAccess, RunProgram } from "../ports.ts";
 import { rememberedPythonProbe } from "./python.ts";
 
-function machine(python: { id: string }) {
+function machine(python: { id: string; exitCode?: number }) {
   let runs = 0;
   let kept: string | null = null;
   const files = {
@@ -15,7 +15,7 @@ function machine(python: { id: string }) {
   } as FileAccess; // the probe asks for nothing else
   const run: RunProgram = async () => {
     runs++;
-    return { exitCode: null, stdout: "", stderr: "", timedOut: false };
+    return { exitCode: python.exitCode ?? 0, stdout: "3.11.7\n0\n0\n", stderr: "", timedOut: false };
   };
   const probe = () =>
     rememberedPythonProbe(
@@ -41,4 +41,12 @@ test("the same programs are not asked twice, changed ones are", async () => {
   python.id = "1:2";
   await probe().line();
   assert.ok(runs() > asked);
+});
+
+test("what was broken is asked again", async () => {
+  const python: { id: string; exitCode?: number } = { id: "1:1", exitCode: 1 };
+  const { probe } = machine(python);
+  assert.match((await probe().line()) ?? "", /python3=broken \(exit code 1\)/);
+  python.exitCode = 0;
+  assert.match((await probe().line()) ?? "", /python3=3\.11\.7/);
 });

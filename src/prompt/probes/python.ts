@@ -7,14 +7,17 @@ import type { FileAccess, RunProgram } from "../ports.ts";
 const CHILD_MS = 3_000;
 const WAIT_MS = 2_000;
 
+/** What a program said; null when it is missing; or how it failed. */
+type Answer = string | null | { readonly broken: string };
+
 export interface PythonFacts {
-  /** Version of `python3`; null when it is missing. */
-  readonly python3: string | null;
-  readonly python: string | null;
+  /** Version of `python3`. */
+  readonly python3: Answer;
+  readonly python: Answer;
   /** `python3 -m pip` works. */
   readonly pipModule: boolean;
-  /** The version `pip` installs for, `3.11`; null when there is no `pip`. */
-  readonly pip: string | null;
+  /** The version `pip` installs for, `3.11`. */
+  readonly pip: Answer;
   /** PEP 668; never in a virtual environment. */
   readonly externallyManaged: boolean;
   readonly uv: boolean;
@@ -64,22 +67,35 @@ async function waitFor(finished: Promise<void>, clock: Clock): Promise<void> {
 
 export function describePython(facts: PythonFacts): string | null {
   const { python3, python, pipModule, pip, externallyManaged, uv } = facts;
-  const pipFits = pip !== null && python3 !== null && isPrefix(pip, python3);
-  if (python3 !== null && pipModule && pipFits && !externallyManaged) return null;
+  const works = typeof python3 === "string";
+  const pipFits = works && typeof pip === "string" && isPrefix(pip, python3);
+  if (works && pipModule && pipFits && !externallyManaged) return null;
   const items = [
-    python3 === null ? "python3=missing" : `python3=${python3}${pipModule ? "" : " (no pip module)"}`,
-    python === null
-      ? python3 === null
-        ? ""
-        : "python=missing (use python3)"
-      : python === python3
-        ? ""
-        : `python=${python}`,
-    pip === null ? "pip=missing" : !pipFits ? `pip→python${pip} (mismatch)` : pipModule ? "" : `pip→python${pip}`,
+    works && !pipModule ? `python3=${python3} (no pip module)` : itemOf("python3", python3),
+    // Where it is python3 under another name, nothing is left to say.
+    python === python3
+      ? ""
+      : python === null
+        ? works
+          ? "python=missing (use python3)"
+          : ""
+        : itemOf("python", python),
+    typeof pip !== "string"
+      ? itemOf("pip", pip)
+      : works && !pipFits
+        ? `pip→python${pip} (mismatch)`
+        : pipModule
+          ? ""
+          : `pip→python${pip}`,
     externallyManaged ? "PEP 668=yes (use a venv, uv or pipx, or pip --break-system-packages)" : "",
     uv ? "uv=installed" : "",
   ];
   return `Python toolchain: ${items.filter((item) => item !== "").join(", ")}.`;
+}
+
+function itemOf(name: string, answer: Answer): string {
+  if (answer === null) return `${name}=missing`;
+  return typeof answer === "string" ? `${name}=${answer}` : `${name}=broken (${answer.broken})`;
 }
 
 const isPrefix = (short: string, whole: string) => whole === short || whole.startsWith(`${short}.`);
@@ -105,16 +121,21 @@ async function gatherFacts(options: ProbeOptions): Promise<PythonFacts> {
     python && python.real !== python3?.real ? ask(python.path, ["-c", ABOUT_PYTHON], options) : null,
     pip ? pipTarget(pip, python3 ?? null, about, options) : null,
   ]);
-  const [version = null, hasPip, managed] = said?.split("\n") ?? [];
+  const [, hasPip, managed] = typeof said === "string" ? said.split("\n") : [];
+  const version = firstLine(said);
   const same = python !== null && python?.real === python3?.real;
   return {
-    python3: version || null,
-    python: same ? version || null : plain?.split("\n")[0] || null,
+    python3: version,
+    python: same ? version : firstLine(plain),
     pipModule: hasPip === "1",
     pip: pipVersion,
     externallyManaged: managed === "1",
     uv: Boolean(uv),
   };
+}
+
+function firstLine(answer: Answer): Answer {
+  return typeof answer === "string" ? answer.split("\n")[0] || null : answer;
 }
 
 interface Program {
@@ -140,9 +161,9 @@ async function findProgram(name: string, { path, delimiter, files }: ProbeOption
 async function pipTarget(
   pip: Program,
   python3: Program | null,
-  about: Promise<string | null> | null,
+  about: Promise<Answer> | null,
   options: ProbeOptions,
-): Promise<string | null> {
+): Promise<Answer> {
   const script = await options.files.read(pip.real, 64 * 1024);
   const [head = ""] =
     script.type === "bytes" ? new TextDecoder().decode(script.bytes.subarray(0, 256)).split("\n") : [];
@@ -151,16 +172,23 @@ async function pipTarget(
   const named = /^python(\d+\.\d+)$/.exec(basename(real ?? ""))?.[1];
   if (named !== undefined) return named;
   if (python3 && dirname(python3.path) === dirname(pip.path)) {
-    const [version = "", , , hasOwnPip] = (await about)?.split("\n") ?? [];
+    const said = await about;
+    const [version = "", , , hasOwnPip] = typeof said === "string" ? said.split("\n") : [];
     if (hasOwnPip === "1") return version.split(".").slice(0, 2).join(".");
   }
   const said = await ask(pip.path, ["--version"], options);
-  return /\(python (\d+\.\d+)/.exec(said ?? "")?.[1] ?? null;
+  if (typeof said !== "string") return said;
+  return /\(python (\d+\.\d+)/.exec(said)?.[1] ?? null;
 }
 
-async function ask(program: string, args: readonly string[], options: ProbeOptions): Promise<string | null> {
+async function ask(program: string, args: readonly string[], options: ProbeOptions): Promise<Answer> {
   const result = await options.run(program, args, { cwd: options.safeDirectory, timeoutMs: CHILD_MS });
-  return result.exitCode === 0 ? result.stdout.replaceAll("\r", "") : null;
+  const { exitCode, signal, timedOut } = result;
+  if (exitCode === 0) return result.stdout.replaceAll("\r", "");
+  if (timedOut) return { broken: `no answer in ${CHILD_MS / 1000} s` };
+  if (signal) return { broken: signal };
+  // 127: a version manager's script that leads nowhere.
+  return exitCode === null || exitCode === 127 ? null : { broken: `exit code ${exitCode}` };
 }
 
 // What the probe found is remembered as long as the same programs stand in the same places: starting Python four times takes longer
@@ -172,6 +200,8 @@ interface ProbeMemory {
   write(text: string): Promise<void>;
 }
 
+/** Raised when the same programs get another line. */
+const FORMAT = 2;
 const PROGRAMS = ["python3", "python", "pip", "uv"];
 /** A probe that took this long was cut off; what it says is not worth keeping. */
 const CUT_OFF_MS = 1_900;
@@ -195,7 +225,9 @@ async function recall(options: ProbeOptions, memory: ProbeMemory): Promise<strin
   if (known?.key === key && (known.line === null || typeof known.line === "string")) return known.line;
   const begin = options.clock.now();
   const line = await startPythonProbe(options).line();
-  if (options.clock.now() - begin < CUT_OFF_MS) {
+  // What is broken may work the next time.
+  const isSure = options.clock.now() - begin < CUT_OFF_MS && !line?.includes("=broken (");
+  if (isSure) {
     await memory.write(JSON.stringify({ key, line })).catch(() => undefined); // found out again next time
   }
   return line;
@@ -206,5 +238,5 @@ async function programsKey({ path, delimiter, files }: ProbeOptions): Promise<st
   const found = await Promise.all(
     PROGRAMS.flatMap((program) => folders.map((folder) => files.look(join(folder, program)))),
   );
-  return sha256(JSON.stringify([path, found.map((look) => look && `${look.id} ${look.size}`)]));
+  return sha256(JSON.stringify([FORMAT, path, found.map((look) => look && `${look.id} ${look.size}`)]));
 }

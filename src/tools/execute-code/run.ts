@@ -60,6 +60,8 @@ class Script {
   #queue: Promise<void> = Promise.resolve();
   #language: string | null = null;
   #exitCode: number | null = null;
+  /** How the process ended, whatever the keeper said. */
+  #ending = "";
 
   constructor(child: BackgroundChild, ctx: ToolContext, limits: CodeLimits, judge: ScriptJudge) {
     this.#judge = judge;
@@ -74,6 +76,9 @@ class Script {
     const reader = new FrameReader(this.#mark, (frame) => this.#take(frame));
     this.#child.onOutput((text) => reader.push(text));
     const ended = this.#child.exited;
+    void ended.then((code) => {
+      this.#ending = code < 0 ? `signal ${-code}` : `exit code ${code}`;
+    });
     await this.#write(this.#beginning(code));
     const why = await this.#waitFor(ended);
     this.#stop.abort();
@@ -207,10 +212,13 @@ class Script {
     if (status === "timeout") return `The script was stopped after ${this.#limits.timeoutMs / 1000} seconds.`;
     if (status === "interrupted") return "The script was interrupted.";
     const place = `${this.#ctx.environment.kind} environment`;
-    if (this.#language === null) return `No script could be started in the ${place}: ${rest || "nothing was said"}`;
+    if (this.#language === null) {
+      const ending = `the interpreter ended with ${this.#ending} before the script began`;
+      return `No script could be started in the ${place}: ${rest ? `${rest} (${this.#ending})` : ending}`;
+    }
     const other =
       this.#language === "python" ? "" : ` There is no Python in the ${place}: write JavaScript (ES module).`;
-    if (this.#exitCode === null) return `The script's process ended before it was done.${other}`;
+    if (this.#exitCode === null) return `The script's process ended with ${this.#ending} before it was done.${other}`;
     return `The script ended with exit code ${this.#exitCode}.${other}`;
   }
 }
