@@ -8,7 +8,7 @@ import { createRedactor } from "../src/safety/redact.ts";
 import { openLocalEnvironment } from "../src/sandbox/local.ts";
 import { dispatch } from "../src/tools/toolset/dispatch.ts";
 import { registry } from "../src/tools/toolset/registry.ts";
-import { createToolState } from "../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../src/tools/toolset/session-tools.ts";
 import "../src/tools/terminal.ts";
 import { toolContext } from "../test/support/tool-context.ts";
 import { row } from "./measure.ts";

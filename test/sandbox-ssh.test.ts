@@ -7,7 +7,7 @@ import type { TerminalConfig } from "../src/sandbox/open.ts";
 import { openSshEnvironment } from "../src/sandbox/ssh.ts";
 import { processTable } from "../src/tools/terminal/processes.ts";
 import { runTerminal } from "../src/tools/terminal/run.ts";
-import { createToolState } from "../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../src/tools/toolset/session-tools.ts";
 import { cleared } from "./support/cleared.ts";
 import { plant } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";

@@ -12,7 +12,7 @@ import { recallBlock } from "../prompt/recall.ts";
 import type { EndReason } from "../sessions/store.ts";
 import { toolError } from "../tools/toolset/dispatch.ts";
 import { registry } from "../tools/toolset/registry.ts";
-import type { Toolbox } from "../tools/toolset/toolbox.ts";
+import type { Toolbox } from "../tools/toolset/session-tools.ts";
 import type { CompressionPorts, ConversationFollower } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 

@@ -12,7 +12,7 @@ import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/toolset/availability.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
-import { openToolbox, type Toolbox } from "../tools/toolset/toolbox.ts";
+import { openToolbox, type Toolbox } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import type { AgentWish } from "./wish.ts";
 

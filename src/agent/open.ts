@@ -15,7 +15,7 @@ import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/terminal/processes.ts";
-import type { Toolbox } from "../tools/toolset/toolbox.ts";
+import type { Toolbox } from "../tools/toolset/session-tools.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
 import { delegatingParent, wantsHints } from "./delegation/children.ts";

@@ -8,7 +8,7 @@ import type { CronRequest, DeliveryPort, ToolContext } from "./toolset/context.t
 import { loadTools } from "./toolset/discover.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import { registry } from "./toolset/registry.ts";
-import { openToolbox } from "./toolset/toolbox.ts";
+import { openToolbox } from "./toolset/session-tools.ts";
 
 const log = recordingLog();
 await loadTools(log);

@@ -12,7 +12,7 @@ import { dispatch } from "./toolset/dispatch.ts";
 import "./process.ts";
 import { processTable } from "./terminal/processes.ts";
 import { registry } from "./toolset/registry.ts";
-import { createToolState } from "./toolset/toolbox.ts";
+import { createToolState } from "./toolset/session-tools.ts";
 import "./terminal.ts";
 
 async function open(t: TestContext, given: Partial<ToolContext> = {}) {

@@ -5,7 +5,7 @@ import { hydrateTodos, renderActiveTodos } from "./todo.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { dispatch } from "./toolset/dispatch.ts";
 import { registry } from "./toolset/registry.ts";
-import { createToolState } from "./toolset/toolbox.ts";
+import { createToolState } from "./toolset/session-tools.ts";
 
 const todo = async (args: Record<string, unknown>, ctx: ToolContext) =>
   JSON.parse((await dispatch(registry, "todo", args, ctx)) as string);

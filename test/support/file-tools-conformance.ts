@@ -11,7 +11,7 @@ import { patch } from "../../src/tools/patch.ts";
 import { readFile } from "../../src/tools/read-file.ts";
 import { searchFiles } from "../../src/tools/search-files.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
-import { createToolState } from "../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../src/tools/toolset/session-tools.ts";
 import { writeFile } from "../../src/tools/write-file.ts";
 import { cleared } from "./cleared.ts";
 import { parsed } from "./file-workspace.ts";

@@ -8,7 +8,7 @@ import type { ToolContext } from "../../src/tools/toolset/context.ts";
 import { loadTools } from "../../src/tools/toolset/discover.ts";
 import { dispatch } from "../../src/tools/toolset/dispatch.ts";
 import { registry } from "../../src/tools/toolset/registry.ts";
-import { createToolState } from "../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../src/tools/toolset/session-tools.ts";
 import { allowingGuard, cleared } from "./cleared.ts";
 import { toolContext } from "./tool-context.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { openLocalEnvironment } from "../../src/sandbox/local.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
-import { createToolState } from "../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../src/tools/toolset/session-tools.ts";
 import { toolContext } from "./tool-context.ts";
 
 /** Programs put into `bin` come first on PATH. */

@@ -6,7 +6,7 @@ import { homePaths } from "../../src/home/paths.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import type { Environment } from "../../src/sandbox/environment.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
-import { createToolState } from "../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../src/tools/toolset/session-tools.ts";
 import { allowingGuard } from "./cleared.ts";
 
 export interface LogLine {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createToolState } from "../../tools/toolset/toolbox.ts";
+import { createToolState } from "../../tools/toolset/session-tools.ts";
 import { type ActiveChild, ChildTable, childTable } from "./children.ts";
 
 function child(id: string) {

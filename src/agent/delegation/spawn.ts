@@ -14,7 +14,7 @@ import { pathsOfBatch } from "../../tools/toolset/batch-plan.ts";
 import type { ChildReport, ChildrenAnswer, ChildTask } from "../../tools/toolset/context.ts";
 import { registry } from "../../tools/toolset/registry.ts";
 import { environmentResultStore, limitResult } from "../../tools/toolset/results.ts";
-import type { Toolbox } from "../../tools/toolset/toolbox.ts";
+import type { Toolbox } from "../../tools/toolset/session-tools.ts";
 import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 import type { Agent } from "../agent.ts";
 import type { OpenAgent } from "../opened.ts";

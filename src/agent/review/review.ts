@@ -5,7 +5,7 @@ import { sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import type { CommandGuard } from "../../safety/decision.ts";
-import { createToolState, type OwnedToolState } from "../../tools/toolset/toolbox.ts";
+import { createToolState, type OwnedToolState } from "../../tools/toolset/session-tools.ts";
 import type { Conversation, SentSoFar } from "../conversation.ts";
 import type { AgentEventBody } from "../events.ts";
 import type { Trigger } from "../nudges.ts";

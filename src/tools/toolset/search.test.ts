@@ -8,7 +8,7 @@ import { AvailabilityCache } from "./availability.ts";
 import { type ForeignToolSpec, ToolRegistry } from "./registry.ts";
 import { rankTools } from "./search.ts";
 import { listTools } from "./search-split.ts";
-import { openToolbox, type ToolboxOptions } from "./toolbox.ts";
+import { openToolbox, type ToolboxOptions } from "./session-tools.ts";
 
 const tool = (name: string, toolset: string, more: Partial<ForeignToolSpec> = {}): ForeignToolSpec => ({
   name,

@@ -10,7 +10,7 @@ import type { UserInput } from "../../../src/llm/messages.ts";
 import type { SessionStore } from "../../../src/sessions/store.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
 import type { ToolOutput } from "../../../src/tools/toolset/registry.ts";
-import { createToolState } from "../../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../../src/tools/toolset/session-tools.ts";
 import { allowingGuard } from "../cleared.ts";
 import { aTarget } from "../model-target.ts";
 import { manualClock, recordedLog } from "../session-store.ts";

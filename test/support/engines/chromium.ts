@@ -10,7 +10,7 @@ import { browserHolder } from "../../../src/tools/browser/session.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
 import { dispatch } from "../../../src/tools/toolset/dispatch.ts";
 import { registry, type ToolOutput } from "../../../src/tools/toolset/registry.ts";
-import { createToolState } from "../../../src/tools/toolset/toolbox.ts";
+import { createToolState } from "../../../src/tools/toolset/session-tools.ts";
 import { toolContext } from "../tool-context.ts";
 import "../../../src/tools/browser.ts";
 

@@ -9,7 +9,7 @@ import { systemClock } from "../../kit/clock.ts";
 import { AvailabilityCache } from "./availability.ts";
 import { loadTools } from "./discover.ts";
 import { registry } from "./registry.ts";
-import { openToolbox, type ToolboxOptions } from "./toolbox.ts";
+import { openToolbox, type ToolboxOptions } from "./session-tools.ts";
 
 const log = recordingLog();
 await loadTools(log);
