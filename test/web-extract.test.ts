@@ -9,8 +9,9 @@ import { describe, type TestContext, test } from "node:test";
 import { configSchema } from "../src/home/config/schema.ts";
 import type { ToolContext } from "../src/tools/toolset/context.ts";
 import "../src/tools/web-extract.ts";
-import { dispatch } from "../src/tools/toolset/dispatch.ts";
+
 import { registry } from "../src/tools/toolset/registry.ts";
+import { dispatch } from "./support/dispatch.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {

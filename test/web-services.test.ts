@@ -6,8 +6,8 @@ import { describe, type TestContext, test } from "node:test";
 import { configSchema } from "../src/home/config/schema.ts";
 import "../src/tools/web-search.ts";
 import { registerProvider } from "../src/tools/toolset/availability.ts";
-import { dispatch } from "../src/tools/toolset/dispatch.ts";
 import { registry } from "../src/tools/toolset/registry.ts";
+import { dispatch } from "./support/dispatch.ts";
 import { recordingLog, toolContext } from "./support/tool-context.ts";
 
 interface Asked {

@@ -9,7 +9,7 @@ import { FitPictures, lacksImage } from "../llm/pictures/fit.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
-import { ContextKeeper, withEngineTools } from "./compression/keeper.ts";
+import { ContextKeeper, engineTools } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
@@ -100,7 +100,7 @@ export class Conversation {
   /** Loads what the store knows. */
   async open(): Promise<void> {
     const engine = this.#opened ? null : await this.context.engineTools();
-    if (engine) this.#options = { ...this.#options, tools: withEngineTools(this.#options.tools, engine) };
+    if (engine) this.options.tools.add(engineTools(engine), "behind");
     const { session, tools } = this.options;
     const before = this.transcript.messages;
     await this.transcript.open();
@@ -111,7 +111,7 @@ export class Conversation {
     if (!this.#opened || before !== this.transcript.messages) {
       const history = this.transcript.messages;
       this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
-      if (history.length > 0) tools.hydrate?.(history);
+      if (history.length > 0) tools.hydrate(history);
       // Pictures are not kept on disk: what was sent with them goes out without them from now on.
       if (history.some(lacksImage)) this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
     }
@@ -125,7 +125,7 @@ export class Conversation {
     this.context.historyChanged();
     this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
     const { tools, ports } = this.options;
-    tools.hydrate?.(this.transcript.messages);
+    tools.hydrate(this.transcript.messages);
     ports.toolPorts?.skills?.forgetViews();
     return said;
   }

@@ -10,9 +10,8 @@ import { findMemoryProvider } from "../memory/providers/find.ts";
 import type { PromptSource } from "../prompt/contract.ts";
 import { recallBlock } from "../prompt/recall.ts";
 import type { EndReason } from "../sessions/store.ts";
-import { toolError } from "../tools/toolset/dispatch.ts";
 import { registry } from "../tools/toolset/registry.ts";
-import type { Toolbox } from "../tools/toolset/session-tools.ts";
+import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { CompressionPorts, ConversationFollower } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 
@@ -24,7 +23,7 @@ export interface OpenedProvider {
   readonly recall: NonNullable<PromptSource["recall"]>;
   readonly follower: ConversationFollower;
   readonly compression: Pick<CompressionPorts, "preCompress" | "compressed">;
-  withTools(tools: Toolbox): Toolbox;
+  addTools(tools: SessionTools): void;
   /** The last words of a conversation; waits a while for what is still to be written. */
   close(end: {
     readonly reason: EndReason;
@@ -85,7 +84,7 @@ export async function openProvider(
 
 function portsOf(attached: AttachedProvider): Omit<OpenedProvider, "attached"> {
   return {
-    withTools: (tools) => withProviderTools(tools, attached),
+    addTools: (tools) => addProviderTools(tools, attached),
     async close({ reason, messages, next }) {
       attached.ended(messages, { isRealEnd: !NO_END.has(reason), next });
       await attached.close();
@@ -115,34 +114,15 @@ function portsOf(attached: AttachedProvider): Omit<OpenedProvider, "attached"> {
   };
 }
 
-/** The tools with those of the provider, where the memory toolset is on. Sorted like the rest: the order is part of what is cached. */
-function withProviderTools(tools: Toolbox, attached: AttachedProvider): Toolbox {
-  if (!tools.toolsets.includes("memory")) return tools;
-  const own = new Set(attached.tools.map(({ name }) => name));
+/** The provider's tools, where the memory toolset is on. */
+function addProviderTools(tools: SessionTools, attached: AttachedProvider): void {
+  if (!tools.toolsets.includes("memory")) return;
   const definitions = attached.tools.map(({ name, description, parameters }) => ({
     type: "function" as const,
     function: { name, description, parameters: sanitizeParameters(parameters) },
   }));
-  const all = [...tools.definitions, ...definitions].sort((a, b) => (a.function.name < b.function.name ? -1 : 1));
-  return listed(all);
-
-  function listed(list: Toolbox["definitions"]): Toolbox {
-    const base = tools.withDefinitions(list);
-    return {
-      ...base,
-      withDefinitions: listed,
-      async call(name, args, ctx) {
-        if (!own.has(name)) return base.call(name, args, ctx);
-        try {
-          return await attached.callTool(name, args);
-        } catch (error) {
-          return toolError(`${name}: ${messageOf(error)}`);
-        }
-      },
-      // What was once said may have come from anywhere.
-      textOrigin: (name) => (own.has(name) ? "chat" : base.textOrigin(name)),
-    };
-  }
+  // What was once said may have come from anywhere.
+  tools.add({ definitions, textOrigin: "chat", call: (name, args) => attached.callTool(name, args) }, "sorted");
 }
 
 const NO_END: ReadonlySet<EndReason> = new Set(["branched", "compression", "resumed_other", "session_switch"]);

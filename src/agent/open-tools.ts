@@ -12,7 +12,7 @@ import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/toolset/availability.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
-import { openToolbox, type Toolbox } from "../tools/toolset/session-tools.ts";
+import { SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import type { AgentWish } from "./wish.ts";
 
@@ -27,8 +27,8 @@ export interface ToolPlace {
   readonly only?: ReadonlySet<string> | undefined;
   /** Absent: tools of MCP servers are taken as they happen to be registered. */
   readonly mcp?: ConversationMcp;
-  /** Tools that come from elsewhere than the registry. */
-  readonly extend?: (tools: Toolbox) => Toolbox;
+  /** Adds tools that come from elsewhere than the registry. */
+  readonly extend?: (tools: SessionTools) => void;
 }
 
 /**
@@ -39,12 +39,11 @@ export async function openSessionTools(
   wish: AgentWish,
   place: ToolPlace,
   resumed: { readonly id: string; readonly store: SessionStore } | null,
-): Promise<Toolbox> {
+): Promise<SessionTools> {
   if (resumed) {
     const live = await openTools(wish, place);
     const hashes = toolHashes(live, wish.home.config(), hashedChoice(wish, place));
-    const frozen = await freezeTools(live, hashes, resumed.id, resumed.store);
-    if (frozen) return frozen;
+    if (await freezeTools(live, hashes, resumed.id, resumed.store)) return live;
   }
   await place.mcp?.ready();
   return openTools(wish, place);
@@ -60,13 +59,13 @@ export const hashedChoice = (
 });
 
 /** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
-export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Toolbox> {
+export async function openTools(wish: AgentWish, place: ToolPlace): Promise<SessionTools> {
   const { home, platform, toolsets = place.toolsets } = wish;
   const only = place.only ?? wish.start?.only;
   const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);
-  const toolbox = await openToolbox({
+  const tools = await SessionTools.open({
     registry,
     availability: new AvailabilityCache(wish.clock),
     platform,
@@ -84,12 +83,13 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Tool
     ports: new Set([...Object.keys(portsOf(wish)), ...(canAsk(wish) ? ["ask"] : [])]),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
-  if (toolsets && toolsets.length > 0 && toolsets.every((name) => toolbox.unknown.includes(name))) {
+  if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {
     throw new ToolsetError(
       `No such toolset: ${toolsets.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
     );
   }
-  return place.extend?.(toolbox) ?? toolbox;
+  place.extend?.(tools);
+  return tools;
 }
 
 /** Somebody can be asked; a prompt in the background has the same list as the conversation beside it, whose cache it shares. */
@@ -149,7 +149,7 @@ async function findsFocus({ home, platform }: Pick<AgentWish, "home" | "platform
  * the run named its toolsets itself.
  */
 export function toolHashes(
-  tools: Pick<Toolbox, "definitions" | "toolsets" | "servers">,
+  tools: Pick<SessionTools, "definitions" | "toolsets" | "servers">,
   config: Config,
   { without, ownList }: { readonly without: readonly string[]; readonly ownList: boolean },
 ): { readonly toolsHash: string; readonly toolSelection: string } {
@@ -168,29 +168,30 @@ export function toolHashes(
 
 /**
  * The tools a resumed session goes on with: the list its prompt was sent with, as long as the user chose no other. Tools that are gone
- * answer with an error, new ones wait for the next session. Null when there is no such list.
+ * answer with an error, new ones wait for the next session. False when there is no such list.
  */
 async function freezeTools(
-  tools: Toolbox,
+  tools: SessionTools,
   { toolsHash, toolSelection }: ReturnType<typeof toolHashes>,
   sessionId: string,
   store: SessionStore,
-): Promise<Toolbox | null> {
+): Promise<boolean> {
   const stamp: unknown = (await store.getPrompt(sessionId))?.fingerprint;
-  if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return null;
-  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return null;
+  if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return false;
+  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return false;
   const before = stamp.toolsHash;
-  if (typeof before !== "string") return null;
-  if (before === toolsHash) return tools;
+  if (typeof before !== "string") return false;
+  if (before === toolsHash) return true;
   const list = await store.getToolList(before);
-  if (!Array.isArray(list)) return null;
+  if (!Array.isArray(list)) return false;
   const definitions: readonly ToolDefinition[] = list;
-  return tools.withDefinitions(definitions);
+  tools.use(definitions);
+  return true;
 }
 
 /** The list was changed on the user's word: the session goes on with the new one, also when it is resumed. The prompt's text stays. */
 export async function restampTools(
-  tools: Pick<Toolbox, "definitions">,
+  tools: Pick<SessionTools, "definitions">,
   hashes: ReturnType<typeof toolHashes>,
   sessionId: string,
   store: SessionStore,
@@ -199,51 +200,4 @@ export async function restampTools(
   const record = await store.getPrompt(sessionId);
   if (typeof record?.fingerprint !== "object" || record.fingerprint === null) return;
   await store.setPrompt(sessionId, { ...record, fingerprint: { ...record.fingerprint, ...hashes } });
-}
-
-// A list of tools that can be exchanged between turns. Whoever holds it sees the one in force.
-
-export interface SwappableTools {
-  readonly tools: Toolbox;
-  /** Tool state stays: it belongs to the conversation, not to the list. */
-  swap(other: Toolbox): void;
-}
-
-export function swappableTools(first: Toolbox): SwappableTools {
-  let current = first;
-  let chosen: Pick<Toolbox, "toolsets" | "servers"> = first;
-  const tools: Toolbox = {
-    get definitions() {
-      return current.definitions;
-    },
-    get names() {
-      return current.names;
-    },
-    get toolsets() {
-      return chosen.toolsets;
-    },
-    get servers() {
-      return chosen.servers;
-    },
-    unknown: first.unknown,
-    state: first.state,
-    call: (name, args, ctx) => current.call(name, args, ctx),
-    prepare: (name, args) => current.prepare(name, args),
-    unwrap: (name, args) => current.unwrap(name, args),
-    limitResult: (result, ctx) => current.limitResult(result, ctx),
-    limitBatch: (results, ctx) => current.limitBatch(results, ctx),
-    textOrigin: (name) => current.textOrigin(name),
-    isParallelTool: (name) => current.isParallelTool(name),
-    timeoutMs: (name, args) => current.timeoutMs(name, args),
-    showsLife: (name) => current.showsLife(name),
-    hydrate: (history) => current.hydrate(history),
-    withDefinitions: (definitions) => current.withDefinitions(definitions),
-  };
-  return {
-    tools,
-    swap(other) {
-      chosen = other;
-      current = first.withDefinitions(other.definitions);
-    },
-  };
 }

@@ -15,7 +15,6 @@ import { openEnvironment } from "../sandbox/open.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/terminal/processes.ts";
-import type { Toolbox } from "../tools/toolset/session-tools.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
 import { delegatingParent, wantsHints } from "./delegation/children.ts";
@@ -34,7 +33,6 @@ import {
   openTools,
   portsOf,
   restampTools,
-  swappableTools,
   type ToolPlace,
   toolHashes,
 } from "./open-tools.ts";
@@ -110,10 +108,9 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
     mcp,
-    ...(provider ? { extend: (tools: Toolbox) => provider.withTools(tools) } : {}),
+    ...(provider ? { extend: (tools) => provider.addTools(tools) } : {}),
   };
-  const swappable = swappableTools(await openSessionTools(wish, place, resumed));
-  const { tools } = swappable;
+  const tools = await openSessionTools(wish, place, resumed);
   const hashes = () => toolHashes(tools, home.config(), hashedChoice(wish, place));
   const toolNames = [...tools.names].sort();
   const guard = openGuard(wish, environment, currentId);
@@ -269,7 +266,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   async function reload(): Promise<readonly string[]> {
     const lines = await mcp.reload();
     const before = hashes().toolsHash;
-    swappable.swap(await openTools(wish, place));
+    tools.swap(await openTools(wish, place));
     if (hashes().toolsHash === before) return [...lines, "The tools of this conversation are the same as before."];
     gate.expectNewPrefix(agent.sessionId, "reload");
     await restampTools(tools, hashes(), agent.sessionId, store);

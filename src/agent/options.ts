@@ -7,8 +7,8 @@ import type { AuxiliaryClient, AuxPlace } from "../llm/auxiliary/contract.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { KeyPort } from "../llm/keys/ring.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
-import type { HistoryMessage, TextOrigin, UserInput } from "../llm/messages.ts";
-import type { ModelError, ModelRequest, Target, ToolDefinition } from "../llm/wire.ts";
+import type { HistoryMessage, UserInput } from "../llm/messages.ts";
+import type { ModelError, ModelRequest, Target } from "../llm/wire.ts";
 import type { Memory } from "../memory/open.ts";
 import type { HintsPort, PromptSource } from "../prompt/contract.ts";
 import type { Ask, CommandGuard, Question } from "../safety/decision.ts";
@@ -22,16 +22,15 @@ import type {
   RunContext,
   RunOrigin,
   ToolContext,
-  ToolState,
 } from "../tools/toolset/context.ts";
-import type { ToolOutput } from "../tools/toolset/registry.ts";
+import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 
 export interface AgentOptions {
   readonly session: SessionOptions;
   readonly model: ModelChoice;
   readonly prompt: PromptSource;
-  readonly tools: ToolRunnerPort;
+  readonly tools: SessionTools;
   readonly limits: Limits;
   readonly ports: AgentPorts;
 }
@@ -81,50 +80,6 @@ export interface ModelChoice {
   readonly serviceTier?: ModelRequest["serviceTier"];
   /** Merged last into the request body. */
   readonly overrides?: ModelRequest["overrides"];
-}
-
-/**
- * The tools of one session, as the loop needs them.
- *
- * - `definitions` is frozen for the session: same order, same bytes in every request.
- * - `call` never rejects for what a tool did; a name that is not there answers with an error result.
- */
-export interface ToolRunnerPort {
-  readonly definitions: readonly ToolDefinition[];
-  /** Every name that may be called, deferred tools included. */
-  readonly names: ReadonlySet<string>;
-  call(name: string, args: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<ToolOutput>;
-  /** Arguments with declared types put right, as displays and hooks see them. */
-  prepare?(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
-  /** The real call inside a call of a bridge to deferred tools; any other call as it is. */
-  unwrap?(
-    name: string,
-    args: Readonly<Record<string, unknown>>,
-  ): {
-    readonly name: string;
-    readonly args: Readonly<Record<string, unknown>>;
-  };
-  /** A text over its limit moves to a file; what comes back is what the model sees. */
-  limitResult?(result: SizedResult, ctx: ToolContext): Promise<string>;
-  /** The same for all results of one answer together, largest first; in the order given. */
-  limitBatch?(results: readonly SizedResult[], ctx: RunContext): Promise<readonly string[]>;
-  textOrigin?(name: string): TextOrigin | undefined;
-  /** Side by side with others, though the planner does not know it (MCP servers that say so). */
-  isParallelTool?(name: string): boolean;
-  /** The tool's own time limit for this call. Some time later the loop gives it up; without one it waits. */
-  timeoutMs?(name: string, args: Readonly<Record<string, unknown>>): number | undefined;
-  /** The tool shows signs of life itself. */
-  showsLife?(name: string): boolean;
-  /** State that lives as long as the agent; the agent disposes of it. */
-  readonly state: ToolState & { dispose(): Promise<void> };
-  /** A resumed conversation: tool families read back what they keep in it. */
-  hydrate?(history: readonly HistoryMessage[]): void;
-}
-
-interface SizedResult {
-  readonly callId: string;
-  readonly name: string;
-  readonly text: string;
 }
 
 export interface Limits {

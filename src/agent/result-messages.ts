@@ -11,8 +11,9 @@ import {
 } from "../llm/messages.ts";
 import { withHints } from "../prompt/hints.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
+import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody } from "./events.ts";
-import type { AgentPorts, ToolRunnerPort } from "./options.ts";
+import type { AgentPorts } from "./options.ts";
 import { stubResult } from "./repair.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
@@ -32,7 +33,7 @@ export interface Finished {
 }
 
 interface ResultPorts {
-  readonly tools: ToolRunnerPort;
+  readonly tools: SessionTools;
   readonly ports: Pick<AgentPorts, "hints" | "log">;
   readonly run: RunContext;
   readonly history: () => readonly HistoryMessage[];
@@ -45,7 +46,7 @@ export async function resultMessages(finished: readonly Finished[], ports: Resul
   const sized = finished.flatMap((one) =>
     typeof one.content === "string" ? [{ callId: one.call.id, name: one.call.function.name, text: one.content }] : [],
   );
-  const texts = (await tools.limitBatch?.(sized, run)) ?? sized.map((one) => one.text);
+  const texts = await tools.limitBatch(sized, run.sessionId);
   let next = 0;
   const entries: Entry[] = [];
   for (const one of finished) {
@@ -90,11 +91,11 @@ async function hintsFor({ ran }: Finished, { ports, emit, history }: ResultPorts
 function toolMessage(
   one: Finished,
   content: string | readonly ContentPart[],
-  { tools, hints }: { readonly tools: ToolRunnerPort; readonly hints: string | null },
+  { tools, hints }: { readonly tools: SessionTools; readonly hints: string | null },
 ): ToolMessage {
   // Servers match a result to its call by the name the model wrote, also when that was a bridge.
   const name = one.call.function.name;
-  const origin = tools.textOrigin?.(one.source ?? name);
+  const origin = tools.textOrigin(one.source ?? name);
   return {
     role: "tool",
     name,

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { play, type RigOptions, rigAgent, rigOptions } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
+import { shellContext } from "../../test/support/shell-context.ts";
 import type { Question } from "../safety/decision.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import type { ToolContext } from "../tools/toolset/context.ts";
@@ -100,41 +102,40 @@ test("the start of a call shows what it is about", async () => {
   assert.equal(start?.type === "tool_start" && start.call.preview, "ls -la /tmp");
 });
 
-test("a result passes the redactor, the size limit and the fence in this order", async () => {
-  const page = `SECRET ${"x".repeat(100)}`;
-  const seen: string[] = [];
-  const port = {
-    limitResult: async ({ text }: { text: string }) => {
-      seen.push(text);
-      return `${text.slice(0, 40)}… cut`;
-    },
-  };
+test("a result passes the redactor, the size limit and the fence in this order", async (t) => {
+  const { environment } = await shellContext(t);
   const { results } = await runCalls([{ name: "web_extract", args: {} }], {
-    tools: { web_extract: () => page },
-    port,
-    ports: { redact: (text) => text.replaceAll("SECRET", "***") },
+    tools: { web_extract: () => `SECRET ${"x".repeat(150_000)}` },
+    ports: { environment, redact: (text) => text.replaceAll("SECRET", "***") },
   });
-  assert.ok(seen[0]?.startsWith("*** xxx"));
+  const content = String(results[0]?.content);
   assert.match(
-    String(results[0]?.content),
-    /^<untrusted_tool_result source="web_extract">\n.*\n\n\*\*\* x+… cut\n<\/untrusted_tool_result>$/s,
+    content,
+    /^<untrusted_tool_result source="web_extract">\n.*<persisted-output>.*<\/untrusted_tool_result>$/s,
   );
+  const saved = await readFile(/Full output saved to: (.*)/.exec(content)?.[1] ?? "", "utf8");
+  assert.equal(saved, `*** ${"x".repeat(150_000)}`);
 });
 
-test("all results together pass the limit of the batch, in order", async () => {
-  const port = {
-    limitBatch: async (all: readonly { text: string }[]) => all.map(({ text }, index) => `${index}:${text.length}`),
-  };
+test("all results together pass the limit of the batch, in order", async (t) => {
+  const { environment } = await shellContext(t);
   const { results } = await runCalls(
-    [
-      { name: "a", args: {} },
-      { name: "b", args: {} },
-    ],
-    { tools: { a: () => "xx", b: () => "yyy" }, port },
+    ["a", "b", "c"].map((name) => ({ name, args: {} })),
+    {
+      tools: { a: () => "a".repeat(70_000), b: () => "b".repeat(90_000), c: () => "c".repeat(80_000) },
+      ports: { environment },
+    },
   );
   assert.deepEqual(
-    results.map((message) => message.content),
-    ["0:2", "1:3"],
+    results.map(({ content }) => [
+      String(content).startsWith("<persisted-output>"),
+      /([abc])\1{9}/.exec(String(content))?.[1],
+    ]),
+    [
+      [false, "a"],
+      [true, "b"],
+      [false, "c"],
+    ],
   );
 });
 
@@ -211,7 +212,7 @@ test("a call far beyond its own time limit is given up, and the turn goes on", a
   const limits = { toolTimes: { heartbeatMs: 5_000, graceMs: 5, overtimeMs: 5 } };
   const { results, outcome } = await runCalls([{ name: "hang", args: {} }], {
     tools: { hang: () => new Promise<string>(() => undefined) },
-    port: { timeoutMs: () => 5 },
+    traits: { timeoutMs: () => 5 },
     limits,
   });
   assert.match(String(results[0]?.content), /^\{"error":"hang did not end within its time limit/);
@@ -226,7 +227,7 @@ test("every call gets the run it belongs to and what it may use", async () => {
       return "ok";
     },
   };
-  await runCalls([{ name: "look", args: { sessionId: "forged" } }], { tools, port: { textOrigin: () => "web" } });
+  await runCalls([{ name: "look", args: { sessionId: "forged" } }], { tools, traits: { textOrigin: "web" } });
   assert.deepEqual(
     [ctx?.sessionId, ctx?.turn, ctx?.platform, ctx?.origin, ctx?.interactive, ctx?.callId, ctx?.contextLength],
     ["session-1", 1, "cli", "foreground", true, "call_1_0", 200_000],

@@ -1,4 +1,5 @@
 // The one path of every tool call: prepare, hooks, handler, redaction, size. Results come back in call order.
+
 import { randomUUID } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -8,8 +9,9 @@ import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts";
+import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import type { AgentPorts, ToolRunnerPort, ToolTimes } from "./options.ts";
+import type { AgentPorts, ToolTimes } from "./options.ts";
 import { type Finished, isUntrusted, resultMessages, wrapUntrusted } from "./result-messages.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
@@ -20,7 +22,7 @@ const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
 interface ToolRunnerOptions {
-  readonly tools: ToolRunnerPort;
+  readonly tools: SessionTools;
   readonly ports: AgentPorts;
   readonly run: RunContext;
   readonly times?: ToolTimes;
@@ -87,8 +89,11 @@ export class ToolRunner {
   async #plan(calls: readonly ToolCall[]) {
     const { ports, tools } = this.#options;
     const { environment } = ports;
-    const planned = calls.map((call) => this.#inner(call));
-    const facts = { home: environment.home, isParallelTool: (name: string) => tools.isParallelTool?.(name) === true };
+    const planned = calls.map((call) => {
+      const { name, args } = this.#prepare(call);
+      return name === call.function.name ? call.function : { name, arguments: JSON.stringify(args) };
+    });
+    const facts = { home: environment.home, isParallelTool: (name: string) => tools.isParallelTool(name) };
     if (calls.length < 2) return planToolBatch(planned, environment.cwd, facts);
     // Most answers hold one call: what judges a batch is loaded with the first one.
     const { isReadOnlyCommand } = await import("../safety/command-kinds.ts");
@@ -100,23 +105,15 @@ export class ToolRunner {
     return planToolBatch(planned, environment.cwd, { ...known, realPath: (path) => real.get(path) ?? path });
   }
 
-  /** The call as the planner takes it, out of its bridge. */
-  #inner(call: ToolCall): ToolCall["function"] {
-    const { name, args } = this.#unwrap(call);
-    return name === call.function.name ? call.function : { name, arguments: JSON.stringify(args) };
-  }
-
-  #unwrap({ function: { name, arguments: text } }: ToolCall) {
-    const { tools } = this.#options;
-    const args = parseArguments(text);
-    return tools.unwrap?.(name, args) ?? { name, args };
+  /** The one place where a call is taken out of its bridge and its arguments are put right. */
+  #prepare({ function: { name, arguments: text } }: ToolCall) {
+    return this.#options.tools.prepare(name, parseArguments(text));
   }
 
   /** `within` ends a call whose result no model waits for. Null when an interrupt came before it began. */
   async #runCall(call: ToolCall, within?: AbortSignal): Promise<Finished | null> {
-    const { tools, run, emit } = this.#options;
-    const { name, args: given } = this.#unwrap(call);
-    const args = tools.prepare?.(name, given) ?? given;
+    const { run, emit } = this.#options;
+    const { name, args } = this.#prepare(call);
     const hooked: HookedCall = { id: call.id, name, args: this.#keepable(name, args) };
     const shownArgs = maskArgs(args, (text) => this.#options.ports.redact(text));
     const view: ToolCallView = { id: call.id, name, args: shownArgs, preview: previewCall(name, shownArgs) };
@@ -172,7 +169,7 @@ export class ToolRunner {
     within: AbortSignal | undefined,
   ): Promise<Dispatched> {
     const { tools, run, emit } = this.#options;
-    const own = tools.timeoutMs?.(hooked.name, hooked.args);
+    const own = tools.timeoutMs(hooked.name, hooked.args);
     const overtime = new AbortController();
     const signal = AbortSignal.any([run.signal, overtime.signal, ...(within ? [within] : [])]);
     const began = performance.now();
@@ -180,7 +177,7 @@ export class ToolRunner {
     const progress = (text?: string) =>
       emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
 
-    const heartbeat = tools.showsLife?.(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
+    const heartbeat = tools.showsLife(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
       const callTool: CallFacts["callTool"] = (name, args, own) =>
@@ -236,11 +233,7 @@ export class ToolRunner {
     const text = mask(changed ?? plain);
     if (nested) return { call, content: text, appendix, failed };
     const sized = { callId: call.id, name: hooked.name, text };
-    const limited = await tools.limitResult?.(
-      sized,
-      this.#options.contextFor({ callId: call.id, signal: run.signal, progress: () => undefined }),
-    );
-    return { call, content: limited ?? text, appendix, failed };
+    return { call, content: await tools.limitResult(sized, run.sessionId), appendix, failed };
   }
 
   async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {

@@ -98,8 +98,12 @@ test("a hopeless 400 in a long conversation takes the message back", async () =>
 });
 
 test("a defect of ours in an iteration is survived", async () => {
-  const broken = { limitBatch: () => Promise.reject(new Error("disk on fire")) };
-  const { outcome } = await turn([{ calls: [echo("x")] }, { text: "sorry" }], { port: broken });
+  const redact = (text: string) => {
+    if (text.includes("spark")) throw new Error("disk on fire");
+    return text;
+  };
+  const tools = { echo: () => "spark" };
+  const { outcome } = await turn([{ calls: [echo("x")] }, { text: "sorry" }], { tools, ports: { redact } });
   assert.equal(outcome.finalText, "sorry");
   assert.match(String(outcome.messages[2]?.content), /^Error executing tool: disk on fire/);
 });

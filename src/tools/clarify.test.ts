@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { toolContext } from "../../test/support/tool-context.ts";
 import type { Question } from "../safety/decision.ts";
 import "./clarify.ts";
+import { dispatch } from "../../test/support/dispatch.ts";
 import type { ToolContext } from "./toolset/context.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 
 async function clarify(args: Record<string, unknown>, answer: string | null, extra: Partial<ToolContext> = {}) {

@@ -4,8 +4,9 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { toolContext } from "../../test/support/tool-context.ts";
 import type { ChildTask } from "./toolset/context.ts";
 import "./delegate-task.ts";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { childTimeoutSeconds } from "./delegate-task.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 
 async function delegate(args: Readonly<Record<string, unknown>>) {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { allowingGuard, cleared } from "../../test/support/cleared.ts";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { CODE_RUNNER } from "../safety/guard.ts";
 import { openLocalEnvironment } from "../sandbox/local.ts";
@@ -11,7 +12,7 @@ import { runCode } from "./execute-code/run.ts";
 import { SCRIPT_TOOLS } from "./execute-code.ts";
 import type { ToolContext } from "./toolset/context.ts";
 import { loadTools } from "./toolset/discover.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 
 interface Result {

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { recordingLog, toolContext } from "../../test/support/tool-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
 import { AvailabilityCache } from "./toolset/availability.ts";
 import type { CronRequest, DeliveryPort, ToolContext } from "./toolset/context.ts";
 import { loadTools } from "./toolset/discover.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
-import { openToolbox } from "./toolset/session-tools.ts";
+import { SessionTools } from "./toolset/session-tools.ts";
 
 const log = recordingLog();
 await loadTools(log);
@@ -17,7 +18,7 @@ const call = async (name: string, args: object, ctx: Partial<ToolContext> = {}) 
 
 test("without their ports the tools are no part of a session, and say so when called all the same", async () => {
   const open = (ports: readonly string[]) =>
-    openToolbox({
+    SessionTools.open({
       registry,
       availability: new AvailabilityCache(systemClock),
       platform: "cli",
@@ -36,7 +37,7 @@ test("without their ports the tools are no part of a session, and say so when ca
       !JSON.stringify(none.definitions).includes(name) && JSON.stringify(both.definitions).includes(name),
       name,
     );
-    assert.equal(none.unwrap("tool_call", { name, arguments: { action: "list" } }).name, "tool_call");
+    assert.equal(none.prepare("tool_call", { name, arguments: { action: "list" } }).name, "tool_call");
   }
   assert.match((await call("cronjob", { action: "list" })).error, /not configured/);
   assert.match((await call("send_message", { target: "telegram", message: "hi" })).error, /No messaging platform/);

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { countTokens } from "gpt-tokenizer";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { memoryHome } from "../../test/support/memory.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
 import type { ToolContext } from "./toolset/context.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import "./memory.ts";
 import { registry } from "./toolset/registry.ts";
 

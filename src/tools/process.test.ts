@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
 import type { BackgroundChild } from "../sandbox/environment.ts";
 import { isAlive, startTimeOf } from "../sandbox/processes.ts";
 import type { ToolContext } from "./toolset/context.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import "./process.ts";
 import { processTable } from "./terminal/processes.ts";
 import { registry } from "./toolset/registry.ts";

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { appendFile, chmod, mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { type FileRig, fileRig, parsed } from "../../test/support/file-workspace.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { localFiles, NotAFileError } from "./files/access.ts";
 import { forgetReads, noteToolCall } from "./files/workspace.ts";
 import { readFile } from "./read-file.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 import { writeFile as writeTool } from "./write-file.ts";
 

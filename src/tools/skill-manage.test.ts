@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { skillTools } from "../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../test/support/skills-place.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
@@ -8,7 +9,7 @@ import { manageSkill } from "../skills/manage/manage.ts";
 import type { GuardScan, ManageRequest } from "../skills/manage/write.ts";
 import { ViewMemory } from "../skills/run.ts";
 import { readUsage } from "../skills/usage.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 
 const good = (name: string, description = "When to use it") => skillText(name, description);

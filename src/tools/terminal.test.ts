@@ -3,13 +3,14 @@ import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { allowingGuard } from "../../test/support/cleared.ts";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { UserError } from "../kit/errors.ts";
 import type { ApprovedCommand, RefusedCommand } from "../safety/decision.ts";
 import { createRedactor } from "../safety/redact.ts";
 import type { ToolContext } from "./toolset/context.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 import "./terminal.ts";
 

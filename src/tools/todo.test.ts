@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dispatch } from "../../test/support/dispatch.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
 import { hydrateTodos, renderActiveTodos } from "./todo.ts";
 import type { ToolContext } from "./toolset/context.ts";
-import { dispatch } from "./toolset/dispatch.ts";
+
 import { registry } from "./toolset/registry.ts";
 import { createToolState } from "./toolset/session-tools.ts";
 

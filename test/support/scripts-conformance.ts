@@ -6,10 +6,10 @@ import { runCode } from "../../src/tools/execute-code/run.ts";
 import { SCRIPT_TOOLS } from "../../src/tools/execute-code.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
 import { loadTools } from "../../src/tools/toolset/discover.ts";
-import { dispatch } from "../../src/tools/toolset/dispatch.ts";
 import { registry } from "../../src/tools/toolset/registry.ts";
 import { createToolState } from "../../src/tools/toolset/session-tools.ts";
 import { allowingGuard, cleared } from "./cleared.ts";
+import { dispatch } from "./dispatch.ts";
 import { toolContext } from "./tool-context.ts";
 
 export interface ScriptsSubject {

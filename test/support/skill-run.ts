@@ -1,8 +1,8 @@
 // The skill tools over a real home, called the way the model calls them.
 import { openSkills } from "../../src/skills/open.ts";
 import type { ToolContext } from "../../src/tools/toolset/context.ts";
-import { dispatch } from "../../src/tools/toolset/dispatch.ts";
 import { registry } from "../../src/tools/toolset/registry.ts";
+import { dispatch } from "./dispatch.ts";
 import "../../src/tools/skill-manage.ts";
 import "../../src/tools/skill-view.ts";
 import "../../src/tools/skills-list.ts";

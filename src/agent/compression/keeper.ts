@@ -1,11 +1,10 @@
 // Keeps one conversation inside the model's window: measures, decides, has it shortened, and goes on in the child session.
-import { messageOf } from "../../kit/errors.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import { estimateTokens, type Usage } from "../../llm/usage.ts";
 import type { ToolDefinition } from "../../llm/wire.ts";
 import { type CompressOptions, type ContextEngine, isStandard } from "../../plugins/context-engines.ts";
+import type { ForeignTools } from "../../tools/toolset/session-tools.ts";
 import type { Conversation } from "../conversation.ts";
-import type { ToolRunnerPort } from "../options.ts";
 import { contextNumbers, messagesCost, thresholdFor } from "./boundaries.ts";
 import type { CompressPreview } from "./compressor.ts";
 import { blockedLine, type CompressReport, type CompressWish, type KeeperRun, Shortener } from "./shortener.ts";
@@ -338,25 +337,11 @@ class WindowMeter {
 }
 
 /** The tools of a conversation and those its context engine brings along. A name that is taken stays with whoever had it. */
-export function withEngineTools(tools: ToolRunnerPort, engine: ContextEngine): ToolRunnerPort {
-  const own = (engine.getToolSchemas?.() ?? []).filter((tool) => !tools.names.has(tool.function.name));
-  const ownNames = new Set(own.map((tool) => tool.function.name));
+
+/** The tools of a context engine, behind the list. */
+export function engineTools(engine: ContextEngine): ForeignTools {
   return {
-    ...tools,
-    // A reload may change the list behind it.
-    get definitions() {
-      return [...tools.definitions, ...own];
-    },
-    get names() {
-      return new Set([...tools.names, ...ownNames]);
-    },
-    async call(name, args, ctx) {
-      if (!ownNames.has(name) || !engine.handleToolCall) return tools.call(name, args, ctx);
-      try {
-        return await engine.handleToolCall(name, args);
-      } catch (error) {
-        return JSON.stringify({ error: messageOf(error) });
-      }
-    },
+    definitions: engine.handleToolCall ? (engine.getToolSchemas?.() ?? []) : [],
+    call: async (name, args) => (await engine.handleToolCall?.(name, args)) ?? "",
   };
 }

@@ -14,7 +14,7 @@ import { pathsOfBatch } from "../../tools/toolset/batch-plan.ts";
 import type { ChildReport, ChildrenAnswer, ChildTask } from "../../tools/toolset/context.ts";
 import { registry } from "../../tools/toolset/registry.ts";
 import { environmentResultStore, limitResult } from "../../tools/toolset/results.ts";
-import type { Toolbox } from "../../tools/toolset/session-tools.ts";
+import type { SessionTools } from "../../tools/toolset/session-tools.ts";
 import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 import type { Agent } from "../agent.ts";
 import type { OpenAgent } from "../opened.ts";
@@ -32,7 +32,7 @@ export interface Parent {
   readonly clock: Clock;
   readonly agent: Agent;
   readonly environment: Environment;
-  readonly tools: Pick<Toolbox, "names" | "state">;
+  readonly tools: Pick<SessionTools, "names" | "state">;
   /** 0 for a conversation that a person opened. */
   readonly depth: number;
   readonly subagentId: string | null;

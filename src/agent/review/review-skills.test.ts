@@ -3,10 +3,11 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { play, type RigTool, rigAgent } from "../../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../../test/support/agent/scripted-gate.ts";
+import { dispatch } from "../../../test/support/dispatch.ts";
 import { skillTools } from "../../../test/support/skill-run.ts";
 import { skillsHome, skillText } from "../../../test/support/skills-place.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import { dispatch } from "../../tools/toolset/dispatch.ts";
+
 import { registry } from "../../tools/toolset/registry.ts";
 
 const names = ["skill_view", "skill_manage"];

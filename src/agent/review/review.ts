@@ -5,11 +5,11 @@ import { sliceCodePoints, truncateCodePoints } from "../../kit/code-points.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import type { CommandGuard } from "../../safety/decision.ts";
-import { createToolState, type OwnedToolState } from "../../tools/toolset/session-tools.ts";
+import type { SessionTools } from "../../tools/toolset/session-tools.ts";
 import type { Conversation, SentSoFar } from "../conversation.ts";
 import type { AgentEventBody } from "../events.ts";
 import type { Trigger } from "../nudges.ts";
-import type { AgentOptions, AgentPorts, ModelChoice, ToolRunnerPort } from "../options.ts";
+import type { AgentOptions, AgentPorts, ModelChoice } from "../options.ts";
 import { IterationBudget } from "../steer.ts";
 import { playTurn } from "../turn.ts";
 
@@ -23,7 +23,7 @@ interface ReviewRun {
 /** Resolves to the line for the user, or null. What it saved by the time it was stopped is told as well. */
 export async function runReview(parent: Conversation, { triggers, sent, signal }: ReviewRun): Promise<string | null> {
   const { ports, session } = parent.options;
-  const { conversation, state, budget } = await forkForReview(parent, sent);
+  const { conversation, tools, budget } = await forkForReview(parent, sent);
   const ended: EndedCall[] = [];
   const emit = (event: AgentEventBody) => {
     if (event.type === "tool_end" && !event.failed) ended.push({ ...event.call, result: event.result });
@@ -38,7 +38,7 @@ export async function runReview(parent: Conversation, { triggers, sent, signal }
     );
     if (outcome.failed) ports.log.warn(`the review came to nothing: ${outcome.error ?? outcome.finalText}`);
   } finally {
-    await state.dispose();
+    await tools.state.dispose();
   }
   return reviewLine(ended, noticeMode(ports.config(), session.platform));
 }
@@ -50,7 +50,7 @@ const SKILL_TOOLS = ["skills_list", "skill_view", "skill_manage"];
 
 interface Fork {
   readonly conversation: Conversation;
-  readonly state: OwnedToolState;
+  readonly tools: SessionTools;
   readonly budget: IterationBudget;
 }
 
@@ -58,7 +58,9 @@ async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<For
   const { options } = parent;
   const { timeout, max_iterations } = options.ports.config().auxiliary.background_review;
   const routed = await otherModel(options.ports, sent);
-  const state = createToolState();
+  const memory = options.ports.memory === undefined ? [] : ["memory"];
+  // The whole list is offered, as the prefix wants it; what a review has no business with is refused when it is called.
+  const tools = options.tools.only(new Set([...memory, ...SKILL_TOOLS]));
   const budget = new FirmBudget(max_iterations);
   const model = routed ?? sent.model;
   const forked: AgentOptions = {
@@ -80,27 +82,11 @@ async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<For
       ...(options.prompt.ephemeral ? { ephemeral: () => options.prompt.ephemeral?.() } : {}),
       ...(options.prompt.prefill ? { prefill: options.prompt.prefill } : {}),
     },
-    tools: onlyLearning(options.tools, state, options.ports.memory !== undefined),
+    tools,
     limits: { ...options.limits, maxIterations: budget.max, compression: false, lastAnswer: false },
     ports: quietPorts(options.ports),
   };
-  return { conversation: parent.fork(forked), state, budget };
-}
-
-/** The whole list is offered, as the prefix wants it; what a review has no business with is refused when it is called. */
-function onlyLearning(tools: ToolRunnerPort, state: OwnedToolState, memory: boolean): ToolRunnerPort {
-  const allowed = new Set(memory ? ["memory", ...SKILL_TOOLS] : SKILL_TOOLS);
-  const { hydrate: _, ...rest } = tools;
-  return {
-    ...rest,
-    state,
-    async call(name, args, ctx) {
-      if (allowed.has(name)) return tools.call(name, args, ctx);
-      return JSON.stringify({
-        error: `${name} was not run: in a review only memory and skill tools are allowed (${[...allowed].join(", ")}).`,
-      });
-    },
-  };
+  return { conversation: parent.fork(forked), tools, budget };
 }
 
 /** Nobody outside hears of a review. What was shown to it has not been shown in the conversation: it remembers its own reading. */

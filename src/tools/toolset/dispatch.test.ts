@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
+import { dispatch } from "../../../test/support/dispatch.ts";
 import { recordingLog, toolContext } from "../../../test/support/tool-context.ts";
 import type { JsonSchema } from "../../llm/wire.ts";
 import { loadTools } from "./discover.ts";
-import { dispatch, sanitizeError } from "./dispatch.ts";
+import { sanitizeError } from "./dispatch.ts";
 import { registry as builtIn, ToolRegistry, type ToolSpec } from "./registry.ts";
 
 const parameters = z.object({ text: z.string(), times: z.int().optional(), maybe: z.string().nullish() });

@@ -3,21 +3,15 @@ import { isRecord, parseJson } from "../../kit/json.ts";
 import { isZodSchema, restoreKeys } from "../../llm/json-schema.ts";
 import type { JsonSchema } from "../../llm/wire.ts";
 import type { ToolContext } from "./context.ts";
-import type { MultimodalOutput, ToolEntry, ToolOutput, ToolRegistry } from "./registry.ts";
+import type { MultimodalOutput, ToolEntry, ToolOutput } from "./registry.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Runs one tool. Never rejects: whatever goes wrong becomes a result that the model can read. */
-export async function dispatch(
-  tools: ToolRegistry,
-  name: string,
-  args: Arguments,
-  ctx: ToolContext,
-): Promise<ToolOutput> {
-  const entry = tools.get(name);
-  if (!entry) return toolError(`Unknown tool: ${name}`);
+/** Runs one tool with prepared arguments. Never rejects: whatever goes wrong becomes a result that the model can read. */
+export async function runTool(entry: ToolEntry, args: Arguments, ctx: ToolContext): Promise<ToolOutput> {
+  const { name } = entry;
   try {
-    const checked = checkArguments(entry, prepareArguments(entry, args));
+    const checked = checkArguments(entry, args);
     if ("problem" in checked) {
       const message = `Invalid arguments for ${name}: ${checked.problem}`;
       return entry.spec.onInvalid?.(message) ?? toolError(message);

@@ -16,7 +16,7 @@ interface ResultStore {
   save(fileName: string, text: string): Promise<string>;
 }
 
-interface SizeLimits {
+export interface SizeLimits {
   readonly perResult: number;
   readonly perTurn: number;
 }

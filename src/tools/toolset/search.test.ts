@@ -8,7 +8,7 @@ import { AvailabilityCache } from "./availability.ts";
 import { type ForeignToolSpec, ToolRegistry } from "./registry.ts";
 import { rankTools } from "./search.ts";
 import { listTools } from "./search-split.ts";
-import { openToolbox, type ToolboxOptions } from "./session-tools.ts";
+import { SessionTools, type SessionToolsOptions } from "./session-tools.ts";
 
 const tool = (name: string, toolset: string, more: Partial<ForeignToolSpec> = {}): ForeignToolSpec => ({
   name,
@@ -36,12 +36,12 @@ const DEFAULTS = [
 
 async function open(
   specs: readonly ForeignToolSpec[],
-  { search = {}, ...options }: Partial<ToolboxOptions> & { search?: object } = {},
+  { search = {}, ...options }: Partial<SessionToolsOptions> & { search?: object } = {},
 ) {
   const registry = new ToolRegistry();
   for (const spec of specs) registry.register(spec);
   const ctx = toolContext();
-  const box = await openToolbox({
+  const box = await SessionTools.open({
     registry,
     availability: new AvailabilityCache(systemClock),
     platform: "cli",
@@ -149,10 +149,10 @@ test("the number of hits keeps to the settings", async () => {
 test("a call through the bridge becomes the real call; what cannot go through says why", async () => {
   const { box, call } = await open([...DEFAULTS, issue], { search: { enabled: "on" } });
   const name = "mcp_github_create_issue";
-  assert.deepEqual(box.unwrap("tool_call", { name, arguments: { title: "x" } }), { name, args: { title: "x" } });
-  assert.deepEqual(box.unwrap("tool_call", { name, arguments: '{"title":"x"}' }), { name, args: { title: "x" } });
-  assert.deepEqual(box.unwrap("tool_call", { name: "todo" }), { name: "todo", args: {} });
-  const stays = (args: object) => assert.equal(box.unwrap("tool_call", { ...args }).name, "tool_call");
+  assert.deepEqual(box.prepare("tool_call", { name, arguments: { title: "x" } }), { name, args: { title: "x" } });
+  assert.deepEqual(box.prepare("tool_call", { name, arguments: '{"title":"x"}' }), { name, args: { title: "x" } });
+  assert.deepEqual(box.prepare("tool_call", { name: "todo" }), { name: "todo", args: {} });
+  const stays = (args: object) => assert.equal(box.prepare("tool_call", { ...args }).name, "tool_call");
 
   stays({ name, arguments: {} });
   const missing = await call("tool_call", { name, arguments: {} });
@@ -177,7 +177,7 @@ test("a tool outside the session's toolsets is neither found nor called nor desc
   const { box, call } = await open([...DEFAULTS, issue], { toolsets: ["todo", "browser", "no_mcp"] });
   const name = issue.name;
   assert.deepEqual((await call("tool_search", { query: "issue" })).matches, []);
-  assert.equal(box.unwrap("tool_call", { name, arguments: { title: "x" } }).name, "tool_call");
+  assert.equal(box.prepare("tool_call", { name, arguments: { title: "x" } }).name, "tool_call");
   assert.match((await call("tool_call", { name, arguments: { title: "x" } })).error, /There is no tool/);
   assert.match((await call("tool_describe", { name })).error, /There is no tool/);
 });
@@ -198,8 +198,8 @@ test("what comes after the list was made is found and called, and the list stays
   const before = JSON.stringify(box.definitions);
   registry.register(issue);
   assert.equal((await call("tool_search", { query: "issue" })).matches[0].name, issue.name);
-  const { name, args } = box.unwrap("tool_call", { name: issue.name, arguments: { title: "x", count: "2" } });
-  assert.deepEqual(await call(name, box.prepare(name, args)), { ran: issue.name, args: { title: "x", count: 2 } });
+  const { name, args } = box.prepare("tool_call", { name: issue.name, arguments: { title: "x", count: "2" } });
+  assert.deepEqual(await call(name, args), { ran: issue.name, args: { title: "x", count: 2 } });
   assert.equal(JSON.stringify(box.definitions), before);
   registry.deregister(issue.name);
   assert.deepEqual((await call("tool_search", { query: "issue" })).matches, []);
@@ -208,7 +208,8 @@ test("what comes after the list was made is found and called, and the list stays
 test("a resumed session keeps its list; tools that came since wait behind it, tools that went answer so", async () => {
   const { box } = await open([...DEFAULTS, tool("process", "terminal")]);
   const later = await open([...DEFAULTS, tool("clarify", "clarify")]);
-  const frozen = later.box.withDefinitions(box.definitions);
+  const frozen = later.box;
+  frozen.use(box.definitions);
   assert.equal(frozen.definitions, box.definitions);
   assert.ok(frozen.names.has("browser_navigate"));
   const ctx = toolContext();

@@ -9,13 +9,13 @@ import { systemClock } from "../../kit/clock.ts";
 import { AvailabilityCache } from "./availability.ts";
 import { loadTools } from "./discover.ts";
 import { registry } from "./registry.ts";
-import { openToolbox, type ToolboxOptions } from "./session-tools.ts";
+import { SessionTools, type SessionToolsOptions } from "./session-tools.ts";
 
 const log = recordingLog();
 await loadTools(log);
 
-const open = (options: Pick<ToolboxOptions, "environment"> & Partial<ToolboxOptions>) =>
-  openToolbox({
+const open = (options: Pick<SessionToolsOptions, "environment"> & Partial<SessionToolsOptions>) =>
+  SessionTools.open({
     registry,
     availability: new AvailabilityCache(systemClock),
     platform: "cli",
@@ -32,7 +32,10 @@ test("a session's tools are collected once and answer by name", async (t) => {
   const box = await open({ environment });
   for (const name of ["terminal", "process", "todo", "clarify"]) assert.ok(box.names.has(name), name);
   assert.equal(JSON.parse((await box.call("terminal", { command: "echo hi" }, ctx)) as string).output, "hi");
-  assert.deepEqual(box.prepare("terminal", { command: "x", timeout: "5" }), { command: "x", timeout: 5 });
+  assert.deepEqual(box.prepare("terminal", { command: "x", timeout: "5" }), {
+    name: "terminal",
+    args: { command: "x", timeout: 5 },
+  });
   assert.equal(box.timeoutMs("terminal", { command: "x", timeout: 5 }), 5000);
   assert.equal(box.timeoutMs("terminal", { command: "x", background: true }), undefined);
   assert.equal(box.textOrigin("terminal"), "local");
@@ -59,13 +62,13 @@ test("a result over the limit lies in a file that the environment can read", asy
   const { ctx, environment } = await shellContext(t);
   const box = await open({ environment });
   const text = "'$(touch x)\nEOF\n".repeat(2000);
-  const block = await box.limitResult({ callId: "call/1", name: "terminal", text }, ctx);
+  const block = await box.limitResult({ callId: "call/1", name: "terminal", text }, ctx.sessionId);
   const path = /Full output saved to: (.*)/.exec(block)?.[1] ?? "";
   assert.match(path, /\/hermes-results\/session-1\/call_1_[0-9a-f]{12}\.txt$/);
   assert.equal(await readFile(path, "utf8"), text);
   const batch = [1, 2].map((n) => ({ callId: `c${n}`, name: "terminal", text: "x".repeat(13_000) }));
   assert.deepEqual(
-    (await box.limitBatch(batch, ctx)).map((one) => one.startsWith("<persisted-output>")),
+    (await box.limitBatch(batch, ctx.sessionId)).map((one) => one.startsWith("<persisted-output>")),
     [true, false],
   );
 });

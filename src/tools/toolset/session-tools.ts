@@ -1,15 +1,16 @@
 // The tools of one session, collected once: what the model is shown, and how its calls are answered.
 import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
+import { messageOf } from "../../kit/errors.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
 import type { ToolDefinition } from "../../llm/wire.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import { noteToolCall } from "../files/workspace.ts";
 import { type AvailabilityCache, type DefinitionSource, toolDefinitions } from "./availability.ts";
 import type { StateKey, TextOrigin, ToolContext, ToolState } from "./context.ts";
-import { dispatch, prepareArguments, toolError } from "./dispatch.ts";
+import { prepareArguments, runTool, toolError } from "./dispatch.ts";
 import { early, type ToolEntry, type ToolOutput, type ToolRegistry } from "./registry.ts";
-import { environmentResultStore, limitResult, limitTurn, resultLimit, sizeLimits } from "./results.ts";
+import { environmentResultStore, limitResult, limitTurn, resultLimit, type SizeLimits, sizeLimits } from "./results.ts";
 import {
   BRIDGES,
   bridgeDefinitions,
@@ -24,7 +25,7 @@ import { chooseToolsets, type ToolsetAnswer, toolsetsOf } from "./toolsets.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-export interface ToolboxOptions {
+export interface SessionToolsOptions {
   readonly registry: ToolRegistry;
   readonly availability: AvailabilityCache;
   readonly platform: string;
@@ -47,56 +48,251 @@ export interface ToolboxOptions {
   explainMissing?(name: string, signal: AbortSignal): Promise<string | null>;
 }
 
-/**
- * - `definitions` never changes after opening: same order, same bytes in every request.
- * - `call` never rejects; a tool outside this session answers like one that does not exist.
- * - Tools that are not in the list are reached through its bridges, also those that came after the list was made.
- */
-export interface Toolbox {
+/** Tools of a session that come from elsewhere than the registry: from a memory provider, from a context engine. */
+export interface ForeignTools {
   readonly definitions: readonly ToolDefinition[];
-  /** Every name that may be called: the list and what waits behind it. */
-  readonly names: ReadonlySet<string>;
-  readonly toolsets: readonly string[];
-  /** Configured MCP servers of this session, connected or not. */
-  readonly servers: readonly string[];
-  /** Toolset names nobody knows. */
-  readonly unknown: readonly string[];
-  readonly state: OwnedToolState;
-  call(name: string, args: Arguments, ctx: ToolContext): Promise<ToolOutput>;
-  prepare(name: string, args: Arguments): Arguments;
-  /** The real call inside a call of a bridge; any other call as it is. */
-  unwrap(name: string, args: Arguments): { readonly name: string; readonly args: Arguments };
-  limitResult(result: SizedResult, ctx: { readonly sessionId: string }): Promise<string>;
-  limitBatch(results: readonly SizedResult[], ctx: { readonly sessionId: string }): Promise<readonly string[]>;
-  textOrigin(name: string): TextOrigin | undefined;
-  isParallelTool(name: string): boolean;
-  timeoutMs(name: string, args: Arguments): number | undefined;
-  showsLife(name: string): boolean;
-  hydrate(history: readonly HistoryMessage[]): void;
-  /** The same tools and state behind another list: of an earlier run of the session, or of a reload. */
-  withDefinitions(definitions: readonly ToolDefinition[]): Toolbox;
+  readonly textOrigin?: TextOrigin;
+  call(name: string, args: Arguments): Promise<ToolOutput>;
 }
 
-interface SizedResult {
+export interface SizedResult {
   readonly callId: string;
   readonly name: string;
   readonly text: string;
 }
 
-export async function openToolbox(options: ToolboxOptions): Promise<Toolbox> {
-  const session = new SessionTools(options);
-  return makeToolbox(session, await firstList(session), createToolState());
+/** A list as it is sent, and every name that may be called with it. */
+interface List {
+  readonly definitions: readonly ToolDefinition[];
+  readonly listed: ReadonlySet<string>;
+  /** The list and what waits behind it. */
+  readonly names: ReadonlySet<string>;
+  readonly canSearch: boolean;
+}
+
+/**
+ * The tools of one session: what the model is shown, and how its calls are answered.
+ *
+ * - `definitions` keeps order and bytes in every request; only `add`, `use` and `swap` change it, each on the user's word.
+ * - `call` never rejects; a tool outside this session answers like one that does not exist.
+ * - Tools that are not in the list are reached through its bridges, also those that came after the list was made.
+ */
+export class SessionTools {
+  readonly state: OwnedToolState;
+  /** Toolset names nobody knows. */
+  readonly unknown: readonly string[];
+  readonly #selection: Selection;
+  readonly #limits: SizeLimits;
+  readonly #foreign: Map<string, ForeignTools>;
+  /** Set in a review: the list stays whole for the prefix, calls of other tools are refused. */
+  readonly #allowed: ReadonlySet<string> | null;
+  #chosen: ToolsetAnswer;
+  /** Behind the list, in their own order. */
+  #appended: readonly ToolDefinition[];
+  #list: List;
+
+  /** The list a new session begins with. */
+  static async open(options: SessionToolsOptions): Promise<SessionTools> {
+    const selection = new Selection(options);
+    return new SessionTools(selection, await firstList(selection));
+  }
+
+  /** A list that is known already. */
+  static of(options: SessionToolsOptions, definitions: readonly ToolDefinition[]): SessionTools {
+    return new SessionTools(new Selection(options), definitions);
+  }
+
+  private constructor(
+    selection: Selection,
+    definitions: readonly ToolDefinition[],
+    of?: { readonly foreign: Map<string, ForeignTools>; readonly allowed: ReadonlySet<string> },
+  ) {
+    const { options, chosen } = selection;
+    this.#selection = selection;
+    this.#chosen = options.only
+      ? { ...chosen, toolsets: toolsetsOf(options.only, chosen.toolsets, options.registry) }
+      : chosen;
+    this.unknown = chosen.unknown;
+    this.state = createToolState();
+    this.#limits = sizeLimits(options.contextLength);
+    this.#foreign = of?.foreign ?? new Map();
+    this.#allowed = of?.allowed ?? null;
+    this.#appended = [];
+    this.#list = this.#listOf(definitions);
+  }
+
+  get definitions(): readonly ToolDefinition[] {
+    return this.#list.definitions;
+  }
+
+  /** Every name that may be called, deferred tools included. */
+  get names(): ReadonlySet<string> {
+    return this.#list.names;
+  }
+
+  get toolsets(): readonly string[] {
+    return this.#chosen.toolsets;
+  }
+
+  /** Configured MCP servers of this session, connected or not. */
+  get servers(): readonly string[] {
+    return this.#chosen.servers;
+  }
+
+  /** Sorted in like the rest (the order is part of what is cached), or appended behind the list. Names that are taken stay what they are. */
+  add(tools: ForeignTools, where: "sorted" | "behind"): void {
+    const added = tools.definitions.filter(({ function: { name } }) => !this.names.has(name));
+    for (const { function: of } of added) this.#foreign.set(of.name, tools);
+    if (where === "behind") {
+      this.#appended = [...this.#appended, ...added];
+      this.#list = this.#listOf(this.#base());
+    } else this.#list = this.#listOf(sorted([...this.#base(), ...added]));
+  }
+
+  /** Another list with the same tools and state behind it: the one an earlier run of the session sent. */
+  use(definitions: readonly ToolDefinition[]): void {
+    this.#list = this.#listOf(definitions);
+  }
+
+  /** Takes over what another opening of the same session chose. State stays: it belongs to the conversation, not to the list. */
+  swap(other: SessionTools): void {
+    this.#chosen = other.#chosen;
+    for (const [name, tools] of other.#foreign) this.#foreign.set(name, tools);
+    this.#list = this.#listOf(other.#base());
+  }
+
+  /** The same list with state of its own, of which only these tools run. */
+  only(allowed: ReadonlySet<string>): SessionTools {
+    const restricted = new SessionTools(this.#selection, this.#base(), { foreign: this.#foreign, allowed });
+    restricted.#appended = this.#appended;
+    restricted.#list = this.#list;
+    return restricted;
+  }
+
+  /**
+   * A call as hooks, displays and `call` take it: out of its bridge, with the tool's own key names, and declared types where the text left
+   * no doubt.
+   */
+  prepare(name: string, args: Arguments): { readonly name: string; readonly args: Arguments } {
+    const inner = name === "tool_call" && this.#list.canSearch ? unwrapCall(args, (other) => this.#entry(other)) : null;
+    const call = inner ?? { name, args };
+    const entry = this.#entry(call.name);
+    return entry ? { name: call.name, args: prepareArguments(entry, call.args) } : call;
+  }
+
+  /** `args` as `prepare` gave them. */
+  async call(name: string, args: Arguments, ctx: ToolContext): Promise<ToolOutput> {
+    if (this.#allowed?.has(name) === false) {
+      const those = [...this.#allowed].join(", ");
+      return toolError(`${name} was not run: in a review only memory and skill tools are allowed (${those}).`);
+    }
+    if (this.#list.canSearch && BRIDGES.has(name)) return this.#search(name, args, ctx.signal);
+    const foreign = this.#foreign.get(name);
+    if (foreign) return callForeign(foreign, name, args);
+    const missing = this.names.has(name) && !this.#entry(name) ? await this.#explainMissing(name, ctx.signal) : null;
+    const entry = this.#entry(name);
+    if (!entry) return toolError(missing ?? `Unknown tool: ${name}`);
+    if (!this.#list.listed.has(name) && !(await this.#selection.isAvailable(entry))) {
+      const { unavailable } = await import("./search.ts");
+      return unavailable(entry);
+    }
+    noteToolCall(this.state, name);
+    return runTool(entry, args, ctx);
+  }
+
+  /** A text over its limit moves to a file; what comes back is what the model sees. */
+  limitResult({ callId, name, text }: SizedResult, sessionId: string): Promise<string> {
+    return limitResult(callId, text, resultLimit(this.#entry(name), this.#limits), this.#results(sessionId));
+  }
+
+  /** The same for all results of one answer together, largest first; in the order given. */
+  async limitBatch(results: readonly SizedResult[], sessionId: string): Promise<readonly string[]> {
+    return (await limitTurn(results, this.#limits.perTurn, this.#results(sessionId))).map(({ text }) => text);
+  }
+
+  textOrigin(name: string): TextOrigin | undefined {
+    return this.#foreign.get(name)?.textOrigin ?? this.#entry(name)?.traits.textOrigin;
+  }
+
+  /** Side by side with others, though the planner does not know it (MCP servers that say so). */
+  isParallelTool(name: string): boolean {
+    return this.#entry(name)?.traits.parallel === true;
+  }
+
+  /** The tool's own time limit for this call. Some time later the loop gives it up; without one it waits. */
+  timeoutMs(name: string, args: Arguments): number | undefined {
+    return this.#entry(name)?.spec.timeoutMs?.(args, this.#selection.options.config);
+  }
+
+  /** The tool shows signs of life itself. */
+  showsLife(name: string): boolean {
+    return this.#entry(name)?.spec.showsLife === true;
+  }
+
+  /** A resumed conversation: tool families read back what they keep in it. */
+  hydrate(history: readonly HistoryMessage[]): void {
+    if (this.#allowed) return;
+    for (const name of this.names) {
+      const entry = this.#entry(name);
+      if (entry) early(entry, "hydrate")?.(this.state, history);
+    }
+  }
+
+  #listOf(base: readonly ToolDefinition[]): List {
+    const definitions = this.#appended.length > 0 ? [...base, ...this.#appended] : base;
+    const listed = new Set(definitions.map((definition) => definition.function.name));
+    const canSearch = listed.has("tool_call");
+    const names = new Set([...listed, ...(canSearch ? waitingBehind(listed, this.#selection) : [])]);
+    return { definitions, listed, names, canSearch };
+  }
+
+  #base(): readonly ToolDefinition[] {
+    const { definitions } = this.#list;
+    return this.#appended.length > 0 ? definitions.slice(0, definitions.length - this.#appended.length) : definitions;
+  }
+
+  #entry(name: string): ToolEntry | undefined {
+    return this.#list.listed.has(name) ? this.#selection.options.registry.get(name) : this.#selection.find(name);
+  }
+
+  #results(sessionId: string) {
+    return environmentResultStore(this.#selection.options.environment, sessionId);
+  }
+
+  async #explainMissing(name: string, signal: AbortSignal): Promise<string | null> {
+    return (await this.#selection.options.explainMissing?.(name, signal)) ?? null;
+  }
+
+  /** What ranks and describes is loaded with the first question. */
+  async #search(bridge: string, args: Arguments, signal: AbortSignal): Promise<string> {
+    const { answerBridge } = await import("./search.ts");
+    return answerBridge(bridge, args, {
+      source: { ...this.#selection.source, session: this.names },
+      settings: this.#selection.split.settings,
+      hidden: () => this.#selection.entries().filter(({ name }) => !this.#list.listed.has(name)),
+      find: (name) => this.#entry(name),
+      explainMissing: (name) => this.#explainMissing(name, signal),
+    });
+  }
+}
+
+async function callForeign(tools: ForeignTools, name: string, args: Arguments): Promise<ToolOutput> {
+  try {
+    return await tools.call(name, args);
+  } catch (error) {
+    return toolError(`${name}: ${messageOf(error)}`);
+  }
 }
 
 /** The tools a session may use, looked up anew when the registry changed: servers come and go. */
-class SessionTools {
-  readonly options: ToolboxOptions;
+class Selection {
+  readonly options: SessionToolsOptions;
   readonly chosen: ToolsetAnswer;
   readonly source: DefinitionSource;
   readonly split: SplitFacts;
   #live: { readonly generation: number; readonly names: ReadonlySet<string> } | null = null;
 
-  constructor(options: ToolboxOptions) {
+  constructor(options: SessionToolsOptions) {
     this.options = options;
     this.chosen = chooseToolsets(options, options.registry);
     const facts = {
@@ -142,9 +338,9 @@ class SessionTools {
 }
 
 /** The list a new session begins with. */
-async function firstList(session: SessionTools): Promise<readonly ToolDefinition[]> {
-  const { source, split, chosen } = session;
-  const entries = session.entries();
+async function firstList(selection: Selection): Promise<readonly ToolDefinition[]> {
+  const { source, split, chosen } = selection;
+  const entries = selection.entries();
   const deferred = entries.filter((entry) => isDeferredCore(entry, split)).map(({ name }) => name);
   const define = (some: readonly ToolEntry[]) =>
     toolDefinitions(
@@ -168,81 +364,12 @@ function sorted(definitions: readonly ToolDefinition[]): readonly ToolDefinition
 }
 
 /** Tools that wait by choice. One that could not be offered when the list was made is left to the search. */
-function waitingBehind(listed: ReadonlySet<string>, session: SessionTools): readonly string[] {
-  const entries = session.entries();
+function waitingBehind(listed: ReadonlySet<string>, selection: Selection): readonly string[] {
+  const entries = selection.entries();
   const foreignListed = entries.some(({ name, toolset }) => listed.has(name) && isForeign(toolset));
   return entries
-    .filter((entry) => (isForeign(entry.toolset) ? !foreignListed : isDeferredCore(entry, session.split)))
+    .filter((entry) => (isForeign(entry.toolset) ? !foreignListed : isDeferredCore(entry, selection.split)))
     .map(({ name }) => name);
-}
-
-function makeToolbox(session: SessionTools, definitions: readonly ToolDefinition[], state: OwnedToolState): Toolbox {
-  const { options, chosen, split } = session;
-  const { registry, environment, config } = options;
-  const listed = new Set(definitions.map((definition) => definition.function.name));
-  const canSearch = listed.has("tool_call");
-  const names = new Set([...listed, ...(canSearch ? waitingBehind(listed, session) : [])]);
-  const limits = sizeLimits(options.contextLength);
-  const entryOf = (name: string) => (listed.has(name) ? registry.get(name) : session.find(name));
-  const explainMissing = async (name: string, signal: AbortSignal) =>
-    (await options.explainMissing?.(name, signal)) ?? null;
-  return {
-    definitions,
-    names,
-    toolsets: options.only ? toolsetsOf(options.only, chosen.toolsets, registry) : chosen.toolsets,
-    servers: chosen.servers,
-    unknown: chosen.unknown,
-    state,
-    async call(name, args, ctx) {
-      if (canSearch && BRIDGES.has(name)) return answer(name, args, ctx.signal);
-      const missing = names.has(name) && !entryOf(name) ? await explainMissing(name, ctx.signal) : null;
-      const entry = entryOf(name);
-      if (!entry) return toolError(missing ?? `Unknown tool: ${name}`);
-      if (!listed.has(name) && !(await session.isAvailable(entry))) {
-        const { unavailable } = await import("./search.ts");
-        return unavailable(entry);
-      }
-      noteToolCall(state, name);
-      return dispatch(registry, name, args, ctx);
-    },
-    prepare(name, args) {
-      const entry = entryOf(name);
-      return entry ? prepareArguments(entry, args) : args;
-    },
-    unwrap(name, args) {
-      const inner = name === "tool_call" && canSearch ? unwrapCall(args, entryOf) : null;
-      return inner ?? { name, args };
-    },
-    limitResult: ({ callId, name, text }, { sessionId }) =>
-      limitResult(callId, text, resultLimit(entryOf(name), limits), environmentResultStore(environment, sessionId)),
-    async limitBatch(results, { sessionId }) {
-      const limited = await limitTurn(results, limits.perTurn, environmentResultStore(environment, sessionId));
-      return limited.map(({ text }) => text);
-    },
-    textOrigin: (name) => entryOf(name)?.traits.textOrigin,
-    isParallelTool: (name) => entryOf(name)?.traits.parallel === true,
-    timeoutMs: (name, args) => entryOf(name)?.spec.timeoutMs?.(args, config),
-    showsLife: (name) => entryOf(name)?.spec.showsLife === true,
-    hydrate(history) {
-      for (const name of names) {
-        const entry = entryOf(name);
-        if (entry) early(entry, "hydrate")?.(state, history);
-      }
-    },
-    withDefinitions: (others) => makeToolbox(session, others, state),
-  };
-
-  /** What ranks and describes is loaded with the first question. */
-  async function answer(bridge: string, args: Arguments, signal: AbortSignal): Promise<string> {
-    const { answerBridge } = await import("./search.ts");
-    return answerBridge(bridge, args, {
-      source: { ...session.source, session: names },
-      settings: split.settings,
-      hidden: () => session.entries().filter(({ name }) => !listed.has(name)),
-      find: entryOf,
-      explainMissing: (name) => explainMissing(name, signal),
-    });
-  }
 }
 
 /** State of tool families that lives as long as one agent. */

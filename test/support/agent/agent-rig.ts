@@ -2,25 +2,28 @@
 import { tmpdir } from "node:os";
 import { Agent, type RunOptions } from "../../../src/agent/agent.ts";
 import type { AgentEvent, TurnOutcome } from "../../../src/agent/events.ts";
-import type { AgentOptions, AgentPorts, ToolRunnerPort } from "../../../src/agent/options.ts";
+import type { AgentOptions, AgentPorts } from "../../../src/agent/options.ts";
 import { defaultConfig } from "../../../src/home/config/schema.ts";
 import { homePaths } from "../../../src/home/paths.ts";
 import type { ModelGate } from "../../../src/llm/gate.ts";
 import type { UserInput } from "../../../src/llm/messages.ts";
 import type { SessionStore } from "../../../src/sessions/store.ts";
+import { AvailabilityCache } from "../../../src/tools/toolset/availability.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
-import type { ToolOutput } from "../../../src/tools/toolset/registry.ts";
-import { createToolState } from "../../../src/tools/toolset/session-tools.ts";
+import { type ForeignToolSpec, type ToolOutput, ToolRegistry } from "../../../src/tools/toolset/registry.ts";
+import { SessionTools } from "../../../src/tools/toolset/session-tools.ts";
 import { allowingGuard } from "../cleared.ts";
 import { aTarget } from "../model-target.ts";
 import { manualClock, recordedLog } from "../session-store.ts";
+import { recordingLog } from "../tool-context.ts";
 
 export type RigTool = (args: Readonly<Record<string, unknown>>, ctx: ToolContext) => Promise<ToolOutput> | ToolOutput;
 
 export interface RigOptions {
   readonly gate: ModelGate;
   readonly tools?: Readonly<Record<string, RigTool>>;
-  readonly port?: Partial<ToolRunnerPort>;
+  /** Of every tool. */
+  readonly traits?: Partial<ForeignToolSpec>;
   readonly session?: Partial<AgentOptions["session"]>;
   readonly model?: Partial<AgentOptions["model"]>;
   readonly prompt?: Partial<AgentOptions["prompt"]>;
@@ -30,9 +33,28 @@ export interface RigOptions {
 }
 
 export function rigOptions(rig: RigOptions): AgentOptions {
-  const tools = rig.tools ?? {};
-  const names = Object.keys(tools).sort();
   const home = tmpdir();
+  const ports: AgentPorts = {
+    gate: rig.gate,
+    clock: manualClock(),
+    log: recordedLog(),
+    home: homePaths(home, home, "default"),
+    config: () => defaultConfig(),
+    environment: {
+      kind: "none",
+      cwd: "/project",
+      tempDir: home,
+      home: "/home/test",
+      isolated: false,
+      execute: () => Promise.reject(new Error("this test has no environment")),
+      spawn: () => Promise.reject(new Error("this test has no environment")),
+      setCwd: () => undefined,
+      cleanup: async () => undefined,
+    },
+    guardFor: () => allowingGuard(),
+    redact: (text) => text,
+    ...rig.ports,
+  };
   return {
     session: {
       id: "session-1",
@@ -45,45 +67,40 @@ export function rigOptions(rig: RigOptions): AgentOptions {
     },
     model: { target: aTarget("chat_completions"), ...rig.model },
     prompt: { system: async () => "You are a test.", ...rig.prompt },
-    tools: {
-      definitions: names.map((name) => ({
-        type: "function",
-        function: { name, description: name, parameters: { type: "object", properties: {} } },
-      })),
-      names: new Set(names),
-      call: async (name, args, ctx) =>
-        (await tools[name]?.(args, ctx)) ?? JSON.stringify({ error: `Unknown tool: ${name}` }),
-      state: createToolState(),
-      ...rig.port,
-    },
+    tools: rigTools(rig, ports),
     limits: {
       maxIterations: 20,
       apiMaxRetries: 3,
       toolTimes: { heartbeatMs: 5_000, graceMs: 100, overtimeMs: 30_000 },
       ...rig.limits,
     },
-    ports: {
-      gate: rig.gate,
-      clock: manualClock(),
-      log: recordedLog(),
-      home: homePaths(home, home, "default"),
-      config: () => defaultConfig(),
-      environment: {
-        kind: "none",
-        cwd: "/project",
-        tempDir: home,
-        home: "/home/test",
-        isolated: false,
-        execute: () => Promise.reject(new Error("this test has no environment")),
-        spawn: () => Promise.reject(new Error("this test has no environment")),
-        setCwd: () => undefined,
-        cleanup: async () => undefined,
-      },
-      guardFor: () => allowingGuard(),
-      redact: (text) => text,
-      ...rig.ports,
-    },
+    ports,
   };
+}
+
+/** The session's tools over a registry of their own. */
+function rigTools({ tools = {}, traits, model }: RigOptions, ports: AgentPorts): SessionTools {
+  const registry = new ToolRegistry();
+  const parameters = { type: "object", properties: {} };
+  for (const [name, handler] of Object.entries(tools))
+    registry.register({
+      ...{ name, toolset: "rig", description: name, parameters, ...traits },
+      handler: async (args, ctx) => handler(args, ctx),
+    });
+  const definitions = registry
+    .names()
+    .map((name) => ({ type: "function" as const, function: { name, description: name, parameters } }));
+  return SessionTools.of(
+    {
+      ...{ registry, platform: "cli", toolsets: ["rig"], environment: ports.environment },
+      availability: new AvailabilityCache(ports.clock),
+      config: ports.config(),
+      contextLength: model?.target?.contextLength ?? 200_000,
+      log: recordingLog(),
+      env: () => undefined,
+    },
+    definitions,
+  );
 }
 
 export function rigAgent(rig: RigOptions): Agent {

@@ -8,9 +8,9 @@ import { type Config, defaultConfig } from "../../../src/home/config/schema.ts";
 import { findChromium } from "../../../src/tools/browser/launch.ts";
 import { browserHolder } from "../../../src/tools/browser/session.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
-import { dispatch } from "../../../src/tools/toolset/dispatch.ts";
 import { registry, type ToolOutput } from "../../../src/tools/toolset/registry.ts";
 import { createToolState } from "../../../src/tools/toolset/session-tools.ts";
+import { dispatch } from "../dispatch.ts";
 import { toolContext } from "../tool-context.ts";
 import "../../../src/tools/browser.ts";
 
