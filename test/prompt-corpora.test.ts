@@ -7,15 +7,15 @@ import { describe, type TestContext, test } from "node:test";
 import { readContextFiles } from "../src/prompt/files/context-files.ts";
 import { readSoul } from "../src/prompt/files/soul.ts";
 import { SubdirectoryHints } from "../src/prompt/hints.ts";
-import { hostFiles } from "../src/prompt/ports.ts";
 import { THREAT_PATTERNS } from "../src/safety/threats/patterns.ts";
 import { codePointName, scanForThreats } from "../src/safety/threats/scan.ts";
+import { localFiles } from "../src/tools/files/access.ts";
 import { memoryHome } from "./support/memory.ts";
 import { tempTree } from "./support/temp-tree.ts";
 
 const HEAD = "# Project Context\n\nThe following project context files have been loaded and should be followed:\n\n";
 const rules = {
-  files: hostFiles,
+  files: localFiles,
   isDenied: async () => false,
   scan: (text: string) => scanForThreats(text, "context"),
   limit: 20_000,

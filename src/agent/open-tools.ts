@@ -134,12 +134,12 @@ async function beganInFocus({ id, store }: { readonly id: string; readonly store
 async function findsFocus({ home, platform }: Pick<AgentWish, "home" | "platform">, cwd: string): Promise<boolean> {
   const { agent, terminal } = home.config();
   if (agent.coding_context !== "focus" || configuredBackend(terminal, cwd)?.type === "remote") return false;
-  const [{ codingPosture }, { hostFiles }] = await Promise.all([
+  const [{ codingPosture }, { localFiles }] = await Promise.all([
     import("../prompt/coding.ts"),
-    import("../prompt/ports.ts"),
+    import("../tools/files/access.ts"),
   ]);
   const userHome = home.environment().HOME ?? userInfo().homedir;
-  return (await codingPosture("focus", platform, { cwd, userHome, tempDir: tmpdir(), files: hostFiles })).active;
+  return (await codingPosture("focus", platform, { cwd, userHome, tempDir: tmpdir(), files: localFiles })).active;
 }
 
 // Tools come before everything else in what providers cache, so a session keeps the list it began with.

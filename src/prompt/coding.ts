@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { truncateCodePoints } from "../kit/code-points.ts";
 import { findGitRoot, type Scan } from "./files/read.ts";
-import type { FileAccess, RunProgram } from "./ports.ts";
+import { list, look, type ReadableFiles, type RunProgram, readBytes } from "./ports.ts";
 
 type CodingMode = "auto" | "focus" | "on" | "off";
 
@@ -44,7 +44,7 @@ interface WorkspaceSearch {
   readonly cwd: string;
   readonly userHome: string;
   readonly tempDir: string;
-  readonly files: FileAccess;
+  readonly files: ReadableFiles;
 }
 
 interface Posture {
@@ -71,12 +71,12 @@ export async function findWorkspace({ cwd, userHome, tempDir, files }: Workspace
   return gitRoot !== null && (await holdsSource(gitRoot, files)) ? gitRoot : null;
 }
 
-async function findMarked(cwd: string, skipped: readonly string[], files: FileAccess): Promise<string | null> {
+async function findMarked(cwd: string, skipped: readonly string[], files: ReadableFiles): Promise<string | null> {
   let at = cwd;
   for (let level = 0; level <= PARENTS; level++) {
     if (!skipped.includes(at)) {
-      const entries = await files.list(at);
-      if (entries.some(({ name, kind }) => kind !== "directory" && MARKERS.has(name))) return at;
+      const entries = await list(files, at);
+      if (entries.some(({ name, type }) => type !== "directory" && MARKERS.has(name))) return at;
     }
     if (dirname(at) === at) return null;
     at = dirname(at);
@@ -84,21 +84,21 @@ async function findMarked(cwd: string, skipped: readonly string[], files: FileAc
   return null;
 }
 
-async function holdsSource(root: string, files: FileAccess): Promise<boolean> {
+async function holdsSource(root: string, files: ReadableFiles): Promise<boolean> {
   let left = MOST_ENTRIES;
-  const look = async (directory: string): Promise<readonly string[] | "found"> => {
-    const entries = (await files.list(directory)).slice(0, left);
+  const search = async (directory: string): Promise<readonly string[] | "found"> => {
+    const entries = (await list(files, directory)).slice(0, left);
     left -= entries.length;
-    if (entries.some(({ name, kind }) => kind !== "directory" && SOURCE.test(name))) return "found";
+    if (entries.some(({ name, type }) => type !== "directory" && SOURCE.test(name))) return "found";
     return entries
-      .filter(({ name, kind }) => kind === "directory" && !name.startsWith(".") && !SKIPPED.has(name))
+      .filter(({ name, type }) => type === "directory" && !name.startsWith(".") && !SKIPPED.has(name))
       .map(({ name }) => join(directory, name));
   };
-  const below = await look(root);
+  const below = await search(root);
   if (below === "found") return true;
   for (const directory of [...below].sort()) {
     if (left <= 0) return false;
-    if ((await look(directory)) === "found") return true;
+    if ((await search(directory)) === "found") return true;
   }
   return false;
 }
@@ -107,13 +107,13 @@ async function holdsSource(root: string, files: FileAccess): Promise<boolean> {
 
 interface WorkspaceOptions {
   readonly root: string;
-  readonly files: FileAccess;
+  readonly files: ReadableFiles;
   readonly run: RunProgram;
   readonly scan: Scan;
 }
 
 export async function readWorkspace({ root, files, run, scan }: WorkspaceOptions): Promise<string> {
-  const isRepository = (await files.look(`${root}/.git`)) !== null;
+  const isRepository = (await look(files, `${root}/.git`)) !== null;
   const [git, project] = await Promise.all([isRepository ? readGit(root, run) : null, readProject(root, files)]);
   return screenLines(workspaceLines(root, git, project), scan);
 }
@@ -198,19 +198,19 @@ interface Project {
   readonly contextFiles: readonly string[];
 }
 
-export async function readProject(root: string, files: FileAccess): Promise<Project> {
-  const names = new Set((await files.list(root)).flatMap(({ name, kind }) => (kind === "directory" ? [] : [name])));
+export async function readProject(root: string, files: ReadableFiles): Promise<Project> {
+  const names = new Set((await list(files, root)).flatMap(({ name, type }) => (type === "directory" ? [] : [name])));
   const read = async (name: string) => (names.has(name) ? readText(join(root, name), files) : "");
   const [packageJson, pyproject, makefile, hasScript] = await Promise.all([
     read("package.json"),
     read("pyproject.toml"),
     read("Makefile"),
-    files.look(join(root, "scripts", "run_tests.sh")),
+    look(files, join(root, "scripts", "run_tests.sh")),
   ]);
   const managers = [...new Set(LOCKFILES.flatMap(([file, manager]) => (names.has(file) ? [manager] : [])))];
   const runner = managers.find((manager) => SCRIPT_RUNNERS.includes(manager)) ?? "npm";
   const commands = [
-    ...(hasScript?.kind === "file" ? ["scripts/run_tests.sh"] : []),
+    ...(hasScript?.type === "file" ? ["scripts/run_tests.sh"] : []),
     ...scriptsOf(packageJson).map((target) => `${runner} run ${target}`),
     ...(names.has("pytest.ini") || pyproject.includes("[tool.pytest") ? ["pytest"] : []),
     ...TARGETS.filter((target) => new RegExp(`^${target}[ \\t]*:(?!=)`, "m").test(makefile)).map(
@@ -235,8 +235,8 @@ function scriptsOf(text: string): readonly string[] {
   }
 }
 
-async function readText(path: string, files: FileAccess): Promise<string> {
-  const read = await files.read(path, MOST_BYTES);
+async function readText(path: string, files: ReadableFiles): Promise<string> {
+  const read = await readBytes(files, path, MOST_BYTES);
   return read.type === "bytes" ? new TextDecoder().decode(read.bytes) : "";
 }
 

@@ -8,9 +8,9 @@ import { type TreeEntry, tempTree } from "../../test/support/temp-tree.ts";
 import { defaultConfig } from "../home/config/schema.ts";
 import { DEFAULT_IDENTITY } from "../home/paths.ts";
 import { systemClock } from "../kit/clock.ts";
+import { localFiles } from "../tools/files/access.ts";
 import { buildSystemPromptParts } from "./build.ts";
 import { gatherPromptInputs, type PromptPorts, type PromptRequest } from "./gather.ts";
-import { hostFiles } from "./ports.ts";
 
 const entries: Readonly<Record<string, TreeEntry>> = {
   "home/.hermes/SOUL.md": "I am Ada's helper.",
@@ -79,9 +79,11 @@ test("readers that fail cost their block, not the prompt", async (t) => {
     "The prompt goes without the skills: on fire",
   ]);
   assert.match(built.full, /## AGENTS\.md/);
-  const broken = await build(t, { ports: { files: { look: fail, read: fail, list: fail, real: fail } } });
+  const broken = await build(t, {
+    ports: { files: { facts: fail, resolve: fail, chunks: localFiles.chunks, entries: fail } },
+  });
   assert.ok(broken.built.full.startsWith(DEFAULT_IDENTITY));
-  assert.ok(broken.built.warnings.length >= 3);
+  assert.ok(broken.built.warnings.length >= 2);
 });
 
 test("a folder that cannot be judged leaves the skills index whole, also in focus", async (t) => {
@@ -92,8 +94,8 @@ test("a folder that cannot be judged leaves the skills index whole, also in focu
   const indexOf = async (ports: Partial<PromptPorts>) =>
     (await build(t, { request: { settings }, ports: { skills, ...ports } })).built.stable;
   assert.match(await indexOf({}), /\n {2}media \[names only\]: films\n/);
-  const list = () => Promise.reject(new Error("on fire"));
-  assert.match(await indexOf({ files: { ...hostFiles, list } }), /\n {2}media:\n {4}- films: About films\n/);
+  const entries = () => Promise.reject(new Error("on fire"));
+  assert.match(await indexOf({ files: { ...localFiles, entries } }), /\n {2}media:\n {4}- films: About films\n/);
 });
 
 test("an external memory that does not answer is not waited for", async (t) => {

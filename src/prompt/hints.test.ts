@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type TempTree, type TreeEntry, tempTree } from "../../test/support/temp-tree.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
+import { localFiles } from "../tools/files/access.ts";
 import { sha256 } from "./fingerprint.ts";
 import { type HintOptions, SubdirectoryHints, withHints } from "./hints.ts";
-import { hostFiles } from "./ports.ts";
 
 interface Box {
   readonly tree: TempTree;
@@ -25,7 +25,7 @@ async function boxOf(
     cwd: tree.root,
     userHome: "/nobody",
     hermesHome: "/nobody/.hermes",
-    files: hostFiles,
+    files: localFiles,
     isDenied: async (path) => path.endsWith("id_rsa"),
     scan: (text) => scanForThreats(text, "context"),
     onWarning: (warning) => warnings.push(warning),
@@ -214,7 +214,7 @@ test("calls at the same time do not tell twice", async (t) => {
 
 test("a file system that fails costs the hint, not the tool", async (t) => {
   const { open } = await boxOf(t, { "d/AGENTS.md": "d" }, () => ({
-    files: { ...hostFiles, look: () => Promise.reject(new Error("disk on fire")) },
+    files: { ...localFiles, facts: () => Promise.reject(new Error("disk on fire")) },
   }));
   assert.equal(await open("d/x"), null);
 });

@@ -17,7 +17,7 @@ import {
   screen,
 } from "./files/read.ts";
 import { sha256 } from "./fingerprint.ts";
-import type { FileAccess } from "./ports.ts";
+import { look, type ReadableFiles, realPath } from "./ports.ts";
 
 const NAMES = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 const PARENTS = 5;
@@ -154,8 +154,8 @@ export class SubdirectoryHints {
   async #directoryOf(path: string): Promise<string> {
     const { files } = this.#options;
     for (let at = path; ; at = dirname(at)) {
-      const look = await files.look(at);
-      if (look?.kind === "directory" || dirname(at) === at) return (await files.real(at)) ?? at;
+      const found = await look(files, at);
+      if (found?.type === "directory" || dirname(at) === at) return (await realPath(files, at)) ?? at;
     }
   }
 
@@ -166,7 +166,7 @@ export class SubdirectoryHints {
 
   async #readGround(): Promise<Ground> {
     const { files, cwd: given, userHome, hermesHome } = this.#options;
-    const real = async (path: string) => (await files.real(path)) ?? path;
+    const real = async (path: string) => (await realPath(files, path)) ?? path;
     const [cwd, home, own] = await Promise.all([real(given), real(userHome), real(hermesHome)]);
     return {
       territory: { cwd, hermesHome: own, repositoriesOnly: cwd === home || dirname(cwd) === cwd },
@@ -321,13 +321,13 @@ interface Territory {
   readonly repositoriesOnly: boolean;
 }
 
-async function isEligible(directory: string, territory: Territory, files: FileAccess): Promise<boolean> {
+async function isEligible(directory: string, territory: Territory, files: ReadableFiles): Promise<boolean> {
   const { cwd, hermesHome, repositoriesOnly } = territory;
   if (directory === cwd || !isWithin(directory, cwd) || isWithin(directory, hermesHome)) return false;
   const segments = relative(cwd, directory).split(sep);
   if (segments.some((segment) => segment.startsWith(".") || FOREIGN.has(segment))) return false;
   if (!repositoriesOnly) return true;
-  for (let at = directory; at !== cwd; at = dirname(at)) if (await files.look(join(at, ".git"))) return true;
+  for (let at = directory; at !== cwd; at = dirname(at)) if (await look(files, join(at, ".git"))) return true;
   return false;
 }
 

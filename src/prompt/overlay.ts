@@ -8,7 +8,7 @@ import type { HistoryMessage } from "../llm/messages.ts";
 import { expandPath } from "../safety/paths.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { decodeText } from "./files/read.ts";
-import type { FileAccess } from "./ports.ts";
+import { type ReadableFiles, readBytes } from "./ports.ts";
 
 const CLEARS = ["none", "default", "neutral"];
 const MOST_NAME_CHARS = 240;
@@ -72,14 +72,14 @@ interface PrefillOptions {
   /** Relative paths start here. */
   readonly hermesHome: string;
   readonly userHome: string;
-  readonly files: Pick<FileAccess, "read">;
+  readonly files: Pick<ReadableFiles, "facts" | "chunks">;
 }
 
 export async function readPrefill({ candidates, hermesHome, userHome, files }: PrefillOptions): Promise<Prefill> {
   const named = candidates.find((name) => name?.trim())?.trim();
   if (named === undefined) return { messages: [], warning: null };
   const path = expandPath(named, resolve(hermesHome), userHome);
-  const read = await files.read(path, MOST_BYTES);
+  const read = await readBytes(files, path, MOST_BYTES);
   if (read.type !== "bytes")
     return none(path, read.type === "missing" ? "the file does not exist" : "the file cannot be read");
   return parsePrefill(decodeText(read.bytes) ?? "", path);
@@ -158,10 +158,10 @@ export class PrefillOnce {
     const { prefill_messages_file: top, agent } = this.#home.config();
     const candidates = [top, agent.prefill_messages_file];
     if (candidates.every((name) => name.trim() === "")) return null;
-    const { hostFiles } = await import("./ports.ts");
+    const { localFiles } = await import("../tools/files/access.ts");
     const { sha256 } = await import("./fingerprint.ts");
     const userHome = this.#home.environment().HOME ?? this.#home.osHome;
-    const read = await readPrefill({ candidates, hermesHome: this.#home.paths.dir, userHome, files: hostFiles });
+    const read = await readPrefill({ candidates, hermesHome: this.#home.paths.dir, userHome, files: localFiles });
     this.messages = read.messages;
     if (read.messages.length > 0) this.#digest = sha256(JSON.stringify(read.messages));
     return read.warning;

@@ -1,30 +1,28 @@
-// What readers may ask of a file system. Handed in, so that a test or a sandbox can answer instead.
+// What readers may ask of this machine: its files, and programs run for their output. Handed in, so that a test can answer instead.
 
 import { execFile } from "node:child_process";
-import { constants } from "node:fs";
-import { type FileHandle, open, readdir, realpath, stat } from "node:fs/promises";
 import { codeOf } from "../kit/errors.ts";
+import type { DirectoryEntry, EnvironmentFiles } from "../sandbox/environment.ts";
 
-/**
- * - Nothing here rejects because something is missing, locked or of the wrong kind: that is an answer.
- * - Links are followed.
- */
-export interface FileAccess {
-  /** Null when there is nothing, or nothing that may be looked at. */
-  look(path: string): Promise<FileLook | null>;
-  /** The whole of a regular file of at most `maxBytes`. */
-  read(path: string, maxBytes: number): Promise<FileRead>;
-  /** Names in a directory; empty when there is none. Order is the file system's. */
-  list(path: string): Promise<readonly ListedEntry[]>;
-  /** Where a path really leads; null when it leads nowhere. */
-  real(path: string): Promise<string | null>;
+export type ReadableFiles = Pick<EnvironmentFiles, "facts" | "resolve" | "chunks" | "entries">;
+
+// A prompt is built from what is there: missing, locked and of the wrong kind are answers, not errors. Links are followed.
+
+/** Null when there is nothing, or nothing that may be looked at. */
+export function look(files: Pick<ReadableFiles, "facts">, path: string): Promise<FileLook | null> {
+  return files.facts(path).catch(() => null);
 }
 
-export interface FileLook {
-  readonly kind: "file" | "directory" | "other";
-  readonly size: number;
-  /** The same for two names of one file. */
-  readonly id: string;
+export type FileLook = NonNullable<Awaited<ReturnType<ReadableFiles["facts"]>>>;
+
+/** Where a path really leads; null when it leads nowhere. */
+export async function realPath(files: Pick<ReadableFiles, "facts" | "resolve">, path: string): Promise<string | null> {
+  return (await look(files, path)) && files.resolve(path).catch(() => null);
+}
+
+/** What lies in a directory; empty when there is none. Order is the file system's; links count as "other". */
+export async function list(files: Pick<ReadableFiles, "entries">, path: string): Promise<readonly DirectoryEntry[]> {
+  return (await files.entries([path], new AbortController().signal)).get(path) ?? [];
 }
 
 type FileRead =
@@ -34,53 +32,30 @@ type FileRead =
   | { readonly type: "too_big"; readonly size: number }
   | { readonly type: "failed"; readonly code: string };
 
-export interface ListedEntry {
-  readonly name: string;
-  /** Links are not followed here. */
-  readonly kind: "file" | "directory" | "link" | "other";
+/** The whole of a regular file of at most `maxBytes`. */
+export async function readBytes(
+  files: Pick<ReadableFiles, "facts" | "chunks">,
+  path: string,
+  maxBytes: number,
+): Promise<FileRead> {
+  try {
+    const facts = await files.facts(path);
+    if (!facts) return { type: "missing" };
+    if (facts.type !== "file") return { type: "not_a_file" };
+    if (facts.size > maxBytes) return { type: "too_big", size: facts.size };
+    const parts: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of files.chunks(path)) {
+      size += chunk.length;
+      if (size > maxBytes) return { type: "too_big", size };
+      parts.push(chunk);
+    }
+    return { type: "bytes", bytes: Buffer.concat(parts) };
+  } catch (error) {
+    const code = codeOf(error) ?? String(error);
+    return code === "ENOENT" || code === "ENOTDIR" ? { type: "missing" } : { type: "failed", code };
+  }
 }
-
-export const hostFiles: FileAccess = {
-  async look(path) {
-    try {
-      const found = await stat(path);
-      const kind = found.isFile() ? "file" : found.isDirectory() ? "directory" : "other";
-      return { kind, size: found.size, id: `${found.dev}:${found.ino}` };
-    } catch {
-      return null; // missing, or in a directory that may not be entered
-    }
-  },
-  async read(path, maxBytes) {
-    let file: FileHandle | undefined;
-    try {
-      // Without O_NONBLOCK a named pipe would hold us until somebody writes to it.
-      file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-      const found = await file.stat();
-      if (!found.isFile()) return { type: "not_a_file" };
-      if (found.size > maxBytes) return { type: "too_big", size: found.size };
-      const bytes = await file.readFile();
-      return bytes.length > maxBytes ? { type: "too_big", size: bytes.length } : { type: "bytes", bytes };
-    } catch (error) {
-      const code = codeOf(error) ?? String(error);
-      if (code === "ENOENT" || code === "ENOTDIR") return { type: "missing" };
-      return code === "EISDIR" || code === "ENXIO" ? { type: "not_a_file" } : { type: "failed", code };
-    } finally {
-      await file?.close();
-    }
-  },
-  async list(path) {
-    try {
-      const entries = await readdir(path, { withFileTypes: true });
-      return entries.map((entry) => ({
-        name: entry.name,
-        kind: entry.isFile() ? "file" : entry.isDirectory() ? "directory" : entry.isSymbolicLink() ? "link" : "other",
-      }));
-    } catch {
-      return []; // not a directory, or not ours to list
-    }
-  },
-  real: (path) => realpath(path).catch(() => null),
-};
 
 // A program run for its output: git, python3. Never a shell.
 

@@ -4,8 +4,9 @@ import type { OpenHome } from "../home/open.ts";
 import { createFileGuard } from "../safety/file-guard.ts";
 import { scanForThreats } from "../safety/threats/scan.ts";
 import { childEnvironment } from "../sandbox/child-env.ts";
+import { localFiles } from "../tools/files/access.ts";
 import { createDenyList } from "./files/read.ts";
-import { hostFiles, programRunner } from "./ports.ts";
+import { programRunner } from "./ports.ts";
 
 export async function readingPorts(home: OpenHome) {
   const { paths, osHome } = home;
@@ -16,7 +17,7 @@ export async function readingPorts(home: OpenHome) {
   return {
     userHome,
     environment,
-    files: hostFiles,
+    files: localFiles,
     denyList,
     isDenied: (path: string) => denyList.isDenied(path),
     run: programRunner(environment),

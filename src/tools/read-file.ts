@@ -1,7 +1,9 @@
 // read_file: a page of a text file, with line numbers.
+
 import { z } from "zod";
 import { headUnits } from "../kit/code-points.ts";
-import { describeFileError, type FileAccess, NotAFileError } from "./files/access.ts";
+import type { EnvironmentFiles } from "../sandbox/environment.ts";
+import { describeFileError, NotAFileError } from "./files/access.ts";
 import {
   findSimilar,
   isBinaryName,
@@ -199,7 +201,12 @@ const NEWLINE = 0x0a;
 /** Longer than most secrets. */
 const BEYOND = 1024;
 
-async function readPage(files: FileAccess, path: string, request: PageRequest, signal: AbortSignal): Promise<Page> {
+async function readPage(
+  files: EnvironmentFiles,
+  path: string,
+  request: PageRequest,
+  signal: AbortSignal,
+): Promise<Page> {
   const { offset, limit, maxLineLength } = request;
   // Enough bytes for every character we might show; the rest of a longer line is counted, not kept.
   const maxLineBytes = (maxLineLength + BEYOND) * 4 + 8;

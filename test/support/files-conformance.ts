@@ -1,12 +1,11 @@
 // What file access owes the file tools, on this machine and everywhere else. Each implementation runs this suite over its own factory.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Environment } from "../../src/sandbox/environment.ts";
-import type { FileAccess } from "../../src/tools/files/access.ts";
+import type { Environment, EnvironmentFiles } from "../../src/sandbox/environment.ts";
 import { cleared } from "./cleared.ts";
 
 export interface FilesSubject {
-  readonly files: FileAccess;
+  readonly files: EnvironmentFiles;
   /** An empty, writable directory. */
   readonly directory: string;
   /** Runs a command where the files are. */

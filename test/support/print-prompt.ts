@@ -6,6 +6,7 @@ import { promptRequest } from "./prompt-request.ts";
 const { request, ports } = promptRequest(process.argv[2] ?? ".");
 const shuffled = [...request.known.toolNames].sort(() => Math.random() - 0.5);
 const known = { ...request.known, toolNames: shuffled };
-const list: typeof ports.files.list = async (path) => (await ports.files.list(path)).toReversed();
-const files = Math.random() < 0.5 ? ports.files : { ...ports.files, list };
+const entries: typeof ports.files.entries = async (directories, signal) =>
+  new Map([...(await ports.files.entries(directories, signal))].map(([at, found]) => [at, found.toReversed()]));
+const files = Math.random() < 0.5 ? ports.files : { ...ports.files, entries };
 process.stdout.write(buildSystemPromptParts(await gatherPromptInputs({ ...request, known }, { ...ports, files })).full);

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { defaultConfig } from "../../src/home/config/schema.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import type { PromptPorts, PromptRequest } from "../../src/prompt/gather.ts";
-import { hostFiles, programRunner } from "../../src/prompt/ports.ts";
+import { programRunner } from "../../src/prompt/ports.ts";
 import { scanForThreats } from "../../src/safety/threats/scan.ts";
+import { localFiles } from "../../src/tools/files/access.ts";
 import { DEFAULT_TOOLS, promptInputs, someSkills } from "./prompt-inputs.ts";
 
 export function promptRequest(root: string): { readonly request: PromptRequest; readonly ports: PromptPorts } {
@@ -25,7 +26,7 @@ export function promptRequest(root: string): { readonly request: PromptRequest; 
       host: { platform: "linux", type: "Linux", release: "6.1", env: () => undefined },
     },
     ports: {
-      files: hostFiles,
+      files: localFiles,
       isDenied: async () => false,
       run: programRunner({ PATH: process.env.PATH, HOME: root, GIT_CONFIG_NOSYSTEM: "1" }),
       scan: (text) => scanForThreats(text, "context"),

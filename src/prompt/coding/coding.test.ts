@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
+import { localFiles } from "../../tools/files/access.ts";
 import {
   codingMode,
   codingPosture,
@@ -16,7 +17,7 @@ import {
   WORKSPACE_HEADER,
   workspaceLines,
 } from "../coding.ts";
-import { hostFiles, programRunner } from "../ports.ts";
+import { programRunner } from "../ports.ts";
 
 const scan = (text: string) => scanForThreats(text, "context");
 
@@ -34,7 +35,7 @@ const searchIn = (tree: TempTree, cwd: string) => ({
   cwd: tree.at(cwd),
   userHome: tree.at("home"),
   tempDir: tmpdir(),
-  files: hostFiles,
+  files: localFiles,
 });
 
 const workspaces: readonly (readonly [
@@ -66,15 +67,13 @@ for (const [name, entries, cwd, root] of workspaces) {
 
 test("a huge folder is not searched to its end", async (t) => {
   const tree = await tempTree(t, { "r/.git/HEAD": "", "r/zz/x.py": "" });
+  const many = Array.from({ length: 600 }, (_, n) => ({ name: `n${n}`, type: "file" as const }));
   const files = {
-    ...hostFiles,
-    list: async (path: string) =>
-      path === tree.at("r")
-        ? [
-            ...Array.from({ length: 600 }, (_, n) => ({ name: `n${n}`, kind: "file" as const })),
-            { name: "zz", kind: "directory" as const },
-          ]
-        : hostFiles.list(path),
+    ...localFiles,
+    entries: async (directories: readonly string[], signal: AbortSignal) =>
+      directories.includes(tree.at("r"))
+        ? new Map([[tree.at("r"), [...many, { name: "zz", type: "directory" as const }]]])
+        : localFiles.entries(directories, signal),
   };
   assert.equal(await findWorkspace({ ...searchIn(tree, "r"), files }), null);
 });
@@ -253,7 +252,7 @@ const projects: readonly (readonly [
 for (const [name, entries, part, expected] of projects) {
   test(`project facts: ${name}`, async (t) => {
     const tree = await tempTree(t, entries);
-    assert.deepEqual({ ...(await readProject(tree.root, hostFiles)) }[part as "verify"], expected);
+    assert.deepEqual({ ...(await readProject(tree.root, localFiles)) }[part as "verify"], expected);
   });
 }
 
@@ -267,7 +266,7 @@ async function repository(t: TestContext, entries: Readonly<Record<string, TreeE
     await promisify(execFile)("git", args, { cwd: tree.root, env });
   };
   await git("init", "-q", "-b", "main");
-  const snapshot = (root = tree.root) => readWorkspace({ root, files: hostFiles, run: programRunner(env), scan });
+  const snapshot = (root = tree.root) => readWorkspace({ root, files: localFiles, run: programRunner(env), scan });
   return { tree, git, snapshot };
 }
 
@@ -316,11 +315,11 @@ test("a configured monitor program of the repository is not run", async (t) => {
   await tree.add({ "monitor.sh": `#!/bin/sh\ntouch ${tree.at("ran")}\n` });
   await git("config", "core.fsmonitor", `sh ${tree.at("monitor.sh")}`);
   await snapshot();
-  assert.equal(await hostFiles.look(tree.at("ran")), null);
+  assert.equal(await localFiles.facts(tree.at("ran")), null);
 });
 
 test("without git the rest of the snapshot is still there", async (t) => {
   const tree = await tempTree(t, { ".git/HEAD": "", "go.mod": "" });
-  const text = await readWorkspace({ root: tree.root, files: hostFiles, run: programRunner({ PATH: "" }), scan });
+  const text = await readWorkspace({ root: tree.root, files: localFiles, run: programRunner({ PATH: "" }), scan });
   assert.equal(text, `${WORKSPACE_HEADER}\n- Root: ${tree.root}\n- Project: go.mod`);
 });

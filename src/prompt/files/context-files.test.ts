@@ -5,8 +5,9 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
+import { localFiles } from "../../tools/files/access.ts";
 import { sha256 } from "../fingerprint.ts";
-import { type FileAccess, hostFiles } from "../ports.ts";
+import type { ReadableFiles } from "../ports.ts";
 import { type ContextFilesOptions, readContextFiles } from "./context-files.ts";
 
 const HEAD = "# Project Context\n\nThe following project context files have been loaded and should be followed:\n\n";
@@ -16,7 +17,7 @@ const fixture = (name: string) =>
 
 const read = (tree: TempTree, cwd = "", change: Partial<ContextFilesOptions> = {}) =>
   readContextFiles({
-    files: hostFiles,
+    files: localFiles,
     isDenied: async () => false,
     scan,
     cwd: tree.at(cwd),
@@ -152,11 +153,11 @@ test("HERMES.md of the nearest folder shadows those above", async (t) => {
 test("two names of one file are one file where letter case does not count", async (t) => {
   const tree = await tempTree(t, { "AGENTS.md": " " });
   const exact = (path: string) => path.replace("agents.md", "AGENTS.md");
-  const files: FileAccess = {
-    ...hostFiles,
-    look: (path) => hostFiles.look(exact(path)),
-    read: (path, most) => hostFiles.read(exact(path), most),
-    real: (path) => hostFiles.real(exact(path)),
+  const files: ReadableFiles = {
+    ...localFiles,
+    facts: (path) => localFiles.facts(exact(path)),
+    chunks: (path) => localFiles.chunks(exact(path)),
+    resolve: (path) => localFiles.resolve(exact(path)),
   };
   assert.deepEqual(await statuses(tree, "", { files }), ["empty AGENTS.md"]);
   await tree.add({ "AGENTS.md": "now" });
@@ -371,10 +372,12 @@ test("rule files beyond the hundredth are not read, and the user is told", async
 
 test("a file that may not be read is passed over, and the user is told", async (t) => {
   const tree = await tempTree(t, { "AGENTS.md": "a", "CLAUDE.md": "c" });
-  const locked: FileAccess = {
-    ...hostFiles,
-    read: async (path, most) =>
-      path.endsWith("AGENTS.md") ? { type: "failed", code: "EACCES" } : hostFiles.read(path, most),
+  const locked: ReadableFiles = {
+    ...localFiles,
+    chunks(path) {
+      if (path.endsWith("AGENTS.md")) throw Object.assign(new Error("locked"), { code: "EACCES" });
+      return localFiles.chunks(path);
+    },
   };
   const { reports, warnings } = await read(tree, "", { files: locked });
   assert.deepEqual(

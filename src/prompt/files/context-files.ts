@@ -6,7 +6,7 @@ import { isWithin } from "../../safety/paths.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, ContextReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";
-import type { FileAccess, FileLook } from "../ports.ts";
+import { type FileLook, list, look, type ReadableFiles } from "../ports.ts";
 import {
   blockedMarker,
   describeScreened,
@@ -85,7 +85,7 @@ class Reader {
 
   async #lookAtAll(kinds: readonly CandidateKind[]): Promise<ReadonlyMap<string, FileLook>> {
     const paths = kinds.flatMap(({ slots }) => slots.flat().map(({ path }) => path));
-    const looks = await Promise.all(paths.map(async (path) => [path, await this.#options.files.look(path)] as const));
+    const looks = await Promise.all(paths.map(async (path) => [path, await look(this.#options.files, path)] as const));
     return new Map(looks.flatMap(([path, look]) => (look ? [[path, look] as const] : [])));
   }
 
@@ -205,8 +205,8 @@ class Reader {
   }
 
   /** On file systems that ignore letter case, two names can be one file. */
-  #isNew({ path }: Candidate, { id }: FileLook): boolean {
-    const key = `${id} ${path.toLowerCase()}`;
+  #isNew({ path }: Candidate, { version }: FileLook): boolean {
+    const key = `${version} ${path.toLowerCase()}`;
     if (this.#seen.has(key)) return false;
     this.#seen.add(key);
     return true;
@@ -219,8 +219,8 @@ class Reader {
     looks: ReadonlyMap<string, FileLook>,
   ): void {
     for (const candidate of candidates) {
-      const look = looks.get(candidate.path);
-      if (look?.kind !== "file" || !this.#isNew(candidate, look)) continue;
+      const found = looks.get(candidate.path);
+      if (found?.type !== "file" || !this.#isNew(candidate, found)) continue;
       this.reports.push(unread(candidate.path, kind, "shadowed", `by ${winner.path}`));
     }
   }
@@ -266,7 +266,7 @@ interface Search {
 
 const MOST_RULE_FILES = 100;
 
-async function findCandidates(search: Search, files: FileAccess): Promise<readonly CandidateKind[]> {
+async function findCandidates(search: Search, files: ReadableFiles): Promise<readonly CandidateKind[]> {
   const { cwd, gitRoot } = search;
   const upwards = directoriesUpTo(cwd, gitRoot ?? cwd);
   const rules = await ruleFiles(cwd, files);
@@ -308,10 +308,10 @@ function candidate(directory: string, name: string): Candidate {
   return { path: join(directory, name), name, frontMatter: strips ? "strip" : "keep" };
 }
 
-async function ruleFiles(cwd: string, files: FileAccess): Promise<readonly Candidate[]> {
-  const entries = await files.list(join(cwd, ".cursor", "rules"));
+async function ruleFiles(cwd: string, files: ReadableFiles): Promise<readonly Candidate[]> {
+  const entries = await list(files, join(cwd, ".cursor", "rules"));
   return entries
-    .filter(({ name, kind }) => name.endsWith(".mdc") && kind !== "directory")
+    .filter(({ name, type }) => name.endsWith(".mdc") && type !== "directory")
     .map(({ name }) => `.cursor/rules/${name}`)
     .sort(compareCodePoints)
     .map((name) => candidate(cwd, name));

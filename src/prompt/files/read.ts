@@ -6,13 +6,13 @@ import { followLinks, isWithin, resolveLinks } from "../../safety/paths.ts";
 import { type Finding, judgeFindings } from "../../safety/threats/scan.ts";
 import { quote } from "../../sandbox/shell-script.ts";
 import { sha256 } from "../fingerprint.ts";
-import type { FileAccess } from "../ports.ts";
+import { look, type ReadableFiles, readBytes, realPath } from "../ports.ts";
 
 const MOST_BYTES = 4 * 1024 * 1024;
 const CONTEXT_NAME = /\.mdc?$|^\.cursorrules$/i;
 
 export interface FileRules {
-  readonly files: FileAccess;
+  readonly files: ReadableFiles;
   /** The read deny list: credentials and the program's own secrets. Rejecting counts as "denied". */
   isDenied(path: string): Promise<boolean>;
 }
@@ -35,13 +35,13 @@ type TextFile =
  */
 export async function readTextFile(path: string, boundary: string, rules: FileRules): Promise<TextFile> {
   const { files } = rules;
-  const real = await files.real(path);
+  const real = await realPath(files, path);
   if (real === null) return { type: "missing" };
-  const inside = isWithin(real, (await files.real(boundary)) ?? boundary);
+  const inside = isWithin(real, (await realPath(files, boundary)) ?? boundary);
   if (!inside && !CONTEXT_NAME.test(basename(real)))
     return { type: "skipped", reason: `it is a link that leads out of ${boundary}, to ${real}` };
   if (await isDenied(real, rules)) return { type: "skipped", reason: `it leads to ${real}, which may hold secrets` };
-  const read = await files.read(real, MOST_BYTES);
+  const read = await readBytes(files, real, MOST_BYTES);
   switch (read.type) {
     case "missing":
       return read;
@@ -179,9 +179,9 @@ export function truncateFile(text: string, limit: number, label: string): Cut {
 }
 
 /** The nearest directory at or above with an entry `.git`: a directory, or a file in worktrees and submodules. */
-export async function findGitRoot(directory: string, files: Pick<FileAccess, "look">): Promise<string | null> {
+export async function findGitRoot(directory: string, files: Pick<ReadableFiles, "facts">): Promise<string | null> {
   for (let at = directory; ; at = dirname(at)) {
-    if (await files.look(join(at, ".git"))) return at;
+    if (await look(files, join(at, ".git"))) return at;
     if (dirname(at) === at) return null;
   }
 }

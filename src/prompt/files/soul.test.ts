@@ -3,14 +3,14 @@ import { type TestContext, test } from "node:test";
 import { type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { DEFAULT_IDENTITY } from "../../home/paths.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
+import { localFiles } from "../../tools/files/access.ts";
 import { sha256 } from "../fingerprint.ts";
-import { hostFiles } from "../ports.ts";
 import { readSoul, SHIPPED_SOULS, type SoulOptions, wantsSoul } from "./soul.ts";
 
 async function readFrom(t: TestContext, entry: TreeEntry | undefined, change: Partial<SoulOptions> = {}) {
   const tree = await tempTree(t, entry === undefined ? {} : { "SOUL.md": entry });
   return readSoul({
-    files: hostFiles,
+    files: localFiles,
     isDenied: async () => false,
     scan: (text) => scanForThreats(text, "context"),
     path: tree.at("SOUL.md"),

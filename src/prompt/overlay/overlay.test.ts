@@ -3,8 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { tempTree } from "../../../test/support/temp-tree.ts";
 import { foldedMatches } from "../../kit/code-points.ts";
+import { localFiles } from "../../tools/files/access.ts";
 import { chooseEphemeral, findPersonality, joinOverlay, parsePrefill, quoteName, readPrefill } from "../overlay.ts";
-import { hostFiles } from "../ports.ts";
 import { dateNote, hookText, recallBlock, withRecall } from "../recall.ts";
 
 test("the environment's text comes before the settings'", () => {
@@ -77,7 +77,7 @@ for (const [text, count, expected] of prefills) {
 
 test("the first prefill file that is named counts, relative to the home", async (t) => {
   const tree = await tempTree(t, { "p.json": JSON.stringify(good) });
-  const options = { hermesHome: tree.root, userHome: tree.root, files: hostFiles };
+  const options = { hermesHome: tree.root, userHome: tree.root, files: localFiles };
   assert.deepEqual((await readPrefill({ ...options, candidates: ["", "p.json", "other.json"] })).messages, good);
   assert.deepEqual((await readPrefill({ ...options, candidates: ["~/p.json"] })).messages, good);
   assert.match(

@@ -4,7 +4,7 @@ import type { Config } from "../../home/config/schema.ts";
 import { BACKEND_PROBE, type ClearedCommand } from "../../safety/decision.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import type { Backend, BackendFacts, HostKind } from "../contract.ts";
-import type { FileAccess } from "../ports.ts";
+import { type ReadableFiles, readBytes } from "../ports.ts";
 
 export interface HostFacts {
   readonly platform: NodeJS.Platform;
@@ -27,7 +27,7 @@ const NAMES: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
   win32: "Windows",
 };
 
-export async function readHost(facts: HostFacts, files: Pick<FileAccess, "read">): Promise<Host> {
+export async function readHost(facts: HostFacts, files: Pick<ReadableFiles, "facts" | "chunks">): Promise<Host> {
   const { platform, release } = facts;
   if (facts.env("TERMUX_VERSION") || facts.env("PREFIX")?.includes("com.termux"))
     return { hostName: "Termux (Android)", hostKind: "termux" };
@@ -37,9 +37,9 @@ export async function readHost(facts: HostFacts, files: Pick<FileAccess, "read">
   return platform === "win32" ? { hostName, hostKind: "windows" } : { hostName };
 }
 
-async function isWsl(release: string, files: Pick<FileAccess, "read">): Promise<boolean> {
+async function isWsl(release: string, files: Pick<ReadableFiles, "facts" | "chunks">): Promise<boolean> {
   if (/microsoft/i.test(release)) return true;
-  const version = await files.read("/proc/version", 64 * 1024);
+  const version = await readBytes(files, "/proc/version", 64 * 1024);
   return version.type === "bytes" && /microsoft/i.test(new TextDecoder().decode(version.bytes));
 }
 

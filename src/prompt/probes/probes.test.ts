@@ -5,7 +5,8 @@ import { type TestContext, test } from "node:test";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { BACKEND_PROBE } from "../../safety/decision.ts";
-import { hostFiles, programRunner, type RunProgram } from "../ports.ts";
+import { localFiles } from "../../tools/files/access.ts";
+import { programRunner, type RunProgram } from "../ports.ts";
 import { BackendProbes, type HostFacts, parseBackendFacts, readHost } from "./host.ts";
 import { describePython, type PythonFacts, startPythonProbe } from "./python.ts";
 
@@ -74,7 +75,7 @@ async function programs(t: TestContext, entries: Readonly<Record<string, TreeEnt
 const probeIn = (tree: TempTree, change: { clock?: Clock; run?: RunProgram } = {}) =>
   startPythonProbe({
     run: programRunner({ PATH: "/usr/bin:/bin" }),
-    files: hostFiles,
+    files: localFiles,
     clock: systemClock,
     path: tree.at("bin"),
     delimiter: delimiter === ";" ? ";" : ":",
@@ -194,8 +195,11 @@ const hosts: readonly (readonly [name: string, change: Partial<HostFacts>, versi
 ];
 for (const [name, change, version, expected] of hosts) {
   test(`this host is ${name}`, async () => {
-    const read = async () => ({ type: "bytes", bytes: new TextEncoder().encode(version) }) as const;
-    assert.deepEqual(await readHost({ ...host, ...change }, { read }), expected);
+    const facts = async () => ({ type: "file", size: 0, mtimeMs: 0, version: "1" }) as const; // as /proc says
+    async function* chunks() {
+      yield Buffer.from(version);
+    }
+    assert.deepEqual(await readHost({ ...host, ...change }, { facts, chunks }), expected);
   });
 }
 

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../kit/clock.ts";
-import type { FileAccess, RunProgram } from "../ports.ts";
+import { localFiles } from "../../tools/files/access.ts";
+import type { RunProgram } from "../ports.ts";
 import { rememberedPythonProbe } from "./python.ts";
 
 function machine(python: { id: string; exitCode?: number }) {
   let runs = 0;
   let kept: string | null = null;
   const files = {
-    look: async (path: string) => (path === "/bin/python3" ? { kind: "file", size: 1, id: python.id } : null),
-    read: async () => ({ type: "missing" }),
-    list: async () => [],
-    real: async (path: string) => path,
-  } as FileAccess; // the probe asks for nothing else
+    ...localFiles,
+    facts: async (path: string) =>
+      path === "/bin/python3" ? ({ type: "file", size: 1, mtimeMs: 0, version: python.id } as const) : null,
+  };
   const run: RunProgram = async () => {
     runs++;
     return { exitCode: python.exitCode ?? 0, stdout: "3.11.7\n0\n0\n", stderr: "", timedOut: false };

@@ -2,7 +2,7 @@
 import { basename, dirname, join } from "node:path";
 import type { Clock } from "../../kit/clock.ts";
 import { sha256 } from "../fingerprint.ts";
-import type { FileAccess, RunProgram } from "../ports.ts";
+import { look, type ReadableFiles, type RunProgram, readBytes, realPath } from "../ports.ts";
 
 const CHILD_MS = 3_000;
 const WAIT_MS = 2_000;
@@ -25,7 +25,7 @@ export interface PythonFacts {
 
 interface ProbeOptions {
   readonly run: RunProgram;
-  readonly files: FileAccess;
+  readonly files: ReadableFiles;
   readonly clock: Clock;
   /** `PATH`, and what stands between its parts. */
   readonly path: string;
@@ -149,9 +149,9 @@ async function findProgram(name: string, { path, delimiter, files }: ProbeOption
     .split(delimiter)
     .filter((part) => part !== "")
     .flatMap((part) => names.map((file) => join(part, file)));
-  const looks = await Promise.all(places.map((place) => files.look(place)));
-  const found = places.find((_, index) => looks[index]?.kind === "file");
-  return found === undefined ? null : { path: found, real: (await files.real(found)) ?? found };
+  const looks = await Promise.all(places.map((place) => look(files, place)));
+  const found = places.find((_, index) => looks[index]?.type === "file");
+  return found === undefined ? null : { path: found, real: (await realPath(files, found)) ?? found };
 }
 
 /**
@@ -164,11 +164,11 @@ async function pipTarget(
   about: Promise<Answer> | null,
   options: ProbeOptions,
 ): Promise<Answer> {
-  const script = await options.files.read(pip.real, 64 * 1024);
+  const script = await readBytes(options.files, pip.real, 64 * 1024);
   const [head = ""] =
     script.type === "bytes" ? new TextDecoder().decode(script.bytes.subarray(0, 256)).split("\n") : [];
   const interpreter = /^#!(\/\S+)\s*$/.exec(head)?.[1];
-  const real = interpreter === undefined ? null : await options.files.real(interpreter);
+  const real = interpreter === undefined ? null : await realPath(options.files, interpreter);
   const named = /^python(\d+\.\d+)$/.exec(basename(real ?? ""))?.[1];
   if (named !== undefined) return named;
   if (python3 && dirname(python3.path) === dirname(pip.path)) {
@@ -236,7 +236,7 @@ async function recall(options: ProbeOptions, memory: ProbeMemory): Promise<strin
 async function programsKey({ path, delimiter, files }: ProbeOptions): Promise<string> {
   const folders = path.split(delimiter);
   const found = await Promise.all(
-    PROGRAMS.flatMap((program) => folders.map((folder) => files.look(join(folder, program)))),
+    PROGRAMS.flatMap((program) => folders.map((folder) => look(files, join(folder, program)))),
   );
-  return sha256(JSON.stringify([FORMAT, path, found.map((look) => look && `${look.id} ${look.size}`)]));
+  return sha256(JSON.stringify([FORMAT, path, found.map((facts) => facts?.version)]));
 }

@@ -5,9 +5,10 @@ import { compareCodePoints } from "../../kit/code-points.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { estimateTokens } from "../../llm/usage.ts";
 import { expandPath, isWithin } from "../../safety/paths.ts";
+import type { DirectoryEntry } from "../../sandbox/environment.ts";
 import { SAFE_GIT } from "../coding.ts";
 import { type DenyList, normaliseNewlines } from "../files/read.ts";
-import type { FileAccess, FileLook, ListedEntry, RunProgram } from "../ports.ts";
+import { type FileLook, list, look, type ReadableFiles, type RunProgram, readBytes, realPath } from "../ports.ts";
 import { findReferences, type LineRange, type Reference } from "./grammar.ts";
 
 const LOCAL_PLATFORMS = ["cli", "tui", "acp", "desktop", ""];
@@ -32,7 +33,7 @@ export function expandsReferences(platform: string, settings: { readonly remote:
 
 /** From a chat the working directory is the root, and never the user's home. */
 export async function isFitForRemote({ cwd, userHome, files }: ReferenceOptions): Promise<boolean> {
-  return ((await files.real(cwd)) ?? cwd) !== ((await files.real(userHome)) ?? userHome);
+  return ((await realPath(files, cwd)) ?? cwd) !== ((await realPath(files, userHome)) ?? userHome);
 }
 
 /** Never rejects for what a reference points at. */
@@ -126,8 +127,8 @@ async function attachFile(reference: Reference, options: ReferenceOptions): Prom
   const place = await findPlace(value, options);
   if (place.type === "refused") return warning(place.reason);
   if (place.type === "missing") return warning("file not found");
-  if (place.look.kind !== "file") return warning("path is not a file");
-  const read = await options.files.read(place.path, MOST_BYTES);
+  if (place.look.type !== "file") return warning("path is not a file");
+  const read = await readBytes(options.files, place.path, MOST_BYTES);
   if (read.type === "too_big") return warning(`file is too large to attach (${readableSize(read.size)}, limit 10 MiB)`);
   if (read.type !== "bytes")
     return warning(read.type === "failed" ? `file cannot be read (${read.code})` : "file not found");
@@ -190,7 +191,7 @@ async function attachFolder({ raw, value }: Reference, options: ReferenceOptions
   const place = await findPlace(value, options);
   if (place.type === "refused") return warning(place.reason);
   if (place.type === "missing") return warning("folder not found");
-  if (place.look.kind !== "directory") return warning("path is not a folder");
+  if (place.look.type !== "directory") return warning("path is not a folder");
   const tree = await drawTree(place.path, options);
   return { type: "block", text: `📁 ${raw} (${estimateTokens(tree)} tokens)\n${tree}` };
 }
@@ -199,7 +200,7 @@ async function drawTree(root: string, options: ReferenceOptions): Promise<string
   const lines = [`${basename(root) || root}/`];
   let left = MOST_ENTRIES;
   const draw = async (directory: string, indent: string, above: IgnoreRules | null): Promise<void> => {
-    const entries = await options.files.list(directory);
+    const entries = await list(options.files, directory);
     const rules =
       (await above?.enter(
         directory,
@@ -212,7 +213,7 @@ async function drawTree(root: string, options: ReferenceOptions): Promise<string
       }
       const path = join(directory, entry.name);
       lines.push(`${indent}- ${entry.name.replace(/\p{Cc}/gu, "?")}${await describe(path, entry, options)}`);
-      if (entry.kind === "directory") await draw(path, `${indent}  `, rules);
+      if (entry.type === "directory") await draw(path, `${indent}  `, rules);
     }
   };
   await draw(root, "", (await options.ignoreRules?.(root)) ?? null);
@@ -222,26 +223,26 @@ async function drawTree(root: string, options: ReferenceOptions): Promise<string
 /** Directories first, each sort by name. A link is shown and not followed. */
 function visible(
   directory: string,
-  entries: readonly ListedEntry[],
+  entries: readonly DirectoryEntry[],
   rules: IgnoreRules | null,
   { denyList }: ReferenceOptions,
-): readonly ListedEntry[] {
+): readonly DirectoryEntry[] {
   return entries
-    .filter(({ name, kind }) => {
+    .filter(({ name, type }) => {
       const path = join(directory, name);
-      return !name.startsWith(".") && !denyList.isHidden(path) && rules?.ignores(path, kind === "directory") !== true;
+      return !name.startsWith(".") && !denyList.isHidden(path) && rules?.ignores(path, type === "directory") !== true;
     })
     .toSorted(
-      (a, b) => Number(b.kind === "directory") - Number(a.kind === "directory") || compareCodePoints(a.name, b.name),
+      (a, b) => Number(b.type === "directory") - Number(a.type === "directory") || compareCodePoints(a.name, b.name),
     );
 }
 
-async function describe(path: string, { kind }: ListedEntry, { files }: ReferenceOptions): Promise<string> {
-  if (kind === "directory") return "/";
-  if (kind === "link") return " (link)";
-  const read = kind === "file" ? await files.read(path, COUNTED_BYTES) : null;
-  if (read?.type === "too_big") return ` (${read.size} bytes)`;
-  if (read?.type !== "bytes") return "";
+async function describe(path: string, { type }: DirectoryEntry, { files }: ReferenceOptions): Promise<string> {
+  if (type === "directory") return "/";
+  if (type === "other") return (await files.resolve(path).catch(() => null)) === path ? "" : " (link)";
+  const read = await readBytes(files, path, COUNTED_BYTES);
+  if (read.type === "too_big") return ` (${read.size} bytes)`;
+  if (read.type !== "bytes") return "";
   const text = textOf(read.bytes);
   return text === null ? ` (${read.bytes.length} bytes)` : ` (${countLines(text)} lines)`;
 }
@@ -285,8 +286,8 @@ async function findPlace(value: string, options: ReferenceOptions): Promise<Plac
   const { cwd, userHome, files, denyList } = options;
   if (value.includes("\0")) return { type: "missing" };
   const written = expandPath(value, cwd, userHome);
-  const root = (await files.real(cwd)) ?? cwd;
-  const real = await files.real(written);
+  const root = (await realPath(files, cwd)) ?? cwd;
+  const real = await realPath(files, written);
   if (real === null) return isWithin(written, cwd) || isWithin(written, root) ? { type: "missing" } : refused(OUTSIDE);
   if (!isWithin(real, root)) return refused(OUTSIDE);
   try {
@@ -294,8 +295,8 @@ async function findPlace(value: string, options: ReferenceOptions): Promise<Plac
   } catch {
     return refused(SENSITIVE); // a list that cannot be consulted allows nothing
   }
-  const look = await files.look(real);
-  return look ? { type: "found", path: real, look } : { type: "missing" };
+  const found = await look(files, real);
+  return found ? { type: "found", path: real, look: found } : { type: "missing" };
 }
 
 const refused = (reason: string): Place => ({ type: "refused", reason });
@@ -312,7 +313,7 @@ export interface ReferenceOptions {
   readonly userHome: string;
   /** The model's window in tokens; 0 when it is not known. */
   readonly contextLength: number;
-  readonly files: FileAccess;
+  readonly files: ReadableFiles;
   readonly run: RunProgram;
   readonly denyList: DenyList;
   /** The rules in force at a folder, those above it included. Absent: nothing is ignored. */

@@ -5,9 +5,10 @@ import { promisify } from "node:util";
 import fc from "fast-check";
 import { type TempTree, type TreeEntry, tempTree } from "../../../test/support/temp-tree.ts";
 import { createFileGuard } from "../../safety/file-guard.ts";
+import { localFiles } from "../../tools/files/access.ts";
 import { rulesAbove } from "../../tools/files/search.ts";
 import { createDenyList } from "../files/read.ts";
-import { hostFiles, programRunner } from "../ports.ts";
+import { programRunner } from "../ports.ts";
 import {
   describeExpansion,
   expandReferences,
@@ -100,7 +101,7 @@ async function boxOf(
     cwd: tree.at("w"),
     userHome: tree.root,
     contextLength: 100_000,
-    files: hostFiles,
+    files: localFiles,
     run: programRunner({ PATH: process.env.PATH, HOME: tree.root }),
     denyList: await createDenyList(guard, tree.root),
     ignoreRules: rulesAbove,

@@ -7,13 +7,10 @@ import { makeDirectories, writeFileAtomic } from "../../kit/files.ts";
 import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
 
-/** File access inside one environment: see the contract there. */
-export type FileAccess = EnvironmentFiles;
-
 const CHUNK = 256 * 1024;
 const AT_ONCE = 64;
 
-export const localFiles: FileAccess = {
+export const localFiles: EnvironmentFiles = {
   async facts(path) {
     try {
       const found = await stat(path, { bigint: true });

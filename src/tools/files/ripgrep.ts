@@ -1,10 +1,11 @@
 // The search engine that is ripgrep.
+
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import type { FileAccess } from "./access.ts";
+import type { EnvironmentFiles } from "../../sandbox/environment.ts";
 import {
   type ContentQuery,
   type FoundLine,
@@ -57,7 +58,7 @@ export function ripgrepEngine(path: string): SearchEngine {
 }
 
 /** The ripgrep of a place. Null when it has none. */
-export async function ripgrepIn(files: FileAccess, signal: AbortSignal): Promise<SearchEngine | null> {
+export async function ripgrepIn(files: EnvironmentFiles, signal: AbortSignal): Promise<SearchEngine | null> {
   const { ripgrep } = files;
   if (!ripgrep) return null;
   const program = await findRipgrep();

@@ -1,8 +1,8 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import picomatch from "picomatch";
 import { messageOf } from "../../kit/errors.ts";
-import { MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
-import { type FileAccess, localFiles } from "./access.ts";
+import { type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
+import { localFiles } from "./access.ts";
 
 // Searching below a directory: what an engine promises.
 
@@ -78,7 +78,7 @@ const MAX_LINE = 1024 * 1024;
 /** Files asked for together: where they are far away, each trip costs more than what it carries. */
 const TOGETHER = 200;
 
-export function walkerOver(files: FileAccess): SearchEngine {
+export function walkerOver(files: EnvironmentFiles): SearchEngine {
   return {
     name: "walker",
     async findLines(query) {
@@ -130,7 +130,7 @@ function compile(source: string): RegExp {
 }
 
 /** The files below a root, one level of directories at a time. */
-async function* walk(files: FileAccess, root: string, signal: AbortSignal): AsyncGenerator<string[]> {
+async function* walk(files: EnvironmentFiles, root: string, signal: AbortSignal): AsyncGenerator<string[]> {
   let level: { readonly below: string; readonly outer: IgnoreRules }[] = [
     { below: "", outer: await rulesAbove(root, files) },
   ];
@@ -212,7 +212,7 @@ export interface IgnoreRules {
   enter(directory: string, names: readonly string[]): Promise<IgnoreRules>;
 }
 
-function rulesOf(files: readonly RuleFile[], access: Pick<FileAccess, "read">): IgnoreRules {
+function rulesOf(files: readonly RuleFile[], access: Pick<EnvironmentFiles, "read">): IgnoreRules {
   return {
     ignores(path, isDirectory) {
       let ignored = false;
@@ -236,7 +236,7 @@ function rulesOf(files: readonly RuleFile[], access: Pick<FileAccess, "read">): 
 }
 
 /** The rules that directories above a root impose on it, up to the root of its repository. */
-export async function rulesAbove(root: string, access: FileAccess = localFiles): Promise<IgnoreRules> {
+export async function rulesAbove(root: string, access: EnvironmentFiles = localFiles): Promise<IgnoreRules> {
   const upwards = [root];
   for (let at = root; dirname(at) !== at; at = dirname(at)) upwards.push(dirname(at));
   const names = await access.entries(upwards, new AbortController().signal);
@@ -267,7 +267,7 @@ function parseRules(text: string): Rule[] {
   });
 }
 
-async function readRules(path: string, access: Pick<FileAccess, "read">): Promise<string> {
+async function readRules(path: string, access: Pick<EnvironmentFiles, "read">): Promise<string> {
   // Unreadable, or gone meanwhile: then it imposes nothing.
   return access.read(path).then(
     (bytes) => bytes.toString("utf8"),

@@ -1,15 +1,17 @@
 // What every file tool needs before it touches a file: the path, the guards, what the agent already knows.
+
 import { basename, dirname, join, posix } from "node:path";
 import { similarityTo } from "../../kit/similarity.ts";
 import { createFileGuard, type FileGuard, findForbiddenDevice, isKernelPlace } from "../../safety/file-guard.ts";
 import { expandPath } from "../../safety/paths.ts";
 import { redactPrivateKeys } from "../../safety/redact.ts";
 import { fileMarks } from "../../safety/redact-known.ts";
+import type { EnvironmentFiles } from "../../sandbox/environment.ts";
 import type { StateKey, ToolContext, ToolState } from "../toolset/context.ts";
-import { type FileAccess, localFiles } from "./access.ts";
+import { localFiles } from "./access.ts";
 
 export interface Workspace {
-  readonly files: FileAccess;
+  readonly files: EnvironmentFiles;
   readonly guard: FileGuard;
   readonly activity: FileActivity;
   /** Absolute, relative to where the environment stands. */
@@ -68,7 +70,7 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
 }
 
 /** What the guards were shown is what is then opened: each path is followed once in a call. */
-function followingOnce(files: FileAccess): FileAccess {
+function followingOnce(files: EnvironmentFiles): EnvironmentFiles {
   const known = new Map<string, Promise<readonly string[]>>();
   const follow = (path: string) => {
     const hops = known.get(path) ?? files.follow(path);
@@ -225,7 +227,7 @@ const MAX = 5;
 const WORTH_NAMING = 0.5;
 
 /** Up to five names in the same directory that are most like the missing one, spelled like the path that was asked for. */
-export async function findSimilar(files: FileAccess, absolute: string, asked: string): Promise<string[]> {
+export async function findSimilar(files: EnvironmentFiles, absolute: string, asked: string): Promise<string[]> {
   const wanted = basename(absolute);
   const names = await files.list(dirname(absolute)).catch((): string[] => []);
   const ratioOf = similarityTo(wanted.toLowerCase());

@@ -4,7 +4,8 @@ import { isUtf8 } from "node:buffer";
 import { dirname } from "node:path";
 import { messageOf } from "../../kit/errors.ts";
 import { unifiedDiff } from "../../kit/unified-diff.ts";
-import { describeFileError, type FileAccess } from "./access.ts";
+import type { EnvironmentFiles } from "../../sandbox/environment.ts";
+import { describeFileError } from "./access.ts";
 
 const BOM = "\ufeff";
 
@@ -32,7 +33,7 @@ export const notUtf8 = (path: string) =>
  * The text of a file, byte order mark included; null when there is none. Rejects for what is not a regular file. Of one that is too large to
  * be patched, only the beginning.
  */
-export async function readTextFile(files: FileAccess, path: string): Promise<TextFile | null> {
+export async function readTextFile(files: EnvironmentFiles, path: string): Promise<TextFile | null> {
   const facts = await files.facts(path);
   if (!facts) return null;
   if (facts.type === "directory") throw Object.assign(new Error(`${path} is a directory`), { code: "EISDIR" });
@@ -41,7 +42,7 @@ export async function readTextFile(files: FileAccess, path: string): Promise<Tex
   return { text: data.toString("utf8"), isUtf8: isUtf8(data), version: facts.version };
 }
 
-async function beginning(files: FileAccess, path: string): Promise<Buffer> {
+async function beginning(files: EnvironmentFiles, path: string): Promise<Buffer> {
   for await (const chunk of files.chunks(path)) return chunk;
   return Buffer.alloc(0);
 }
@@ -80,7 +81,7 @@ interface Written {
 }
 
 /** Writes and reads back. Rejects with an error that names the file, never a temporary one. */
-export async function writeTextFile(files: FileAccess, path: string, text: string): Promise<Written> {
+export async function writeTextFile(files: EnvironmentFiles, path: string, text: string): Promise<Written> {
   const dirsCreated = await files.makeDirectory(dirname(path)).catch((error: unknown) => {
     throw new Error(`Cannot create the directory of ${path}: ${describeFileError(error, dirname(path))}`);
   });
