@@ -102,7 +102,7 @@ export interface OpenHomeOptions {
 export interface TextRedactor {
   (text: string): string;
   forFile(text: string, path: string): string;
-  /** What no memory or skill may hold. */
+  /** What no memory or skill may hold: known values and secrets that show what they are. Names with a value beside them and numbers stay. */
   forKeeping(text: string): string;
 }
 
@@ -112,7 +112,9 @@ const unmasked: TextRedactor = Object.assign((text: string) => text, {
 });
 
 export interface RedactorSettings {
+  /** Read once at start, so that nothing the agent does can switch it off. */
   readonly enabled: boolean;
+  /** Every secret value of this home; asked on each call, so that new ones count at once. */
   readonly knownSecrets: () => readonly string[];
 }
 

@@ -4,6 +4,7 @@ import type { PrefixCause } from "../llm/gate.ts";
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { Finding } from "../safety/threats/scan.ts";
+import type { SkillCategory } from "../skills/visible.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { PromptFingerprint } from "./fingerprint.ts";
 
@@ -125,13 +126,6 @@ export interface ContextReading {
   readonly warnings: readonly string[];
   /** SHA-256 of the stripped text of every file in it: sub-directory hints do not repeat them. */
   readonly hashes: readonly string[];
-}
-
-export interface SkillCategory {
-  readonly name: string;
-  /** Empty when there is none. */
-  readonly description: string;
-  readonly skills: readonly { readonly name: string; readonly description: string }[];
 }
 
 export type HostKind = "wsl" | "termux" | "windows";

@@ -3,8 +3,9 @@
 import type { Config } from "../home/config/schema.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
+import type { SkillCategory } from "../skills/visible.ts";
 import { codingMode, codingPosture, readWorkspace } from "./coding.ts";
-import type { CodingReading, ContextReading, PromptInputs, SkillCategory, SoulReading } from "./contract.ts";
+import type { CodingReading, ContextReading, PromptInputs, SoulReading } from "./contract.ts";
 import { readContextFiles } from "./files/context-files.ts";
 import { contextFileLimit, type FileRules, type Scan } from "./files/read.ts";
 import { readSoul, wantsSoul } from "./files/soul.ts";

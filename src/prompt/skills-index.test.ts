@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { someSkills } from "../../test/support/prompt-inputs.ts";
-import type { SkillCategory } from "./contract.ts";
+import type { SkillCategory } from "../skills/visible.ts";
 import { COMPACT_CATEGORIES, SKILLS_INSTRUCTION, skillsIndex } from "./skills-index.ts";
 
 const TOOLS = ["skill_view"];

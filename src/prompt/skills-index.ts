@@ -1,6 +1,6 @@
 // The list of skills the model may load. Discovery and filtering happened before; here it becomes text.
 import { compareCodePoints, truncateCodePoints } from "../kit/code-points.ts";
-import type { SkillCategory } from "./contract.ts";
+import type { SkillCategory } from "../skills/visible.ts";
 
 const INDEX_TOOLS = ["skills_list", "skill_view", "skill_manage"];
 const DESCRIPTION_CHARS = 60;

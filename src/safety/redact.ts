@@ -1,4 +1,5 @@
 // The one redactor: tool output, logs, approval questions, stored text and exports all pass it.
+import type { RedactorSettings, TextRedactor } from "../home/open.ts";
 import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown, screenMarks } from "./redact-known.ts";
 
 /**
@@ -8,21 +9,7 @@ import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown,
  * - `forKeeping` is for notes the agent keeps about its user and its work.
  * - `forFile` is for text that a model may write back: its marks can never pass for a working key, and it keeps the number of lines.
  */
-interface Redactor {
-  (text: string): string;
-  forFile(text: string, path: string): string;
-  /** What no note may hold: known values and secrets that show what they are. Names with a value beside them and numbers stay. */
-  forKeeping(text: string): string;
-}
-
-interface RedactorOptions {
-  /** Read once at start, so that nothing the agent does can switch it off. */
-  readonly enabled: boolean;
-  /** Every secret value of this home; asked on each call, so that new ones count at once. */
-  readonly knownSecrets: () => readonly string[];
-}
-
-export function createRedactor({ enabled, knownSecrets }: RedactorOptions): Redactor {
+export function createRedactor({ enabled, knownSecrets }: RedactorSettings): TextRedactor {
   const unchanged = (text: string) => text;
   if (!enabled) return Object.assign(unchanged, { forFile: unchanged, forKeeping: unchanged });
   let source: readonly string[] | undefined;

@@ -28,12 +28,12 @@ export interface VisibleRequest {
 
 interface VisibleSkills {
   /** Sorted by code point, as are the skills in each; a name stands once per category. */
-  readonly categories: readonly VisibleCategory[];
+  readonly categories: readonly SkillCategory[];
   readonly digest: string;
   readonly warnings: readonly string[];
 }
 
-interface VisibleCategory {
+export interface SkillCategory {
   readonly name: string;
   /** Empty when there is none. */
   readonly description: string;

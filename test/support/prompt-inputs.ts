@@ -1,5 +1,6 @@
 // A default session on the command line, as the prompt builder sees it.
-import type { PromptInputs, SkillCategory } from "../../src/prompt/contract.ts";
+import type { PromptInputs } from "../../src/prompt/contract.ts";
+import type { SkillCategory } from "../../src/skills/visible.ts";
 
 export const promptInputs: PromptInputs = {
   soul: null,

@@ -6,6 +6,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { estimateTokens } from "../../llm/usage.ts";
 import { expandPath, isWithin } from "../../safety/paths.ts";
 import type { DirectoryEntry } from "../../sandbox/environment.ts";
+import type { IgnoreRules } from "../../tools/files/search.ts";
 import { SAFE_GIT } from "../coding.ts";
 import { type DenyList, normaliseNewlines } from "../files/read.ts";
 import { type FileLook, list, look, type ReadableFiles, type RunProgram, readBytes, realPath } from "../ports.ts";
@@ -300,12 +301,6 @@ async function findPlace(value: string, options: ReferenceOptions): Promise<Plac
 }
 
 const refused = (reason: string): Place => ({ type: "refused", reason });
-
-/** Which entries of a folder a `.gitignore` leaves out, from one directory to the next. */
-interface IgnoreRules {
-  ignores(path: string, isDirectory: boolean): boolean;
-  enter(directory: string, names: readonly string[]): Promise<IgnoreRules>;
-}
 
 export interface ReferenceOptions {
   /** References lead nowhere else. */
