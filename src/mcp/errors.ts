@@ -37,9 +37,7 @@ export function withoutSecrets(text: string, redact: (text: string) => string): 
 
 /** The sentence of an unknown error; the SDK's and the system's are usable as they are. */
 export function failureText(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause instanceof Error && error.cause.message !== "" ? ` (${error.cause.message})` : "";
-  return `${error.message || error.name}${error.message.includes("fetch failed") ? cause : ""}`;
+  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 /** The first line, short enough for a status. */

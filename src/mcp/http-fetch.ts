@@ -1,7 +1,10 @@
-// The fetch of HTTP servers: what a redirect may take along, and certificates of one's own.
+// The fetch for MCP servers, on kit/http.ts because the built-in one takes no certificates. A redirect to another origin takes no
+// credentials along.
 import { lookup } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
+import { VERSION } from "../home/paths.ts";
+import { failureWords, headersOf, sendRequest, unpackedBody } from "../kit/http.ts";
 import { expandPath } from "../safety/paths.ts";
 import { checkUrl } from "../safety/url-guard.ts";
 import { failureText, McpError } from "./errors.ts";
@@ -20,9 +23,7 @@ interface FetchOwner {
 
 /** Rejects with `McpError` when a file of the settings cannot be read. */
 export async function serverFetch(place: HttpPlace, owner: FetchOwner): Promise<Fetch> {
-  const own = place.verify !== true || place.clientCert !== null;
-  const base: Fetch = own ? await tlsFetch(place, owner) : (url, init) => fetch(url, init);
-  return followingRedirects(base, place, owner.server);
+  return followingRedirects(await fetchWith(place, owner), place, owner.server);
 }
 
 /** A server may name other addresses: in a redirect, or for signing in. From the internet none of them leads into the local network. */
@@ -72,49 +73,34 @@ function withoutCredentials(headers: RequestInit["headers"], configured: readonl
   return kept;
 }
 
-/** On Node's own HTTPS client: the built-in fetch cannot be told about certificates. */
-async function tlsFetch({ verify, clientCert, clientKey }: HttpPlace, owner: FetchOwner): Promise<Fetch> {
-  const { request } = await import("node:https");
-  const read = (key: string, path: string) => readNamed(key, path, owner);
+async function fetchWith({ verify, clientCert, clientKey }: HttpPlace, owner: FetchOwner): Promise<Fetch> {
+  const read = (key: string, path: string | null) => (path === null ? undefined : readNamed(key, path, owner));
   const tls = {
     rejectUnauthorized: verify !== false,
-    ...(typeof verify === "string" ? { ca: await read("ssl_verify", verify) } : {}),
-    ...(clientCert === null ? {} : { cert: await read("client_cert", clientCert) }),
+    ca: await read("ssl_verify", typeof verify === "string" ? verify : null),
+    cert: await read("client_cert", clientCert),
     // One file may hold both.
-    ...(clientCert === null ? {} : { key: await read("client_key", clientKey ?? clientCert) }),
+    key: await read("client_key", clientCert && (clientKey ?? clientCert)),
   };
-  return (url, init = {}) => {
-    if (new URL(url).protocol !== "https:") return fetch(url, init);
-    return new Promise((resolve, reject) => {
-      const outgoing = request(
-        url,
-        {
-          method: init.method ?? "GET",
-          headers: Object.fromEntries(new Headers(init.headers)),
-          ...(init.signal ? { signal: init.signal } : {}),
-          ...tls,
-        },
-        (incoming) => {
-          const headers = new Headers();
-          for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
-            headers.append(incoming.rawHeaders[i] ?? "", incoming.rawHeaders[i + 1] ?? "");
-          }
-          const status = incoming.statusCode ?? 502;
-          const empty = status === 204 || status === 304 || status < 200;
-          // Node's stream types and the web's do not know of each other.
-          const body = empty ? null : (Readable.toWeb(incoming) as ReadableStream);
-          resolve(new Response(body, { status, statusText: incoming.statusMessage ?? "", headers }));
-        },
-      );
-      outgoing.on("error", reject);
-      outgoing.end(
-        typeof init.body === "string"
-          ? init.body
-          : init.body instanceof URLSearchParams
-            ? String(init.body)
-            : undefined,
-      );
-    });
+  return async (url, { method, headers, body, signal } = {}) => {
+    const target = new URL(url);
+    try {
+      const incoming = await sendRequest(target, {
+        ...(target.protocol === "https:" && tls),
+        method,
+        headers: { "user-agent": `hermes/${VERSION}`, ...Object.fromEntries(new Headers(headers)) },
+        body: body == null ? undefined : String(body), // the SDK sends texts and forms
+        signal,
+      });
+      const status = incoming.statusCode ?? 502;
+      // Node's stream types and the web's do not know of each other.
+      const stream = [204, 304].includes(status) ? null : (Readable.toWeb(unpackedBody(incoming)) as ReadableStream);
+      return new Response(stream, { status, statusText: incoming.statusMessage, headers: [...headersOf(incoming)] });
+    } catch (error) {
+      signal?.throwIfAborted();
+      // The SDK takes a TypeError, and nothing else, for a server that cannot be reached.
+      throw new TypeError(`${target.host} ${failureWords(error)}`, { cause: error });
+    }
   };
 }
 

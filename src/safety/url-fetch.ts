@@ -1,11 +1,9 @@
-// One request to an address nobody vouches for: connected to what was checked and nothing else, checked again at each redirect, and
-// held to limits of size and time.
+// The fetch for addresses that nobody vouches for, on kit/http.ts because a connection has to go to the address that was checked. Checked
+// again at each redirect, and limited in time and in the size of the unpacked body.
 
-import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import type { LookupFunction } from "node:net";
-import { PassThrough, pipeline, type Readable } from "node:stream";
-import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { messageOf } from "../kit/errors.ts";
+import { failureWords, httpFor, readBody, sendRequest } from "../kit/http.ts";
 import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
 
 export interface WebRequest {
@@ -69,7 +67,7 @@ export async function webFetch(address: string, request: WebRequest): Promise<We
     if (request.signal.aborted) throw request.signal.reason;
     if (error instanceof UrlRefusedError || error instanceof WebError) throw error;
     if (late.aborted) throw new WebError(`${hostFor(place)} did not answer within ${timeoutMs / 1000} seconds.`);
-    throw new WebError(describeFailure(error, place));
+    throw new WebError(`${hostFor(place)} ${failureWords(error)}.`);
   }
 }
 
@@ -84,39 +82,25 @@ async function exchange(
     const redirect = how.followsRedirects ? redirectOf(head) : null;
     if (redirect) return { redirect };
     request.accept?.(head);
-    return { ...head, body: await readBody(incoming, request.maxBytes ?? MAX_BYTES, how.signal) };
+    return { ...head, body: await limitedBody(incoming, request.maxBytes ?? MAX_BYTES, how.signal) };
   } finally {
     incoming.destroy();
   }
 }
 
 function send({ url, addresses }: CheckedUrl, request: WebRequest, signal: AbortSignal): Promise<IncomingMessage> {
-  const secure = url.protocol === "https:";
-  // Not by `import`: that reads every export of the module, and one of them loads the built-in fetch.
-  const http = secure ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
   const agent = proxyAgent(url, request.proxy);
-  const body = request.body === undefined ? null : Buffer.from(request.body);
-  const options: RequestOptions = {
-    method: request.method ?? "GET",
+  return sendRequest(url, {
+    method: request.method,
     headers: {
       "user-agent": "Mozilla/5.0 (compatible; Hermes)",
-      accept: "*/*",
       "accept-encoding": "gzip, deflate, br",
       ...request.headers,
-      ...(body ? { "content-length": String(body.byteLength) } : {}),
     },
+    body: request.body,
     signal,
     // A connection of its own: one from a pool was opened for another check.
     ...(agent ? { agent } : { agent: false, lookup: pinnedTo(addresses) }),
-  };
-  return new Promise((resolve, reject) => {
-    const outgoing: ClientRequest = http.request(url, options);
-    outgoing.once("error", reject);
-    outgoing.once("response", (incoming) => {
-      outgoing.off("error", reject).on("error", (error) => incoming.destroy(error));
-      resolve(incoming);
-    });
-    outgoing.end(body ?? undefined);
   });
 }
 
@@ -147,7 +131,7 @@ function redirectOf({ status, location, url }: WebHead): URL | null {
   return new URL(location, url.href);
 }
 
-async function readBody(incoming: IncomingMessage, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+async function limitedBody(incoming: IncomingMessage, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const tooLong = () => new WebError(`The answer is longer than ${formatBytes(maxBytes)}; that is too much to read.`);
   if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) throw tooLong();
   const chunks: Buffer[] = [];
@@ -155,7 +139,7 @@ async function readBody(incoming: IncomingMessage, maxBytes: number, signal: Abo
   const stop = () => incoming.destroy(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {
-    for await (const chunk of decompressed(incoming, incoming.headers["content-encoding"]) as Readable) {
+    for await (const chunk of readBody(incoming)) {
       size += chunk.length;
       if (size > maxBytes) throw tooLong();
       chunks.push(chunk);
@@ -163,7 +147,6 @@ async function readBody(incoming: IncomingMessage, maxBytes: number, signal: Abo
   } finally {
     signal.removeEventListener("abort", stop);
   }
-  if (!incoming.complete) throw Object.assign(new Error("the connection was closed"), { code: "ECONNRESET" });
   return Buffer.concat(chunks);
 }
 
@@ -177,67 +160,12 @@ function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promis
   });
 }
 
-const FAILURES: Readonly<Record<string, string>> = {
-  ENOTFOUND: "was not found",
-  EAI_AGAIN: "could not be looked up; the name server does not answer",
-  ECONNREFUSED: "refuses the connection",
-  ECONNRESET: "broke the connection off",
-  EPIPE: "broke the connection off",
-  EHOSTUNREACH: "cannot be reached",
-  ENETUNREACH: "cannot be reached; the network may be down",
-  ETIMEDOUT: "did not answer in time",
-  Z_DATA_ERROR: "sent a body that cannot be unpacked",
-  Z_BUF_ERROR: "sent a body that cannot be unpacked",
-};
-
-function describeFailure(error: unknown, place: string): string {
-  const host = hostFor(place);
-  const code = connectionCode(error);
-  const known = FAILURES[code];
-  if (known !== undefined) return `${host} ${known}.`;
-  const message = messageOf(error);
-  if (/CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO_/.test(code))
-    return `${host} has no valid certificate or speaks no TLS (${code}).`;
-  if (code.startsWith("HPE_")) return `${host} does not answer in HTTP (${code}).`;
-  return `${host} could not be read: ${message}`;
-}
-
-function connectionCode(error: unknown): string {
-  if (error instanceof AggregateError) return connectionCode(error.errors[0]);
-  return error instanceof Error && "code" in error ? String(error.code) : "";
-}
-
 function hostFor(place: string): string {
   return URL.canParse(place) ? new URL(place).host || hostOf(new URL(place)) : place;
 }
 
 const formatBytes = (bytes: number) =>
   bytes >= MB ? `${Math.round(bytes / MB)} MB` : `${Math.round(bytes / 1024)} KB`;
-
-/** The body as the server meant it. One packing at most: packed twice, a few bytes become a mountain. */
-function decompressed(body: Readable, encoding: string | undefined): Readable {
-  const unpack = unpackerFor((encoding ?? "").trim().toLowerCase());
-  if (!unpack) return body;
-  // Errors reach whoever reads the last stream.
-  return pipeline(body, unpack, new PassThrough(), () => undefined);
-}
-
-function unpackerFor(encoding: string) {
-  switch (encoding) {
-    case "":
-    case "identity":
-      return null;
-    case "gzip":
-    case "x-gzip":
-      return createGunzip();
-    case "deflate":
-      return createInflate();
-    case "br":
-      return createBrotliDecompress();
-    default:
-      throw Object.assign(new Error(`unknown content encoding ${encoding}`), { code: "Z_DATA_ERROR" });
-  }
-}
 
 // The proxy that some networks prescribe. It makes the connections, and it looks names up.
 
@@ -264,8 +192,7 @@ export function isProxied(url: URL, settings: ProxySettings | undefined): boolea
 /** Null: the connection is made from here. */
 function proxyAgent(url: URL, settings: ProxySettings | undefined): Agent | null {
   if (!isProxied(url, settings)) return null;
-  const { Agent } =
-    url.protocol === "https:" ? process.getBuiltinModule("node:https") : process.getBuiltinModule("node:http");
+  const { Agent } = httpFor(url);
   const { http_proxy: HTTP_PROXY, https_proxy: HTTPS_PROXY } = settings ?? {};
   return new Agent({ proxyEnv: { HTTP_PROXY, HTTPS_PROXY } });
 }

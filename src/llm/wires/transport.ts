@@ -1,6 +1,7 @@
 // The thin part that touches the network: one POST, its answer as JSON events or as one JSON value, every failure as a WireFailure.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { Clock } from "../../kit/clock.ts";
+import { failureCode, failureWords } from "../../kit/http.ts";
 import { asRecord, asText, isRecord, parseJson } from "../../kit/json.ts";
 import { hostOf } from "../providers/hosts.ts";
 import type { ModelError, RequestLimits } from "../wire.ts";
@@ -88,7 +89,7 @@ export async function post(exchange: Exchange): Promise<Answer> {
     return openAnswer(response, headers, exchange, watch);
   } catch (thrown) {
     watch.end({ closeSocket: true });
-    throw failureFromThrown(thrown, `No answer from ${hostOf(url) || url}`);
+    throw failureFromThrown(thrown, hostOf(url) || url);
   }
 }
 
@@ -109,7 +110,7 @@ function openAnswer(response: ResponseLike, headers: Record<string, string>, exc
       watch.touch();
       return chunk;
     } catch (thrown) {
-      throw failureFromThrown(thrown, `The connection to ${host} broke off`);
+      throw failureFromThrown(thrown, host);
     }
   };
   return {
@@ -345,30 +346,11 @@ export function failureFrom(
   });
 }
 
-/** An error of `fetch` or of a socket; the code is often two or three causes deep. */
-function failureFromThrown(thrown: unknown, where: string): WireFailure {
+/** An error of a socket, or of whatever answers in its place. */
+function failureFromThrown(thrown: unknown, host: string): WireFailure {
   if (thrown instanceof WireFailure) return thrown;
-  const chain = causes(thrown);
-  const code = chain.map((error) => word(error.code)).find((found) => found !== undefined);
-  const deepest = chain.map((error) => asText(error.message)).findLast((message) => message !== "");
-  const name = asText(chain[0]?.name);
-  const message = [asText(chain[0]?.message) || String(thrown), deepest].filter(Boolean);
-  return new WireFailure({
-    message: `${where}: ${[...new Set(message)].join(": ")}${code ? ` (${code})` : ""}`,
-    ...(code === undefined ? {} : { code }),
-    ...(name === "" ? {} : { name }),
-  });
-}
-
-function causes(thrown: unknown): { code?: unknown; message?: unknown; name?: unknown }[] {
-  const chain: { code?: unknown; message?: unknown; name?: unknown }[] = [];
-  let next: unknown = thrown;
-  while (typeof next === "object" && next !== null && chain.length < 5) {
-    const error: { code?: unknown; message?: unknown; name?: unknown; cause?: unknown; errors?: unknown } = next;
-    chain.push(error);
-    next = error.cause ?? (Array.isArray(error.errors) ? error.errors[0] : undefined);
-  }
-  return chain;
+  const name = asText(asRecord(thrown).name) || undefined;
+  return new WireFailure({ message: `${host} ${failureWords(thrown)}`, code: failureCode(thrown), name });
 }
 
 function word(value: unknown): string | undefined {
