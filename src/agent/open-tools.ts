@@ -80,7 +80,7 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Sess
     contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
-    ports: new Set([...Object.keys(portsOf(wish)), ...(canAsk(wish) ? ["ask"] : [])]),
+    ports: new Set(canAsk(wish) ? ["ask"] : []),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {
@@ -94,11 +94,6 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Sess
 
 /** Somebody can be asked; a prompt in the background has the same list as the conversation beside it, whose cache it shares. */
 const canAsk = ({ interactive, start }: AgentWish) => interactive || start?.origin === "background";
-
-/** What a door hands to tools. A scheduled run makes no jobs and sends nothing itself: its answer is delivered. */
-export function portsOf({ ports, start }: AgentWish): NonNullable<AgentWish["ports"]> {
-  return ports && start?.origin !== "cron" ? ports : {};
-}
 
 /** The wish names tools that do not exist. */
 class ToolsetError extends UserError {

@@ -150,7 +150,7 @@ export interface AgentPorts {
   /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<
     ToolContext,
-    "env" | "redactFile" | "writeSafeRoots" | "skills" | "cron" | "deliver" | "conversation" | "transformOutput"
+    "env" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
   >;
 }
 

@@ -3,7 +3,7 @@ import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import type { RunOrigin, ToolContext } from "../tools/toolset/context.ts";
+import type { RunOrigin } from "../tools/toolset/context.ts";
 import type { ModelChoice } from "./options.ts";
 
 /** What a door wants to talk with, and how. */
@@ -45,8 +45,6 @@ export interface AgentWish {
   readonly start?: StartWish | undefined;
   /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
   overlay?(): string | undefined;
-  /** What the door offers to tools: the schedule, the way to chats. */
-  readonly ports?: Pick<ToolContext, "cron" | "deliver"> | undefined;
   /** The text of a page, fenced as untrusted, for `@url:`. Absent: it is fetched as the web tools do it. */
   readPage?(url: string): Promise<string>;
 }

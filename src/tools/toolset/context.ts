@@ -87,10 +87,6 @@ export interface ToolContext extends RunContext {
   readonly forScript?: boolean;
   readonly memory?: Memory;
   readonly skills?: AgentSkills;
-  /** The schedule. Absent where nobody keeps one, and in scheduled runs: a job makes no jobs. */
-  cron?: CronPort;
-  /** The way to chats. Absent where no platform is connected. */
-  deliver?: DeliveryPort;
   /** The conversation as code of plugins knows it; for whoever runs such code. */
   readonly conversation?: object;
   /** Hooks may put another text in the place of what a command printed. Null: none did. */
@@ -104,87 +100,6 @@ export interface AsideQuestion {
   readonly messages: readonly Message[];
   readonly maxTokens?: number;
 }
-
-/**
- * Scheduled jobs, as a model may manage them.
- *
- * - Requests have passed the tool's own checks: an action that needs a job names one, a new job has a schedule and something to do.
- * - A job is named by its id or its unique name; schedules, targets and the text of prompts are judged here.
- * - Answers are what the model reads; nothing here rejects for what a request is like.
- */
-interface CronPort {
-  manage(request: CronRequest, run: ToolContext): Promise<CronAnswer>;
-}
-
-export type CronRequest =
-  | { readonly action: "list" }
-  | ({ readonly action: "create" } & CronFields)
-  | ({ readonly action: "update"; readonly jobId: string } & CronFields)
-  | { readonly action: "pause" | "resume" | "run" | "remove"; readonly jobId: string };
-
-/** Left out: as it is. An empty text or list clears. */
-export interface CronFields {
-  readonly prompt?: string;
-  readonly schedule?: string;
-  readonly name?: string;
-  /** Runs until it is done; 0 or less = no end. */
-  readonly repeat?: number;
-  readonly deliver?: string | readonly string[];
-  readonly skills?: readonly string[];
-  readonly model?: { readonly provider?: string; readonly model: string } | null;
-  readonly script?: string;
-  readonly no_agent?: boolean;
-  readonly context_from?: readonly string[];
-  readonly enabled_toolsets?: readonly string[];
-  readonly workdir?: string;
-  readonly profile?: string;
-}
-
-type CronAnswer =
-  | {
-      readonly success: true;
-      readonly job_id: string;
-      readonly name: string;
-      readonly schedule: string;
-      readonly repeat: number | null;
-      readonly deliver: string | readonly string[];
-      readonly next_run_at: string | null;
-      readonly message: string;
-    }
-  | { readonly success: true; readonly count: number; readonly jobs: readonly object[] }
-  | { readonly success: false; readonly error: string; readonly matches?: readonly string[] };
-
-/**
- * Messages to chats outside the conversation.
- *
- * - `target` is `platform`, `platform:chat` or `platform:chat:thread`; what a name stands for is found out here.
- * - `MEDIA:<path>` in a message is sent as a file.
- * - It never rejects for what a platform did: the answer says so.
- */
-export interface DeliveryPort {
-  send(message: { readonly target: string; readonly text: string }, run: ToolContext): Promise<DeliveryAnswer>;
-  /** Where a message can go. */
-  targets(run: ToolContext): Promise<readonly DeliveryTarget[]>;
-}
-
-interface DeliveryTarget {
-  readonly target: string;
-  readonly name?: string;
-  /** Where messages to the bare platform go. */
-  readonly home?: boolean;
-}
-
-type DeliveryAnswer =
-  | {
-      readonly success: true;
-      readonly platform: string;
-      readonly chat_id: string;
-      readonly message_id: string | null;
-      readonly note?: string;
-      readonly mirrored?: boolean;
-    }
-  | { readonly success: true; readonly skipped: true; readonly reason: string }
-  | { readonly error: string; readonly hint?: string };
 
 interface CommandOutputFacts {
   readonly command: string;

@@ -51,7 +51,7 @@ interface ToolTraits {
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
   /** The port it cannot do without: where the run has none, the tool is not offered. */
-  readonly port?: "ask" | "cron" | "deliver";
+  readonly port?: "ask";
   /** Tools of other sets its description may name: `{tools}` in it becomes those that the session has. */
   readonly mentions?: readonly string[];
   /** Merged over the schema each time the list is made. */
