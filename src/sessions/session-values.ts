@@ -1,11 +1,10 @@
 // What is kept with a session besides messages: its prompt, its keys, the tool lists it was offered.
 import { createHash } from "node:crypto";
-import { sliceCodePoints } from "../kit/code-points.ts";
 import { parseJson } from "../kit/json.ts";
 import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
 import { decodeText } from "./sessions.ts";
-import type { HandoffState, PromptRecord } from "./store.ts";
+import type { PromptRecord } from "./store.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */
 export function promptExpression(core: StoreCore): string {
@@ -86,26 +85,6 @@ export function copyValues(core: StoreCore, from: string, to: string): void {
     to,
     from,
   );
-}
-
-const MAX_HANDOFF_ERROR = 500;
-
-/** Compare and set: of two processes that want the same step one gets it. */
-export function stepHandoff(
-  core: StoreCore,
-  id: string,
-  step: { from: HandoffState | null; to: HandoffState; platform?: string; error?: string },
-): boolean {
-  const { changes } = core.db.run(
-    `UPDATE sessions SET handoff_state = ?, handoff_platform = COALESCE(?, handoff_platform), handoff_error = ?
-     WHERE id = ? AND handoff_state IS ?`,
-    step.to,
-    step.platform ?? null,
-    step.error === undefined ? null : sliceCodePoints(step.error, 0, MAX_HANDOFF_ERROR),
-    id,
-    step.from,
-  );
-  return changes === 1;
 }
 
 // Questions that wait for an answer, where every process of the home can see and answer them.

@@ -149,15 +149,6 @@ test("prompt, tool list and keys come back as they were", async (t) => {
   assert.deepEqual(await store.getValue("a", "nudge"), { turns: 4 });
 });
 
-test("a hand-over moves on only from the state it is in", async (t) => {
-  const { store } = await temporaryStore(t);
-  await store.create({ id: "a" });
-  assert.equal(await store.setHandoff("a", { from: null, to: "pending", platform: "telegram" }), true);
-  assert.equal(await store.setHandoff("a", { from: null, to: "pending" }), false);
-  assert.equal(await store.setHandoff("a", { from: "pending", to: "running" }), true);
-  assert.equal(await store.setHandoff("a", { from: "running", to: "failed", error: "x".repeat(900) }), true);
-});
-
 test("an append to a session nobody created is refused in words", async (t) => {
   const { store } = await temporaryStore(t);
   await assert.rejects(store.append("ghost", [user("x")]), (error: StoreError) => error.code === "invalid");

@@ -26,7 +26,6 @@ import {
   readToolList,
   readValue,
   removeQuestion,
-  stepHandoff,
   storeToolList,
   writeAnswer,
   writePrompt,
@@ -118,9 +117,6 @@ export class SqliteStore implements SessionStore {
     } catch (error) {
       if (!(error instanceof StoreError) || error.code !== "busy") throw error;
     }
-  }
-  setHandoff(id: string, step: Parameters<SessionStore["setHandoff"]>[1]) {
-    return this.#core.write(() => stepHandoff(this.#core, id, step));
   }
   async delete(id: string) {
     const gone = await this.#core.write(() => deleteSessionRows(this.#core, id));

@@ -110,8 +110,6 @@ export interface CompressionLease {
   release(): Promise<void>;
 }
 
-export type HandoffState = "pending" | "running" | "completed" | "failed";
-
 export interface SearchOptions {
   readonly sourceFilter?: readonly string[];
   readonly excludeSources?: readonly string[];
@@ -242,16 +240,6 @@ export interface SessionStore extends Ledger, ApprovalTable {
   update(id: string, change: SessionChange): Promise<void>;
   /** A sign of life (`last_activity_at`); left out when the database is busy. */
   touch(id: string): Promise<void>;
-  /** Moves the hand-over to another platform one step on; false when it is not in the state `from`. */
-  setHandoff(
-    id: string,
-    step: {
-      readonly from: HandoffState | null;
-      readonly to: HandoffState;
-      readonly platform?: string;
-      readonly error?: string;
-    },
-  ): Promise<boolean>;
   delete(id: string): Promise<boolean>;
   list(options?: ListOptions): Promise<readonly SessionListItem[]>;
 
