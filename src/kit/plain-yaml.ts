@@ -87,7 +87,7 @@ class PlainReader<Word> {
       if (key === undefined || key === "__proto__" || typedWord.test(key) || Object.hasOwn(tree, key)) return undefined;
       this.#at++;
       const value = rest === "" || rest.startsWith("#") ? this.#below(indent) : this.#inline(rest);
-      if (value === undefined || this.#goesOn(indent)) return undefined;
+      if (value === undefined) return undefined;
       tree[key] = value;
     }
     return tree;
@@ -105,7 +105,7 @@ class PlainReader<Word> {
     for (let line = this.#lineAt(indent); line && isItem(line); line = this.#lineAt(indent)) {
       const item = this.#inline(line.content.slice(2).replace(/^ +/, ""));
       this.#at++;
-      if (item === undefined || this.#goesOn(indent)) return undefined;
+      if (item === undefined) return undefined;
       items.push(item);
     }
     return items;
@@ -121,14 +121,10 @@ class PlainReader<Word> {
     return word === "" ? undefined : this.#readWord(word);
   }
 
+  /** The next line, if it stands at this indent. A deeper one would go on with the value before it: it stays unread, and so the parser's. */
   #lineAt(indent: number): Line | undefined {
     const line = this.#lines[this.#at];
     return line?.indent === indent ? line : undefined;
-  }
-
-  /** A deeper line behind a value would go on with it. */
-  #goesOn(indent: number): boolean {
-    return (this.#lines[this.#at]?.indent ?? 0) > indent;
   }
 
   /** A comma inside quotes leaves halves that are no items, so such a list goes to the parser. */
