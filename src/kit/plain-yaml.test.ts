@@ -89,8 +89,8 @@ for (const text of left) {
   });
 }
 
-test("a number in an unusual spelling is left to the parser", () => {
-  for (const word of ["007", "1e3", "0x1f", "2024-01-01", "1:30", "123456789012345678", "-0", "1\u00a0"])
+test("a number or a nothing in an unusual spelling is left to the parser", () => {
+  for (const word of ["Null", "007", "1e3", "0x1f", "2024-01-01", "1:30", "123456789012345678", "-0", "1\u00a0"])
     assert.equal(readPlainTyped(`a: ${word}\n`), null, word);
 });
 
@@ -124,7 +124,7 @@ const words = [
     "名",
     "😀",
   ],
-  ["2024-01-01", "0.10", "1e3", "...", "---", "TRUE", "tRue", "e0", "E5", "x1e3", "nan", ".inf", "1.10", "no"],
+  ["2024-01-01", "0.10", "1e3", "...", "---", "TRUE", "tRue", "Null", "e0", "E5", "x1e3", "nan", ".inf", "1.10", "no"],
   [": ", ":", " ", "  ", "#", " #", "\u00a0", "&", "*", "!", "{", "}", "[", "]", ",", "\\", '"', "'", "?", "(", "\t"],
   ["\u2028", "\r", "\u3000", "[a:b]", "[a, 'b: c']", "1, 2"],
 ].flat();
