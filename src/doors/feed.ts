@@ -1,7 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { AgentEvent, SubagentEvent, ToolCallView } from "../agent/events.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
-import { cellWidth, cutCells } from "../kit/terminal-text.ts";
+import { cellWidth, cut } from "./terminal-text.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 interface FeedRow {
@@ -44,7 +44,7 @@ export function feedLine(
     detailChars > 0 ? detailChars : Number.POSITIVE_INFINITY,
   );
   const oneLine = detail.replace(/\s+/g, " ").trim();
-  return `${head}${path ? cutLeft(oneLine, room) : cutCells(oneLine, room, "...")}${tail}`;
+  return `${head}${path ? cutLeft(oneLine, room) : cut(oneLine, room)}${tail}`;
 }
 
 function cutLeft(text: string, cells: number): string {
@@ -153,7 +153,7 @@ const words = (...values: readonly unknown[]) =>
 
 function short(message: string): string {
   const line = message.split("\n")[0]?.trim() ?? "";
-  return cutCells(line, 60, "...");
+  return cut(line, 60);
 }
 
 function parseObject(result: string): Readonly<Record<string, unknown>> | null {
@@ -186,7 +186,7 @@ export function subagentLine(
   const place = event.taskCount > 1 ? `[${event.taskIndex + 1}/${event.taskCount}] ` : "";
   const head = `${prefix} ${"  ".repeat(event.depth - 1)}${mark} ${place}`;
   const room = width === undefined ? Number.POSITIVE_INFINITY : Math.max(8, width - cellWidth(head) - cellWidth(tail));
-  return `${head}${cutCells(text.replace(/\s+/g, " ").trim(), room, "...")}${tail}`;
+  return `${head}${cut(text.replace(/\s+/g, " ").trim(), room)}${tail}`;
 }
 
 /** The same in a few words, for a line that is overwritten. */

@@ -1,5 +1,5 @@
 // Markdown made readable as plain text: markers go, content stays. Code is never touched.
-import { cellWidth, padCells, wrapCells } from "../kit/terminal-text.ts";
+import { cellWidth, padCells, wrapLines } from "./terminal-text.ts";
 
 /**
  * Removes emphasis, heading, code and link markers outside of code; tables are re-aligned to `width` cells. A text may be given in pieces
@@ -96,7 +96,7 @@ function asList(header: readonly string[], rows: readonly (readonly string[])[],
   return rows.flatMap((row, index) => [
     ...(index > 0 ? [""] : []),
     ...header.flatMap((name, column) =>
-      wrapCells(`${name}: ${row[column] ?? ""}`, Math.max(10, width - 2)).map((line, i) =>
+      wrapLines(`${name}: ${row[column] ?? ""}`, Math.max(10, width - 2)).map((line, i) =>
         i > 0 ? `  ${line}` : line,
       ),
     ),

@@ -1,6 +1,6 @@
 // The one judgement on a command line: hardline, sudo guard, the user's own refusals, then the danger table. It never runs anything.
 
-import { stripAnsi } from "../kit/terminal-text.ts";
+import { stripAnsi } from "../kit/strip-ansi.ts";
 import { analyseCommand } from "./analysis/analyse.ts";
 import { readsPasswordFromInput } from "./danger/system.ts";
 import { type Danger, findDanger, findPlacedDanger } from "./danger/table.ts";

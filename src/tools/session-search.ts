@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import { messageOf } from "../kit/errors.ts";
-import { stripAnsi } from "../kit/terminal-text.ts";
+import { stripAnsi } from "../kit/strip-ansi.ts";
 import type { MessageView, SearchHit, Session, SessionStore } from "../sessions/store.ts";
 import { toolError } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";

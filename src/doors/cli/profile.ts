@@ -20,7 +20,7 @@ import {
   writeWrapper,
 } from "../../home/profile-manage.ts";
 import { ProfileError, profileDir, profileName, stickyProfile } from "../../home/profiles.ts";
-import { cutCells, padCells } from "../../kit/terminal-text.ts";
+import { cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 interface CreateFlags {
@@ -131,7 +131,7 @@ async function list(ctx: CliContext, { json }: { json?: true }): Promise<void> {
   }
 }
 
-const fit = (text: string, cells: number) => padCells(cutCells(text, cells, "…"), cells);
+const fit = (text: string, cells: number) => padCells(cut(text, cells, "…"), cells);
 
 async function use(ctx: CliContext, given: string): Promise<void> {
   const name = existingProfile(rootOf(ctx), given);

@@ -3,9 +3,9 @@
 import { InvalidArgumentError } from "commander";
 import { messageOf } from "../../kit/errors.ts";
 import { relativeTime } from "../../kit/formats.ts";
-import { cutCells, padCells } from "../../kit/terminal-text.ts";
 import { findSession } from "../../sessions/session-id.ts";
 import type { SessionListItem, SessionStore } from "../../sessions/store.ts";
+import { cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 export async function resolveSession(store: SessionStore, text: string): Promise<string> {
@@ -84,7 +84,7 @@ export function sessionTable(items: readonly SessionListItem[], now: number): re
     ? [title, preview(40), active]
     : [preview(50), active, source];
   const line = (cell: (column: Column) => string, last: string) =>
-    `${columns.map((column) => padCells(cutCells(cell(column), column.cut), column.width)).join("")}${column(source, columns)}${last}`;
+    `${columns.map((column) => padCells(cut(cell(column), column.cut, ""), column.width)).join("")}${column(source, columns)}${last}`;
   return [line((one) => one.head, "ID"), ...items.map((item) => line((one) => oneLine(one.text(item, now)), item.id))];
 }
 
@@ -97,7 +97,7 @@ export function oneLine(text: string): string {
 }
 
 /** What the user typed, as a message repeats it. */
-export const briefly = (text: string) => cutCells(oneLine(text), 60, "…");
+export const briefly = (text: string) => cut(oneLine(text), 60, "…");
 
 /** The same facts for machines. */
 export function sessionJson(item: SessionListItem): Record<string, unknown> {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellWidth, stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
+import { cellWidth } from "../terminal-text.ts";
 import { type PickerKey, type PickerState, readKeys, renderPicker, stepPicker } from "./session-picker.ts";
 
 const item = (id: string, title: string | null, source = "cli") =>

@@ -1,8 +1,8 @@
 // The full-screen session picker: typing filters, arrows move, Enter chooses.
 
 import { relativeTime } from "../../kit/formats.ts";
-import { cutCells, padCells } from "../../kit/terminal-text.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
+import { cut, padCells } from "../terminal-text.ts";
 import { oneLine } from "./session-command.ts";
 
 export interface PickerState {
@@ -101,20 +101,20 @@ export function renderPicker(
     const chosen = first + index === state.selected;
     const name = item.title ?? (item.preview || "—");
     const cells = [
-      padCells(cutCells(oneLine(name), 44, "…"), 46),
+      padCells(cut(oneLine(name), 44, "…"), 46),
       padCells(relativeTime(item.lastActive, size.now), 13),
-      padCells(cutCells(item.source, 10), 12),
+      padCells(cut(item.source, 10, ""), 12),
       item.id,
     ];
-    const line = cutCells(`${chosen ? "❯ " : "  "}${cells.join("")}`, size.columns);
+    const line = cut(`${chosen ? "❯ " : "  "}${cells.join("")}`, size.columns, "");
     return chosen ? `\u001b[7m${padCells(line, size.columns)}\u001b[0m` : line;
   });
   return [
-    cutCells(`Sessions (${shown.length} of ${state.items.length})   filter: ${oneLine(state.filter)}▏`, size.columns),
+    cut(`Sessions (${shown.length} of ${state.items.length})   filter: ${oneLine(state.filter)}▏`, size.columns, ""),
     "",
     ...(lines.length > 0 ? lines : ["  nothing matches"]),
     "",
-    cutCells("type to filter · ↑↓ move · Enter resume · Esc clear/quit · q quit", size.columns),
+    cut("type to filter · ↑↓ move · Enter resume · Esc clear/quit · q quit", size.columns, ""),
   ];
 }
 

@@ -7,8 +7,8 @@ import { Command } from "commander";
 import { temporaryStore } from "../../../test/support/session-store.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
-import { cellWidth } from "../../kit/terminal-text.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import { cellWidth } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./sessions.ts";
 

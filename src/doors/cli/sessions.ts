@@ -6,9 +6,10 @@ import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { localMinute, relativeTime } from "../../kit/formats.ts";
-import { cutCells, stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
+import { cut } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import {
   briefly,
@@ -330,10 +331,10 @@ function transcriptText(session: ExportedSession, options: { full: boolean; colu
     .map((message) => {
       const head = `${label(message)} · ${localMinute(message.at)}`;
       if (message.role === "tool" && !options.full) {
-        return cutCells(`  ↳ ${message.tool ?? "tool"}: ${oneLine(message.text)}`, options.columns, "…");
+        return cut(`  ↳ ${message.tool ?? "tool"}: ${oneLine(message.text)}`, options.columns, "…");
       }
       const calls = message.calls.map((call) =>
-        cutCells(`  → ${call}`, options.full ? Number.MAX_SAFE_INTEGER : options.columns, "…"),
+        cut(`  → ${call}`, options.full ? Number.MAX_SAFE_INTEGER : options.columns, "…"),
       );
       return [head, ...(message.text === "" ? [] : [indent(message.text)]), ...calls].join("\n");
     })

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { stripTerminalSequences } from "@earendil-works/pi-tui";
 import fc from "fast-check";
 import { plainMarkdown } from "../plain-markdown.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
-import { makeTheme } from "./blocks.ts";
 
 const plain = makeTheme(false);
 

@@ -2,7 +2,8 @@
 // a long answer costs what is new in it.
 import { type Component, Markdown, type MarkdownTheme } from "@earendil-works/pi-tui";
 import { fenceAfter, isTableRow, plainMarkdown } from "../plain-markdown.ts";
-import { CachedBlock, type LineStyle, printable, type Theme, wrapLines } from "./blocks.ts";
+import { printable, type Theme, wrapLines } from "../terminal-text.ts";
+import { CachedBlock, type LineStyle } from "./blocks.ts";
 export type AnswerStyle = "strip" | "render" | "raw";
 
 const SECTION_LINES = 40;

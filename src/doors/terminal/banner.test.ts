@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { makeTheme } from "./blocks.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { type BannerFacts, banner } from "./opening.ts";
 
 const facts: BannerFacts = {

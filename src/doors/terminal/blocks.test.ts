@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Component, type TUI, visibleWidth } from "@earendil-works/pi-tui";
 import fc from "fast-check";
+import { makeTheme } from "../terminal-text.ts";
 import { AnswerBlock } from "./answer-block.ts";
-import { CutLines, Lines, makeTheme, Rule } from "./blocks.ts";
+import { CutLines, Lines, Rule } from "./blocks.ts";
 import { InputHistory, PromptEditor } from "./input-line.ts";
 
 const theme = makeTheme(true);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { makeTheme } from "./blocks.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { diffLines, diffOf } from "./transcript.ts";
 
 const plain = makeTheme(false);

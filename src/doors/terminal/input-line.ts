@@ -1,9 +1,10 @@
 // The editor with what surrounds it: lasting history, big pastes, a draft put aside.
 
 import { appendFile, chmod, readFile } from "node:fs/promises";
-import { Editor, matchesKey, type TUI, visibleWidth } from "@earendil-works/pi-tui";
+import { Editor, matchesKey, type TUI } from "@earendil-works/pi-tui";
 import { messageOf } from "../../kit/errors.ts";
-import { cut, selectTheme, type Theme } from "./blocks.ts";
+import { cellWidth, cut, type Theme } from "../terminal-text.ts";
+import { selectTheme } from "./blocks.ts";
 import { cleanPaste, type PasteLimits, Pastes, shouldCollapse } from "./pastes.ts";
 
 const PASTE_OPEN = "\u001b[200~";
@@ -134,7 +135,7 @@ export class PromptEditor extends Editor {
 
   override render(width: number): string[] {
     const symbol = `${this.#options.prompt()} `;
-    this.#indent = Math.min(visibleWidth(symbol), Math.max(0, width - 4));
+    this.#indent = Math.min(cellWidth(symbol), Math.max(0, width - 4));
     this.#textWidth = width - this.#indent - 1;
     const lines = super.render(Math.max(1, width - this.#indent));
     const bottom = lines.indexOf(this.#bottom, 1);
@@ -181,7 +182,7 @@ export class PromptEditor extends Editor {
     const lines = this.getLines();
     const text = lines[line] ?? "";
     const side = edge === "first" ? text.slice(0, col) : text.slice(col);
-    return line === (edge === "first" ? 0 : lines.length - 1) && visibleWidth(side) < this.#textWidth;
+    return line === (edge === "first" ? 0 : lines.length - 1) && cellWidth(side) < this.#textWidth;
   }
 
   #shadow(): string {
@@ -196,10 +197,10 @@ export class PromptEditor extends Editor {
     const at = line.indexOf(CURSOR_AT_END);
     const shadow = this.focused && at !== -1 ? this.#shadow() : "";
     if (shadow === "") return line;
-    const room = visibleWidth(line.slice(at));
+    const room = cellWidth(line.slice(at));
     const [first = ""] = [...shadow];
-    if (visibleWidth(first) > room) return line;
-    const shown = cut(shadow.slice(first.length), room - visibleWidth(first));
+    if (cellWidth(first) > room) return line;
+    const shown = cut(shadow.slice(first.length), room - cellWidth(first));
     return `${line.slice(0, at)}\u001b[7m${first}\u001b[0m${this.#options.theme.dim(shown)}`;
   }
 }

@@ -1,12 +1,12 @@
-import { type Component, visibleWidth } from "@earendil-works/pi-tui";
+import type { Component } from "@earendil-works/pi-tui";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
 import { contextSize } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
+import { cellWidth, cut, padCells, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
-import { cut, padTo, type Theme } from "./blocks.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Shows what was said before. */
@@ -127,14 +127,14 @@ function right({ opened }: BannerFacts, width: number, theme: Theme): string[] {
 
 function sideBySide(one: readonly string[], other: readonly string[], cells: number): string[] {
   const rows = Math.max(one.length, other.length);
-  return Array.from({ length: rows }, (_, i) => `${padTo(cut(one[i] ?? "", cells), cells)}   ${other[i] ?? ""}`);
+  return Array.from({ length: rows }, (_, i) => `${padCells(cut(one[i] ?? "", cells), cells)}   ${other[i] ?? ""}`);
 }
 
 function box(rows: readonly string[], width: number, theme: Theme): string[] {
   const inner = width - 4;
   const line = (text: string) => {
     const shown = cut(text, inner);
-    return `${theme.dim("│")} ${shown}${" ".repeat(Math.max(0, inner - visibleWidth(shown)))} ${theme.dim("│")}`;
+    return `${theme.dim("│")} ${shown}${" ".repeat(Math.max(0, inner - cellWidth(shown)))} ${theme.dim("│")}`;
   };
   const edge = "─".repeat(width - 2);
   return [theme.dim(`╭${edge}╮`), ...rows.map(line), theme.dim(`╰${edge}╯`)];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Component, TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { Question } from "../../safety/decision.ts";
-import { makeTheme } from "./blocks.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { Questions } from "./questions.ts";
 
 function desk() {

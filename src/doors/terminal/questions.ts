@@ -2,7 +2,8 @@
 import { type Component, Container, Input, matchesKey, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, Question } from "../../safety/decision.ts";
-import { cut, Lines, printable, revealed, type Theme, wrapLines } from "./blocks.ts";
+import { cut, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
+import { Lines } from "./blocks.ts";
 
 interface QuestionsOptions {
   readonly theme: Theme;

@@ -10,8 +10,8 @@ import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
+import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type ResumeWish, withReferences } from "../typed-input.ts";
-import { cut, makeTheme } from "./blocks.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { cut, makeTheme } from "./blocks.ts";
+import { cut, makeTheme } from "../terminal-text.ts";
 import { costText, type StatusFacts, statusLine } from "./status.ts";
 
 const totals = {

@@ -3,7 +3,7 @@ import type { AgentEvent, SessionTotals, ToolCallView } from "../../agent/events
 import type { OpenAgent } from "../../agent/opened.ts";
 import { compactDuration, dollars, exactDuration, percentBar, tokenCount } from "../../kit/formats.ts";
 import { feedRow, subagentActivity } from "../feed.ts";
-import { cut, printable, type Theme } from "./blocks.ts";
+import { cut, printable, type Theme } from "../terminal-text.ts";
 import type { Turns } from "./turns.ts";
 
 interface StatusSources {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AgentEventBody, ToolCallView, TurnOutcome } from "../../agent/events.ts";
-import { makeTheme } from "./blocks.ts";
+import { makeTheme } from "../terminal-text.ts";
 import { Transcript, type TranscriptSettings } from "./transcript.ts";
 
 const usual: TranscriptSettings = {

@@ -2,8 +2,9 @@
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
+import { printable, type Theme } from "../terminal-text.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
-import { CutLines, Lines, printable, Rule, type Theme } from "./blocks.ts";
+import { CutLines, Lines, Rule } from "./blocks.ts";
 
 export interface TranscriptSettings {
   readonly answerStyle: AnswerStyle;

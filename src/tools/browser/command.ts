@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { messageOf } from "../../kit/errors.ts";
-import { stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { type BrowserPlace, NoBrowserError } from "./launch.ts";
 import { browserHolder, type OpenBrowser } from "./session.ts";

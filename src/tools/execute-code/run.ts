@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { messageOf } from "../../kit/errors.ts";
-import { stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { withoutMiddle } from "../terminal/output.ts";

@@ -1,7 +1,7 @@
 // From what a command printed to what the model reads: cut, without control sequences, without secrets.
 import { appendFile, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import type { ExecuteResult } from "../../sandbox/environment.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { leaveBrokenLine, safeCut, safePieces } from "../toolset/results.ts";

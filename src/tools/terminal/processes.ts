@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
-import { stripAnsi } from "../../kit/terminal-text.ts";
+import { stripAnsi } from "../../kit/strip-ansi.ts";
 import { killTree } from "../../sandbox/background-child.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
 import { isAlive, startTimeOf } from "../../sandbox/processes.ts";

@@ -5,8 +5,8 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { sessionCwd } from "../../../agent/resume.ts";
 import { countCodePoints } from "../../../kit/code-points.ts";
-import { cellWidth, padCells } from "../../../kit/terminal-text.ts";
 import { estimateTokens } from "../../../llm/usage.ts";
+import { cellWidth, padCells } from "../../terminal-text.ts";
 import { type CliContext, ExitError } from "../context.ts";
 
 interface Slice {

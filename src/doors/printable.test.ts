@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { printable, revealed } from "./blocks.ts";
+import { printable, revealed } from "./terminal-text.ts";
 
 const cases: [string, string][] = [
   ["plain 名称 🙂", "plain 名称 🙂"],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { stripAnsi } from "./terminal-text.ts";
+import { stripAnsi } from "./strip-ansi.ts";
 
 const cases: [string, string, string][] = [
   ["plain text", "hello\n\tworld 😀", "hello\n\tworld 😀"],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cellWidth, cutCells, padCells, wrapCells } from "./terminal-text.ts";
+import { cellWidth, cut, padCells, wrapLines } from "./terminal-text.ts";
 
 const widths: readonly (readonly [text: string, width: number])[] = [
   ["", 0],
@@ -28,20 +28,20 @@ test("a cut fits its cells, keeps a beginning of the text, and is whole when it 
   const text = fc.string({ unit: fc.constantFrom("a", "中", "👍🏽", "e\u0301", " ") });
   fc.assert(
     fc.property(text, fc.nat(20), (value, cells) => {
-      const cut = cutCells(value, cells, "…");
-      assert.ok(cellWidth(cut) <= cells);
-      if (cellWidth(value) <= cells) assert.equal(cut, value);
-      else if (cells > 0) assert.ok(cut.endsWith("…") && value.startsWith(cut.slice(0, -1)));
-      assert.equal(cellWidth(padCells(cut, cells)), cells);
+      const shown = cut(value, cells, "…");
+      assert.ok(cellWidth(shown) <= cells);
+      if (cellWidth(value) <= cells) assert.equal(shown, value);
+      else if (cells > 0) assert.ok(shown.endsWith("…") && value.startsWith(shown.slice(0, -1)));
+      assert.equal(cellWidth(padCells(shown, cells)), cells);
     }),
   );
 });
 
 test("text is wrapped at blanks, and inside a word only where it must be", () => {
-  assert.deepEqual(wrapCells("one two three", 7), ["one two", "three"]);
-  assert.deepEqual(wrapCells("你好世界", 5), ["你好", "世界"]);
-  assert.deepEqual(wrapCells("a verylongword b", 6), ["a", "verylo", "ngword", "b"]);
-  assert.deepEqual(wrapCells("", 5), [""]);
+  assert.deepEqual(wrapLines("one two three", 7), ["one two", "three"]);
+  assert.deepEqual(wrapLines("你好世界", 5), ["你好", "世界"]);
+  assert.deepEqual(wrapLines("a verylongword b", 6), ["a", "verylo", "ngword", "b"]);
+  assert.deepEqual(wrapLines("", 5), [""]);
 });
 
 test("no wrapped line is wider than asked, and nothing but blanks at its ends is lost", () => {
@@ -50,7 +50,7 @@ test("no wrapped line is wider than asked, and nothing but blanks at its ends is
       fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\n")),
       fc.integer({ min: 2, max: 30 }),
       (text, cells) => {
-        const lines = wrapCells(text, cells);
+        const lines = wrapLines(text, cells);
         for (const line of lines) assert.ok(cellWidth(line) <= cells || [...line].length === 1, line);
         assert.equal(lines.join("").replaceAll(" ", ""), text.replaceAll(" ", ""));
       },

@@ -1,0 +1,90 @@
+// Text for a terminal: its width in cells, its colours, and what of it must not reach one.
+// Widths are the renderer's own: a line that is one cell too long for it is an error there. Only this file of the package is loaded
+// here, because commands that print a table need no renderer.
+import { sliceByColumn, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui/dist/utils.js";
+import { stripAnsi } from "../kit/strip-ansi.ts";
+
+/** Wide characters (Chinese, Japanese, Korean, most emoji) take two cells, combining ones none. */
+export const cellWidth = visibleWidth;
+
+/** At most `cells` wide; what was cut ends with `mark`, which counts. */
+export function cut(text: string, cells: number, mark = "..."): string {
+  if (cellWidth(text) <= cells) return text;
+  const room = cells - cellWidth(mark);
+  if (room <= 0) return mark.slice(0, Math.max(0, cells));
+  return text.includes("\u001b") ? truncateToWidth(text, cells, mark) : sliceByColumn(text, 0, room, true) + mark;
+}
+
+/** Blanks after it up to `cells`; never cuts. */
+export function padCells(text: string, cells: number): string {
+  return text + " ".repeat(Math.max(0, cells - cellWidth(text)));
+}
+
+/** Lines of at most `cells`, broken at blanks where there are some. */
+export function wrapLines(text: string, cells: number): string[] {
+  return text.split("\n").flatMap((line) => (cellWidth(line) <= cells ? [line] : wrapTextWithAnsi(line, cells)));
+}
+
+// Colours by meaning. Without colour every function returns its text unchanged.
+
+export interface Theme {
+  readonly accent: (text: string) => string;
+  readonly dim: (text: string) => string;
+  readonly bold: (text: string) => string;
+  readonly italic: (text: string) => string;
+  readonly underlined: (text: string) => string;
+  readonly struck: (text: string) => string;
+  readonly ok: (text: string) => string;
+  readonly warn: (text: string) => string;
+  readonly error: (text: string) => string;
+  readonly added: (text: string) => string;
+  readonly removed: (text: string) => string;
+  readonly user: (text: string) => string;
+}
+
+export function makeTheme(color: boolean): Theme {
+  const paint = (open: number, close: number) => (text: string) =>
+    color && text !== "" ? `\u001b[${open}m${text}\u001b[${close}m` : text;
+  return {
+    accent: paint(36, 39),
+    dim: paint(2, 22),
+    bold: paint(1, 22),
+    italic: paint(3, 23),
+    underlined: paint(4, 24),
+    struck: paint(9, 29),
+    ok: paint(32, 39),
+    warn: paint(33, 39),
+    error: paint(31, 39),
+    added: paint(32, 39),
+    removed: paint(31, 39),
+    user: paint(34, 39),
+  };
+}
+
+// Text of models, tools and files must not drive the terminal: what is no text is left out, or shown where hiding it could deceive.
+
+const TAB = "    ";
+
+/** For reading: control sequences are gone, tabs are blanks, lines end with a newline. */
+export function printable(text: string): string {
+  if (!/[\x00-\x09\x0b-\x1f\x7f-\x9f]/.test(text)) return text;
+  return stripAnsi(text)
+    .replaceAll("\r\n", "\n")
+    .replaceAll("\r", "\n")
+    .replaceAll("\t", TAB)
+    .replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, "");
+}
+
+// Direction marks and zero-width characters: they make a command look like another one.
+const DECEIVING = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** For deciding: whatever would be invisible or reorder the text is spelled out. */
+export function revealed(text: string): string {
+  return text
+    .replaceAll("\r\n", "\n")
+    .replaceAll("\t", TAB)
+    .replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, (char) => shownCode(char))
+    .replace(DECEIVING, (char) => shownCode(char));
+}
+
+const shownCode = (char: string) => `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
