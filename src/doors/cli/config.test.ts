@@ -47,6 +47,7 @@ function person(
       columns: 80,
       question: async (question) => typed?.(question) ?? null,
       secret: async () => null,
+      choose: async () => null,
     };
     const unused = () => assert.fail("not needed here");
     const command = new Command("hermes config").exitOverride();

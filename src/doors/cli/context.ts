@@ -7,6 +7,7 @@ import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { UserError } from "../../kit/errors.ts";
 import type { SessionStore } from "../../sessions/store.ts";
+import type { ScreenQuestion } from "../choice-list.ts";
 import { stopForGoneReader } from "../stop-signals.ts";
 
 export interface CliIo {
@@ -26,6 +27,8 @@ export interface CliIo {
   question(prompt: string): Promise<string | null>;
   /** The same without showing what is typed. */
   secret(prompt: string): Promise<string | null>;
+  /** Values taken from a list that fills the terminal; null when the user leaves it. For terminals on both sides only. */
+  choose<T>(question: ScreenQuestion<T>): Promise<readonly T[] | null>;
 }
 
 export interface CliContext {
@@ -76,11 +79,16 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     color: stdout.isTTY === true && !options.noColor,
     columns: stdout.columns ?? 80,
     question: (prompt) => ask(prompt, stderr),
+    // A line editor that draws nowhere: a renderer for one masked line would load all of pi-tui.
     async secret(prompt) {
       stderr.write(prompt);
       const typed = await ask("", new Writable({ write: (_chunk, _encoding, done) => done() }));
       stderr.write("\n");
       return typed;
+    },
+    choose: async (question) => {
+      const { chooseOnScreen } = await import("../choice-list.ts");
+      return chooseOnScreen(question, { color: stdout.isTTY === true && !options.noColor });
     },
   };
 }

@@ -52,6 +52,7 @@ function person(files: Record<string, string> = {}) {
       columns: 80,
       question: async () => answer,
       secret: async () => null,
+      choose: async () => null,
     };
     const store = () => assert.fail("not needed here");
     const rerun = async (words: readonly string[]) => reruns.push([...words]) * 0;

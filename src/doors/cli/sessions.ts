@@ -9,7 +9,8 @@ import { localMinute, relativeTime } from "../../kit/formats.ts";
 import { stripAnsi } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
-import { cut } from "../terminal-text.ts";
+import type { ScreenQuestion } from "../choice-list.ts";
+import { cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import {
   briefly,
@@ -149,16 +150,24 @@ async function browse(ctx: CliContext, flags: ListFlags): Promise<void> {
     }
     return;
   }
-  const { pickSession } = await import("./session-picker.ts");
-  const chosen = await pickSession(items, {
-    input: ctx.io.stdin,
-    write: (text) => ctx.io.out(text),
-    size: () => ({ columns: process.stdout.columns ?? ctx.io.columns, rows: process.stdout.rows ?? 24 }),
-    now,
-  });
-  if (!chosen) return;
-  const code = await ctx.rerun(["--resume", chosen.id]);
+  const [chosen] = (await ctx.io.choose(sessionQuestion(items, now()))) ?? [];
+  if (chosen === undefined) return;
+  const code = await ctx.rerun(["--resume", chosen]);
   if (code !== 0) throw new ExitError(code);
+}
+
+function sessionQuestion(items: readonly SessionListItem[], now: number): ScreenQuestion<string> {
+  return {
+    title: `Sessions (${items.length})`,
+    hint: "type to filter · ↑↓ move · Enter resume · Esc clear/quit · q quit",
+    numbers: false,
+    choices: items.map(({ id, title, preview, source, lastActive }) => ({
+      label: padCells(cut(oneLine(title ?? (preview || "—")), 44, "…"), 44),
+      hint: `${relativeTime(lastActive, now).padEnd(13)}${cut(source, 10, "").padEnd(12)}${id}`,
+      search: `${title ?? ""}\n${preview}\n${source}\n${id}`,
+      value: id,
+    })),
+  };
 }
 
 interface ShowFlags {

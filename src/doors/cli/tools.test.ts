@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
+import { pressKeys } from "../../../test/support/press-keys.ts";
 import { recordingLog } from "../../../test/support/tool-context.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -10,7 +11,7 @@ import { define } from "./tools.ts";
 type Tree = Record<string, unknown>;
 
 /** A home whose config.yaml is an object in memory; only what this sub-command uses of its context. */
-function open(config: Tree = {}, answers?: string[]) {
+function open(config: Tree = {}, keys?: string[]) {
   let out = "";
   const home = {
     config: () => configSchema.parse(structuredClone(config)),
@@ -31,9 +32,9 @@ function open(config: Tree = {}, answers?: string[]) {
   const write = (text: string) => {
     out += text;
   };
-  const terminal = answers !== undefined;
-  const question = async () => answers?.shift() ?? null;
-  const io = { out: write, err: write, stdinIsTerminal: terminal, stdoutIsTerminal: terminal, question };
+  const terminal = keys !== undefined;
+  const choose: CliContext["io"]["choose"] = async (question) => pressKeys(question, keys ?? [], write);
+  const io = { out: write, err: write, stdinIsTerminal: terminal, stdoutIsTerminal: terminal, choose };
   const tools = async (...args: string[]) => {
     out = "";
     const command = new Command("tools").exitOverride();
@@ -167,24 +168,26 @@ test("a tool that a connected server does not have is refused", async () => {
   }
 });
 
-test("on a terminal toolsets are ticked by number or name, platform by platform", async () => {
+test("on a terminal toolsets are ticked, platform by platform", async () => {
   const config: Tree = { mcp_servers: { github: { command: "x" } } };
-  const numberOf = (screen: string, name: string) => new RegExp(`(\\d+) \\[.\\] ${name} `).exec(screen)?.[1] ?? "none";
-  const seen = await open(config, ["q"]).tools();
-  assert.match(seen, /\[✓\] terminal +Shell commands/);
+  const lists = () => config.platform_toolsets as Record<string, string[]>;
+  const [ENTER, ESC] = ["\r", "\u001b"];
+  const seen = await open(config, [ENTER, "terminal", " ", ESC, ESC, "q"]).tools();
+  assert.match(seen, /\[x\] terminal +Shell commands/);
+  assert.match(seen, /\[ \] terminal +Shell commands/);
   assert.deepEqual(Object.keys(config), ["mcp_servers"], "leaving changes nothing");
 
-  const answers = [`${numberOf(seen, "terminal")}, github`, "nonsense file", "telegram", "browser", ""];
-  const shown = await open(config, answers).tools();
-  assert.match(shown, /\[ \] terminal/);
-  assert.match(shown, /There is no toolset and no platform nonsense\./);
-  assert.match(shown, /Disabled on cli: terminal, file, github/);
+  const [cli, telegram] = [
+    ["terminal", " ", ESC, "github", " ", ENTER],
+    ["browser", " ", ENTER],
+  ];
+  const shown = await open(config, [ENTER, ...cli, "telegram", ENTER, ...telegram, "q"]).tools();
+  assert.match(shown, /Disabled on cli: terminal, github/);
   assert.match(shown, /Toolsets on telegram/);
   assert.match(shown, /Disabled on telegram: browser/);
-  const { cli, telegram } = config.platform_toolsets as Record<string, string[]>;
-  assert.ok(cli?.includes("no_mcp") && !cli.includes("terminal") && !cli.includes("file") && cli.includes("browser"));
-  assert.ok(telegram?.includes("terminal") && !telegram.includes("browser"));
+  assert.ok(lists().cli?.includes("no_mcp") && !lists().cli?.includes("terminal") && lists().cli?.includes("browser"));
+  assert.ok(lists().telegram?.includes("terminal") && !lists().telegram?.includes("browser"));
 
-  await open(config, ["file", ""]).tools();
-  assert.ok((config.platform_toolsets as Record<string, string[]>).cli?.includes("file"));
+  await open(config, [ENTER, "terminal", " ", ENTER, "q"]).tools();
+  assert.ok(lists().cli?.includes("terminal"));
 });

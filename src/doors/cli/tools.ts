@@ -34,10 +34,39 @@ export function define(command: Command, ctx: CliContext): void {
 /** Where nobody can answer, the list alone. */
 async function choose(ctx: CliContext): Promise<void> {
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal) return list({ platform: "cli" }, ctx);
-  await tickToolsets(ctx, {
-    load: (platform) => load(platform, ctx),
-    save: (verb, names, platform) => edit(verb, names, { platform }, ctx),
+  const { PLATFORMS } = await import("../../tools/toolset/toolsets.ts");
+  const platforms = [...new Set([...PLATFORMS, ...Object.keys(ctx.home.config().platform_toolsets)])];
+  for (let selected = platforms.indexOf("cli"); ; ) {
+    const [platform] =
+      (await ctx.io.choose({
+        title: "Toolsets of which platform?",
+        hint: "↑↓ move · Enter choose · q quit",
+        choices: platforms.map((name) => ({ label: name, value: name })),
+        selected,
+      })) ?? [];
+    if (platform === undefined) return;
+    selected = platforms.indexOf(platform);
+    await tickToolsets(platform, ctx);
+  }
+}
+
+async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
+  const { registry, question } = await load(platform, ctx);
+  const switches = await switchesOf(registry, question);
+  const width = Math.max(...switches.map(({ name }) => name.length));
+  const checked = new Set(switches.filter(({ on }) => on).map(({ name }) => name));
+  const ticked = await ctx.io.choose({
+    title: `Toolsets on ${platform}`,
+    hint: "Space switch · Enter save · Esc leave without saving · type to filter",
+    multiple: true,
+    checked,
+    choices: switches.map(({ name, description }) => ({ label: name.padEnd(width), hint: description, value: name })),
   });
+  if (ticked === null) return;
+  const enable = ticked.filter((name) => !checked.has(name));
+  const disable = [...checked].filter((name) => !ticked.includes(name));
+  if (enable.length > 0) await edit("enable", enable, { platform }, ctx);
+  if (disable.length > 0) await edit("disable", disable, { platform }, ctx);
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
@@ -149,33 +178,6 @@ async function load(platform: string, ctx: CliContext) {
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
 }
 
-// `hermes tools` on a terminal: the toolsets of a platform as a list to tick.
-
-interface TickPorts {
-  load(platform: string): Promise<{ readonly registry: ToolRegistry; readonly question: ToolsetQuestion }>;
-  save(verb: "enable" | "disable", names: string[], platform: string): Promise<void>;
-}
-
-/** Enter saves and ends, another platform's name saves and goes on there, q ends without saving. */
-async function tickToolsets(ctx: CliContext, { load, save }: TickPorts): Promise<void> {
-  const { PLATFORMS } = await import("../../tools/toolset/toolsets.ts");
-  let platform = "cli";
-  for (;;) {
-    const { registry, question } = await load(platform);
-    const before = await switchesOf(registry, question);
-    const platforms = new Set([...PLATFORMS, ...Object.keys(question.config.platform_toolsets)]);
-    const ended = await tick(platform, before, platforms, ctx);
-    if (ended.type === "quit") return;
-    const changed = (on: boolean) =>
-      before.filter((row) => row.on !== on && ended.on.has(row.name) === on).map(({ name }) => name);
-    const [enable, disable] = [changed(true), changed(false)];
-    if (enable.length > 0) await save("enable", enable, platform);
-    if (disable.length > 0) await save("disable", disable, platform);
-    if (ended.next === null) return;
-    platform = ended.next;
-  }
-}
-
 interface Switch {
   readonly name: string;
   readonly description: string;
@@ -198,35 +200,4 @@ async function switchesOf(registry: ToolRegistry, question: ToolsetQuestion): Pr
       on: chosen.servers.includes(name),
     })),
   ];
-}
-
-type Ended =
-  | { readonly type: "quit" }
-  | { readonly type: "save"; readonly on: ReadonlySet<string>; readonly next: string | null };
-
-async function tick(
-  platform: string,
-  rows: readonly Switch[],
-  platforms: ReadonlySet<string>,
-  { io }: CliContext,
-): Promise<Ended> {
-  const on = new Set(rows.filter((row) => row.on).map(({ name }) => name));
-  const width = Math.max(...rows.map(({ name }) => name.length));
-  for (;;) {
-    io.out(`\nToolsets on ${platform}\n\n`);
-    for (const [index, { name, description }] of rows.entries())
-      io.out(`${String(index + 1).padStart(4)} [${on.has(name) ? "✓" : " "}] ${name.padEnd(width)}  ${description}\n`);
-    const answer = await io.question(
-      "\nNumbers or names to switch, a platform to go there, Enter to save, q to leave: ",
-    );
-    const words = (answer ?? "q").split(/[\s,]+/).filter((word) => word !== "");
-    if (words[0]?.toLowerCase() === "q") return { type: "quit" };
-    if (words.length === 0) return { type: "save", on, next: null };
-    for (const word of words) {
-      const row = rows[Number(word) - 1] ?? rows.find(({ name }) => name === word);
-      if (row) on.delete(row.name) || on.add(row.name);
-      else if (platforms.has(word)) return { type: "save", on, next: word };
-      else io.out(`There is no toolset and no platform ${word}.\n`);
-    }
-  }
 }

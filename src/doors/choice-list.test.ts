@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
-import { makeTheme } from "../terminal-text.ts";
-import { ChoiceList, type ChoiceListOptions } from "./questions.ts";
+import { ChoiceList, type ChoiceListOptions } from "./choice-list.ts";
+import { makeTheme } from "./terminal-text.ts";
 
 const UP = "\u001b[A";
 const DOWN = "\u001b[B";
@@ -46,6 +46,40 @@ test("typing narrows a list that has a filter", () => {
   assert.match(component.render(40).join("\n"), /filter: 樱/);
   press("\r", "\u007f", "2", "\r");
   assert.deepEqual(taken, [["樱桃"], ["banana"]]);
+});
+
+test("Escape clears a filter before it cancels", () => {
+  const { taken, press } = list({ filter: true });
+  press("樱", "\u001b", "\r", "\u001b");
+  assert.deepEqual(taken, [["apple"], "cancelled"]);
+});
+
+test("rows without numbers are found by digits, and by a text of their own", () => {
+  const choices = ["one", "two"].map((label, index) => ({
+    label,
+    search: `2026-0${index + 1} ${label}`,
+    value: label,
+  }));
+  const { taken, press } = list({ choices, filter: true, numbers: false });
+  press("2", "026-02", "\r");
+  assert.deepEqual(taken, [["two"]]);
+});
+
+test("rows that were checked at first can all be unchecked", () => {
+  const { taken, press, component } = list({ multiple: true, checked: new Set(["banana"]) });
+  assert.match(component.render(40).join("\n"), /\[ \] apple\n.*\[x\] banana/);
+  press("\r", "2", "\r");
+  assert.deepEqual(taken, [["banana"], []]);
+});
+
+test("pages end at the ends of a long list, and the current row is always to be seen", () => {
+  const choices = Array.from({ length: 100 }, (_, n) => ({ label: `row ${n}`, value: `${n}` }));
+  const { taken, press, component } = list({ choices });
+  press("\u001b[6~", "\u001b[6~", "\r");
+  for (let page = 0; page < 20; page++) press("\u001b[6~");
+  assert.match(component.render(40).join("\n"), /❯ 100\. row 99/);
+  press("\r", "\u001b[5~", "\r");
+  assert.deepEqual(taken, [["20"], ["99"], ["89"]]);
 });
 
 test("long rows are wrapped and no width is exceeded", () => {
