@@ -6,13 +6,13 @@ import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import { type Activity, ActivityWatch } from "./activity.ts";
+import type { Assembly, ModelChoice } from "./assembly.ts";
 import type { ContextKeeper } from "./compression/keeper.ts";
 import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressWish } from "./compression/shortener.ts";
 import { Conversation } from "./conversation.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
-import type { AgentOptions, ModelChoice } from "./options.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { BackgroundReview } from "./review/background-review.ts";
 import { IterationBudget } from "./steer.ts";
@@ -55,7 +55,7 @@ export class Agent {
   /** A compression asked for by hand, what a message points at, or the last look before the end. A turn waits for it. */
   #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
 
-  constructor(options: AgentOptions) {
+  constructor(options: Assembly) {
     this.#conversation = new Conversation(options);
     this.#review = new BackgroundReview(this.#conversation, (event) => this.publish(event));
   }
@@ -169,7 +169,7 @@ export class Agent {
     const said = await this.#conversation.undo(turns);
     if (said.length === 0) return said;
     this.#lastOutcome = null;
-    this.#conversation.options.ports.follower?.rewound?.(this.sessionId);
+    this.#conversation.assembly.follower?.rewound?.(this.sessionId);
     return said;
   }
 
@@ -231,7 +231,7 @@ export class Agent {
   async reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }> {
     if (this.busy) throw new AgentBusyError("the prompt cannot be built anew while a turn runs; interrupt it first");
     const changed = await this.#conversation.reloadPrompt();
-    return { changed, warnings: this.#conversation.options.prompt.takeWarnings?.() ?? [] };
+    return { changed, warnings: this.#conversation.assembly.prompt.takeWarnings?.() ?? [] };
   }
 
   /** Opens the context engine that the settings name; resolves to what is wrong with it, if anything is. */
@@ -257,8 +257,9 @@ export class Agent {
 
   /** For watchdogs: when the agent last showed life, and what it was doing. Derived from the newest event. */
   activity(): Activity {
-    const { ports, limits } = this.#conversation.options;
-    return this.#activity.describe(ports.clock.now(), this.#running?.budget ?? null, limits.maxIterations);
+    const { assembly } = this.#conversation;
+    const { limits } = assembly;
+    return this.#activity.describe(assembly.clock.now(), this.#running?.budget ?? null, limits.maxIterations);
   }
 
   /**
@@ -272,7 +273,8 @@ export class Agent {
   }
 
   async #shutDown(afresh: boolean): Promise<void> {
-    const { tools, ports } = this.#conversation.options;
+    const { assembly } = this.#conversation;
+    const { tools } = assembly;
     this.interrupt();
     await this.#beside?.finished;
     await this.#running?.finished;
@@ -281,12 +283,13 @@ export class Agent {
     await this.#conversation.context.close({ afresh });
     void this.#review.idle().then(() => this.#notices.close());
     await tools.state.dispose();
-    await ports.environment.cleanup();
+    await assembly.environment.cleanup();
   }
 
   #start(input: UserInput, options: RunOptions, channel: EventChannel<AgentEvent>): RunningTurn {
     const controller = new AbortController();
-    const { limits, ports } = this.#conversation.options;
+    const { assembly } = this.#conversation;
+    const { limits } = assembly;
     const budget = new IterationBudget(options.maxIterations ?? limits.maxIterations);
     const outer = () => controller.abort();
     if (options.signal?.aborted) controller.abort();
@@ -295,7 +298,7 @@ export class Agent {
     const running: RunningTurn = { controller, budget, finished };
     this.#running = running;
     const emit = (event: AgentEventBody) => {
-      runWithSessionTag(this.sessionId, () => logEvent(ports.log, event));
+      runWithSessionTag(this.sessionId, () => logEvent(assembly.log, event));
       channel.push(this.#seal(event));
     };
     const parts = {
@@ -314,7 +317,7 @@ export class Agent {
       running.over = true;
       this.#running = null;
       emit({ type: "done", outcome });
-      ports.follower?.turnEnded?.({ input, outcome });
+      assembly.follower?.turnEnded?.({ input, outcome });
       this.#nameAfter(input, outcome);
       channel.close();
       for (const held of this.#heldNotices.splice(0)) this.#notices.push(this.#seal(held));
@@ -340,7 +343,8 @@ export class Agent {
 
   /** Nothing waits for it, and nothing of it is ever an error. */
   #nameAfter(input: UserInput, outcome: TurnOutcome): void {
-    const { session, ports } = this.#conversation.options;
+    const { assembly } = this.#conversation;
+    const { session } = assembly;
     const { store } = session;
     if (!session.titles || store === null || this.#naming || this.#closing) return;
     const controller = new AbortController();
@@ -355,7 +359,7 @@ export class Agent {
         const { model: name, provider } = model.target;
         this.publish({ type: "session", id: this.sessionId, title, model: name, provider, reason: "titled" });
       })
-      .catch((error) => ports.log.warn("the conversation got no title", error))
+      .catch((error) => assembly.log.warn("the conversation got no title", error))
       .finally(() => {
         this.#naming = null;
       });
@@ -364,7 +368,7 @@ export class Agent {
 
   #seal(event: AgentEventBody): AgentEvent {
     const sealed = { ...event, sessionId: this.sessionId, turn: this.#conversation.turns, seq: ++this.#seq };
-    this.#activity.note(event, this.#conversation.options.ports.clock.now());
+    this.#activity.note(event, this.#conversation.assembly.clock.now());
     return sealed;
   }
 }

@@ -6,10 +6,10 @@ import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import { listenToModel, type Reply } from "../llm/model-call.ts";
 import { parseRateLimitHeaders, type Usage } from "../llm/usage.ts";
 import type { ModelRequest, Target } from "../llm/wire.ts";
+import type { Limits, ModelChoice } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { type AnswerJudge, answerAtLimit as note } from "./judge.ts";
-import type { Limits, ModelChoice } from "./options.ts";
 import { type Ending, interruptedWaiting, partialEnding } from "./outcome.ts";
 import { HEARTBEAT_MS, judgeFailure, Tries } from "./recovery.ts";
 import type { IterationBudget } from "./steer.ts";
@@ -42,7 +42,7 @@ export type Asked =
 
 export async function askModel(asking: Asking, options: AskOptions): Promise<Asked> {
   const { conversation } = asking;
-  const { clock } = conversation.options.ports;
+  const { clock } = conversation.assembly;
   const began = clock.now();
   const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
   const tries = new Tries(asking);
@@ -62,16 +62,16 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
 }
 
 async function noteAnswer(conversation: Conversation, { rateLimits }: Extract<Reply, { type: "answer" }>) {
-  const { context, keys, fallback, meter, model, options } = conversation;
+  const { context, keys, fallback, meter, model, assembly } = conversation;
   context.noteAnswer();
   await keys.noteAnswer(model.target);
   fallback.noteAnswer();
-  if (rateLimits) meter.noteRateLimits(rateLimits, options.ports.clock.now());
+  if (rateLimits) meter.noteRateLimits(rateLimits, assembly.clock.now());
 }
 
 async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> {
   const { conversation, purpose, signal, emit } = asking;
-  const { gate } = conversation.options.ports;
+  const { gate } = conversation.assembly;
   if (signal.aborted) return { type: "interrupted" };
   const request = await fitRequest(asking, await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
@@ -84,8 +84,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
     usage: (usage) => meter(asking, usage),
   }).finally(() => clearInterval(heartbeat));
   await told?.(reply);
-  for (const message of conversation.options.ports.takeWarnings?.() ?? [])
-    emit({ type: "status", kind: "warn", message });
+  for (const message of conversation.assembly.takeWarnings?.() ?? []) emit({ type: "status", kind: "warn", message });
   return reply;
 }
 
@@ -101,7 +100,7 @@ async function fitRequest({ conversation, signal, emit }: Asking, built: ModelRe
 async function buildRequest({ conversation }: Asking, options: AskOptions): Promise<ModelRequest> {
   const system = await conversation.systemPrompt();
   const { model, transcript, requests } = conversation;
-  const { prompt, tools } = conversation.options;
+  const { prompt, tools } = conversation.assembly;
   const ephemeral = prompt.ephemeral?.();
   const messages = requests.build({
     target: model.target,
@@ -210,14 +209,14 @@ async function tellRequest(
   { conversation, purpose }: Asking,
   request: ModelRequest,
 ): Promise<((reply: Reply) => Promise<void>) | null> {
-  const { events, clock } = conversation.options.ports;
+  const { events, clock } = conversation.assembly;
   if (!events || !REQUEST_EVENTS.some((event) => events.hears(event))) return null;
   const { model, provider, baseUrl, apiMode } = request.target;
   const facts = {
     session_id: purpose.sessionId,
     task: purpose.task,
     turn: purpose.turn ?? null,
-    platform: conversation.options.session.platform,
+    platform: conversation.assembly.session.platform,
     ...{ model, provider, base_url: baseUrl, api_mode: apiMode },
     message_count: request.messages.length,
     tool_count: request.tools.length,
@@ -244,8 +243,9 @@ async function tellRequest(
 
 /** The answer as the user gets it: the first listener that gives another text wins; then the others hear of it. */
 async function tellAnswer(conversation: Conversation, text: string): Promise<string> {
-  const { ports, session } = conversation.options;
-  const { events } = ports;
+  const { assembly } = conversation;
+  const { session } = assembly;
+  const { events } = assembly;
   if (!events) return text;
   const { messages, sessionId } = conversation.transcript;
   const said = messages.findLast(({ role }) => role === "user")?.content ?? "";
@@ -288,7 +288,7 @@ export async function answerAtLimit(
   judge: AnswerJudge,
   { apiCalls, budget }: { readonly apiCalls: number; readonly budget: IterationBudget },
 ): Promise<Ending> {
-  const { limits, session } = asking.conversation.options;
+  const { limits, session } = asking.conversation.assembly;
   const exitReason = `max_iterations_reached(${apiCalls}/${budget.max})`;
   if (limits.lastAnswer === false) return partialEnding(exitReason, "The limit was reached.");
   const scaffold = [...judge.scaffold, note(budget.max)];

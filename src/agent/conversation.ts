@@ -9,12 +9,12 @@ import { FitPictures, lacksImage } from "../llm/pictures/fit.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
+import type { Assembly, ModelChoice } from "./assembly.ts";
 import { ContextKeeper, engineTools } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
 import { Nudges } from "./nudges.ts";
-import type { AgentOptions, ModelChoice } from "./options.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";
@@ -29,7 +29,7 @@ export interface SentSoFar {
 }
 
 export class Conversation {
-  #options: AgentOptions;
+  #assembly: Assembly;
   readonly transcript: Transcript;
   readonly meter = new UsageMeter();
   readonly steer = new SteerBox();
@@ -52,11 +52,11 @@ export class Conversation {
   #lessons = new Map<string, Lessons>();
   pictures = new FitPictures();
 
-  constructor(options: AgentOptions) {
-    this.#options = options;
-    this.#model = options.model;
-    this.#opening = options.session.opening ?? null;
-    const { session } = options;
+  constructor(assembly: Assembly) {
+    this.#assembly = assembly;
+    this.#model = assembly.model;
+    this.#opening = assembly.session.opening ?? null;
+    const { session } = assembly;
     this.transcript = new Transcript({
       sessionId: session.id,
       store: session.store,
@@ -68,18 +68,18 @@ export class Conversation {
       }),
     });
     this.context = new ContextKeeper(this);
-    this.keys = new KeyRing(options.ports.keys);
+    this.keys = new KeyRing(assembly.keys);
     this.pins = new Pins(this.transcript, session.store);
     this.nudges = new Nudges({
-      options: () => this.options,
+      assembly: () => this.assembly,
       provider: () => this.#model.target.provider,
       transcript: this.transcript,
     });
     this.auxiliary = this.#openAuxiliary();
   }
 
-  get options(): AgentOptions {
-    return this.#options;
+  get assembly(): Assembly {
+    return this.#assembly;
   }
 
   get model(): ModelChoice {
@@ -93,15 +93,15 @@ export class Conversation {
   /** Loads what the store knows and counts the turn that begins. */
   async beginTurn(): Promise<void> {
     await this.open();
-    this.#options.ports.beforeTurn?.();
+    this.#assembly.beforeTurn?.();
     this.#turns++;
   }
 
   /** Loads what the store knows. */
   async open(): Promise<void> {
     const engine = this.#opened ? null : await this.context.engineTools();
-    if (engine) this.options.tools.add(engineTools(engine), "behind");
-    const { session, tools } = this.options;
+    if (engine) this.assembly.tools.add(engineTools(engine), "behind");
+    const { session, tools } = this.assembly;
     const before = this.transcript.messages;
     await this.transcript.open();
     if (!this.#opened) {
@@ -113,7 +113,7 @@ export class Conversation {
       this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
       if (history.length > 0) tools.hydrate(history);
       // Pictures are not kept on disk: what was sent with them goes out without them from now on.
-      if (history.some(lacksImage)) this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
+      if (history.some(lacksImage)) this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
     }
     this.#opened = true;
   }
@@ -123,10 +123,11 @@ export class Conversation {
     const said = await this.transcript.dropTurns(turns);
     if (said.length === 0) return said;
     this.context.historyChanged();
-    this.options.ports.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
-    const { tools, ports } = this.options;
+    this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
+    const { assembly } = this;
+    const { tools } = assembly;
     tools.hydrate(this.transcript.messages);
-    ports.toolPorts?.skills?.forgetViews();
+    assembly.toolPorts?.skills?.forgetViews();
     return said;
   }
 
@@ -144,7 +145,7 @@ export class Conversation {
     if (this.#prompt?.sessionId === sessionId && this.#prompt.target === target) return this.#prompt.system.text;
     // A session only ever goes on under another id because it was compressed.
     if (this.#prompt && this.#prompt.sessionId !== sessionId)
-      this.options.ports.gate.expectNewPrefix(sessionId, "compression");
+      this.assembly.gate.expectNewPrefix(sessionId, "compression");
     const system = await this.#askPrompt(target);
     this.#prompt = { sessionId, target, system };
     return system.text;
@@ -158,8 +159,8 @@ export class Conversation {
   }
 
   /** A conversation beside this one that knows what this one learned about its destinations. */
-  fork(options: AgentOptions): Conversation {
-    const fork = new Conversation(options);
+  fork(assembly: Assembly): Conversation {
+    const fork = new Conversation(assembly);
     fork.#lessons = this.#lessons;
     fork.pictures = this.pictures;
     fork.#opening = null;
@@ -174,7 +175,7 @@ export class Conversation {
   /** All or nothing: whatever fails leaves the old model in force. */
   async switchModel(model: ModelChoice): Promise<void> {
     const { sessionId } = this.transcript;
-    const { store } = this.options.session;
+    const { store } = this.assembly.session;
     const old = this.#model;
     if (model.target === old.target && this.fallback.own) {
       this.fallback.amendOwn(model);
@@ -194,7 +195,7 @@ export class Conversation {
   /** Another model goes on with the conversation, whose own model stays what it is. All or nothing. */
   async replaceModel(model: ModelChoice): Promise<void> {
     const { sessionId } = this.transcript;
-    const { prompt } = this.options;
+    const { prompt } = this.assembly;
     const current = this.#prompt?.sessionId === sessionId ? this.#prompt.system : null;
     const system = (current && prompt.retarget?.(current, model.target)) ?? (await this.#askPrompt(model.target));
     this.#model = model;
@@ -208,12 +209,13 @@ export class Conversation {
     const before = await this.systemPrompt();
     const { sessionId, messages } = this.transcript;
     const { target } = this.#model;
-    const { prompt, ports } = this.options;
+    const { assembly } = this;
+    const { prompt } = assembly;
     const system = await prompt.rebuild?.({ sessionId, target, hasHistory: messages.length > 0 });
     if (!system) return false;
     this.#prompt = { sessionId, target, system };
     if (system.text === before) return false;
-    ports.gate.expectNewPrefix(sessionId, "reload");
+    assembly.gate.expectNewPrefix(sessionId, "reload");
     this.context.historyChanged();
     return true;
   }
@@ -234,7 +236,7 @@ export class Conversation {
   async describeSession(reason: "compressed" | "undone"): Promise<Extract<AgentEventBody, { type: "session" }>> {
     const { sessionId: id } = this.transcript;
     const { model, provider } = this.#model.target;
-    const title = (await this.options.session.store?.get(id))?.title ?? null;
+    const title = (await this.assembly.session.store?.get(id))?.title ?? null;
     return { type: "session", id, title, model, provider, reason };
   }
 
@@ -249,7 +251,7 @@ export class Conversation {
 
   /** The model sees pictures, as far as is known. */
   get takesImages(): boolean {
-    if (this.options.ports.config().agent.image_input_mode === "text") return false;
+    if (this.assembly.config().agent.image_input_mode === "text") return false;
     return this.#model.target.profile.images && this.lessons.takesImages;
   }
 
@@ -260,27 +262,28 @@ export class Conversation {
   async #askPrompt(target: Target): Promise<SystemPrompt> {
     const { sessionId, messages } = this.transcript;
     // The user message of this turn is already there when the prompt is asked for.
-    const asked = await this.options.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
+    const asked = await this.assembly.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
     const system = typeof asked === "string" ? { text: asked } : asked;
-    if (system.cause) this.options.ports.gate.expectNewPrefix(sessionId, system.cause);
+    if (system.cause) this.assembly.gate.expectNewPrefix(sessionId, system.cause);
     return system;
   }
 
   #openAuxiliary(): AuxiliaryClient {
-    const { ports, session } = this.options;
+    const { assembly } = this;
+    const { session } = assembly;
     return lazyAuxiliary({
       jobId: session.jobId,
-      gate: ports.gate,
-      clock: ports.clock,
-      log: ports.log,
-      config: () => ports.config(),
+      gate: assembly.gate,
+      clock: assembly.clock,
+      log: assembly.log,
+      config: () => assembly.config(),
       main: () => this.#model.target,
-      keys: ports.keys,
+      keys: assembly.keys,
       onNewKey: (before, after) => {
         if (this.#model.target === before) this.adoptTarget(after);
       },
-      ...(ports.resolvePlace
-        ? { resolve: (place) => ports.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
+      ...(assembly.resolvePlace
+        ? { resolve: (place) => assembly.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
         : {}),
       onUsage: (usage, task) => {
         this.countSideCall(usage);

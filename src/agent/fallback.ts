@@ -6,9 +6,9 @@ import { namedReset } from "../llm/errors/details.ts";
 import { failureLine } from "../llm/errors/explain.ts";
 import { mapping, ProviderError, text } from "../llm/providers/settings.ts";
 import type { Target } from "../llm/wire.ts";
+import type { Assembly, ModelChoice } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import type { ModelChoice } from "./options.ts";
 
 type Emit = (event: AgentEventBody) => void;
 
@@ -134,7 +134,7 @@ export class FallbackChain {
   async #next(): Promise<Target | null> {
     if (this.#prepared) return this.#prepared;
     const { entries } = this.#entries();
-    const { resolvePlace } = this.#conversation.options.ports;
+    const { resolvePlace } = this.#conversation.assembly;
     if (!resolvePlace) return null;
     for (; ; this.#index++) {
       const entry = entries[this.#index];
@@ -148,7 +148,7 @@ export class FallbackChain {
 
   async #resolve(
     entry: FallbackEntries["entries"][number],
-    resolvePlace: NonNullable<Conversation["options"]["ports"]["resolvePlace"]>,
+    resolvePlace: NonNullable<Assembly["resolvePlace"]>,
   ): Promise<Target | null> {
     try {
       const target = await resolvePlace(entry);
@@ -175,8 +175,8 @@ export class FallbackChain {
   }
 
   #entries(): FallbackEntries {
-    const { options } = this.#conversation;
-    return readFallbacks(options.model.fallbacks ?? options.ports.config().fallback_providers);
+    const { assembly } = this.#conversation;
+    return readFallbacks(assembly.model.fallbacks ?? assembly.config().fallback_providers);
   }
 
   #tellUnusable(emit: Emit): void {
@@ -191,11 +191,11 @@ export class FallbackChain {
   }
 
   get #clock() {
-    return this.#conversation.options.ports.clock;
+    return this.#conversation.assembly.clock;
   }
 
   get #log() {
-    return this.#conversation.options.ports.log;
+    return this.#conversation.assembly.log;
   }
 }
 

@@ -26,7 +26,8 @@ const noteFor = (why: FlushReason) =>
 
 /** Resolves to one line per save. Never rejects: what fails is logged. */
 export async function flushMemories(conversation: Conversation, wish: FlushWish): Promise<readonly string[]> {
-  const { ports, session } = conversation.options;
+  const { assembly } = conversation;
+  const { session } = assembly;
   try {
     const calls = await askForMemories(conversation, wish);
     const ended: EndedCall[] = [];
@@ -34,18 +35,18 @@ export async function flushMemories(conversation: Conversation, wish: FlushWish)
       if (call.function.name !== "memory" || wish.signal.aborted) continue;
       ended.push(await save(conversation, call, wish.signal));
     }
-    const mode = noticeMode(ports.config(), session.platform);
+    const mode = noticeMode(assembly.config(), session.platform);
     return summaryParts(ended, mode === "off" ? "off" : "verbose").map((part) => `💾 ${part}`);
   } catch (error) {
     const expected = error instanceof AuxiliaryError;
-    ports.log[expected ? "info" : "warn"]("memories could not be saved at the end", error);
+    assembly.log[expected ? "info" : "warn"]("memories could not be saved at the end", error);
     return [];
   }
 }
 
 async function askForMemories(conversation: Conversation, { why, signal }: FlushWish): Promise<readonly ToolCall[]> {
-  const { auxiliary, transcript, options, model, turns } = conversation;
-  const { prompt, tools } = options;
+  const { auxiliary, transcript, assembly, model, turns } = conversation;
+  const { prompt, tools } = assembly;
   const system = await conversation.systemPrompt();
   const choice = await auxiliary.resolveAux("flush_memories");
   if (!choice) return [];
@@ -84,13 +85,13 @@ async function askForMemories(conversation: Conversation, { why, signal }: Flush
   return message.tool_calls ?? [];
 }
 
-async function save({ options, transcript, turns }: Conversation, call: ToolCall, signal: AbortSignal) {
+async function save({ assembly, transcript, turns }: Conversation, call: ToolCall, signal: AbortSignal) {
   const args = argumentsOf(call);
-  const result = await options.ports.memory?.apply(args, {
+  const result = await assembly.memory?.apply(args, {
     origin: "flush",
     sessionId: transcript.sessionId,
     turn: turns,
-    platform: options.session.platform,
+    platform: assembly.session.platform,
     interactive: false,
     ask: async (question) => refuse(question),
     signal,
@@ -113,10 +114,11 @@ const LEAST_MESSAGES = { compression: 3, closing: 4 } as const;
 
 /** Whether a flush would have something to do. Before a compression there is no minimum of turns, but a minimum of 0 is never. */
 export function isFlushDue(conversation: Conversation, why: FlushReason): boolean {
-  const { tools, ports, session } = conversation.options;
-  if (!ports.memory || !tools.names.has("memory") || (session.origin ?? "foreground") !== "foreground") return false;
+  const { assembly } = conversation;
+  const { tools, session } = assembly;
+  if (!assembly.memory || !tools.names.has("memory") || (session.origin ?? "foreground") !== "foreground") return false;
   if (conversation.transcript.messages.length < LEAST_MESSAGES[why]) return false;
-  const least = ports.config().memory.flush_min_turns;
+  const least = assembly.config().memory.flush_min_turns;
   if (least === 0) return false;
   const { userTurns, userTurnsHere } = conversation.nudges;
   return why === "compression" || (userTurnsHere > 0 && userTurns >= least);

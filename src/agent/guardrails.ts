@@ -1,7 +1,7 @@
 // Notices that a turn runs in circles: the same call failing again, the same tool failing again, the same answer again.
 import { createHash } from "node:crypto";
 import type { Config } from "../home/config/schema.ts";
-import type { ToolHooks } from "./options.ts";
+import type { ToolHooks } from "./assembly.ts";
 import { canonicalJson } from "./repair.ts";
 import { isFailedResult } from "./tool-runner.ts";
 

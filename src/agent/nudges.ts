@@ -1,7 +1,7 @@
 // When a look back is due: every few turns of the user for memory, every few rounds of tool calls for skills. The counters live with the
 // session, so that they outlast the process, a change of model and a compression.
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
-import type { AgentOptions } from "./options.ts";
+import type { Assembly } from "./assembly.ts";
 import type { Transcript } from "./transcript.ts";
 
 const TRIGGERS = ["memory", "skills"] as const;
@@ -22,7 +22,7 @@ const KEY = "nudge";
  * - A trigger that could not start stays armed. One whose review is cut off by the end of the program is armed again.
  */
 export class Nudges {
-  readonly #options: () => AgentOptions;
+  readonly #assembly: () => Assembly;
   readonly #provider: () => string;
   readonly #transcript: Transcript;
   #counters: Counters | null = null;
@@ -33,11 +33,11 @@ export class Nudges {
   #saved = "";
 
   constructor(parts: {
-    readonly options: () => AgentOptions;
+    readonly assembly: () => Assembly;
     readonly provider: () => string;
     readonly transcript: Transcript;
   }) {
-    this.#options = parts.options;
+    this.#assembly = parts.assembly;
     this.#provider = parts.provider;
     this.#transcript = parts.transcript;
   }
@@ -116,7 +116,7 @@ export class Nudges {
 
   async #load(): Promise<Counters> {
     if (this.#counters) return this.#counters;
-    const { store } = this.#options().session;
+    const { store } = this.#assembly().session;
     const { messages, sessionId } = this.#transcript;
     const isNew = messages.length === 0 || !store || !this.#isForeground;
     const stored = isNew ? null : await this.#read(sessionId);
@@ -125,17 +125,19 @@ export class Nudges {
   }
 
   async #read(sessionId: string): Promise<Counters | null> {
-    const { session, ports } = this.#options();
+    const assembly = this.#assembly();
+    const { session } = assembly;
     try {
       return parseCounters(await session.store?.getValue(sessionId, KEY));
     } catch (error) {
-      ports.log.warn("the counters of the reviews could not be read; they are taken from the history", error);
+      assembly.log.warn("the counters of the reviews could not be read; they are taken from the history", error);
       return null;
     }
   }
 
   async #save(): Promise<void> {
-    const { session, ports } = this.#options();
+    const assembly = this.#assembly();
+    const { session } = assembly;
     if (!session.store || !this.#counters || !this.#isForeground) return;
     const { sessionId } = this.#transcript;
     const value = { ...this.#counters, armed: union(this.#counters.armed, this.#running) };
@@ -145,21 +147,22 @@ export class Nudges {
       await session.store.setValue(sessionId, KEY, value);
       this.#saved = text;
     } catch (error) {
-      ports.log.warn("the counters of the reviews could not be stored", error);
+      assembly.log.warn("the counters of the reviews could not be stored", error);
     }
   }
 
   get #isForeground(): boolean {
-    return (this.#options().session.origin ?? "foreground") === "foreground";
+    return (this.#assembly().session.origin ?? "foreground") === "foreground";
   }
 
   get #intervals(): Readonly<Record<Trigger, number>> {
-    const { tools, ports } = this.#options();
-    const { memory, skills, auxiliary } = ports.config();
+    const assembly = this.#assembly();
+    const { tools } = assembly;
+    const { memory, skills, auxiliary } = assembly.config();
     // The demo is no AI: what it would learn is worth nothing.
     const off = !auxiliary.background_review.enabled || this.#provider() === "demo";
     return {
-      memory: !off && ports.memory && tools.names.has("memory") ? memory.nudge_interval : 0,
+      memory: !off && assembly.memory && tools.names.has("memory") ? memory.nudge_interval : 0,
       skills: !off && tools.names.has("skill_manage") ? skills.creation_nudge_interval : 0,
     };
   }

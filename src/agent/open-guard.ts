@@ -4,13 +4,13 @@ import { createApprovalStore, createSessionApprovals } from "../safety/approvals
 import type { CommandGuard, Question } from "../safety/decision.ts";
 import { type GuardOptions, saveBlockedScript } from "../safety/guard.ts";
 import type { Environment } from "../sandbox/environment.ts";
-import type { AgentPorts } from "./options.ts";
+import type { Assembly } from "./assembly.ts";
 import type { AgentWish } from "./wish.ts";
 
 interface ConversationGuard {
   /** "Do not ask" for this conversation. */
   yolo: boolean;
-  readonly ports: Pick<AgentPorts, "guardFor" | "askTimeoutMs">;
+  readonly ports: Pick<Assembly, "guardFor" | "askTimeoutMs">;
 }
 
 export function openGuard(wish: AgentWish, environment: Environment, sessionId: () => string): ConversationGuard {

@@ -2,7 +2,6 @@
 import { stat } from "node:fs/promises";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { isStandard } from "../plugins/context-engines.ts";
-import type { AgentPorts } from "./options.ts";
 import type { ConversationPlugins } from "./plugins.ts";
 import type { AgentWish } from "./wish.ts";
 
@@ -20,10 +19,6 @@ export async function registerPluginTools(place: Pick<AgentWish, "home" | "clock
   if (isSafeMode(place.home) || (place.home.config().plugins.enabled ?? []).length === 0) return;
   const { sharedPlugins } = await import("../plugins/shared.ts");
   await sharedPlugins(place).host.refresh();
-}
-
-export function withPlugins(ports: AgentPorts, plugins: ConversationPlugins | null): AgentPorts {
-  return plugins?.into(ports) ?? ports;
 }
 
 async function isAnythingWanted({ home }: PluginWish): Promise<boolean> {

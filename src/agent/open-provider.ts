@@ -12,7 +12,7 @@ import { recallBlock } from "../prompt/recall.ts";
 import type { EndReason } from "../sessions/store.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
-import type { CompressionPorts, ConversationFollower } from "./options.ts";
+import type { CompressionPorts, ConversationFollower } from "./assembly.ts";
 import type { AgentWish } from "./wish.ts";
 
 /** Runs that remember nothing outside: a parent or a schedule speaks there, not the user. */

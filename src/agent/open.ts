@@ -17,13 +17,14 @@ import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/terminal/processes.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
+import type { Assembly } from "./assembly.ts";
 import { delegatingParent, wantsHints } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { hintsOnce } from "./hints-once.ts";
 import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
 import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
-import { openPlugins, withPlugins } from "./open-plugins.ts";
+import { openPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import {
@@ -36,7 +37,6 @@ import {
   toolHashes,
 } from "./open-tools.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
-import type { AgentPorts } from "./options.ts";
 import { resumeSession, sessionCwd } from "./resume.ts";
 import { openTrajectories } from "./trajectory.ts";
 import { smallWindowNote } from "./usage-meter.ts";
@@ -146,12 +146,40 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   if (preloaded?.note) warnings.push(preloaded.note);
   const resolvePlace = async (place: AuxPlace) =>
     (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
-  const own: AgentPorts = {
+  const model = start?.model ?? modelChoice(wish, chosen.target);
+  const own: Assembly = {
+    session: {
+      id: sessionId,
+      source: wish.source,
+      platform: wish.platform,
+      profile: home.paths.profile,
+      store,
+      row: {
+        cwd,
+        modelConfig: {
+          ...modelConfig(chosen),
+          ...(start?.delegatedFrom ? { _delegate_from: start.delegatedFrom } : {}),
+        },
+        ...(start?.delegatedFrom ? { parentSessionId: start.delegatedFrom } : {}),
+      },
+      interactive: wish.interactive,
+      reviews: wish.learn !== false && !start,
+      titles: wish.titles === true && !start,
+      ...(start ? { origin: start.origin } : {}),
+      ...(start?.task ? { task: start.task } : {}),
+      ...(start?.jobId ? { jobId: start.jobId } : {}),
+      ...(start?.taskId ? { taskId: start.taskId } : {}),
+      ...(preloaded?.text ? { opening: preloaded.text } : {}),
+    },
+    model,
+    prompt,
+    tools,
+    limits: loopLimits(wish),
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
     log: home.log.child("agent"),
-    home: home.paths,
+    paths: home.paths,
     config: () => home.config(),
     environment,
     redact: home.redact,
@@ -185,46 +213,16 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     delegation: {
       async spawn(tasks, call) {
         const { spawnChildren } = await import("./delegation/spawn.ts");
-        const onReport: Parent["onReport"] = (...report) => ports.follower?.delegated?.(...report);
-        const parts = { home, clock, environment, tools, agent, guard, gate: ports.gate, onReport };
+        const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
+        const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
         return spawnChildren(delegatingParent(wish, openAgent, parts), tasks, call);
       },
     },
   };
-  const ports = withPlugins(own, plugins);
-  const model = start?.model ?? modelChoice(wish, chosen.target);
-  const agent = new Agent({
-    session: {
-      id: sessionId,
-      source: wish.source,
-      platform: wish.platform,
-      profile: home.paths.profile,
-      store,
-      row: {
-        cwd,
-        modelConfig: {
-          ...modelConfig(chosen),
-          ...(start?.delegatedFrom ? { _delegate_from: start.delegatedFrom } : {}),
-        },
-        ...(start?.delegatedFrom ? { parentSessionId: start.delegatedFrom } : {}),
-      },
-      interactive: wish.interactive,
-      reviews: wish.learn !== false && !start,
-      titles: wish.titles === true && !start,
-      ...(start ? { origin: start.origin } : {}),
-      ...(start?.task ? { task: start.task } : {}),
-      ...(start?.jobId ? { jobId: start.jobId } : {}),
-      ...(start?.taskId ? { taskId: start.taskId } : {}),
-      ...(preloaded?.text ? { opening: preloaded.text } : {}),
-    },
-    model,
-    prompt,
-    tools,
-    limits: loopLimits(wish),
-    ports,
-  });
+  const assembly = plugins?.into(own) ?? own;
+  const agent = new Agent(assembly);
   session.agent = agent;
-  const { gate } = ports;
+  const { gate } = assembly;
   plugins?.attach(agent, gate);
   mcp.paidBy({
     sessionId: currentId,

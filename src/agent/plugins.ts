@@ -19,8 +19,8 @@ import type { EndReason } from "../sessions/store.ts";
 import type { HookedCall, HookedResult, RunContext } from "../tools/toolset/context.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
 import type { Agent } from "./agent.ts";
+import type { Assembly, LoopEvents, ToolHooks, TurnPorts } from "./assembly.ts";
 import type { SubagentEvent, TurnOutcome } from "./events.ts";
-import type { AgentPorts, LoopEvents, ToolHooks, TurnPorts } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 
 type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
@@ -135,21 +135,22 @@ export class ConversationPlugins implements LoopEvents {
     };
   }
 
-  into(ports: AgentPorts): AgentPorts {
+  /** The conversation with its plugins in it. */
+  into(assembly: Assembly): Assembly {
     // Hooks run on this machine, whatever place commands run in.
-    if (ports.environment.kind === "local") this.#cwd = () => ports.environment.cwd;
-    const { delegation, follower } = ports;
+    if (assembly.environment.kind === "local") this.#cwd = () => assembly.environment.cwd;
+    const { delegation, follower } = assembly;
     return {
-      ...ports,
+      ...assembly,
       events: this,
-      takeWarnings: () => [...(ports.takeWarnings?.() ?? []), ...this.#host.takeLines()],
+      takeWarnings: () => [...(assembly.takeWarnings?.() ?? []), ...this.#host.takeLines()],
       hooks: toolHooks(this, {
         interactive: this.#wish.interactive,
         ask: () => this.#turn?.ask ?? null,
-        isAllowed: (key) => this.#allowed.has(key) || ports.config().command_allowlist.includes(key),
+        isAllowed: (key) => this.#allowed.has(key) || assembly.config().command_allowlist.includes(key),
         allow: (key, how) => this.#allow(key, how),
       }),
-      guardFor: (run, ask, auxiliary) => ports.guardFor(run, this.#observed(ask, run.sessionId), auxiliary),
+      guardFor: (run, ask, auxiliary) => assembly.guardFor(run, this.#observed(ask, run.sessionId), auxiliary),
       follower: {
         ...follower,
         turnEnded: (turn) => {
@@ -158,7 +159,7 @@ export class ConversationPlugins implements LoopEvents {
         },
       },
       toolPorts: {
-        ...ports.toolPorts,
+        ...assembly.toolPorts,
         conversation: this.#port,
         transformOutput: async (facts) => {
           const answers = await this.tell("transform_terminal_output", { ...facts });

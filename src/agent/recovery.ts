@@ -40,7 +40,7 @@ export class Tries {
 
   constructor(asking: Asking) {
     this.#asking = asking;
-    this.#renewed = asking.conversation.options.ports.renewConnections === undefined;
+    this.#renewed = asking.conversation.assembly.renewConnections === undefined;
   }
 
   get made(): number {
@@ -61,16 +61,16 @@ export class Tries {
 
   #learns({ error, classified }: Failure, request: ModelRequest): boolean {
     const { conversation, emit } = this.#asking;
-    const { lessons, transcript, options } = conversation;
+    const { lessons, transcript, assembly } = conversation;
     const lesson = lessons.learn(error, classified, request);
     if (lesson === null) return false;
-    options.ports.gate.expectNewPrefix(transcript.sessionId, "repair");
+    assembly.gate.expectNewPrefix(transcript.sessionId, "repair");
     emit({ type: "status", kind: "warn", message: lesson });
     return true;
   }
 
   #reconnects(failure: Failure): boolean {
-    const most = this.#asking.conversation.options.limits.streamRetries ?? STREAM_RETRIES;
+    const most = this.#asking.conversation.assembly.limits.streamRetries ?? STREAM_RETRIES;
     const again = this.#reconnected < most && brokeOff(failure);
     this.#reconnected = again ? this.#reconnected + 1 : 0;
     if (again) this.#tell(`${this.#line(failure)} — connecting again`);
@@ -88,24 +88,22 @@ export class Tries {
   }
 
   async #waitFor(failure: Failure, key: KeyStep): Promise<"again" | "failed" | "interrupted"> {
-    const { fallback, model, options } = this.#asking.conversation;
+    const { fallback, model, assembly } = this.#asking.conversation;
     const { error, classified, worthRetrying } = failure;
-    const attempts = Math.max(1, options.limits.apiMaxRetries);
+    const attempts = Math.max(1, assembly.limits.apiMaxRetries);
     const used = this.#attempt >= attempts && key.type !== "same";
     if (!worthRetrying) return "failed";
     const silences = error.code === "stale_stream" ? fallback.noteSilence() : 0;
     if (silences >= MOST_SILENCES && (await fallback.available())) return "failed";
     if (key.type === "none" && GIVES_WAY.has(classified.reason) && (await fallback.available())) return "failed";
     if (used && (this.#renewed || !mayBeStale(failure, model.target))) return "failed";
-    const delay = used
-      ? Math.min(3 + this.#attempt, 8) * 1000
-      : retryDelayMs(failure, this.#attempt, options.ports.clock);
+    const delay = used ? Math.min(3 + this.#attempt, 8) * 1000 : retryDelayMs(failure, this.#attempt, assembly.clock);
     const next = used ? "with a new connection" : `attempt ${this.#attempt + 1} of ${attempts}`;
     this.#tell(`${this.#line(failure)} — trying again in ${Math.round(delay / 100) / 10} s (${next})`);
     if (!(await pause(this.#asking, delay))) return "interrupted";
     if (used) {
       this.#renewed = true;
-      options.ports.renewConnections?.();
+      assembly.renewConnections?.();
     }
     if (key.type !== "same") this.#attempt = used ? 1 : this.#attempt + 1;
     return "again";
@@ -135,7 +133,7 @@ function mayBeStale({ error, classified }: Failure, { provider, baseUrl }: Targe
 
 /** Waits, with a sign of life every half minute. False when the turn was interrupted meanwhile. */
 export async function pause({ conversation, signal, emit }: Asking, ms: number): Promise<boolean> {
-  const { clock } = conversation.options.ports;
+  const { clock } = conversation.assembly;
   for (let left = ms; left > 0 && !signal.aborted; left -= HEARTBEAT_MS) {
     try {
       await clock.sleep(Math.min(left, HEARTBEAT_MS), signal);
@@ -199,11 +197,11 @@ export function failureEnding(
 
 /** What a server will never take is kept for whoever looks into it. */
 export async function keepRefused(
-  { options, transcript }: Conversation,
+  { assembly, transcript }: Conversation,
   { error, classified, worthRetrying }: Failure,
   request: ModelRequest,
 ): Promise<void> {
-  const { keepRefused: keep, log } = options.ports;
+  const { keepRefused: keep, log } = assembly;
   const status = classified.statusCode ?? 0;
   if (!keep || worthRetrying || status < 400 || status >= 500) return;
   try {
@@ -274,10 +272,10 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
   return { type: "again" };
 }
 
-async function learn({ model, options }: Conversation, tokens: number): Promise<void> {
+async function learn({ model, assembly }: Conversation, tokens: number): Promise<void> {
   try {
-    await options.ports.learnWindow?.(model.target, tokens);
+    await assembly.learnWindow?.(model.target, tokens);
   } catch (error) {
-    options.ports.log.warn("the window a server named could not be remembered", error);
+    assembly.log.warn("the window a server named could not be remembered", error);
   }
 }

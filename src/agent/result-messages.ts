@@ -12,8 +12,8 @@ import {
 import { withHints } from "../prompt/hints.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
+import type { Assembly } from "./assembly.ts";
 import type { AgentEventBody } from "./events.ts";
-import type { AgentPorts } from "./options.ts";
 import { stubResult } from "./repair.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
@@ -34,7 +34,7 @@ export interface Finished {
 
 interface ResultPorts {
   readonly tools: SessionTools;
-  readonly ports: Pick<AgentPorts, "hints" | "log">;
+  readonly assembly: Pick<Assembly, "hints" | "log">;
   readonly run: RunContext;
   readonly history: () => readonly HistoryMessage[];
   readonly emit: (event: AgentEventBody) => void;
@@ -75,15 +75,15 @@ async function adviceOn(source: string, text: string, { emit }: ResultPorts): Pr
   return advice;
 }
 
-async function hintsFor({ ran }: Finished, { ports, emit, history }: ResultPorts): Promise<string | null> {
-  if (!ran || !ports.hints) return null;
+async function hintsFor({ ran }: Finished, { assembly, emit, history }: ResultPorts): Promise<string | null> {
+  if (!ran || !assembly.hints) return null;
   try {
-    const found = await (await ports.hints()).check(ran.call, { cwd: ran.cwd, history: history() });
+    const found = await (await assembly.hints()).check(ran.call, { cwd: ran.cwd, history: history() });
     for (const message of found?.warnings ?? []) emit({ type: "status", kind: "warn", message });
     // Rules of a project are as foreign as tool output: they cannot speak in the user's name either.
     return found?.text ? neutralizeSteerMarkers(found.text) : null;
   } catch (error) {
-    ports.log.warn("hook hints failed and is ignored", error);
+    assembly.log.warn("hook hints failed and is ignored", error);
     return null;
   }
 }

@@ -369,7 +369,7 @@ test("two names of one file are one file, also where the files are not this mach
       order.push(`end ${path}`);
       return "ok";
     };
-    const { environment } = rigOptions({ gate: new ScriptedGate() }).ports;
+    const { environment } = rigOptions({ gate: new ScriptedGate() });
     const files = { resolve: async (path: string) => (path === "/project/link" ? leads : path) };
     await runCalls(
       [

@@ -10,8 +10,8 @@ import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/toolset/context.ts";
 import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
+import type { Assembly, ToolTimes } from "./assembly.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import type { AgentPorts, ToolTimes } from "./options.ts";
 import { type Finished, isUntrusted, resultMessages, wrapUntrusted } from "./result-messages.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
@@ -23,7 +23,7 @@ const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 
 
 interface ToolRunnerOptions {
   readonly tools: SessionTools;
-  readonly ports: AgentPorts;
+  readonly assembly: Assembly;
   readonly run: RunContext;
   readonly times?: ToolTimes;
   /** The model takes pictures. */
@@ -87,8 +87,8 @@ export class ToolRunner {
   }
 
   async #plan(calls: readonly ToolCall[]) {
-    const { ports, tools } = this.#options;
-    const { environment } = ports;
+    const { assembly, tools } = this.#options;
+    const { environment } = assembly;
     const planned = calls.map((call) => {
       const { name, args } = this.#prepare(call);
       return name === call.function.name ? call.function : { name, arguments: JSON.stringify(args) };
@@ -115,17 +115,17 @@ export class ToolRunner {
     const { run, emit } = this.#options;
     const { name, args } = this.#prepare(call);
     const hooked: HookedCall = { id: call.id, name, args: this.#keepable(name, args) };
-    const shownArgs = maskArgs(args, (text) => this.#options.ports.redact(text));
+    const shownArgs = maskArgs(args, (text) => this.#options.assembly.redact(text));
     const view: ToolCallView = { id: call.id, name, args: shownArgs, preview: previewCall(name, shownArgs) };
 
-    const { cwd } = this.#options.ports.environment;
+    const { cwd } = this.#options.assembly.environment;
     const diffs: string[] = [];
-    const blocked = await this.#hook("pre_tool_call", () => this.#options.ports.hooks?.before?.(hooked, run));
+    const blocked = await this.#hook("pre_tool_call", () => this.#options.assembly.hooks?.before?.(hooked, run));
     const stop = within ? AbortSignal.any([run.signal, within]) : run.signal;
     // A hook that was not waited for may have had something against it.
     if (stop.aborted) return null;
     emit({ type: "tool_start", call: view });
-    if (!blocked && this.#options.ports.checkpoint) await orAbandon(this.#checkpoint(hooked), stop, 0);
+    if (!blocked && this.#options.assembly.checkpoint) await orAbandon(this.#checkpoint(hooked), stop, 0);
     const began = performance.now();
     // Whoever stops the agent while a copy is made does not want the change either.
     const outcome = blocked
@@ -144,7 +144,7 @@ export class ToolRunner {
     const source = this.#outsiders.get(call.id) ?? name;
     this.#outsiders.delete(call.id);
     const shown = textOf(wrapUntrusted(source, finished.content));
-    const diff = this.#options.ports.redact(diffs.join(""));
+    const diff = this.#options.assembly.redact(diffs.join(""));
     this.#options.onFinished(hooked, textOf(finished.content), finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
     return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
@@ -152,13 +152,13 @@ export class ToolRunner {
 
   /** A secret that a note holds would be told in every prompt from then on. */
   #keepable(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-    const { redactKept } = this.#options.ports;
+    const { redactKept } = this.#options.assembly;
     return redactKept && KEEPS_NOTES.has(name) ? maskArgs(args, redactKept) : args;
   }
 
   async #checkpoint(hooked: HookedCall): Promise<void> {
-    const { ports, run, emit } = this.#options;
-    const message = await this.#hook("checkpoint", () => ports.checkpoint?.(hooked, run));
+    const { assembly, run, emit } = this.#options;
+    const message = await this.#hook("checkpoint", () => assembly.checkpoint?.(hooked, run));
     if (message) emit({ type: "status", kind: "warn", message });
   }
 
@@ -196,7 +196,7 @@ export class ToolRunner {
       };
     } catch (error) {
       const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-      this.#options.ports.log.warn(`tool ${hooked.name} failed`, error);
+      this.#options.assembly.log.warn(`tool ${hooked.name} failed`, error);
       return { type: "output", output: errorResult(`[TOOL_ERROR] Tool execution failed: ${what}`) };
     } finally {
       clearInterval(heartbeat);
@@ -211,7 +211,7 @@ export class ToolRunner {
     outcome: Exclude<Dispatched, { type: "abandoned" }>,
     { ms, nested }: { readonly ms: number; readonly nested: boolean },
   ): Promise<Finished & { readonly failed: boolean }> {
-    const { ports, run, tools } = this.#options;
+    const { assembly, run, tools } = this.#options;
     const output = outcome.type === "blocked" ? outcome.text : outcome.output;
     const plain = typeof output === "string" ? output : summaryOf(output);
     const failed = outcome.type === "blocked" || isFailedResult(hooked.name, plain);
@@ -220,12 +220,12 @@ export class ToolRunner {
       ms,
       status: outcome.type === "blocked" ? "blocked" : failed ? "failed" : "ok",
     };
-    await this.#hook("post_tool_call", () => ports.hooks?.after?.(hooked, result, run));
-    const changed = await this.#hook("transform_tool_result", () => ports.hooks?.transform?.(hooked, result, run));
-    const added = await this.#hook("appendix", () => ports.hooks?.appendix?.(hooked, result, run));
+    await this.#hook("post_tool_call", () => assembly.hooks?.after?.(hooked, result, run));
+    const changed = await this.#hook("transform_tool_result", () => assembly.hooks?.transform?.(hooked, result, run));
+    const added = await this.#hook("appendix", () => assembly.hooks?.appendix?.(hooked, result, run));
     const appendix = neutralizeSteerMarkers(added ?? "");
 
-    const mask = (text: string) => neutralizeSteerMarkers(ports.redact(text)).toWellFormed();
+    const mask = (text: string) => neutralizeSteerMarkers(assembly.redact(text)).toWellFormed();
     if (typeof output !== "string" && changed == null && this.#options.images) {
       const content = output.content.map((part) => (part.type === "text" ? { ...part, text: mask(part.text) } : part));
       return { call, content, appendix, summary: mask(plain), failed };
@@ -240,7 +240,7 @@ export class ToolRunner {
     try {
       return await call();
     } catch (error) {
-      this.#options.ports.log.warn(`hook ${what} failed and is ignored`, error);
+      this.#options.assembly.log.warn(`hook ${what} failed and is ignored`, error);
       return undefined;
     }
   }

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Clock } from "../kit/clock.ts";
 import { type AssistantMessage, type HistoryMessage, type ToolMessage, textOf } from "../llm/messages.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
+import type { ConversationFollower } from "./assembly.ts";
 import type { TurnOutcome } from "./events.ts";
-import type { ConversationFollower } from "./options.ts";
 import type { AgentWish } from "./wish.ts";
 
 export interface Trajectories {

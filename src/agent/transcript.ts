@@ -19,9 +19,9 @@ import {
   StoreError,
 } from "../sessions/store.ts";
 import type { RunContext } from "../tools/toolset/context.ts";
+import type { Assembly } from "./assembly.ts";
 import { isSummaryAlone, summaryAbove, wordsOf } from "./compression/summary-text.ts";
 import type { Conversation } from "./conversation.ts";
-import type { AgentOptions } from "./options.ts";
 import { mergeUsers, repairCorruptArguments, repairMessageSequence, stubResult, unansweredCalls } from "./repair.ts";
 
 /** A message, and what its row says when that differs (a picture has only its description on disk). */
@@ -332,23 +332,23 @@ function withOpening(message: UserMessage, opening: string | null): UserMessage 
 
 /** Blocks that only the model sees ride on the user message as it is sent; the stored text stays what the user wrote. */
 export async function recallFor(
-  { transcript, options }: Conversation,
+  { transcript, assembly }: Conversation,
   entry: UserEntry,
   input: UserInput,
   { run, pictures }: { readonly run: RunContext; readonly pictures: readonly string[] },
 ): Promise<UserEntry> {
-  const blocks = [...pictures, ...(await recall(options, input, run))];
+  const blocks = [...pictures, ...(await recall(assembly, input, run))];
   if (blocks.length === 0) return entry;
   const sent = userTextToSend(entry.message);
   return transcript.amendUser(entry, sent === "" ? blocks.join("\n\n") : withRecall(sent, blocks));
 }
 
-async function recall({ prompt, ports }: AgentOptions, input: UserInput, run: RunContext): Promise<readonly string[]> {
+async function recall(assembly: Assembly, input: UserInput, run: RunContext): Promise<readonly string[]> {
   try {
-    return (await prompt.recall?.(input.persistText ?? input.text, run, input)) ?? [];
+    return (await assembly.prompt.recall?.(input.persistText ?? input.text, run, input)) ?? [];
   } catch (error) {
     if (error instanceof StoreError) throw error;
-    ports.log.warn("recall failed; the message is sent without it", error);
+    assembly.log.warn("recall failed; the message is sent without it", error);
     return [];
   }
 }

@@ -7,11 +7,11 @@ import type { PaidCost, PaidUsage } from "../llm/gate.ts";
 import { type AnswerTo, type Ask, type Question, refuse } from "../safety/decision.ts";
 import { pathsOfBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/context.ts";
+import type { Assembly, ParentCall } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody, SessionTotals } from "./events.ts";
 import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
-import type { AgentOptions, ParentCall } from "./options.ts";
 import type { IterationBudget } from "./steer.ts";
 import { ToolRunner } from "./tool-runner.ts";
 
@@ -34,7 +34,8 @@ export interface TurnKit {
 }
 
 export function equipTurn(conversation: Conversation, { signal, emit, notify }: TurnOptions): TurnKit {
-  const { tools, ports, limits, session } = conversation.options;
+  const { assembly } = conversation;
+  const { tools, limits, session } = assembly;
   const { target, maxTokens } = conversation.model;
   const { transcript } = conversation;
   const turn = session.turn ?? conversation.turns;
@@ -45,15 +46,15 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     turn,
     signal,
   };
-  const run = makeRunContext(conversation.options, facts);
+  const run = makeRunContext(conversation.assembly, facts);
   const ask = createAsk({
     interactive: session.interactive,
     signal,
-    clock: ports.clock,
-    timeoutMs: (question) => ports.askTimeoutMs?.(question, run),
+    clock: assembly.clock,
+    timeoutMs: (question) => assembly.askTimeoutMs?.(question, run),
     emit,
   });
-  const mutations = new FileMutations(ports.environment);
+  const mutations = new FileMutations(assembly.environment);
   const guard = new ToolLoopGuard(run.config.tool_loop_guardrails);
   return {
     run,
@@ -64,11 +65,11 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
       names: tools.names,
       requestedCap: maxTokens,
       maxChildren: limits.maxConcurrentChildren ?? 3,
-      redact: (text) => ports.redact(text),
+      redact: (text) => assembly.redact(text),
     }),
     tools: new ToolRunner({
       tools,
-      ports: { ...ports, hooks: guardedHooks(guard, ports.hooks) },
+      assembly: { ...assembly, hooks: guardedHooks(guard, assembly.hooks) },
       run,
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
       images: conversation.takesImages,
@@ -78,7 +79,7 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
         mutations.record(call, result, failed);
         if (!failed) conversation.nudges.toolSucceeded(call.name);
       },
-      contextFor: toolContexts(conversation.options, run, {
+      contextFor: toolContexts(conversation.assembly, run, {
         ask,
         contextLength: target.contextLength,
         seesImages: conversation.takesImages,
@@ -189,7 +190,8 @@ interface RunFacts {
   readonly signal: AbortSignal;
 }
 
-function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunContext {
+function makeRunContext(assembly: Assembly, facts: RunFacts): RunContext {
+  const { session } = assembly;
   return {
     // A compression in mid-turn goes on under another id.
     get sessionId() {
@@ -197,8 +199,8 @@ function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunC
     },
     turn: facts.turn,
     signal: facts.signal,
-    home: ports.home,
-    config: ports.config(),
+    home: assembly.paths,
+    config: assembly.config(),
     profile: session.profile,
     ...(session.sessionKey === undefined ? {} : { sessionKey: session.sessionKey }),
     taskId: session.taskId ?? randomUUID(),
@@ -207,8 +209,8 @@ function makeRunContext({ session, ports }: AgentOptions, facts: RunFacts): RunC
     ...(session.chat === undefined ? {} : { chat: session.chat }),
     origin: session.origin ?? "foreground",
     interactive: session.interactive,
-    clock: ports.clock,
-    log: ports.log,
+    clock: assembly.clock,
+    log: assembly.log,
   };
 }
 
@@ -223,7 +225,7 @@ export interface CallFacts {
 
 /** Makes the contexts of one turn's calls. */
 function toolContexts(
-  { session, ports, tools }: AgentOptions,
+  assembly: Assembly,
   run: RunContext,
   shared: {
     readonly ask: Ask;
@@ -233,13 +235,13 @@ function toolContexts(
     readonly auxiliary: AuxiliaryClient;
   } & Pick<ParentCall, "emit" | "used">,
 ): (call: CallFacts) => ToolContext {
-  const guard = ports.guardFor(run, shared.ask, shared.auxiliary);
-  const { delegation } = ports;
+  const guard = assembly.guardFor(run, shared.ask, shared.auxiliary);
+  const { session, tools, delegation } = assembly;
   const { emit, used } = shared;
   return (call) => ({
     ...run,
     ...call,
-    environment: ports.environment,
+    environment: assembly.environment,
     guard,
     ask: shared.ask,
     sessions: session.store,
@@ -254,15 +256,15 @@ function toolContexts(
       const { sessionId, turn } = run;
       const { jobId } = session;
       const purpose = { task, sessionId, turn, ...(jobId === undefined ? {} : { jobId }) };
-      const { value, usage, cost } = await ports.gate.pay(paid, purpose, send, call.signal);
+      const { value, usage, cost } = await assembly.gate.pay(paid, purpose, send, call.signal);
       used(oneCall(usage, cost));
       return value;
     },
     toolNames: tools.names,
-    redact: (text) => ports.redact(text),
+    redact: (text) => assembly.redact(text),
     notify: shared.notify,
-    ...ports.toolPorts,
-    ...(ports.memory ? { memory: ports.memory } : {}),
+    ...assembly.toolPorts,
+    ...(assembly.memory ? { memory: assembly.memory } : {}),
     ...(delegation
       ? { spawnChildren: (tasks) => delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used }) }
       : {}),

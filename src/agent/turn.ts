@@ -52,8 +52,8 @@ export async function playTurn(
   }
 }
 
-function brokenEnding({ options }: Conversation, error: unknown): Ending {
-  options.ports.log.error("the turn could not go on", error);
+function brokenEnding({ assembly }: Conversation, error: unknown): Ending {
+  assembly.log.error("the turn could not go on", error);
   return failedEnding("non_retryable_error", messageOf(error));
 }
 
@@ -98,14 +98,14 @@ class Turn {
 
   async #prepare(input: UserInput): Promise<void> {
     const { run, ask, tools } = this.#kit;
-    await this.#conversation.options.ports.events?.turnStarts?.({
+    await this.#conversation.assembly.events?.turnStarts?.({
       ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
       callTool: (name, args) => tools.callAside(name, args),
     });
     const pictures = await this.#picturesInWords(input);
     this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });
     await this.#conversation.systemPrompt();
-    for (const message of this.#conversation.options.prompt.takeWarnings?.() ?? []) {
+    for (const message of this.#conversation.assembly.prompt.takeWarnings?.() ?? []) {
       this.#options.emit({ type: "status", kind: "warn", message });
     }
   }
@@ -218,9 +218,9 @@ class Turn {
   // --- the window
 
   async #noRoom(): Promise<Ending | null> {
-    const { model, options } = this.#conversation;
+    const { model, assembly } = this.#conversation;
     const system = await this.#conversation.systemPrompt();
-    return noRoomToTalk(model.target, { system, tools: options.tools.definitions });
+    return noRoomToTalk(model.target, { system, tools: assembly.tools.definitions });
   }
 
   /** Has the conversation shortened if need be, and goes on with what became of it. */
@@ -319,7 +319,7 @@ class Turn {
   /** A defect of ours in the middle of an iteration: open calls are answered, the turn goes on unless it keeps happening. */
   async #mend(error: unknown): Promise<Ending | null> {
     const message = messageOf(error);
-    this.#conversation.options.ports.log.error("unexpected error in the turn", error);
+    this.#conversation.assembly.log.error("unexpected error in the turn", error);
     const open = unansweredCalls(this.#messages);
     await this.#append(open.map((call) => ({ message: stubResult(call, `Error executing tool: ${message}`) })));
     if (++this.#defects < MOST_DEFECTS && this.#options.budget.remaining > 1) return null;
@@ -355,7 +355,7 @@ class Turn {
   }
 
   get #asking(): Asking {
-    const { session } = this.#conversation.options;
+    const { session } = this.#conversation.assembly;
     const { turn } = this.#kit.run;
     const { sessionId } = this.#conversation.transcript;
     const purpose = {
@@ -383,6 +383,6 @@ class Turn {
   }
 
   #emptyPause(times: number): number {
-    return emptyAnswerDelayMs(times, this.#conversation.options.ports.clock);
+    return emptyAnswerDelayMs(times, this.#conversation.assembly.clock);
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { RunOrigin } from "../tools/toolset/context.ts";
-import type { ModelChoice } from "./options.ts";
+import type { ModelChoice } from "./assembly.ts";
 
 /** What a door wants to talk with, and how. */
 export interface AgentWish {

@@ -60,7 +60,7 @@ export class ContextKeeper {
 
   /** Opens an engine that was chosen by name; the default one waits until it is needed. Resolves to what is wrong with it, if anything is. */
   async prepare(): Promise<string | null> {
-    const { limits } = this.#conversation.options;
+    const { limits } = this.#conversation.assembly;
     if (isStandard(this.#config.context.engine) || limits.compression === false) return null;
     await this.#openEngine();
     return this.#complaint;
@@ -83,9 +83,9 @@ export class ContextKeeper {
     const engine = this.#engine;
     if (!engine) return;
     const { tellBound } = await import("../../plugins/context-engines.ts");
-    const { ports } = this.#conversation.options;
-    await tellBound(ports, () => engine.onSessionEnd?.(sessionId, messages));
-    if (afresh) await tellBound(ports, () => engine.onSessionReset?.());
+    const { assembly } = this.#conversation;
+    await tellBound(assembly, () => engine.onSessionEnd?.(sessionId, messages));
+    if (afresh) await tellBound(assembly, () => engine.onSessionReset?.());
   }
 
   /** Turns were taken back. */
@@ -135,10 +135,10 @@ export class ContextKeeper {
 
   /** Takes the last compression or prune back, if nothing was said since. Null when there is none to take back. */
   async undo(): Promise<{ readonly kind: "summary" | "prune" } | null> {
-    const { transcript, options } = this.#conversation;
+    const { transcript, assembly } = this.#conversation;
     const { sessionId } = transcript;
     if (await transcript.undoCompression()) {
-      options.ports.gate.expectNewPrefix(transcript.sessionId, "rewind");
+      assembly.gate.expectNewPrefix(transcript.sessionId, "rewind");
       this.#window.forget();
       await this.#shortener.settle(sessionId);
       return { kind: "summary" };
@@ -152,7 +152,7 @@ export class ContextKeeper {
   // --- decisions
 
   get #enabled(): boolean {
-    return this.#config.compression.enabled && this.#conversation.options.limits.compression !== false;
+    return this.#config.compression.enabled && this.#conversation.assembly.limits.compression !== false;
   }
 
   /** The engine, once there is something for it to do: most conversations never need it. */
@@ -194,8 +194,8 @@ export class ContextKeeper {
 
   /** Old tool results are sent in one line each; no model is asked, the session stays the same. */
   async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: KeeperRun): Promise<boolean> {
-    const { transcript, options, meter } = this.#conversation;
-    const began = options.ports.clock.now();
+    const { transcript, assembly, meter } = this.#conversation;
+    const began = assembly.clock.now();
     const { pruneResults } = await import("./prune.ts");
     const after = await pruneResults(this.#conversation, engine, tokens);
     if (after === null) return false;
@@ -209,7 +209,7 @@ export class ContextKeeper {
       kind: "prune",
       before: tokens,
       after,
-      ms: options.ports.clock.now() - began,
+      ms: assembly.clock.now() - began,
       missing: [],
       messagesBefore: this.#messages.length,
       messagesAfter: this.#messages.length,
@@ -257,7 +257,7 @@ export class ContextKeeper {
   }
 
   get #config() {
-    return this.#conversation.options.ports.config();
+    return this.#conversation.assembly.config();
   }
 
   get #threshold(): number {
@@ -268,10 +268,10 @@ export class ContextKeeper {
   }
 
   async #measure() {
-    const { options } = this.#conversation;
+    const { assembly } = this.#conversation;
     const system = await this.#conversation.systemPrompt();
-    const ephemeral = options.prompt.ephemeral?.() ?? "";
-    return this.#window.measure(`${system}${ephemeral}`, this.#messages, options.tools.definitions);
+    const ephemeral = assembly.prompt.ephemeral?.() ?? "";
+    return this.#window.measure(`${system}${ephemeral}`, this.#messages, assembly.tools.definitions);
   }
 
   async #openEngine(): Promise<ContextEngine> {
@@ -283,8 +283,8 @@ export class ContextKeeper {
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
     const { tellBound } = await import("../../plugins/context-engines.ts");
-    const { options, transcript } = this.#conversation;
-    await tellBound(options.ports, () => engine.onSessionStart?.(transcript.sessionId, {}));
+    const { assembly, transcript } = this.#conversation;
+    await tellBound(assembly, () => engine.onSessionStart?.(transcript.sessionId, {}));
     return engine;
   }
 }

@@ -7,30 +7,33 @@ import { ContextCompressor } from "./compressor.ts";
 import { createSummarizer } from "./summarizer.ts";
 
 export async function openEngineFor(conversation: Conversation): Promise<OpenedEngine> {
-  const { ports, session } = conversation.options;
+  const { assembly } = conversation;
+  const { session } = assembly;
   const { model, contextLength, baseUrl, provider, apiMode } = conversation.model.target;
   return openContextEngine({
-    name: isSafeMode({ env: (name) => ports.toolPorts?.env?.(name) }) ? STANDARD_ENGINE : ports.config().context.engine,
+    name: isSafeMode({ env: (name) => assembly.toolPorts?.env?.(name) })
+      ? STANDARD_ENGINE
+      : assembly.config().context.engine,
     model: { model, contextLength, baseUrl, provider, apiMode },
-    pluginFolders: [ports.compression?.packagePlugins ?? bundledPlugins(), ports.home.at("plugins")],
-    log: ports.log,
-    clock: ports.clock,
+    pluginFolders: [assembly.compression?.packagePlugins ?? bundledPlugins(), assembly.paths.at("plugins")],
+    log: assembly.log,
+    clock: assembly.clock,
     standard: () => {
-      const { target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } = ports.config().compression;
+      const { target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } = assembly.config().compression;
       return new ContextCompressor({
         contextLength,
-        threshold: thresholdFor(model, ports.config().compression),
-        thresholdFor: (name) => thresholdFor(name, ports.config().compression),
+        threshold: thresholdFor(model, assembly.config().compression),
+        thresholdFor: (name) => thresholdFor(name, assembly.config().compression),
         targetRatio: target_ratio,
         protectFirstN: protect_first_n,
         protectLastN: protect_last_n,
         abortOnSummaryFailure: abort_on_summary_failure,
-        now: () => ports.clock.now(),
-        log: ports.log,
+        now: () => assembly.clock.now(),
+        log: assembly.log,
         summarize: createSummarizer({
           auxiliary: conversation.auxiliary,
           main: () => conversation.model.target,
-          redact: (text) => ports.redact(text),
+          redact: (text) => assembly.redact(text),
           purpose: () => ({
             sessionId: conversation.transcript.sessionId,
             turn: conversation.turns,

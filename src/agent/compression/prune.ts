@@ -313,7 +313,7 @@ const TARGET = 0.8;
 
 /** Only if it is enough by itself. Resolves to the new size of a request, about; null when nothing was done. */
 export async function pruneResults(
-  { transcript, options }: Conversation,
+  { transcript, assembly }: Conversation,
   engine: ContextEngine,
   tokens: number,
 ): Promise<number | null> {
@@ -330,24 +330,24 @@ export async function pruneResults(
   const { sessionId } = transcript;
   try {
     const rows = await transcript.sendShorter(messages);
-    await options.session.store?.setValue(sessionId, KEY, { rows, last: await transcript.lastRowId() });
+    await assembly.session.store?.setValue(sessionId, KEY, { rows, last: await transcript.lastRowId() });
   } catch (error) {
-    options.ports.log.warn("old tool results could not be shortened; they are sent as before", error);
+    assembly.log.warn("old tool results could not be shortened; they are sent as before", error);
     return null;
   }
-  options.ports.gate.expectNewPrefix(sessionId, "prune");
+  assembly.gate.expectNewPrefix(sessionId, "prune");
   return after;
 }
 
 /** False when there is none to take back, or something was said since. */
-export async function undoPrune({ transcript, options }: Conversation): Promise<boolean> {
-  const { store } = options.session;
+export async function undoPrune({ transcript, assembly }: Conversation): Promise<boolean> {
+  const { store } = assembly.session;
   const { sessionId } = transcript;
   const record = store ? await store.getValue(sessionId, KEY) : null;
   if (!store || !isPruneRecord(record) || record.last !== (await transcript.lastRowId())) return false;
   await transcript.sendAsBefore(record.rows);
   await store.setValue(sessionId, KEY, null);
-  options.ports.gate.expectNewPrefix(sessionId, "rewind");
+  assembly.gate.expectNewPrefix(sessionId, "rewind");
   return true;
 }
 

@@ -34,7 +34,7 @@ export class Shortener {
 
   /** Something about a compression that the user should know. */
   warn(message: string): void {
-    this.#conversation.options.ports.log.warn(message);
+    this.#conversation.assembly.log.warn(message);
     this.#listener?.({ type: "status", kind: "warn", message });
   }
 
@@ -47,7 +47,7 @@ export class Shortener {
     { quiet = false } = {},
   ): Promise<CompressReport> {
     if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return { type: "nothing" };
-    const { clock, log } = this.#conversation.options.ports;
+    const { clock, log } = this.#conversation.assembly;
     const began = clock.now();
     const before: Size = { tokens, messages: this.#messages.length };
     run.emit({ type: "status", kind: "lifecycle", message: startLine(before) });
@@ -72,13 +72,13 @@ export class Shortener {
   }
 
   async forgetResults(oldSessionId: string): Promise<void> {
-    const { transcript, options } = this.#conversation;
-    forgetReads(options.tools.state);
+    const { transcript, assembly } = this.#conversation;
+    forgetReads(assembly.tools.state);
     const change = { oldSessionId, newSessionId: transcript.sessionId, messages: transcript.messages };
     try {
-      await options.ports.compression?.compressed?.(change);
+      await assembly.compression?.compressed?.(change);
     } catch (error) {
-      options.ports.log.warn("somebody could not follow the compression", error);
+      assembly.log.warn("somebody could not follow the compression", error);
     }
   }
 
@@ -89,7 +89,7 @@ export class Shortener {
     run: KeeperRun,
     began: number,
   ): Promise<CompressReport> {
-    const { transcript, pins, options: made } = this.#conversation;
+    const { transcript, pins, assembly: made } = this.#conversation;
     const oldSessionId = transcript.sessionId;
     if (await transcript.followTip()) {
       await this.settle(oldSessionId);
@@ -112,13 +112,13 @@ export class Shortener {
     await this.settle(oldSessionId);
     const child = transcript.sessionId;
     const { tellBound } = await import("../../plugins/context-engines.ts");
-    await tellBound(made.ports, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
+    await tellBound(made, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
     const { missing, fallbackUsed, dropped, again } = resultOf(engine);
     return {
       type: "compressed",
       before,
       after: { tokens: after, messages: this.#messages.length },
-      ms: made.ports.clock.now() - began,
+      ms: made.clock.now() - began,
       missing,
       fallbackUsed,
       dropped: dropped || history.length - this.#messages.length,
@@ -130,23 +130,23 @@ export class Shortener {
 
   /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */
   async #lastWords(history: readonly HistoryMessage[], { signal }: KeeperRun): Promise<string | undefined> {
-    const { ports } = this.#conversation.options;
+    const { assembly } = this.#conversation;
     const { sessionId } = this.#conversation.transcript;
     const heard = async () => {
-      await ports.compression?.flushMemories?.({ sessionId, messages: history, signal });
-      return (await ports.compression?.preCompress?.(history)) ?? undefined;
+      await assembly.compression?.flushMemories?.({ sessionId, messages: history, signal });
+      return (await assembly.compression?.preCompress?.(history)) ?? undefined;
     };
     try {
       const settled = await orAbandon(heard(), signal, GRACE_MS);
       return settled.done ? settled.value : undefined;
     } catch (error) {
-      ports.log.warn("memories could not be saved before the compression", error);
+      assembly.log.warn("memories could not be saved before the compression", error);
       return undefined;
     }
   }
 
   async #withOpenTasks(messages: readonly HistoryMessage[]): Promise<readonly HistoryMessage[]> {
-    const { tools } = this.#conversation.options;
+    const { tools } = this.#conversation.assembly;
     const clean = messages.map(withoutTodos);
     if (!tools.names.has("todo")) return clean;
     const { renderActiveTodos } = await import("../../tools/todo.ts");
@@ -196,7 +196,7 @@ export class Shortener {
   }
 
   async #lease(): Promise<CompressionLease | null> {
-    const { session } = this.#conversation.options;
+    const { session } = this.#conversation.assembly;
     if (!session.store) return { release: async () => undefined };
     return session.store.leaseCompression(this.#conversation.transcript.sessionId, { seconds: LEASE_SECONDS });
   }

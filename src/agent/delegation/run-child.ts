@@ -6,8 +6,8 @@ import { messageOf } from "../../kit/errors.ts";
 import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
 import type { ChildReport, ChildTask } from "../../tools/toolset/context.ts";
 import type { Agent } from "../agent.ts";
+import type { ParentCall } from "../assembly.ts";
 import type { AgentEvent, SubagentEvent, TurnOutcome } from "../events.ts";
-import type { ParentCall } from "../options.ts";
 
 const GRACE_MS = 5_000;
 const HEARTBEAT_MS = 30_000;

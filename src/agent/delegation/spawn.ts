@@ -17,8 +17,8 @@ import { environmentResultStore, limitResult } from "../../tools/toolset/results
 import type { SessionTools } from "../../tools/toolset/session-tools.ts";
 import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 import type { Agent } from "../agent.ts";
+import type { ModelChoice, ParentCall } from "../assembly.ts";
 import type { OpenAgent } from "../opened.ts";
-import type { ModelChoice, ParentCall } from "../options.ts";
 import type { StartWish } from "../wish.ts";
 import { childTable } from "./children.ts";
 import { runChild } from "./run-child.ts";

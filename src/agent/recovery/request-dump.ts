@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
-import type { RefusedRequest } from "../options.ts";
+import type { RefusedRequest } from "../assembly.ts";
 
 /** Resolves to the file's path. The key is left out, every known secret is masked. */
 export async function dumpRequest(home: OpenHome, clock: Clock, refused: RefusedRequest): Promise<string> {

@@ -38,9 +38,9 @@ export class BackgroundReview {
   }
 
   turnEnded(outcome: TurnOutcome): void {
-    const { nudges, options, sent } = this.#conversation;
+    const { nudges, assembly, sent } = this.#conversation;
     const answered = outcome.finalText !== null && !outcome.interrupted && !outcome.failed;
-    if (!options.session.reviews || !answered || this.#running || !sent) return;
+    if (!assembly.session.reviews || !answered || this.#running || !sent) return;
     const triggers = nudges.due;
     if (triggers.length === 0) return;
     const controller = new AbortController();
@@ -70,8 +70,8 @@ export class BackgroundReview {
   }
 
   async #follow(review: Promise<string | null>, stopped: AbortSignal): Promise<void> {
-    const { nudges, options } = this.#conversation;
-    const { log } = options.ports;
+    const { nudges, assembly } = this.#conversation;
+    const { log } = assembly;
     try {
       const line = await review;
       if (line !== null) this.#publish({ type: "notice", kind: "review", text: line });

@@ -6,10 +6,10 @@ import { messageOf } from "../../kit/errors.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import type { CommandGuard } from "../../safety/decision.ts";
 import type { SessionTools } from "../../tools/toolset/session-tools.ts";
+import type { Assembly, ModelChoice } from "../assembly.ts";
 import type { Conversation, SentSoFar } from "../conversation.ts";
 import type { AgentEventBody } from "../events.ts";
 import type { Trigger } from "../nudges.ts";
-import type { AgentOptions, AgentPorts, ModelChoice } from "../options.ts";
 import { IterationBudget } from "../steer.ts";
 import { playTurn } from "../turn.ts";
 
@@ -22,7 +22,8 @@ interface ReviewRun {
 
 /** Resolves to the line for the user, or null. What it saved by the time it was stopped is told as well. */
 export async function runReview(parent: Conversation, { triggers, sent, signal }: ReviewRun): Promise<string | null> {
-  const { ports, session } = parent.options;
+  const { assembly } = parent;
+  const { session } = assembly;
   const { conversation, tools, budget } = await forkForReview(parent, sent);
   const ended: EndedCall[] = [];
   const emit = (event: AgentEventBody) => {
@@ -36,11 +37,11 @@ export async function runReview(parent: Conversation, { triggers, sent, signal }
       { text: reviewPrompt(triggers), from: "synthetic" },
       { signal, budget, emit, notify: () => undefined, interruptMessage: () => undefined },
     );
-    if (outcome.failed) ports.log.warn(`the review came to nothing: ${outcome.error ?? outcome.finalText}`);
+    if (outcome.failed) assembly.log.warn(`the review came to nothing: ${outcome.error ?? outcome.finalText}`);
   } finally {
     await tools.state.dispose();
   }
-  return reviewLine(ended, noticeMode(ports.config(), session.platform));
+  return reviewLine(ended, noticeMode(assembly.config(), session.platform));
 }
 
 // The agent beside the agent: the same model, prompt, tool list and history byte for byte, so that the provider has read it all before;
@@ -55,17 +56,18 @@ interface Fork {
 }
 
 async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<Fork> {
-  const { options } = parent;
-  const { timeout, max_iterations } = options.ports.config().auxiliary.background_review;
-  const routed = await otherModel(options.ports, sent);
-  const memory = options.ports.memory === undefined ? [] : ["memory"];
+  const { assembly } = parent;
+  const { timeout, max_iterations } = assembly.config().auxiliary.background_review;
+  const routed = await otherModel(assembly, sent);
+  const memory = assembly.memory === undefined ? [] : ["memory"];
   // The whole list is offered, as the prefix wants it; what a review has no business with is refused when it is called.
-  const tools = options.tools.only(new Set([...memory, ...SKILL_TOOLS]));
+  const tools = assembly.tools.only(new Set([...memory, ...SKILL_TOOLS]));
   const budget = new FirmBudget(max_iterations);
   const model = routed ?? sent.model;
-  const forked: AgentOptions = {
+  const forked: Assembly = {
+    ...quiet(assembly),
     session: {
-      ...options.session,
+      ...assembly.session,
       id: sent.sessionId,
       turn: sent.turn,
       store: null,
@@ -79,20 +81,19 @@ async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<For
     model: { ...model, fallbacks: [], ...(timeout > 0 && { liveness: { ...model.liveness, totalSeconds: timeout } }) },
     prompt: {
       system: async () => (routed ? `${REVIEWER}\n\n${sent.system.text}` : sent.system),
-      ...(options.prompt.ephemeral ? { ephemeral: () => options.prompt.ephemeral?.() } : {}),
-      ...(options.prompt.prefill ? { prefill: options.prompt.prefill } : {}),
+      ...(assembly.prompt.ephemeral ? { ephemeral: () => assembly.prompt.ephemeral?.() } : {}),
+      ...(assembly.prompt.prefill ? { prefill: assembly.prompt.prefill } : {}),
     },
     tools,
-    limits: { ...options.limits, maxIterations: budget.max, compression: false, lastAnswer: false },
-    ports: quietPorts(options.ports),
+    limits: { ...assembly.limits, maxIterations: budget.max, compression: false, lastAnswer: false },
   };
   return { conversation: parent.fork(forked), tools, budget };
 }
 
 /** Nobody outside hears of a review. What was shown to it has not been shown in the conversation: it remembers its own reading. */
-function quietPorts(ports: AgentPorts): AgentPorts {
-  const { compression: _, follower: __, hints: ___, events: ____, ...rest } = ports;
-  const { skills, ...toolPorts } = ports.toolPorts ?? {};
+function quiet(assembly: Assembly): Assembly {
+  const { compression: _, follower: __, hints: ___, events: ____, ...rest } = assembly;
+  const { skills, ...toolPorts } = assembly.toolPorts ?? {};
   const own = skills?.fork();
   return { ...rest, toolPorts: { ...toolPorts, ...(own ? { skills: own } : {}) }, guardFor: () => DENY };
 }
@@ -107,13 +108,13 @@ const DENY: CommandGuard = {
 };
 
 /** A model of its own only where the settings name one whole and it can be asked; otherwise the conversation's, whose cache is warm. */
-async function otherModel(ports: AgentPorts, { model }: SentSoFar): Promise<ModelChoice | null> {
-  const settings = ports.config().auxiliary.background_review;
+async function otherModel(assembly: Assembly, { model }: SentSoFar): Promise<ModelChoice | null> {
+  const settings = assembly.config().auxiliary.background_review;
   const provider = settings.base_url && isAuto(settings.provider) ? "custom" : settings.provider;
-  if (isAuto(provider) || settings.model === "" || !ports.resolvePlace) return null;
+  if (isAuto(provider) || settings.model === "" || !assembly.resolvePlace) return null;
   const { base_url, api_key, context_length } = settings;
   try {
-    const target = await ports.resolvePlace({
+    const target = await assembly.resolvePlace({
       provider,
       model: settings.model,
       ...(base_url ? { baseUrl: base_url } : {}),
@@ -126,7 +127,7 @@ async function otherModel(ports: AgentPorts, { model }: SentSoFar): Promise<Mode
     return { target, ...(Object.keys(extra_body).length > 0 ? { overrides: extra_body } : {}) };
   } catch (error) {
     const why = messageOf(error);
-    ports.log.warn(`auxiliary.background_review: ${why} The conversation's own model looks back instead.`);
+    assembly.log.warn(`auxiliary.background_review: ${why} The conversation's own model looks back instead.`);
     return null;
   }
 }

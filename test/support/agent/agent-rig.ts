@@ -1,8 +1,8 @@
 // An agent over real parts and a scripted model, for tests of the loop.
 import { tmpdir } from "node:os";
 import { Agent, type RunOptions } from "../../../src/agent/agent.ts";
+import type { Assembly } from "../../../src/agent/assembly.ts";
 import type { AgentEvent, TurnOutcome } from "../../../src/agent/events.ts";
-import type { AgentOptions, AgentPorts } from "../../../src/agent/options.ts";
 import { defaultConfig } from "../../../src/home/config/schema.ts";
 import { homePaths } from "../../../src/home/paths.ts";
 import type { ModelGate } from "../../../src/llm/gate.ts";
@@ -24,21 +24,24 @@ export interface RigOptions {
   readonly tools?: Readonly<Record<string, RigTool>>;
   /** Of every tool. */
   readonly traits?: Partial<ForeignToolSpec>;
-  readonly session?: Partial<AgentOptions["session"]>;
-  readonly model?: Partial<AgentOptions["model"]>;
-  readonly prompt?: Partial<AgentOptions["prompt"]>;
-  readonly limits?: Partial<AgentOptions["limits"]>;
-  readonly ports?: Partial<AgentPorts>;
+  readonly session?: Partial<Assembly["session"]>;
+  readonly model?: Partial<Assembly["model"]>;
+  readonly prompt?: Partial<Assembly["prompt"]>;
+  readonly limits?: Partial<Assembly["limits"]>;
+  readonly ports?: Partial<Assembly>;
   readonly store?: SessionStore | null;
 }
 
-export function rigOptions(rig: RigOptions): AgentOptions {
+/** What an assembly holds beside session, model, prompt, tools and limits. */
+type RigParts = Omit<Assembly, "session" | "model" | "prompt" | "tools" | "limits">;
+
+export function rigOptions(rig: RigOptions): Assembly {
   const home = tmpdir();
-  const ports: AgentPorts = {
+  const ports: RigParts = {
     gate: rig.gate,
     clock: manualClock(),
     log: recordedLog(),
-    home: homePaths(home, home, "default"),
+    paths: homePaths(home, home, "default"),
     config: () => defaultConfig(),
     environment: {
       kind: "none",
@@ -56,6 +59,7 @@ export function rigOptions(rig: RigOptions): AgentOptions {
     ...rig.ports,
   };
   return {
+    ...ports,
     session: {
       id: "session-1",
       source: "cli",
@@ -74,12 +78,11 @@ export function rigOptions(rig: RigOptions): AgentOptions {
       toolTimes: { heartbeatMs: 5_000, graceMs: 100, overtimeMs: 30_000 },
       ...rig.limits,
     },
-    ports,
   };
 }
 
 /** The session's tools over a registry of their own. */
-function rigTools({ tools = {}, traits, model }: RigOptions, ports: AgentPorts): SessionTools {
+function rigTools({ tools = {}, traits, model }: RigOptions, ports: RigParts): SessionTools {
   const registry = new ToolRegistry();
   const parameters = { type: "object", properties: {} };
   for (const [name, handler] of Object.entries(tools))

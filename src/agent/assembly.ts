@@ -1,4 +1,4 @@
-// What an agent is made of. Every value is resolved by whoever opens the agent; the loop reads no settings of its own.
+// What a conversation is made of. `open.ts` puts it together once; the loop reads no settings of its own.
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
@@ -26,13 +26,58 @@ import type {
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 
-export interface AgentOptions {
+/** The opened parts of one conversation. Agent, turns, plugins and reviews take it as it is; absent parts are not there in this conversation. */
+export interface Assembly {
   readonly session: SessionOptions;
   readonly model: ModelChoice;
   readonly prompt: PromptSource;
   readonly tools: SessionTools;
   readonly limits: Limits;
-  readonly ports: AgentPorts;
+  readonly gate: ModelGate;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly paths: HomePaths;
+  config(): Config;
+  readonly environment: Environment;
+  /** The check in front of commands, for one run. `ask` reaches the person at the door, `auxiliary` a model that may judge first. */
+  guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
+  /** How long a question waits for its answer; undefined = for ever. */
+  askTimeoutMs?(question: Question, run: RunContext): number | undefined;
+  /** Masks secrets; the one redactor. */
+  redact(text: string): string;
+  /** Masks what no memory or skill may hold. Absent: nothing. */
+  redactKept?(text: string): string;
+  readonly memory?: Memory;
+  readonly hooks?: ToolHooks;
+  /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */
+  checkpoint?(call: HookedCall, run: RunContext): Promise<string | null>;
+  /** Where plugins and hooks look into a turn. */
+  readonly events?: LoopEvents;
+  /** Loaded with the first tool result. Absent: nothing is discovered. */
+  hints?(): Promise<HintsPort>;
+  /** Between turns: what changed outside (tools of MCP servers) is taken over. Must not wait. */
+  beforeTurn?(): void;
+  readonly compression?: CompressionPorts;
+  readonly follower?: ConversationFollower;
+  /** Starts child agents. Absent: this conversation may have none. */
+  readonly delegation?: DelegationPort;
+  /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
+  resolvePlace?(place: AuxPlace): Promise<Target>;
+  /** What the user should know about the last model calls, once. */
+  takeWarnings?(): readonly string[];
+  /** Other keys of the provider in use. */
+  readonly keys?: KeyPort;
+  /** Idle connections are closed: the next request opens a new one. */
+  renewConnections?(): void;
+  /** Keeps a request that was refused for good, for whoever looks into it; resolves to where. */
+  keepRefused?(refused: RefusedRequest): Promise<string>;
+  /** A server named a smaller window than was known; later conversations shall know it. */
+  learnWindow?(target: Target, tokens: number): Promise<void>;
+  /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
+  readonly toolPorts?: Pick<
+    ToolContext,
+    "env" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
+  >;
 }
 
 /** Whose conversation this is and where it is kept. */
@@ -104,54 +149,6 @@ export interface ToolTimes {
   readonly graceMs: number;
   /** How long beyond a tool's own time limit it is still waited for. */
   readonly overtimeMs: number;
-}
-
-export interface AgentPorts {
-  readonly gate: ModelGate;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly home: HomePaths;
-  config(): Config;
-  readonly environment: Environment;
-  /** The check in front of commands, for one run. `ask` reaches the person at the door, `auxiliary` a model that may judge first. */
-  guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
-  /** How long a question waits for its answer; undefined = for ever. */
-  askTimeoutMs?(question: Question, run: RunContext): number | undefined;
-  /** Masks secrets; the one redactor. */
-  redact(text: string): string;
-  /** Masks what no memory or skill may hold. Absent: nothing. */
-  redactKept?(text: string): string;
-  readonly memory?: Memory;
-  readonly hooks?: ToolHooks;
-  /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */
-  checkpoint?(call: HookedCall, run: RunContext): Promise<string | null>;
-  /** Where plugins and hooks look into a turn. */
-  readonly events?: LoopEvents;
-  /** Loaded with the first tool result. Absent: nothing is discovered. */
-  hints?(): Promise<HintsPort>;
-  /** Between turns: what changed outside (tools of MCP servers) is taken over. Must not wait. */
-  beforeTurn?(): void;
-  readonly compression?: CompressionPorts;
-  readonly follower?: ConversationFollower;
-  /** Starts child agents. Absent: this conversation may have none. */
-  readonly delegation?: DelegationPort;
-  /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
-  resolvePlace?(place: AuxPlace): Promise<Target>;
-  /** What the user should know about the last model calls, once. */
-  takeWarnings?(): readonly string[];
-  /** Other keys of the provider in use. */
-  readonly keys?: KeyPort;
-  /** Idle connections are closed: the next request opens a new one. */
-  renewConnections?(): void;
-  /** Keeps a request that was refused for good, for whoever looks into it; resolves to where. */
-  keepRefused?(refused: RefusedRequest): Promise<string>;
-  /** A server named a smaller window than was known; later conversations shall know it. */
-  learnWindow?(target: Target, tokens: number): Promise<void>;
-  /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
-  readonly toolPorts?: Pick<
-    ToolContext,
-    "env" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
-  >;
 }
 
 export interface RefusedRequest {
