@@ -70,7 +70,7 @@ export function takeBackCompression(core: StoreCore, childId: string): string | 
   return parentId;
 }
 
-export function branchSession(core: StoreCore, id: string, newId: string, title: string | undefined): void {
+export function branchSession(core: StoreCore, id: string, newId: string, title?: string): void {
   const old = readSession(core, id);
   if (!old) throw new StoreError("invalid", `session ${id} does not exist; nothing was branched`);
   if (sessionExists(core, newId))

@@ -24,7 +24,7 @@ interface Conversation {
 
 const PREVIEW_CHARS = 60;
 
-export function listSessions(core: StoreCore, options: ListOptions): readonly SessionListItem[] {
+export function listSessions(core: StoreCore, options: ListOptions = {}): readonly SessionListItem[] {
   const { limit = 20, offset = 0 } = options;
   const page = arrange(allKin(core), options).slice(offset, limit < 0 ? undefined : offset + limit);
   return page.flatMap((conversation) => {

@@ -3,7 +3,7 @@
 import { parseJson } from "../kit/json.ts";
 import { textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
-import { tipOf } from "./lineage.ts";
+import { conversationOf, tipOf } from "./lineage.ts";
 import type { FileShape } from "./schema.ts";
 import { type Content, decodeContent, decodeText, encodeContent } from "./sessions.ts";
 import { SessionCompressedError, type StoredMessage, StoreError, type TimedMessage } from "./store.ts";
@@ -51,12 +51,17 @@ const JSON_FIELDS = [
 ] as const;
 
 /** Refuses a session that is unknown, or that was closed by compression and goes on elsewhere. */
-export function assertAppendable(core: StoreCore, sessionId: string): void {
+function assertAppendable(core: StoreCore, sessionId: string): void {
   const row = core.db.get<{ end_reason: string | null }>("SELECT end_reason FROM sessions WHERE id = ?", sessionId);
   if (!row) throw new StoreError("invalid", `session ${sessionId} does not exist; nothing was stored`);
   if (row.end_reason !== "compression") return;
   const tip = tipOf(core, sessionId);
   if (tip !== sessionId) throw new SessionCompressedError(sessionId, tip);
+}
+
+export function appendTo(core: StoreCore, sessionId: string, messages: readonly TimedMessage[]): readonly number[] {
+  assertAppendable(core, sessionId);
+  return appendRows(core, sessionId, messages);
 }
 
 /** Inside a transaction: the rows and the counters of their session. */
@@ -104,7 +109,16 @@ export function appendRows(core: StoreCore, sessionId: string, messages: readonl
   return ids;
 }
 
-export function loadRows(core: StoreCore, sessionId: string): StoredMessage[] {
+export function loadMessages(
+  core: StoreCore,
+  sessionId: string,
+  options: { withAncestors?: boolean } = {},
+): readonly StoredMessage[] {
+  const ids = options.withAncestors ? conversationOf(core, sessionId) : [sessionId];
+  return ids.flatMap((id) => loadRows(core, id));
+}
+
+function loadRows(core: StoreCore, sessionId: string): StoredMessage[] {
   const { shape } = core;
   const rows = core.db.all<MessageRow>(
     `SELECT ${messageSelect(shape)} FROM messages m WHERE m.session_id = ? AND ${activeOnly(shape)} ORDER BY m.id`,
@@ -115,6 +129,7 @@ export function loadRows(core: StoreCore, sessionId: string): StoredMessage[] {
 
 /** The active rows become `messages`; hidden ones stay. */
 export function replaceRows(core: StoreCore, sessionId: string, messages: readonly TimedMessage[]): void {
+  assertAppendable(core, sessionId);
   core.db.run("DELETE FROM messages WHERE session_id = ? AND active = 1", sessionId);
   core.db.run("UPDATE sessions SET message_count = 0, tool_call_count = 0 WHERE id = ?", sessionId);
   appendRows(core, sessionId, messages);
@@ -136,6 +151,10 @@ export function hideRowsFrom(core: StoreCore, sessionId: string, messageId: numb
     sessionId,
   );
   return changes;
+}
+
+export function writeApiContent(core: StoreCore, messageId: number, text: string | null): void {
+  core.db.run("UPDATE messages SET api_content = ? WHERE id = ?", text, messageId);
 }
 
 /** Files of older versions have no `active` column: all their rows are. */

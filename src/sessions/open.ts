@@ -6,7 +6,7 @@ import { makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { connect, type JournalMode, settleJournal, storeError } from "./connection.ts";
 import { StoreCore } from "./core.ts";
-import { SqliteStore } from "./sqlite-store.ts";
+import { createSqliteStore } from "./sqlite-store.ts";
 import { type SessionStore, StoreError } from "./store.ts";
 import { planUpgrade, upgrade } from "./upgrade.ts";
 import { transaction, waitWhileBusy } from "./write-queue.ts";
@@ -51,7 +51,7 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
     }
     // Without a write-ahead log even the first look has to wait for a writer.
     const core = await waitWhileBusy(patience, () => new StoreCore({ db, clock, log, ...onBusy }));
-    return new SqliteStore(core, {
+    return createSqliteStore(core, {
       sessionsDir: (inMemory ? null : options.sessionsDir) ?? null,
       slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,
     });

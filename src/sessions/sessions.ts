@@ -72,6 +72,10 @@ export function changeSession(core: StoreCore, id: string, change: SessionChange
   );
 }
 
+export function noteActivity(core: StoreCore, id: string): void {
+  core.db.run("UPDATE sessions SET last_activity_at = ? WHERE id = ?", core.now(), id);
+}
+
 /** The rows of one session and of what was delegated from it; other children stay and lose their parent. Returns the ids that went. */
 export function deleteSessionRows(core: StoreCore, id: string): readonly string[] {
   const { db } = core;

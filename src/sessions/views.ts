@@ -60,7 +60,7 @@ export function viewAnchored(
   core: StoreCore,
   sessionId: string,
   messageId: number,
-  options: { window?: number; bookend?: number },
+  options: { window?: number; bookend?: number } = {},
 ): AnchoredView {
   const around = windowAround(core, sessionId, messageId, options.window ?? 5);
   const first = around.window[0];
