@@ -4,7 +4,8 @@ import { hostname } from "node:os";
 import type { CallRecord, CostStatus, Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
 import { isDead } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
-import { parseConfig, sessionExists } from "./sessions.ts";
+import { parseConfig } from "./lineage.ts";
+import { sessionExists } from "./sessions.ts";
 import type { StoredCall, UsageQuery, UsageTotals } from "./store.ts";
 
 export function recordModelCall(core: StoreCore, call: CallRecord, reservation?: number): void {

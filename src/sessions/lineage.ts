@@ -1,7 +1,7 @@
 // Sessions form trees: a compression goes on in a child, a branch copies itself into one, a delegated task runs in one.
 // Only the first kind is the same conversation. Data of other programs may hold cycles; every walk here ends.
+import { isRecord, parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
-import { parseConfig } from "./sessions.ts";
 
 export interface Kin {
   readonly id: string;
@@ -146,4 +146,10 @@ function parentOf(core: StoreCore, id: string): string | null {
     core.db.get<{ parent_session_id: string | null }>("SELECT parent_session_id FROM sessions WHERE id = ?", id)
       ?.parent_session_id ?? null
   );
+}
+
+/** The `model_config` of a session, which also holds the marks of branches and delegated work. One that is not a JSON object counts as none. */
+export function parseConfig(text: string | null): Readonly<Record<string, unknown>> | null {
+  const value = text === null ? null : parseJson(text);
+  return isRecord(value) ? value : null;
 }

@@ -2,9 +2,9 @@
 // its source is asked for.
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import type { StoreCore } from "./core.ts";
-import { chooseContinuation, type Kin } from "./lineage.ts";
+import { chooseContinuation, type Kin, parseConfig } from "./lineage.ts";
 import { activeOnly } from "./messages.ts";
-import { parseConfig, plainText, type SessionRow, sessionSelect, toSession } from "./sessions.ts";
+import { plainText, type SessionRow, sessionSelect, toSession } from "./sessions.ts";
 import type { ListOptions, SessionListItem } from "./store.ts";
 
 /** What is needed of every session to know which lines there are. */

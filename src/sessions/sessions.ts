@@ -6,6 +6,7 @@ import type { Logger } from "../home/log.ts";
 import { parseJson } from "../kit/json.ts";
 import { type ContentPart, textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
+import { parseConfig } from "./lineage.ts";
 import { type Columns, type FileShape, SESSION_COLUMNS } from "./schema.ts";
 import type { EndReason, NewSession, Session, SessionChange } from "./store.ts";
 
@@ -214,15 +215,6 @@ export function toSession(row: SessionRow): Session {
     pinned: row.pinned === 1,
     rewindCount: row.rewind_count ?? 0,
   };
-}
-
-/** A setting that is not a JSON object counts as none. */
-export function parseConfig(text: string | null): Readonly<Record<string, unknown>> | null {
-  if (text === null) return null;
-  const value = parseJson(text);
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null; // checked just now
 }
 
 // How content stands in the database. Parts (text and pictures) are stored as NUL + "json:" + JSON, as the original does. SQLite's text
