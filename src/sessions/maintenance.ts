@@ -170,10 +170,11 @@ export async function pruneSessions(
   options: PruneOptions,
 ): Promise<readonly string[]> {
   const where = conditions(core, filter);
+  const archived = options.archiveOnly ? ` AND COALESCE(${column(core, "archived")}, 0) = 0` : "";
   const select = () =>
     core.db
       .all<{ id: string }>(
-        `SELECT s.id FROM sessions s WHERE ${where.sql}${options.archiveOnly ? " AND s.archived = 0" : ""} ORDER BY s.started_at, s.id`,
+        `SELECT s.id FROM sessions s WHERE ${where.sql}${archived} ORDER BY s.started_at, s.id`,
         ...where.values,
       )
       .map((row) => row.id);
@@ -206,15 +207,18 @@ function conditions(core: StoreCore, filter: PruneFilter): { sql: string; values
   add("s.source = ?", filter.source);
   add("s.title LIKE ? ESCAPE '\\'", filter.title === undefined ? undefined : `%${escapeLike(filter.title)}%`);
   add("s.end_reason = ?", filter.endReason);
-  add("s.cwd = ?", filter.cwd);
+  add(`${column(core, "cwd")} = ?`, filter.cwd);
   add("COALESCE(s.message_count, 0) >= ?", filter.minMessages);
   add("COALESCE(s.message_count, 0) <= ?", filter.maxMessages);
   add("s.model LIKE ? ESCAPE '\\'", filter.model === undefined ? undefined : `%${escapeLike(filter.model)}%`);
-  add("s.billing_provider = ?", filter.provider);
+  add(`${column(core, "billing_provider")} = ?`, filter.provider);
   // Somebody said "keep this".
-  sql.push("COALESCE(s.pinned, 0) = 0");
+  sql.push(`COALESCE(${column(core, "pinned")}, 0) = 0`);
   return { sql: sql.join(" AND "), values };
 }
+
+/** A file of an older version that is only read lacks the newer columns. */
+const column = (core: StoreCore, name: string) => (core.shape.sessionColumns.has(name) ? `s.${name}` : "NULL");
 
 /** True when this process is the one to prune now; remembered in the same transaction, so that only one of several does. */
 export function claimAutoPrune(core: StoreCore, minIntervalHours: number): Promise<boolean> {

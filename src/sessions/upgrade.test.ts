@@ -159,6 +159,9 @@ for (const version of ORIGINAL_VERSIONS) {
     let lines = 0;
     for await (const _ of store.export()) lines++;
     assert.equal(lines, 3);
+    const pruned = await store.prune({ before: 5000, cwd: "/nowhere" }, { dryRun: true, archiveOnly: true });
+    assert.deepEqual(pruned, []);
+    assert.equal((await store.prune({ before: 5000 }, { dryRun: true })).length, 2);
     assert.equal((await store.stats()).messages, 6);
     assert.ok((await store.health()).length > 0);
     await store.close();
