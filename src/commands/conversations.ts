@@ -88,7 +88,7 @@ const branch: CommandDefinition = {
     if (!session || session.messageCount === 0) return ctx.say("There is nothing to branch off from yet.");
     const name = args || (session.title === null ? undefined : await ctx.store.nextTitle(session.title));
     const copy = newSessionId(ctx.clock);
-    await ctx.store.branch(sessionId, copy, name);
+    await ctx.store.branch(sessionId, copy, name ? { title: name } : {});
     await ctx.resumeSession(copy);
     ctx.say(`This is a branch of ${session.title ?? sessionId}${name ? `, called ${name}` : ""}.`);
   },

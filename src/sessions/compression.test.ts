@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
@@ -64,39 +63,6 @@ test("of two compressions of one session the second gets the first one's child",
   assert.equal(first, second);
   assert.equal((await store.load(first)).length, 1);
 });
-
-for (const withLockTable of [false, true]) {
-  test(`one process at a time holds the lease${withLockTable ? ", in the newer original's table" : ""}`, async (t) => {
-    const { store, path, clock } = await temporaryStore(t);
-    await store.create({ id: "a" });
-    const other = new DatabaseSync(path);
-    t.after(() => other.close());
-    if (withLockTable) {
-      other.exec(
-        "CREATE TABLE compression_locks (session_id TEXT PRIMARY KEY, holder TEXT, acquired_at REAL, expires_at REAL)",
-      );
-    }
-    const lease = await store.leaseCompression("a", { seconds: 60 });
-    assert.ok(lease);
-    assert.equal(await store.leaseCompression("a"), null);
-    await lease.release();
-    const again = await store.leaseCompression("a", { seconds: 60 });
-    assert.ok(again);
-    clock.ms += 61_000;
-    const afterExpiry = await store.leaseCompression("a", { seconds: 60 });
-    assert.ok(afterExpiry);
-    await again.release();
-    assert.equal(
-      await store.leaseCompression("a"),
-      null,
-      "a late release must not free a lease that is somebody else's",
-    );
-    const dead = `pid=${spawnSync(process.execPath, ["-e", ""]).pid}:`;
-    if (withLockTable) other.exec(`UPDATE compression_locks SET holder = '${dead}'`);
-    else other.exec(`UPDATE state_meta SET value = replace(value, 'pid=${process.pid}:', '${dead}')`);
-    assert.ok(await store.leaseCompression("a"), "a dead process holds nothing");
-  });
-}
 
 test("a compression is taken back while nothing came after it, and what it cost stays", async (t) => {
   const { store } = await temporaryStore(t);

@@ -1,17 +1,15 @@
 // A conversation that grew too long goes on in a child session; a branch goes its own way in one. Both are one transaction.
 
 import { randomBytes } from "node:crypto";
-import { codeOf } from "../kit/errors.ts";
-import { parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
+import { assertLease, isDead, newHolder, releaseLane, takeLane } from "./lanes.ts";
 import { tipOf } from "./lineage.ts";
 import { appendRows } from "./messages.ts";
 import { newSessionId } from "./session-id.ts";
 import { copyValues, readValue, writeValue } from "./session-values.ts";
 import { deleteSessionRows, endSession, readSession, reopenSession, sessionExists } from "./sessions.ts";
-import { type Session, StoreError, type TimedMessage } from "./store.ts";
+import { type Leased, type Session, StoreError, type TimedMessage } from "./store.ts";
 import { assignTitle, nextTitleAfter } from "./titles.ts";
-import { readMeta, setMeta } from "./upgrade.ts";
 
 /** In the child's keys: which rows the compression wrote, so that it can be taken back while they are all there is. */
 const WRITTEN_KEY = "compression";
@@ -25,11 +23,18 @@ const OWN_COLUMNS: ReadonlySet<string> = new Set([
   ...["last_activity_description", "last_activity_provenance", "compression_failure_cooldown_until"],
   ...["compression_failure_error", "compression_fallback_streak", "compression_ineffective_count"],
 ]);
+const COMPRESSION_SECONDS = 300;
 const PROMPT_COLUMNS: ReadonlySet<string> = new Set([
   ...["system_prompt", "system_prompt_hash", "system_prompt_stable_chars", "prompt_fingerprint"],
 ]);
 
-export function continueSession(core: StoreCore, oldId: string, messages: readonly TimedMessage[]): string {
+export function continueSession(
+  core: StoreCore,
+  oldId: string,
+  messages: readonly TimedMessage[],
+  leased: Leased = {},
+): string {
+  assertLease(core, oldId, leased);
   const old = readSession(core, oldId);
   if (!old) throw new StoreError("invalid", `session ${oldId} does not exist; nothing was compressed`);
   const tip = tipOf(core, oldId);
@@ -49,7 +54,8 @@ export function continueSession(core: StoreCore, oldId: string, messages: readon
   return id;
 }
 
-export function takeBackCompression(core: StoreCore, childId: string): string | null {
+export function takeBackCompression(core: StoreCore, childId: string, leased: Leased = {}): string | null {
+  assertLease(core, childId, leased);
   const child = readSession(core, childId);
   const parentId = child?.parentSessionId;
   if (!child || !parentId) return null;
@@ -70,7 +76,13 @@ export function takeBackCompression(core: StoreCore, childId: string): string | 
   return parentId;
 }
 
-export function branchSession(core: StoreCore, id: string, newId: string, title?: string): void {
+export function branchSession(
+  core: StoreCore,
+  id: string,
+  newId: string,
+  options: Leased & { readonly title?: string } = {},
+): void {
+  assertLease(core, id, options);
   const old = readSession(core, id);
   if (!old) throw new StoreError("invalid", `session ${id} does not exist; nothing was branched`);
   if (sessionExists(core, newId))
@@ -89,7 +101,7 @@ export function branchSession(core: StoreCore, id: string, newId: string, title?
     old.toolCallCount,
     newId,
   );
-  const wanted = title ?? (old.title === null ? null : nextTitleAfter(core, old.title));
+  const wanted = options.title ?? (old.title === null ? null : nextTitleAfter(core, old.title));
   if (wanted !== null) assignTitle(core, newId, wanted);
   endSession(core, id, "branched");
 }
@@ -131,67 +143,44 @@ function isWritten(value: unknown): value is { child: string; count: number; las
   return typeof value === "object" && value !== null && "child" in value && "count" in value && "last" in value;
 }
 
-// Who may summarise a session. The newer original keeps such leases in `compression_locks`; other files in `state_meta`.
+// Who may summarise a session: whoever holds its lane. The newer original keeps leases of its own in `compression_locks`.
 
-interface Lease {
+interface Lock {
   readonly holder: string;
-  readonly expiresAt: number;
+  readonly expires_at: number;
 }
 
-const metaKey = (sessionId: string) => `compression_lock:${sessionId}`;
-
-export const newHolder = (pid: number) => `pid=${pid}:${randomBytes(6).toString("hex")}`;
-
-/** Inside a transaction. True when `holder` has the lease now. */
-export function takeLease(core: StoreCore, sessionId: string, holder: string, seconds: number): boolean {
-  const held = readLease(core, sessionId);
-  if (held && held.holder !== holder && held.expiresAt > core.now() && !isDead(held.holder)) return false;
-  const expiresAt = core.now() + seconds;
-  if (core.shape.tables.has("compression_locks")) {
+/**
+ * Inside a transaction; null when another process is at it. Without a lease the lane is taken for as long as the compression may last.
+ * Returns what gives it all back, to be run in a transaction too.
+ */
+export function leaseCompression(
+  core: StoreCore,
+  sessionId: string,
+  { lease, seconds = COMPRESSION_SECONDS }: Leased & { readonly seconds?: number } = {},
+): (() => void) | null {
+  if (lease) assertLease(core, sessionId, { lease });
+  const locks = core.shape.tables.has("compression_locks");
+  const lock = locks
+    ? core.db.get<Lock>("SELECT holder, expires_at FROM compression_locks WHERE session_id = ?", sessionId)
+    : undefined;
+  if (lock && lock.expires_at > core.now() && !isLockDead(lock.holder)) return null;
+  const taken = lease ? null : takeLane(core, sessionId, newHolder(), { seconds });
+  if (taken && taken.type !== "taken") return null;
+  const holder = `pid=${process.pid}:${randomBytes(6).toString("hex")}`;
+  if (locks) {
     core.db.run(
       "INSERT OR REPLACE INTO compression_locks (session_id, holder, acquired_at, expires_at) VALUES (?, ?, ?, ?)",
-      sessionId,
-      holder,
-      core.now(),
-      expiresAt,
+      ...[sessionId, holder, core.now(), core.now() + seconds],
     );
-  } else {
-    setMeta(core.db, metaKey(sessionId), JSON.stringify({ holder, expiresAt } satisfies Lease));
   }
-  return true;
+  return () => {
+    if (locks) core.db.run("DELETE FROM compression_locks WHERE session_id = ? AND holder = ?", sessionId, holder);
+    if (taken) releaseLane(core, taken.lease, { preferSeconds: 0 });
+  };
 }
 
-/** Only the holder's own lease goes. */
-export function dropLease(core: StoreCore, sessionId: string, holder: string): void {
-  if (readLease(core, sessionId)?.holder !== holder) return;
-  if (core.shape.tables.has("compression_locks")) {
-    core.db.run("DELETE FROM compression_locks WHERE session_id = ?", sessionId);
-  } else {
-    core.db.run("DELETE FROM state_meta WHERE key = ?", metaKey(sessionId));
-  }
-}
-
-function readLease(core: StoreCore, sessionId: string): Lease | null {
-  if (core.shape.tables.has("compression_locks")) {
-    const row = core.db.get<{ holder: string; expires_at: number }>(
-      "SELECT holder, expires_at FROM compression_locks WHERE session_id = ?",
-      sessionId,
-    );
-    return row ? { holder: row.holder, expiresAt: row.expires_at } : null;
-  }
-  const value = parseJson(readMeta(core.db, metaKey(sessionId)) ?? "null");
-  if (typeof value !== "object" || value === null || !("holder" in value) || !("expiresAt" in value)) return null;
-  return { holder: String(value.holder), expiresAt: Number(value.expiresAt) };
-}
-
-/** A process of this machine that is gone cannot release what it holds. */
-export function isDead(holder: string): boolean {
-  const pid = Number(/^pid=(\d+)/.exec(holder)?.[1]);
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return codeOf(error) === "ESRCH";
-  }
+function isLockDead(holder: string): boolean {
+  const pid = /^pid=(\d+)/.exec(holder)?.[1];
+  return pid !== undefined && isDead(Number(pid));
 }

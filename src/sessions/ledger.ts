@@ -1,9 +1,8 @@
 // What every model call used and cost. One row per call; the session's own counters and the per-model table of the newer original are
 // added to in the same transaction, so that its statistics go on. Unknown stays unknown: NULL, never 0.
-import { hostname } from "node:os";
 import type { CallRecord, CostStatus, Reservation, SpendingLimit, SpendingScope } from "../llm/gate.ts";
-import { isDead } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
+import { isGone, newHolder } from "./lanes.ts";
 import { parseConfig } from "./lineage.ts";
 import { sessionExists } from "./sessions.ts";
 import type { StoredCall, UsageQuery, UsageTotals } from "./store.ts";
@@ -46,7 +45,7 @@ function writeCall(core: StoreCore, call: CallRecord, id: number | null): number
 
 /** No call lasts longer by default. Whoever is still at work then is no longer counted, but settles as usual. */
 const RESERVED_SECONDS = 3600;
-const HOLDER = `pid=${process.pid}:${hostname()}`;
+const HOLDER = newHolder();
 
 /** Inside one transaction: no other process decides meanwhile. A reservation's `cost_source` says whose it is. */
 export function reserveModelCall(core: StoreCore, call: CallRecord, limits: readonly SpendingLimit[]): Reservation {
@@ -78,8 +77,7 @@ function dropDeadReservations(core: StoreCore): void {
     oldest,
   );
   for (const { holder } of holders) {
-    // A process of another machine cannot be looked at from here.
-    if (!holder.endsWith(`:${hostname()}`) || !isDead(holder)) continue;
+    if (!isGone(holder)) continue;
     core.db.run(
       "DELETE FROM model_calls WHERE outcome = 'reserved' AND started_at > ? AND cost_source = ?",
       oldest,

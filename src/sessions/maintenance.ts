@@ -6,6 +6,7 @@ import { makeDirectory } from "../home/paths.ts";
 import { messageOf } from "../kit/errors.ts";
 import { type Connection, findDamage, journalMode, storeError } from "./connection.ts";
 import type { StoreCore } from "./core.ts";
+import { withoutHeld } from "./lanes.ts";
 import { checkIndex, type IndexTable } from "./schema.ts";
 import { deleteSessionRows, removeSessionFiles } from "./sessions.ts";
 import { type PruneFilter, StoreError, type StoreStats } from "./store.ts";
@@ -171,13 +172,17 @@ export async function pruneSessions(
 ): Promise<readonly string[]> {
   const where = conditions(core, filter);
   const archived = options.archiveOnly ? ` AND COALESCE(${column(core, "archived")}, 0) = 0` : "";
-  const select = () =>
-    core.db
-      .all<{ id: string }>(
-        `SELECT s.id FROM sessions s WHERE ${where.sql}${archived} ORDER BY s.started_at, s.id`,
-        ...where.values,
-      )
-      .map((row) => row.id);
+  const select = () => {
+    const rows = core.db.all<{ id: string }>(
+      `SELECT s.id FROM sessions s WHERE ${where.sql}${archived} ORDER BY s.started_at, s.id`,
+      ...where.values,
+    );
+    // Somebody may be writing a conversation whose first sessions ended long ago.
+    return withoutHeld(
+      core,
+      rows.map((row) => row.id),
+    );
+  };
   if (options.dryRun) return await core.read(select);
   const gone = await core.write(() => {
     const ids = select();
@@ -238,6 +243,12 @@ export function removeGhosts(core: StoreCore): Promise<readonly string[]> {
          AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = s.id)
          AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent_session_id = s.id)`,
       core.now() - DAY,
+    );
+    // Lanes that were taken for conversations which never began.
+    core.db.run(
+      `DELETE FROM lanes WHERE max(COALESCE(expires, 0), COALESCE(prefer_until, 0)) < unixepoch() - ?
+         AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = lane)`,
+      DAY,
     );
     return ghosts.flatMap(({ id }) => deleteSessionRows(core, id));
   });

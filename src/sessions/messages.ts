@@ -3,10 +3,11 @@
 import { parseJson } from "../kit/json.ts";
 import { textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
+import { assertLease } from "./lanes.ts";
 import { conversationOf, tipOf } from "./lineage.ts";
 import type { FileShape } from "./schema.ts";
 import { type Content, decodeContent, decodeText, encodeContent } from "./sessions.ts";
-import { SessionCompressedError, type StoredMessage, StoreError, type TimedMessage } from "./store.ts";
+import { type Leased, SessionCompressedError, type StoredMessage, StoreError, type TimedMessage } from "./store.ts";
 
 type Blob = Uint8Array | null;
 
@@ -59,7 +60,13 @@ function assertAppendable(core: StoreCore, sessionId: string): void {
   if (tip !== sessionId) throw new SessionCompressedError(sessionId, tip);
 }
 
-export function appendTo(core: StoreCore, sessionId: string, messages: readonly TimedMessage[]): readonly number[] {
+export function appendTo(
+  core: StoreCore,
+  sessionId: string,
+  messages: readonly TimedMessage[],
+  leased: Leased = {},
+): readonly number[] {
+  assertLease(core, sessionId, leased);
   assertAppendable(core, sessionId);
   return appendRows(core, sessionId, messages);
 }
@@ -128,14 +135,21 @@ function loadRows(core: StoreCore, sessionId: string): StoredMessage[] {
 }
 
 /** The active rows become `messages`; hidden ones stay. */
-export function replaceRows(core: StoreCore, sessionId: string, messages: readonly TimedMessage[]): void {
+export function replaceRows(
+  core: StoreCore,
+  sessionId: string,
+  messages: readonly TimedMessage[],
+  leased: Leased = {},
+): void {
+  assertLease(core, sessionId, leased);
   assertAppendable(core, sessionId);
   core.db.run("DELETE FROM messages WHERE session_id = ? AND active = 1", sessionId);
   core.db.run("UPDATE sessions SET message_count = 0, tool_call_count = 0 WHERE id = ?", sessionId);
   appendRows(core, sessionId, messages);
 }
 
-export function hideRowsFrom(core: StoreCore, sessionId: string, messageId: number): number {
+export function hideRowsFrom(core: StoreCore, sessionId: string, messageId: number, leased: Leased = {}): number {
+  assertLease(core, sessionId, leased);
   const { changes } = core.db.run(
     "UPDATE messages SET active = 0 WHERE session_id = ? AND id >= ? AND active = 1",
     sessionId,
@@ -153,7 +167,10 @@ export function hideRowsFrom(core: StoreCore, sessionId: string, messageId: numb
   return changes;
 }
 
-export function writeApiContent(core: StoreCore, messageId: number, text: string | null): void {
+export function writeApiContent(core: StoreCore, messageId: number, text: string | null, leased: Leased = {}): void {
+  const row = core.db.get<{ session: string }>("SELECT session_id AS session FROM messages WHERE id = ?", messageId);
+  if (!row) return;
+  assertLease(core, row.session, leased);
   core.db.run("UPDATE messages SET api_content = ? WHERE id = ?", text, messageId);
 }
 

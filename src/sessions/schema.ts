@@ -95,6 +95,14 @@ export const OTHER_TABLES: Readonly<Record<string, string>> = {
     answered_by TEXT,
     answered_at REAL
   )`,
+  lanes: `CREATE TABLE lanes (
+    lane TEXT PRIMARY KEY,
+    holder TEXT,
+    token INTEGER NOT NULL,
+    expires REAL,
+    prefer_holder TEXT,
+    prefer_until REAL
+  )`,
   tool_lists: "CREATE TABLE tool_lists (hash TEXT PRIMARY KEY, tools TEXT NOT NULL)",
   model_calls: `CREATE TABLE model_calls (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

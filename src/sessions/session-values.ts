@@ -3,8 +3,9 @@ import { createHash } from "node:crypto";
 import { parseJson } from "../kit/json.ts";
 import type { OpenQuestion } from "../safety/approvals.ts";
 import type { StoreCore } from "./core.ts";
+import { assertLease } from "./lanes.ts";
 import { decodeText } from "./sessions.ts";
-import type { PromptRecord } from "./store.ts";
+import type { Leased, PromptRecord } from "./store.ts";
 
 /** The newer original keeps prompts once, under their hash; where both stand the hash wins. */
 export function promptExpression(core: StoreCore): string {
@@ -31,7 +32,8 @@ export function readPrompt(core: StoreCore, sessionId: string): PromptRecord | n
   };
 }
 
-export function writePrompt(core: StoreCore, sessionId: string, record: PromptRecord): void {
+export function writePrompt(core: StoreCore, sessionId: string, record: PromptRecord, leased: Leased = {}): void {
+  assertLease(core, sessionId, leased);
   const clearHash = core.shape.sessionColumns.has("system_prompt_hash") ? ", system_prompt_hash = NULL" : "";
   core.db.run(
     `UPDATE sessions SET system_prompt = ?, system_prompt_stable_chars = ?, prompt_fingerprint = ?${clearHash} WHERE id = ?`,
@@ -65,7 +67,8 @@ export function readValue(core: StoreCore, sessionId: string, key: string): unkn
 }
 
 /** `undefined` and `null` remove the key. */
-export function writeValue(core: StoreCore, sessionId: string, key: string, value: unknown): void {
+export function writeValue(core: StoreCore, sessionId: string, key: string, value: unknown, leased: Leased = {}): void {
+  assertLease(core, sessionId, leased);
   if (value === undefined || value === null) {
     core.db.run("DELETE FROM session_kv WHERE session_id = ? AND key = ?", sessionId, key);
     return;

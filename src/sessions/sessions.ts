@@ -6,9 +6,10 @@ import type { Logger } from "../home/log.ts";
 import { parseJson } from "../kit/json.ts";
 import { type ContentPart, textOf } from "../llm/messages.ts";
 import type { StoreCore } from "./core.ts";
+import { assertLease } from "./lanes.ts";
 import { parseConfig } from "./lineage.ts";
 import { type Columns, type FileShape, SESSION_COLUMNS } from "./schema.ts";
-import type { EndReason, NewSession, Session, SessionChange } from "./store.ts";
+import type { EndReason, Leased, NewSession, Session, SessionChange } from "./store.ts";
 
 export function readSession(core: StoreCore, id: string): Session | null {
   const row = core.db.get<SessionRow>(`SELECT ${sessionSelect(core.shape)} FROM sessions s WHERE s.id = ?`, id);
@@ -42,7 +43,8 @@ export function insertSession(core: StoreCore, session: NewSession): void {
 }
 
 /** The first reason wins. */
-export function endSession(core: StoreCore, id: string, reason: EndReason): void {
+export function endSession(core: StoreCore, id: string, reason: EndReason, leased: Leased = {}): void {
+  assertLease(core, id, leased);
   core.db.run(
     "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL",
     core.now(),
@@ -55,7 +57,8 @@ export function reopenSession(core: StoreCore, id: string): void {
   core.db.run("UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ?", id);
 }
 
-export function changeSession(core: StoreCore, id: string, change: SessionChange): void {
+export function changeSession(core: StoreCore, id: string, change: SessionChange, leased: Leased = {}): void {
+  assertLease(core, id, leased);
   const values: Record<string, string | number | null> = {};
   if (change.model !== undefined) values.model = change.model;
   if (change.cwd !== undefined) values.cwd = change.cwd;
@@ -87,6 +90,7 @@ export function deleteSessionRows(core: StoreCore, id: string): readonly string[
   db.run(`DELETE FROM messages WHERE session_id IN ${within}`, list);
   db.run(`UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN ${within}`, list);
   db.run(`DELETE FROM sessions WHERE id IN ${within}`, list);
+  db.run(`DELETE FROM lanes WHERE lane IN ${within}`, list);
   return gone;
 }
 

@@ -1,6 +1,7 @@
 // The session store on one SQLite file: every operation of the contract, each where its subject is, read or written through the core.
-import { branchSession, continueSession, dropLease, newHolder, takeBackCompression, takeLease } from "./compression.ts";
+import { branchSession, continueSession, leaseCompression, takeBackCompression } from "./compression.ts";
 import type { StoreCore } from "./core.ts";
+import { releaseLane, renewLane, takeLane } from "./lanes.ts";
 import { callsOf, recordModelCall, reserveModelCall, spentIn, usageBy } from "./ledger.ts";
 import { conversationOf, lineageOf, resumeTargetOf, tipOf } from "./lineage.ts";
 import { listSessions } from "./listing.ts";
@@ -43,8 +44,6 @@ import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.t
 import { exportableIds, exportSession } from "./transfer.ts";
 import { findMessage, viewAnchored, windowAround } from "./views.ts";
 
-const LEASE_SECONDS = 300;
-
 const READS = {
   questions: readQuestions,
   answerTo: readAnswer,
@@ -77,6 +76,9 @@ const WRITES = {
   end: endSession,
   reopen: reopenSession,
   update: changeSession,
+  takeLane,
+  renewLane,
+  releaseLane,
   setTitle: assignTitle,
   undoCompression: takeBackCompression,
   setPrompt: writePrompt,
@@ -126,10 +128,9 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       await removeSessionFiles(core, sessionsDir, gone);
       return gone.length > 0;
     },
-    async leaseCompression(id, options = {}) {
-      const holder = newHolder(process.pid);
-      const taken = await core.write(() => takeLease(core, id, holder, options.seconds ?? LEASE_SECONDS));
-      return taken ? { release: () => core.write(() => dropLease(core, id, holder)) } : null;
+    async leaseCompression(id, options) {
+      const giveBack = await core.write(() => leaseCompression(core, id, options));
+      return giveBack && { release: () => core.write(giveBack) };
     },
     async search(query, options = {}) {
       const { searchMessages } = await import("./search/search.ts"); // its patterns take time to compile

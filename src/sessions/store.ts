@@ -105,6 +105,28 @@ export interface SessionChange {
   readonly pinned?: boolean;
 }
 
+/** The right to write one conversation. It is stale once somebody else took the lane, or it was released. */
+export interface LaneToken {
+  /** The first session of the conversation. */
+  readonly lane: string;
+  /** `host:pid:random`. */
+  readonly holder: string;
+  /** Grows with each take-over. */
+  readonly token: number;
+}
+
+export type LaneAnswer =
+  | { readonly type: "taken"; readonly lease: LaneToken }
+  /** Somebody else holds it, until then if it is not renewed. */
+  | { readonly type: "held"; readonly by: string; readonly until: number }
+  /** It is free, but its last holder comes first until then. */
+  | { readonly type: "preferred"; readonly by: string; readonly until: number };
+
+/** A write that carries a lease happens only while that lease is the newest of the conversation; a stale one throws `LaneMovedError`. */
+export interface Leased {
+  readonly lease?: LaneToken;
+}
+
 /** Held while a session is being compressed, so that two processes do not pay for the same summary. */
 export interface CompressionLease {
   release(): Promise<void>;
@@ -220,6 +242,8 @@ export interface StoreStats {
 /**
  * Everything the agent said and heard.
  *
+ * - A conversation has one writer at a time: `takeLane` gives the right to write as a lease, and every write that carries it fails with
+ *   `LaneMovedError` (code `moved`) once somebody else took the lane. Writes without a lease are not checked.
  * - Async on purpose: every write of a process passes one queue in order; waiting for another process never blocks the event loop.
  * - A promise that resolved means the row is committed; a crash right after it loses nothing.
  * - Only `StoreError` is thrown, with a sentence a user can act on. Nothing is ever deleted to repair a damaged file.
@@ -235,9 +259,9 @@ export interface SessionStore extends Ledger, ApprovalTable {
   /** Creates the row if it is missing. */
   ensure(session: NewSession): Promise<void>;
   get(id: string): Promise<Session | null>;
-  end(id: string, reason: EndReason): Promise<void>;
+  end(id: string, reason: EndReason, options?: Leased): Promise<void>;
   reopen(id: string): Promise<void>;
-  update(id: string, change: SessionChange): Promise<void>;
+  update(id: string, change: SessionChange, options?: Leased): Promise<void>;
   /** A sign of life (`last_activity_at`); left out when the database is busy. */
   touch(id: string): Promise<void>;
   delete(id: string): Promise<boolean>;
@@ -255,33 +279,52 @@ export interface SessionStore extends Ledger, ApprovalTable {
   lineage(id: string): Promise<readonly string[]>;
   /** The end of the lineage that is one conversation: only compressions lie between its sessions. Oldest first. */
   conversation(id: string): Promise<readonly string[]>;
-  /** Null while another process compresses this session. Expires by itself when its holder dies. */
-  leaseCompression(id: string, options?: { readonly seconds?: number }): Promise<CompressionLease | null>;
+
+  /**
+   * The lease of the conversation that the session belongs to, for 60 seconds by the store's clock; renew it every 20. A session need not
+   * exist yet.
+   * - Free, expired, or of a process of this machine that is gone: it is taken, with a larger token. A holder that has it keeps it.
+   * - `respectPreference`: a free lane is left to its last holder for as long as its release said.
+   */
+  takeLane(
+    sessionId: string,
+    holder: string,
+    options?: { readonly seconds?: number; readonly respectPreference?: boolean },
+  ): Promise<LaneAnswer>;
+  /** Throws `LaneMovedError` when the lease is stale. One that ran out and that nobody took is renewed. */
+  renewLane(lease: LaneToken, options?: { readonly seconds?: number }): Promise<void>;
+  /** A stale lease releases nothing. */
+  releaseLane(lease: LaneToken, options?: { readonly preferSeconds?: number }): Promise<void>;
+  /**
+   * A use of the lane: whoever holds its lease may compress, a stale one throws. Without a lease the lane is taken for that long; null while
+   * another process has it, or the original compresses this session. Expires by itself when its holder dies.
+   */
+  leaseCompression(id: string, options?: Leased & { readonly seconds?: number }): Promise<CompressionLease | null>;
   /**
    * Ends the session with reason `compression` and goes on in a child that holds `messages`, all or nothing; returns the child's id.
    * A session that somebody else compressed meanwhile is left as it is: the result is the winner's tip, and `messages` are not stored.
    */
-  continueAfterCompression(oldId: string, messages: readonly TimedMessage[]): Promise<string>;
+  continueAfterCompression(oldId: string, messages: readonly TimedMessage[], options?: Leased): Promise<string>;
   /** Takes the compression back while the child holds nothing but its rows; returns the parent's id, else null. */
-  undoCompression(childId: string): Promise<string | null>;
+  undoCompression(childId: string, options?: Leased): Promise<string | null>;
   /** Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one `branched`. */
-  branch(id: string, newId: string, title?: string): Promise<void>;
+  branch(id: string, newId: string, options?: Leased & { readonly title?: string }): Promise<void>;
 
   /** Appends in order, counters in the same transaction; returns the row ids. */
-  append(sessionId: string, messages: readonly TimedMessage[]): Promise<readonly number[]>;
+  append(sessionId: string, messages: readonly TimedMessage[], options?: Leased): Promise<readonly number[]>;
   /** Active rows in order; with ancestors, those of the whole conversation across its compressions. */
   load(sessionId: string, options?: { withAncestors?: boolean }): Promise<readonly StoredMessage[]>;
-  replace(sessionId: string, messages: readonly TimedMessage[]): Promise<void>;
+  replace(sessionId: string, messages: readonly TimedMessage[], options?: Leased): Promise<void>;
   /** Rows from `messageId` on are hidden (kept on disk); returns how many. */
-  rewind(sessionId: string, messageId: number): Promise<number>;
-  setApiContent(messageId: number, text: string | null): Promise<void>;
+  rewind(sessionId: string, messageId: number, options?: Leased): Promise<number>;
+  setApiContent(messageId: number, text: string | null, options?: Leased): Promise<void>;
 
   getPrompt(sessionId: string): Promise<PromptRecord | null>;
-  setPrompt(sessionId: string, record: PromptRecord): Promise<void>;
+  setPrompt(sessionId: string, record: PromptRecord, options?: Leased): Promise<void>;
   putToolList(tools: unknown): Promise<string>;
   getToolList(hash: string): Promise<unknown>;
   getValue(sessionId: string, key: string): Promise<unknown>;
-  setValue(sessionId: string, key: string, value: unknown): Promise<void>;
+  setValue(sessionId: string, key: string, value: unknown, options?: Leased): Promise<void>;
 
   /** What was spent; reservations are not. */
   spent(scope: SpendingScope): Promise<{ usd: number; tokens: number }>;
@@ -339,6 +382,19 @@ export class StoreError extends UserError {
   constructor(code: StoreError["code"], message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+}
+
+/** Somebody else writes this conversation now; nothing was stored. */
+export class LaneMovedError extends StoreError {
+  override name = "LaneMovedError";
+  constructor(sessionId: string, by: string | null) {
+    super(
+      "moved",
+      by === null
+        ? `the lease on session ${sessionId} is over; nothing was stored. Send the message again.`
+        : `session ${sessionId} is in use by ${by} now; nothing was stored. Wait until it is done, or go on in a branch.`,
+    );
   }
 }
 

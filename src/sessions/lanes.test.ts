@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { laneConformance } from "../../test/support/lane-conformance.ts";
+import { makeOriginalDatabase, ORIGINAL_VERSIONS } from "../../test/support/original-database.ts";
+import { temporaryStore } from "../../test/support/session-store.ts";
+import { systemClock } from "../kit/clock.ts";
+import { holdLane } from "./lanes.ts";
+import { openSessionStore } from "./open.ts";
+import { StoreError } from "./store.ts";
+
+async function open(t: TestContext) {
+  const made = await temporaryStore(t);
+  const { path, log, clock } = made;
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  t.after(() => db.close());
+  const another = async () => {
+    const store = await openSessionStore({ path, journalMode: "auto", log, clock });
+    t.after(() => store.close());
+    return store;
+  };
+  const passTime = (seconds: number) => {
+    db.prepare("UPDATE lanes SET expires = expires - ?1, prefer_until = prefer_until - ?1").run(seconds);
+  };
+  return { ...made, db, another, passTime };
+}
+
+laneConformance("SQLite", open);
+
+test("a lane that is held is renewed while it lasts, and free for others when it is released", async (t) => {
+  const { store, log, another } = await open(t);
+  const held = await holdLane(store, "a", { log, seconds: 0.6 });
+  assert.ok(held.type === "taken");
+  await delay(1500);
+  const other = await another();
+  const answer = await holdLane(other, "a", { log });
+  assert.ok(answer.type === "held" && answer.by === held.lease.holder, "two of one process exclude each other");
+  await held.release();
+  await delay(300);
+  const next = await holdLane(other, "a", { log });
+  assert.ok(next.type === "taken");
+  assert.equal(next.lease.token, 2);
+  await held.release();
+  assert.equal((await store.takeLane("a", "x:1:y")).type, "held", "a second release frees nothing");
+  await next.release();
+  assert.equal(held.lost.aborted, false);
+});
+
+test("whoever holds a lane learns that it was lost, and stops renewing", async (t) => {
+  const { store, log, passTime } = await open(t);
+  const held = await holdLane(store, "a", { log, seconds: 0.6 });
+  assert.ok(held.type === "taken");
+  passTime(60);
+  assert.equal((await store.takeLane("a", "elsewhere:1:x")).type, "taken");
+  await delay(600);
+  assert.ok(held.lost.aborted);
+  assert.ok(held.lost.reason instanceof StoreError && held.lost.reason.code === "moved");
+  await held.release();
+  assert.equal((await store.takeLane("a", "x:1:y")).type, "held");
+  assert.deepEqual(log.lines, []);
+});
+
+test("a renewal that fails is told and tried again", async (t) => {
+  const { store, log } = await open(t);
+  let failures = 1;
+  const trouble = {
+    takeLane: store.takeLane,
+    releaseLane: store.releaseLane,
+    renewLane: (...args: Parameters<typeof store.renewLane>) =>
+      failures-- > 0
+        ? Promise.reject(new StoreError("busy", "another process holds the file"))
+        : store.renewLane(...args),
+  };
+  const held = await holdLane(trouble, "a", { log, seconds: 0.6 });
+  assert.ok(held.type === "taken");
+  await delay(1000);
+  assert.equal((await store.takeLane("a", "elsewhere:1:x")).type, "held");
+  assert.equal(held.lost.aborted, false);
+  assert.equal(log.lines.filter((line) => /could not be renewed/.test(line)).length, 1);
+  await held.release();
+});
+
+test("who waits for a lane gets it when it is free, or is told who has it", async (t) => {
+  const { store, log } = await open(t);
+  const first = await holdLane(store, "a", { log });
+  assert.ok(first.type === "taken");
+  const told = await holdLane(store, "a", { log, wait: { ms: 300, clock: systemClock } });
+  assert.ok(told.type === "held" && told.by === first.lease.holder);
+  const waiting = holdLane(store, "a", { log, wait: { ms: 10_000, clock: systemClock } });
+  await delay(100);
+  await first.release();
+  const second = await waiting;
+  assert.ok(second.type === "taken");
+  const given = new AbortController();
+  const third = holdLane(store, "a", { log, wait: { ms: 10_000, clock: systemClock, signal: given.signal } });
+  given.abort();
+  await assert.rejects(third, { name: "AbortError" });
+  await second.release();
+});
+
+test("a copy in memory begins without the leases of the file", async (t) => {
+  const { store, path, log, clock } = await open(t);
+  await store.takeLane("a", "elsewhere:1:x");
+  const memory = await openSessionStore({ path, journalMode: "auto", log, clock, inMemory: true });
+  t.after(() => memory.close());
+  assert.equal((await memory.takeLane("a", "here:1:x")).type, "taken");
+  assert.equal((await store.takeLane("a", "here:1:x")).type, "held");
+});
+
+test("lanes that were taken for conversations which never began are forgotten after a day", async (t) => {
+  const { store, db, passTime } = await open(t);
+  await store.create({ id: "a" });
+  for (const id of ["a", "never", "released"]) await store.takeLane(id, "x:1:y");
+  await store.releaseLane({ lane: "released", holder: "x:1:y", token: 1 });
+  const lanes = () =>
+    db
+      .prepare("SELECT lane FROM lanes ORDER BY lane")
+      .all()
+      .map(({ lane }) => lane);
+  const prune = () => store.autoPrune({ retentionDays: 90, minIntervalHours: 0, vacuum: false });
+  await prune();
+  assert.deepEqual(lanes(), ["a", "never", "released"]);
+  passTime(87_400);
+  await prune();
+  assert.deepEqual(lanes(), ["a"]);
+});
+
+test("a compression of the original holds ours off, and ours the original's", async (t) => {
+  const { store, db, clock } = await open(t);
+  db.exec(
+    "CREATE TABLE compression_locks (session_id TEXT PRIMARY KEY, holder TEXT NOT NULL, acquired_at REAL NOT NULL, expires_at REAL NOT NULL)",
+  );
+  await store.create({ id: "a" });
+  const lock = () => db.prepare("SELECT holder, expires_at FROM compression_locks WHERE session_id = 'a'").get();
+  const lease = await store.leaseCompression("a", { seconds: 60 });
+  assert.ok(lease);
+  assert.match(String(lock()?.holder), new RegExp(`^pid=${process.pid}:`));
+  assert.equal(lock()?.expires_at, clock.now() / 1000 + 60);
+  await lease.release();
+  assert.equal(lock(), undefined);
+
+  const theirs = (holder: string, seconds: number) =>
+    db
+      .prepare("INSERT OR REPLACE INTO compression_locks VALUES ('a', ?, 0, ?)")
+      .run(holder, clock.now() / 1000 + seconds);
+  theirs(`pid=${process.pid}:original`, 60);
+  assert.equal(await store.leaseCompression("a"), null);
+  assert.equal((await store.takeLane("a", "x:1:y")).type, "taken", "the lane is left as it was");
+  await store.releaseLane({ lane: "a", holder: "x:1:y", token: 2 });
+  theirs(`pid=${process.pid}:original`, -1);
+  await (await store.leaseCompression("a"))?.release();
+  assert.equal(lock(), undefined, "an expired lock is taken");
+  theirs(`pid=${spawnSync(process.execPath, ["-e", ""]).pid}:original`, 60);
+  assert.ok(await store.leaseCompression("a"), "a dead process holds nothing");
+});
+
+for (const version of ORIGINAL_VERSIONS) {
+  test(`lanes are added to a file of the original's ${version}`, async (t) => {
+    const { folder, log, clock } = await temporaryStore(t);
+    const file = `${folder}/original.db`;
+    makeOriginalDatabase(file, version);
+    const store = await openSessionStore({ path: file, journalMode: "auto", log, clock });
+    t.after(() => store.close());
+    const answer = await store.takeLane("20250101_110000_bbbbbb", "x:1:y");
+    assert.ok(answer.type === "taken" && answer.lease.lane === "20250101_100000_aaaaaa");
+  });
+}

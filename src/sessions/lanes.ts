@@ -1,0 +1,214 @@
+// One conversation, one writer. A lane is a conversation; whoever holds its lease may write, and what still carries an older lease is
+// refused. Times are the database's: all holders compare by the same clock, later on several machines too.
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { Logger } from "../home/log.ts";
+import type { Clock } from "../kit/clock.ts";
+import { codeOf } from "../kit/errors.ts";
+import type { StoreCore } from "./core.ts";
+import { conversationOf, parseConfig } from "./lineage.ts";
+import {
+  type LaneAnswer,
+  LaneMovedError,
+  type LaneToken,
+  type Leased,
+  type SessionStore,
+  StoreError,
+} from "./store.ts";
+
+const LEASE_SECONDS = 60;
+/** How long a free lane is first offered to whoever had it: agent, prompt cache and sandbox are still warm there. */
+const PREFER_SECONDS = 600;
+const LOOK_AGAIN_MS = 250;
+
+interface LaneRow {
+  /** Null: released. */
+  readonly holder: string | null;
+  readonly token: number;
+  readonly expires: number;
+  readonly prefer_holder: string | null;
+  readonly prefer_until: number;
+}
+
+/**
+ * The first session of a conversation. Compressions stay in its lane, and what was delegated from it is written under its lease; a branch
+ * is a lane of its own.
+ */
+function laneOf(core: StoreCore, sessionId: string): string {
+  const seen = new Set<string>();
+  for (let current = sessionId; ; ) {
+    const [root = current] = conversationOf(core, current);
+    const row = core.db.get<{ parent: string | null; model_config: string | null }>(
+      "SELECT parent_session_id AS parent, model_config FROM sessions WHERE id = ?",
+      root,
+    );
+    if (!row?.parent || seen.has(root) || !parseConfig(row.model_config)?._delegate_from) return root;
+    seen.add(root);
+    current = row.parent;
+  }
+}
+
+function readLane(core: StoreCore, lane: string): LaneRow | undefined {
+  return core.db.get<LaneRow>(
+    `SELECT holder, token, COALESCE(expires, 0) AS expires, prefer_holder, COALESCE(prefer_until, 0) AS prefer_until
+     FROM lanes WHERE lane = ?`,
+    lane,
+  );
+}
+
+function databaseNow(core: StoreCore): number {
+  return core.db.get<{ now: number }>("SELECT unixepoch('subsec') AS now")?.now ?? core.now();
+}
+
+/** Inside a transaction, like everything here. */
+export function takeLane(
+  core: StoreCore,
+  sessionId: string,
+  holder: string,
+  { seconds = LEASE_SECONDS, respectPreference = false }: Parameters<SessionStore["takeLane"]>[2] = {},
+): LaneAnswer {
+  const lane = laneOf(core, sessionId);
+  const now = databaseNow(core);
+  const row = readLane(core, lane);
+  const isOther = (name: string | null | undefined): name is string => !!name && name !== holder && !isGone(name);
+  if (isOther(row?.holder) && row.expires > now) return { type: "held", by: row.holder, until: row.expires };
+  if (respectPreference && isOther(row?.prefer_holder) && row.prefer_until > now) {
+    return { type: "preferred", by: row.prefer_holder, until: row.prefer_until };
+  }
+  const token = row?.holder === holder ? row.token : (row?.token ?? 0) + 1;
+  core.db.run(
+    "INSERT OR REPLACE INTO lanes (lane, holder, token, expires) VALUES (?, ?, ?, ?)",
+    ...[lane, holder, token, now + seconds],
+  );
+  return { type: "taken", lease: { lane, holder, token } };
+}
+
+export function renewLane(core: StoreCore, lease: LaneToken, { seconds = LEASE_SECONDS } = {}): void {
+  assertLease(core, lease.lane, { lease });
+  core.db.run("UPDATE lanes SET expires = ? WHERE lane = ?", databaseNow(core) + seconds, lease.lane);
+}
+
+/** A lease that is somebody else's by now stays as it is. */
+export function releaseLane(core: StoreCore, lease: LaneToken, { preferSeconds = PREFER_SECONDS } = {}): void {
+  core.db.run(
+    `UPDATE lanes SET holder = NULL, expires = NULL, prefer_holder = holder, prefer_until = ?
+     WHERE lane = ? AND holder = ? AND token = ?`,
+    ...[databaseNow(core) + preferSeconds, lease.lane, lease.holder, lease.token],
+  );
+}
+
+/**
+ * Refuses a write whose lease is no longer the newest of its lane. One that only ran out is not refused: nobody wrote since, and a laptop
+ * that slept goes on where it was.
+ */
+export function assertLease(core: StoreCore, sessionId: string, { lease }: Leased): void {
+  if (!lease) return;
+  const lane = laneOf(core, sessionId);
+  const row = readLane(core, lane);
+  if (lane === lease.lane && row?.holder === lease.holder && row.token === lease.token) return;
+  throw new LaneMovedError(sessionId, row?.holder ? holderInWords(row.holder) : null);
+}
+
+/** The sessions of conversations that nobody is working on. */
+export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly string[] {
+  if (!core.shape.tables.has("lanes")) return ids;
+  const rows = core.db.all<{ lane: string; holder: string }>(
+    "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL AND expires > unixepoch('subsec')",
+  );
+  const held = new Set(rows.filter(({ holder }) => !isGone(holder)).map(({ lane }) => lane));
+  return held.size === 0 ? ids : ids.filter((id) => !held.has(laneOf(core, id)));
+}
+
+// Holders: `host:pid:random`.
+
+export const newHolder = () => `${hostname()}:${process.pid}:${randomBytes(6).toString("hex")}`;
+
+/** Who that is, for a sentence to a user. */
+export function holderInWords(holder: string): string {
+  const { host, pid } = partsOf(holder);
+  if (pid === null) return holder;
+  return host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
+}
+
+/** A process of this machine that is gone gives nothing back; those of other machines cannot be looked at from here. */
+export function isGone(holder: string): boolean {
+  const { host, pid } = partsOf(holder);
+  return pid !== null && host === hostname() && isDead(pid);
+}
+
+function partsOf(holder: string): { readonly host: string; readonly pid: number | null } {
+  const found = /^(.+):(\d+):[^:]*$/.exec(holder);
+  return { host: found?.[1] ?? "", pid: found ? Number(found[2]) : null };
+}
+
+export function isDead(pid: number): boolean {
+  if (pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return codeOf(error) === "ESRCH";
+  }
+}
+
+// A lane as a turn uses it: taken, renewed while it lasts, released at its end.
+
+export interface HeldLane {
+  readonly type: "taken";
+  /** For every write of the turn. */
+  readonly lease: LaneToken;
+  /** Aborts as soon as it is known that somebody else took the lane, or that the database is another one: nothing more can be written. */
+  readonly lost: AbortSignal;
+  /** Does not throw: a lease that cannot be given back expires. */
+  release(): Promise<void>;
+}
+
+interface HoldOptions {
+  readonly log: Logger;
+  /** Default: one of its own, so that two conversations of one process exclude each other too. */
+  readonly holder?: string;
+  readonly seconds?: number;
+  /** How long to wait for whoever holds it; default not at all. */
+  readonly wait?: { readonly ms: number; readonly clock: Clock; readonly signal?: AbortSignal };
+}
+
+export async function holdLane(
+  store: Pick<SessionStore, "takeLane" | "renewLane" | "releaseLane">,
+  sessionId: string,
+  { log, holder = newHolder(), seconds = LEASE_SECONDS, wait }: HoldOptions,
+): Promise<HeldLane | Exclude<LaneAnswer, { readonly type: "taken" }>> {
+  const deadline = wait ? wait.clock.now() + wait.ms : 0;
+  let answer = await store.takeLane(sessionId, holder, { seconds });
+  while (answer.type !== "taken" && wait && wait.clock.now() < deadline) {
+    await wait.clock.sleep(LOOK_AGAIN_MS, wait.signal);
+    answer = await store.takeLane(sessionId, holder, { seconds });
+  }
+  if (answer.type !== "taken") return answer;
+  const { lease } = answer;
+  const lost = new AbortController();
+  let renewing: Promise<void> | null = null;
+  const renew = async () => {
+    try {
+      await store.renewLane(lease, { seconds });
+    } catch (error) {
+      if (error instanceof StoreError && error.code === "moved") lost.abort(error);
+      else log.warn("the lease of a conversation could not be renewed; it is tried again", error);
+    }
+  };
+  // Real time on purpose: the lease runs by the database's clock, not by ours.
+  const timer = setInterval(
+    () => {
+      renewing ??= renew().finally(() => {
+        renewing = null;
+      });
+    },
+    (seconds * 1000) / 3,
+  ).unref();
+  lost.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+  const release = async () => {
+    clearInterval(timer);
+    await renewing;
+    await store.releaseLane(lease).catch((error) => log.warn("the lease of a conversation was not given back", error));
+  };
+  return { type: "taken", lease, lost: lost.signal, release };
+}
