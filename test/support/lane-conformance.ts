@@ -85,6 +85,8 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
     );
     await other.releaseLane(lease);
     await assert.rejects(other.append("a", [user("after")], { lease }), moved);
+    await take(other, "a", BOB);
+    await assert.rejects(other.append("a", [user("after")], { lease }), moved, "the same holder, an older token");
   });
 
   test(`${kind}: a lease that ran out and that nobody took is still its holder's`, async (t) => {
@@ -148,6 +150,9 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
     await store.append("branch", [user("mine")], { lease: own });
     await assert.rejects(store.append("branch", [user("theirs")], { lease }), moved);
     await assert.rejects(store.append(tip, [user("theirs")], { lease: own }), moved);
+    const same = await take(store, "another", ANN);
+    assert.equal(same.token, lease.token);
+    await assert.rejects(store.append(tip, [user("mine")], { lease: same }), moved, "the lease of another lane");
   });
 
   const WRITES: Readonly<Record<string, (store: SessionStore, lease: LaneToken, row: number) => Promise<unknown>>> = {
@@ -260,7 +265,7 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
     );
     let serial = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), async (steps) => {
         const id = `law-${++serial}`;
         await store.create({ id });
         let tip = id;
