@@ -6,7 +6,7 @@ import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
-import { leaseKey } from "../../llm/keys/ring.ts";
+import { borrowKey } from "../../llm/keys/ring.ts";
 import { legalMode } from "../../llm/providers/hosts.ts";
 import type { Environment } from "../../sandbox/environment.ts";
 import { fileActivity } from "../../tools/files/workspace.ts";
@@ -106,11 +106,11 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
   const table = tools.state.of(childTable);
   const began = clock.now();
   let release: (() => void) | null = null;
-  let releaseKey: (() => void) | null = null;
+  let reborrowKey: (() => void) | null = null;
   try {
     release = await table.takePlace(Math.max(1, settings.max_concurrent_children), call.signal);
-    const { target, release: giveBack } = await leaseKey(parent.home, clock, model.target);
-    releaseKey = giveBack;
+    const { target, release: giveBack } = await borrowKey(parent.home, clock, model.target);
+    reborrowKey = giveBack;
     const { child, unknown } = await openChild({ ...birth, model: { ...model, target } }, id, call);
     const stop = new AbortController();
     const gone = Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
       });
     return await shorten(withUnknown(finished.report, unknown), birth, call);
   } catch (error) {
-    releaseKey?.();
+    reborrowKey?.();
     const interrupted = call.signal.aborted;
     const report: ChildReport = {
       task_index: index,

@@ -80,14 +80,14 @@ test("the entries handed in are left alone, the pool's own can be written back",
 
 test("children get keys of their own as long as there are enough", () => {
   const { pool } = poolOf("fill_first");
-  const first = pool.lease();
+  const first = pool.borrow();
   assert.deepEqual(
-    [first?.entry.id, pool.lease()?.entry.id, pool.lease()?.entry.id, pool.lease()?.entry.id],
+    [first?.entry.id, pool.borrow()?.entry.id, pool.borrow()?.entry.id, pool.borrow()?.entry.id],
     ["aaaaaa", "bbbbbb", "cccccc", "aaaaaa"],
   );
   first?.release();
   first?.release();
-  assert.deepEqual([pool.lease()?.entry.id, pool.lease()?.entry.id], ["aaaaaa", "bbbbbb"]);
+  assert.deepEqual([pool.borrow()?.entry.id, pool.borrow()?.entry.id], ["aaaaaa", "bbbbbb"]);
 });
 
 const actions: readonly [Parameters<typeof poolAction>[0], Parameters<typeof poolAction>[1], string][] = [

@@ -54,7 +54,7 @@ export class CredentialPool {
   readonly #strategy: PoolStrategy;
   readonly #now: () => number;
   readonly #random: () => number;
-  readonly #leased: Map<string, number>;
+  readonly #borrowed: Map<string, number>;
   #entries: readonly PoolEntry[];
   #currentId: string | null = null;
 
@@ -65,15 +65,15 @@ export class CredentialPool {
     readonly strategy?: PoolStrategy;
     readonly now?: () => number;
     readonly random?: () => number;
-    /** How many children hold each entry, by id; handed in where pools come and go while leases last. */
-    readonly leased?: Map<string, number>;
+    /** How many children hold each entry, by id; handed in where pools come and go while keys are borrowed. */
+    readonly borrowed?: Map<string, number>;
   }) {
     this.provider = options.provider;
     this.#entries = options.entries.map((entry) => ({ ...entry }));
     this.#strategy = options.strategy ?? "fill_first";
     this.#now = options.now ?? Date.now;
     this.#random = options.random ?? Math.random;
-    this.#leased = options.leased ?? new Map();
+    this.#borrowed = options.borrowed ?? new Map();
   }
 
   /** The entries as they stand now, to be written back. */
@@ -139,14 +139,14 @@ export class CredentialPool {
   }
 
   /** A key for a child agent: one nobody else holds if there is one, else one that few hold. */
-  lease(): { readonly entry: PoolEntry; release(): void } | null {
-    const held = ({ id }: PoolEntry) => this.#leased.get(id) ?? 0;
+  borrow(): { readonly entry: PoolEntry; release(): void } | null {
+    const held = ({ id }: PoolEntry) => this.#borrowed.get(id) ?? 0;
     const [entry] = this.available().toSorted((a, b) => held(a) - held(b));
     if (!entry) return null;
-    this.#leased.set(entry.id, held(entry) + 1);
+    this.#borrowed.set(entry.id, held(entry) + 1);
     let over = false;
     const release = () => {
-      if (!over) this.#leased.set(entry.id, held(entry) - 1);
+      if (!over) this.#borrowed.set(entry.id, held(entry) - 1);
       over = true;
     };
     return { entry, release };

@@ -43,17 +43,17 @@ export async function pooledKeys(home: Home, clock: Clock): Promise<NonNullable<
 }
 
 /** A key as long as a child works with it. */
-export interface KeyLease {
+export interface BorrowedKey {
   readonly target: Target;
   release(): void;
 }
 
 /** Which keys the children of this process hold, by home and provider. */
-const leases = new WeakMap<object, Map<string, Map<string, number>>>();
+const borrowed = new WeakMap<object, Map<string, Map<string, number>>>();
 
-function leasedIn(home: Home, provider: string): Map<string, number> {
-  const ofHome = leases.get(home) ?? new Map<string, Map<string, number>>();
-  leases.set(home, ofHome);
+function borrowedIn(home: Home, provider: string): Map<string, number> {
+  const ofHome = borrowed.get(home) ?? new Map<string, Map<string, number>>();
+  borrowed.set(home, ofHome);
   const held = ofHome.get(provider) ?? new Map<string, number>();
   ofHome.set(provider, held);
   return held;
@@ -132,15 +132,15 @@ export class CredentialPools implements KeyPort {
   }
 
   /** The target with a key that no other child holds, as long as there are enough. Null: its key is of no pool. */
-  async lease(target: Target): Promise<KeyLease | null> {
+  async borrow(target: Target): Promise<BorrowedKey | null> {
     const file = await readAuth(this.#home);
     const pool = file && poolOf(this.#home, this.#clock, file, target.provider, target);
     // A key that was given by hand is the one to use.
     if (!pool?.entries.some((entry) => keyOf(entry, this.#home) === target.apiKey)) return null;
-    const lease = pool.lease();
-    const leased = lease && moved(target, lease.entry, this.#home);
-    if (leased) return { target: leased, release: lease.release };
-    lease?.release();
+    const borrowed = pool.borrow();
+    const changed = borrowed && moved(target, borrowed.entry, this.#home);
+    if (changed) return { target: changed, release: borrowed.release };
+    borrowed?.release();
     return null;
   }
 
@@ -172,7 +172,7 @@ function poolOf(home: Home, clock: Clock, file: AuthFile, provider: string, targ
   const wanted = text(home.config().credential_pool_strategies[provider]);
   const strategy = STRATEGIES.find((one) => one === wanted) ?? "fill_first";
   return new CredentialPool({
-    ...{ provider, entries, strategy, leased: leasedIn(home, provider) },
+    ...{ provider, entries, strategy, borrowed: borrowedIn(home, provider) },
     now: () => clock.now(),
     random: () => clock.random(),
   });

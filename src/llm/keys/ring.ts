@@ -5,7 +5,7 @@ import type { Clock } from "../../kit/clock.ts";
 import type { Failure } from "../errors/classify.ts";
 import type { Target } from "../wire.ts";
 import { poolAction } from "./pool.ts";
-import type { KeyLease } from "./pools.ts";
+import type { BorrowedKey } from "./pools.ts";
 
 /** Several keys of one provider, kept in the home. */
 export interface KeyPort {
@@ -92,8 +92,8 @@ export function lazyKeys(home: OpenHome, clock: Clock): KeyPort {
 // Children that work side by side spread over the keys of a provider.
 
 /** The target with a key of its own for one child, to be released when the child is gone; the same target where there is no pool. */
-export async function leaseKey(home: OpenHome, clock: Clock, target: Target): Promise<KeyLease> {
+export async function borrowKey(home: OpenHome, clock: Clock, target: Target): Promise<BorrowedKey> {
   const { CredentialPools } = await import("./pools.ts");
-  const lease = await new CredentialPools(home, clock).lease(target);
-  return lease ?? { target, release: () => undefined };
+  const borrowed = await new CredentialPools(home, clock).borrow(target);
+  return borrowed ?? { target, release: () => undefined };
 }
