@@ -173,7 +173,7 @@ You are a worker with one assigned task. Its id is in \`$HERMES_KANBAN_TASK\`, i
 const CRON_NOTE = "Scheduled jobs created here deliver to files only, unless `deliver` names a messaging platform.";
 const MEDIA = "To send a file, write `MEDIA:/absolute/path` on a line of its own";
 
-const HINTS: Readonly<Record<string, string>> = {
+export const HINTS: Readonly<Record<string, string>> = {
   cli: `You are a CLI agent: your answers are read in a terminal. Write plain text rather than Markdown. There is no way to attach files here: never write \`MEDIA:\` tags, give absolute paths instead. ${CRON_NOTE}`,
   tui: `Your answers are read in a terminal interface. ${CRON_NOTE}`,
   telegram: `You are in a Telegram chat. Markdown is converted: bold, italic, strikethrough, spoilers, code, links and headings work; tables do not, use lists. ${MEDIA}: pictures, audio, video and documents arrive as such. Links to images are shown as photos.`,
@@ -204,8 +204,6 @@ interface HintOptions {
   readonly plugin?: string | null | undefined;
   readonly warn?: (warning: string) => void;
 }
-
-export const PLATFORMS_WITH_HINTS: readonly string[] = Object.keys(HINTS);
 
 export function platformHint(platform: string, { settings, plugin, warn }: HintOptions = {}): string | null {
   const key = platform.toLowerCase();

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { promptInputs as inputs } from "../../test/support/prompt-inputs.ts";
-import { countCodePoints } from "../kit/code-points.ts";
 import { buildSystemPromptParts } from "./build.ts";
-import { WORKSPACE_HEADER } from "./coding.ts";
 import { fingerprintChanges, hashToolChoice, hashTools, isStampedText, sha256 } from "./fingerprint.ts";
-import { retargetPrompt, storedWorkspace } from "./stored-prompt.ts";
+import { retargetPrompt } from "./stored-prompt.ts";
 
 const build = buildSystemPromptParts({ ...inputs, toolsHash: "t", toolSelection: "s" });
 const stamp = build.fingerprint;
@@ -56,13 +54,4 @@ test("a fail-over changes two lines of the last block and nothing a project file
     retargetPrompt("somebody else's prompt\nModel: x", { model: "m", provider: "p" }),
     "somebody else's prompt\nModel: x",
   );
-});
-
-test("the workspace of a stored prompt is taken from its place, not from text that looks like it", () => {
-  const workspace = `${WORKSPACE_HEADER}\n- Root: /w 🐈`;
-  const coding = { active: true, focus: false, workspace, instructions: "" };
-  const own = buildSystemPromptParts({ ...inputs, coding });
-  assert.equal(storedWorkspace(own.full, countCodePoints(own.stable)), workspace);
-  const without = buildSystemPromptParts({ ...inputs, systemMessage: workspace });
-  assert.equal(storedWorkspace(without.full, countCodePoints(without.stable)), null);
 });

@@ -2,7 +2,6 @@
 
 import { resolve } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import { truncateCodePoints } from "../kit/code-points.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import { expandPath } from "../safety/paths.ts";
@@ -11,7 +10,6 @@ import { decodeText } from "./files/read.ts";
 import { type ReadableFiles, readBytes } from "./ports.ts";
 
 const CLEARS = ["none", "default", "neutral"];
-const MOST_NAME_CHARS = 240;
 
 /** The first of them that says something; the order is the precedence. */
 export function chooseEphemeral(...candidates: readonly (string | null | undefined)[]): string | undefined {
@@ -39,22 +37,6 @@ function personalityText(value: unknown): string {
   const line = (label: string, text: unknown) =>
     typeof text === "string" && text.trim() ? [`${label}${text.trim()}`] : [];
   return [...line("", system_prompt), ...line("Tone: ", tone), ...line("Style: ", style)].join("\n");
-}
-
-/** A chat's overlay: where it takes place, the channel's own prompt, and what overrides the global one or that one itself. */
-export function joinOverlay(parts: {
-  readonly sessionContext?: string | null;
-  readonly channelPrompt?: string | null;
-  readonly channelOverride?: string | null;
-  readonly ephemeral?: string | null;
-}): string | undefined {
-  const texts = [parts.sessionContext, parts.channelPrompt, chooseEphemeral(parts.channelOverride, parts.ephemeral)];
-  return texts.flatMap((text) => (text?.trim() ? [text.trim()] : [])).join("\n\n") || undefined;
-}
-
-/** Names of chats, topics and users are written by others: one quoted line, however long and whatever is in it. */
-export function quoteName(name: string): string {
-  return JSON.stringify(truncateCodePoints(name.replace(/[\p{Cc}\u2028\u2029]/gu, " "), MOST_NAME_CHARS));
 }
 
 // Example messages in front of every conversation. All of them or none: half an example teaches the wrong thing.

@@ -1,6 +1,4 @@
 // Small, exact cuts into a prompt that is already stored. Both rely on where a block stands, never on what its text claims.
-import { sliceCodePoints } from "../kit/code-points.ts";
-import { WORKSPACE_HEADER } from "./coding.ts";
 
 /** The same prompt for another destination during a fail-over: the `Model:` and `Provider:` lines of its last block and nothing else. */
 export function retargetPrompt(prompt: string, to: { readonly model: string; readonly provider: string }): string {
@@ -11,12 +9,4 @@ export function retargetPrompt(prompt: string, to: { readonly model: string; rea
     .replace(/^Model: .*$/m, () => `Model: ${to.model}`)
     .replace(/^Provider: .*$/m, () => `Provider: ${to.provider}`);
   return prompt.slice(0, start) + changed;
-}
-
-/** The workspace block of a stored prompt, so that a rebuild keeps what the session started with. */
-export function storedWorkspace(prompt: string, stableChars: number): string | null {
-  const context = sliceCodePoints(prompt, stableChars).replace(/^\n\n/, "");
-  if (!context.startsWith(WORKSPACE_HEADER)) return null;
-  const end = context.indexOf("\n\n");
-  return end === -1 ? context : context.slice(0, end);
 }

@@ -65,7 +65,7 @@ function killsEverything(invocation: Invocation): boolean {
 
 const RUN_LEVEL = /^[06]$/;
 
-const HARDLINE: readonly Rule[] = [
+export const HARDLINE: readonly Rule[] = [
   deleteRule("recursive delete of root filesystem", isRoot),
   deleteRule("recursive delete of system directory", isSystem),
   deleteRule("recursive delete of home directory", isHome),
@@ -109,5 +109,3 @@ export function findHardline(scene: Scene): string | null {
   const here = setScene(scene, scene.places, ({ remote }) => !remote);
   return HARDLINE.find((rule) => rule.matches(here))?.key ?? null;
 }
-
-export const HARDLINE_KEYS: readonly string[] = HARDLINE.map(({ key }) => key);

@@ -14,13 +14,6 @@ export function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
-/** Resolves both through links; rejects when `path` leaves `directory`. */
-export async function validateWithinDir(path: string, directory: string): Promise<string> {
-  const [real, root] = await Promise.all([resolveLinks(path), resolveLinks(directory)]);
-  if (!isWithin(real, root)) throw new Error(`${path} leads out of ${directory}, to ${real}`);
-  return real;
-}
-
 /** `~` and relative paths made absolute, by the rules of this machine or of the place they belong to. */
 export function expandPath(
   path: string,

@@ -8,6 +8,7 @@ import {
   codingBrief,
   enforcesTools,
   GOOGLE,
+  HINTS,
   identity,
   KANBAN,
   longDate,
@@ -15,7 +16,6 @@ import {
   OPENAI,
   operatorInstructions,
   PARALLEL_TOOLS,
-  PLATFORMS_WITH_HINTS,
   platformHint,
   productHelp,
   profileStatement,
@@ -250,7 +250,7 @@ for (const [platform, points] of hints) {
 }
 
 test("every built-in platform has a case above, and letter case does not matter", () => {
-  assert.deepEqual([...PLATFORMS_WITH_HINTS].sort(), hints.map(([name]) => name).sort());
+  assert.deepEqual(Object.keys(HINTS).sort(), hints.map(([name]) => name).sort());
   assert.equal(platformHint("Telegram"), platformHint("telegram"));
   assert.equal(platformHint("constructor"), null);
 });

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { tempTree } from "../../../test/support/temp-tree.ts";
 import { foldedMatches } from "../../kit/code-points.ts";
 import { localFiles } from "../../tools/files/access.ts";
-import { chooseEphemeral, findPersonality, joinOverlay, parsePrefill, quoteName, readPrefill } from "../overlay.ts";
+import { chooseEphemeral, findPersonality, parsePrefill, readPrefill } from "../overlay.ts";
 import { dateNote, hookText, recallBlock, withRecall } from "../recall.ts";
 
 test("the environment's text comes before the settings'", () => {
@@ -32,24 +31,6 @@ const wishes: readonly (readonly [name: string, expected: object])[] = [
 for (const [name, expected] of wishes) {
   test(`/personality ${name}`, () => assert.deepEqual(findPersonality(name, personalities), expected));
 }
-
-test("a channel's override takes the place of the global text", () => {
-  const parts = { sessionContext: "ctx", channelPrompt: "chan", ephemeral: "global" };
-  assert.equal(joinOverlay(parts), "ctx\n\nchan\n\nglobal");
-  assert.equal(joinOverlay({ ...parts, channelOverride: "own" }), "ctx\n\nchan\n\nown");
-  assert.equal(joinOverlay({}), undefined);
-});
-
-test("a name is one quoted line of at most 240 characters", () => {
-  assert.equal(quoteName('a"b\nc\u2028d'), '"a\\"b c d"');
-  fc.assert(
-    fc.property(fc.string({ unit: "binary", maxLength: 400 }), (name) => {
-      const quoted = quoteName(name);
-      assert.ok(!/[\p{Cc}\u2028\u2029]/u.test(quoted));
-      assert.ok([...(JSON.parse(quoted) as string)].length <= 240);
-    }),
-  );
-});
 
 const good = [
   { role: "user", content: "2+2?" },

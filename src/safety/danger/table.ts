@@ -88,12 +88,10 @@ export interface Danger {
   readonly rank: number;
 }
 
-const RULES = GROUPS.flatMap((group) => group.rules.map((rule) => ({ rule, reason: group.reason, group })));
+export const RULES = GROUPS.flatMap((group) => group.rules.map((rule) => ({ rule, reason: group.reason, group })));
 
 /** Rules on which file is meant: a relative name counts by where the command begins. */
 const PLACED: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards]);
-
-export const DANGER_KEYS: readonly string[] = RULES.map(({ rule }) => rule.key);
 
 export function findDanger(scene: Scene): Danger | null {
   const rank = RULES.findIndex(({ rule }) => rule.matches(scene));
