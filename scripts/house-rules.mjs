@@ -1,7 +1,7 @@
-// Rules of the house that no linter knows: where the environment may be read, where blocking calls may stand, who may start programs.
-// An argument names another folder to look at.
+// Rules of the house that no linter knows: where the environment may be read, where blocking calls may stand, who may start programs,
+// how long a file is. An argument names another folder to look at.
 import { globSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, posix, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = process.argv[2] ? resolve(process.argv[2]) : dirname(dirname(fileURLToPath(import.meta.url)));
@@ -58,27 +58,73 @@ const rules = [
   { name: "no any-casts without a reason on the same line", pattern: /\bas any\b(?!.*\/\/)/, allows: () => false },
 ];
 
+const MAX_LINES = 500;
+/** Below this a file with a single user of its own room belongs to that user. */
+const SMALL_LINES = 60;
+
+/** Small files that stay for now, and why. */
+const mayBeSmall = {
+  "src/agent/hints-once.ts": "the opening of a conversation is being put together anew",
+};
+
 let broken = 0;
 const report = (line) => {
   process.stdout.write(`${line}\n`);
   broken++;
 };
-const started = new Set();
+
+const sources = new Map();
 for (const file of globSync("src/**/*.ts", { cwd: root }).sort()) {
   if (file.endsWith(".test.ts")) continue;
   const path = relative(root, join(root, file)).replaceAll("\\", "/");
-  readFileSync(join(root, file), "utf8")
-    .split("\n")
-    .forEach((line, index) => {
-      for (const rule of rules) {
-        if (!rule.pattern.test(line) || /^\s*(\/\/|\*)/.test(line)) continue;
-        if (path in spawners) started.add(path);
-        if (!rule.allows(path)) report(`${path}:${index + 1}: ${rule.name}\n    ${line.trim()}`);
-      }
-    });
+  sources.set(path, readFileSync(join(root, file), "utf8"));
 }
+
+const started = new Set();
+for (const [path, text] of sources)
+  text.split("\n").forEach((line, index) => {
+    for (const rule of rules) {
+      if (!rule.pattern.test(line) || /^\s*(\/\/|\*)/.test(line)) continue;
+      if (path in spawners) started.add(path);
+      if (!rule.allows(path)) report(`${path}:${index + 1}: ${rule.name}\n    ${line.trim()}`);
+    }
+  });
 if (!process.argv[2])
   for (const path of Object.keys(spawners))
     if (!started.has(path))
       report(`${path}: starts no programs any more; take it off the list in scripts/house-rules.mjs`);
+
+// The size of files. What only types need stays a contract; what is loaded when it is needed, or runs in a worker, has to be a file.
+
+const importers = new Map();
+const loaded = new Set();
+for (const [path, text] of sources) {
+  const target = (name) => posix.join(posix.dirname(path), name);
+  for (const [, name] of text.matchAll(/^(?:import|export)\b(?:[^;"]*\bfrom)?\s*"(\.[^"]+)";/gm))
+    importers.set(target(name), (importers.get(target(name)) ?? new Set()).add(path));
+  for (const [, name] of text.matchAll(/(?:(?<!typeof )\bimport|\bnew URL)\(\s*"(\.[^"]+)"/g)) loaded.add(target(name));
+}
+const linesOf = (path) => sources.get(path).split("\n").length - 1;
+const roomOf = (path) => path.split("/")[1];
+const holdsOnlyTypes = (text) =>
+  !/^(?:export )?(?:async |abstract )?(?:function|const|let|class)\b|^[\w.]+\(/m.test(text);
+const isTool = (path) => /^src\/tools\/[^/]+$/.test(path);
+const isGenerated = (text) => /^\/\/.*\bgenerated\b/i.test(text);
+
+const keptSmall = new Set(Object.keys(mayBeSmall));
+for (const [path, text] of sources) {
+  const lines = linesOf(path);
+  if (lines > MAX_LINES && !isGenerated(text))
+    report(`${path}: has ${lines} lines; a file has at most ${MAX_LINES}: look for the second idea in it`);
+  if (isTool(path) && !/^\s*register\(/m.test(text))
+    report(`${path}: registers no tool; src/tools/ lists the tools, everything else lies below`);
+  const [user, ...others] = importers.get(path) ?? [];
+  const isPart = lines < SMALL_LINES && user && others.length === 0 && roomOf(user) === roomOf(path);
+  if (!isPart || isTool(path) || loaded.has(path) || holdsOnlyTypes(text) || isGenerated(text)) continue;
+  if (lines + linesOf(user) > MAX_LINES || keptSmall.delete(path)) continue;
+  report(`${path}: has ${lines} lines and is imported by ${user} alone: it is part of that file`);
+}
+if (!process.argv[2])
+  for (const path of keptSmall)
+    report(`${path}: needs no leave to be small; take it off the list in scripts/house-rules.mjs`);
 process.exitCode = broken > 0 ? 1 : 0;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { promptInputs as inputs } from "../../test/support/prompt-inputs.ts";
 import { buildSystemPromptParts } from "./build.ts";
 import { fingerprintChanges, hashToolChoice, hashTools, isStampedText, sha256 } from "./fingerprint.ts";
-import { retargetPrompt } from "./stored-prompt.ts";
+import { retargetPrompt } from "./session-prompts.ts";
 
 const build = buildSystemPromptParts({ ...inputs, toolsHash: "t", toolSelection: "s" });
 const stamp = build.fingerprint;

@@ -8,7 +8,6 @@ import { DayNotes } from "./day-notes.ts";
 import { fingerprintChanges, isStampedText, PROMPT_VERSION } from "./fingerprint.ts";
 import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open.ts";
 import { chooseEphemeral, PrefillOnce } from "./overlay.ts";
-import { retargetPrompt } from "./stored-prompt.ts";
 
 /** Prompts of one session by destination; a return to an earlier model finds its own bytes again. */
 const KEPT_PROMPTS = 4;
@@ -227,6 +226,20 @@ function retarget(system: SystemPrompt, to: { readonly model: string; readonly p
     at === last ? { ...block, length: block.length + text.length - system.text.length } : block,
   );
   return { text, layout: { ...layout, blocks } };
+}
+
+/**
+ * The `Model:` and `Provider:` lines of the last block change and nothing else. It is found by where it stands: a project file may hold
+ * lines that look like it.
+ */
+export function retargetPrompt(prompt: string, to: { readonly model: string; readonly provider: string }): string {
+  const start = prompt.lastIndexOf("\n\n") + 1;
+  const line = prompt.slice(start);
+  if (!line.trimStart().startsWith("Conversation started: ")) return prompt;
+  const changed = line
+    .replace(/^Model: .*$/m, () => `Model: ${to.model}`)
+    .replace(/^Provider: .*$/m, () => `Provider: ${to.provider}`);
+  return prompt.slice(0, start) + changed;
 }
 
 // A prompt as it is stored, and what its stamp tells about the inside of the text.
