@@ -1,7 +1,6 @@
 // What the prefix check costs a request: 1,000 messages, one megabyte, held against the request before. The baseline is writing the same
 // body as JSON, which every request does anyway.
 import { performance } from "node:perf_hooks";
-import { stringifyWellFormed } from "../src/kit/code-points.ts";
 import { PrefixWatch } from "../src/llm/prefix/watch.ts";
 import { writeBody } from "../src/llm/wires/drive.ts";
 import { aRequest, aTarget } from "../test/support/model-target.ts";
@@ -35,7 +34,7 @@ function measure(messages: number) {
   const check: number[] = [];
   const keep: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    whole.push(time(() => void stringifyWellFormed(body)));
+    whole.push(time(() => void JSON.stringify(body)));
     pieces.push(time(() => void writeBody(body)));
     body.messages.push(said(round), said(round + 1));
     const sent = writeBody(body);

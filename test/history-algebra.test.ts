@@ -6,11 +6,10 @@ import type { Agent } from "../src/agent/agent.ts";
 import { staysApart } from "../src/agent/repair.ts";
 import { RequestBuilder } from "../src/agent/request.ts";
 import { Transcript } from "../src/agent/transcript.ts";
-import { stringifyWellFormed } from "../src/kit/code-points.ts";
 import { createGate } from "../src/llm/gate/create-gate.ts";
 import type { HistoryMessage } from "../src/llm/messages.ts";
 import { API_MODES, type ApiMode, type Target } from "../src/llm/wire.ts";
-import { createWire } from "../src/llm/wires/drive.ts";
+import { createWire, writeBody } from "../src/llm/wires/drive.ts";
 import type { SessionStore } from "../src/sessions/store.ts";
 import { play, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";
@@ -267,7 +266,7 @@ async function assertSendable(mode: ApiMode, history: readonly HistoryMessage[])
   const wire = createWire(mode, { fetch: () => Promise.reject(new Error("nothing is sent")), clock: manualClock() });
   const { body } = await wire.render(aRequest(place, { messages }));
   try {
-    validate[wireName[mode]](stringifyWellFormed(body));
+    validate[wireName[mode]](writeBody(body).text);
   } catch (error) {
     throw new Error(`${mode}: ${history.map((message) => message.role).join(" ")}`, { cause: error });
   }

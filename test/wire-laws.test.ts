@@ -3,10 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { systemClock } from "../src/kit/clock.ts";
-import { stringifyWellFormed } from "../src/kit/code-points.ts";
 import type { HistoryMessage } from "../src/llm/messages.ts";
 import { API_MODES, type ApiMode, type ProviderProfile } from "../src/llm/wire.ts";
-import { createWire } from "../src/llm/wires/drive.ts";
+import { createWire, writeBody } from "../src/llm/wires/drive.ts";
 import { legalHistory } from "./support/histories.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
 import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
@@ -26,7 +25,7 @@ async function render(
 ): Promise<string> {
   const target = aTarget(mode, { model: mode === "anthropic_messages" ? "claude-opus-4-6" : "gpt-5", profile });
   const { body } = await createWire(mode, ports).render(aRequest(target, { messages: [system, ...history] }));
-  return stringifyWellFormed(body);
+  return writeBody(body).text;
 }
 
 const spokenIn = (body: string): readonly string[] => {

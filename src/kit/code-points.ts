@@ -158,12 +158,6 @@ export function sanitizeSurrogates(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
-/** The JSON text of a value: same value, same bytes, and no lone surrogate anywhere. */
-export function stringifyWellFormed(value: unknown): string {
-  const json = JSON.stringify(value);
-  return mayHoldLoneSurrogate(json) ? JSON.stringify(scrubSurrogates(value)) : json;
-}
-
 /** JSON.stringify writes a pair as it is and only a lone half as an escape; a literal backslash may look the same, which costs a walk. */
 export function mayHoldLoneSurrogate(json: string): boolean {
   return json.includes("\\ud") && /\\ud[89a-f]/.test(json);

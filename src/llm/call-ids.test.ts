@@ -3,7 +3,6 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   CallIdsOnWire,
-  deriveFunctionCallItemId,
   deterministicCallId,
   FreshCallIds,
   splitResponsesToolId,
@@ -65,17 +64,6 @@ const splits: readonly [string, [string | null, string | null]][] = [
 ];
 for (const [id, parts] of splits)
   test(`"${id}" splits into its two halves`, () => assert.deepEqual(splitResponsesToolId(id), parts));
-
-const items: readonly [callId: string, itemId: string | null, item: string][] = [
-  ["call_x", "fc_b", "fc_b"],
-  ["fc_q", null, "fc_q"],
-  ["call_x", null, "fc_x"],
-  ["call_x", "msg_1", "fc_x"],
-  ["toolu:1.2", null, "fc_toolu12"],
-];
-for (const [callId, itemId, item] of items)
-  test(`the item id of ${callId} and ${itemId} is ${item}`, () =>
-    assert.equal(deriveFunctionCallItemId(callId, itemId), item));
 
 test("a fresh answer's ids never repeat an earlier turn's", () => {
   const history = [

@@ -44,14 +44,6 @@ export function splitResponsesToolId(id: string): [callId: string | null, itemId
   return [first || null, null];
 }
 
-/** The item id (`fc_...`) that the Responses API wants for a function call. */
-export function deriveFunctionCallItemId(callId: string, itemId?: string | null): string {
-  if (itemId?.startsWith("fc_")) return itemId;
-  if (callId.startsWith("fc_")) return callId;
-  if (callId.startsWith("call_")) return `fc_${callId.slice("call_".length)}`;
-  return `fc_${callId.replace(/[^A-Za-z0-9_-]/g, "")}`;
-}
-
 /**
  * The ids of one rendered request. A result may name its call by `id`, by `call_id` or by a composite of both, while a request must use
  * one id for both sides and every id once. Fed with the calls and results in order, it answers with the id that is sent.

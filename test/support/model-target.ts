@@ -1,5 +1,7 @@
-// A place to send requests to, and a request to send there, with everything a test does not care about filled in.
+// A target of requests, and a request to send there, with everything a test does not care about filled in.
+import { systemClock } from "../../src/kit/clock.ts";
 import type { ApiMode, ModelEvent, ModelRequest, ProviderProfile, Target, Wire } from "../../src/llm/wire.ts";
+import { createWire } from "../../src/llm/wires/drive.ts";
 
 export const plainProfile: ProviderProfile = {
   maxTokensField: "max_tokens",
@@ -38,6 +40,17 @@ export function aRequest(target: Target, rest: Partial<ModelRequest> = {}): Mode
     tools: [],
     ...rest,
   };
+}
+
+/** What a wire makes of an answer that streams these events. */
+export function receive(
+  apiMode: ApiMode,
+  sent: readonly unknown[],
+  { target = {}, ...rest }: Partial<Omit<ModelRequest, "target">> & { target?: Partial<Target> } = {},
+): Promise<ModelEvent[]> {
+  const body = sent.map((data) => `data: ${JSON.stringify(data)}\n\n`).join("");
+  const fetch = async () => new Response(body, { headers: { "content-type": "text/event-stream" } });
+  return collect(createWire(apiMode, { fetch, clock: systemClock }), aRequest(aTarget(apiMode, target), rest));
 }
 
 /** Every event of one call. */

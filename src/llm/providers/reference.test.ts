@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { aliasesOf, LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "./table.ts";
+import { ALIASES, LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "./table.ts";
 
 const page = await readFile(new URL("../../../docs/reference/providers.md", import.meta.url), "utf8");
 
@@ -12,7 +12,7 @@ function line(row: ProviderRow): string {
     .filter(Boolean)
     .join(" ");
   const mode = row.mode === "by_url" ? "by URL" : row.mode === "by_model" ? "by model" : `\`${row.mode}\``;
-  return `| \`${row.id}\` | ${row.name} | ${code(row.keyEnv)} | ${url || "yours"} | ${mode} | ${code(aliasesOf(row.id))} |`;
+  return `| \`${row.id}\` | ${row.name} | ${code(row.keyEnv)} | ${url || "yours"} | ${mode} | ${code(ALIASES[row.id] ?? [])} |`;
 }
 
 for (const row of PROVIDERS) {

@@ -186,7 +186,7 @@ export const LOCAL_SERVERS: Readonly<Record<string, string>> = {
 export const NO_KEY = "no-key-required";
 export const LMSTUDIO_KEY = "dummy-lm-api-key";
 
-const ALIASES: Readonly<Record<string, readonly string[]>> = {
+export const ALIASES: Readonly<Record<string, readonly string[]>> = {
   anthropic: ["claude", "claude-code"],
   "openai-api": ["openai"],
   gemini: ["google", "google-gemini", "google-ai-studio"],
@@ -230,8 +230,4 @@ export function localServerName(name: string): string | null {
   const wanted = name.trim().toLowerCase();
   if (wanted === "llama.cpp" || wanted === "llama-cpp") return "llamacpp";
   return byAlias.get(wanted) === "custom" ? wanted : null;
-}
-
-export function aliasesOf(id: string): readonly string[] {
-  return ALIASES[id] ?? [];
 }

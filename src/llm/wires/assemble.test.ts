@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type OpenAI from "openai";
+import { receive } from "../../../test/support/model-target.ts";
 import { deterministicCallId } from "../call-ids.ts";
 import type { ModelEvent } from "../wire.ts";
-import { assembleChatStream, ChatAssembler } from "./chat.ts";
-import { WireFailure } from "./transport.ts";
 
 type Chunk = OpenAI.Chat.ChatCompletionChunk;
 type Delta = Chunk["choices"][number]["delta"] & { reasoning_content?: string; reasoning?: string };
@@ -16,20 +15,19 @@ const chunk = (delta: Delta, finish_reason: Chunk["choices"][number]["finish_rea
   model: "m",
   choices: [{ index: 0, delta, finish_reason }],
 });
-const assemble = async (...chunks: unknown[]) => {
-  const seen: string[] = [];
-  const result = await assembleChatStream(
-    (async function* () {
-      yield* chunks;
-    })(),
-    {
-      onText: (delta) => seen.push(`text:${delta}`),
-      onToolGen: (name) => seen.push(`tool:${name}`),
-      onReasoning: (delta) => seen.push(`thinking:${delta}`),
-    },
-  );
-  return { ...result, seen };
-};
+/** The end of the answer and what was shown on the way to it. */
+async function assemble(...chunks: unknown[]) {
+  const events = await receive("chat_completions", chunks);
+  const last = events.at(-1);
+  assert.equal(last?.type, "done", JSON.stringify(last));
+  const { message, finishReason } = last as Extract<ModelEvent, { type: "done" }>; // asserted just before
+  const seen = events.flatMap((event) => {
+    if (event.type === "text" || event.type === "thinking") return [`${event.type}:${event.delta}`];
+    return event.type === "tool_pending" ? [`tool:${event.name}`] : [];
+  });
+  const usage = events.find((event) => event.type === "usage")?.usage;
+  return { ...message, toolCalls: message.tool_calls ?? [], finishReason, usage, seen };
+}
 const piece = (index: number, id?: string, name?: string, args?: string) => ({
   tool_calls: [
     {
@@ -144,10 +142,6 @@ test("at the length limit no bracket is invented", async () => {
   assert.deepEqual([argsOf(result), result.finishReason], [['{"a":[1'], "length"]);
 });
 
-test("a stream without a finish reason was cut", async () => {
-  assert.equal((await assemble(chunk({ content: "half" }))).finishReason, "length");
-});
-
 test("old shapes are read: function_call, content as parts or as one part", async () => {
   const old = await assemble(
     chunk({ function_call: { name: "ls", arguments: "{" } }),
@@ -199,15 +193,12 @@ test("a refusal is a filtered answer whose text is the refusal", async () => {
 
 test("an error inside the stream is a failure with its code", async () => {
   const body = { error: { message: "upstream died", code: 502 } };
-  await assert.rejects(assemble(chunk({ content: "a" }), body), (thrown) => {
-    assert.ok(thrown instanceof WireFailure);
-    assert.deepEqual([thrown.error.message, thrown.error.status], ["upstream died", 502]);
-    return true;
-  });
+  const last = (await receive("chat_completions", [chunk({ content: "a" }), body])).at(-1);
+  assert.ok(last?.type === "failed");
+  assert.deepEqual([last.error.message, last.error.status], ["upstream died", 502]);
 });
 
-test("the answer as a message keeps what must go back: echo, records, signatures", () => {
-  const assembler = new ChatAssembler({ provider: "x" });
+test("the answer as a message keeps what must go back: echo, records, signatures", async () => {
   const deltas = [
     { reasoning_content: "", reasoning_details: [{ type: "reasoning.text", index: 0, text: "a" }] },
     {
@@ -227,9 +218,8 @@ test("the answer as a message keeps what must go back: echo, records, signatures
       ],
     },
   ];
-  for (const delta of deltas) assembler.push({ data: { choices: [{ delta }] } });
-  assembler.push({ data: chunk({}, "tool_calls") });
-  const done = assembler.end().at(-1);
+  const chunks = deltas.map((delta) => ({ choices: [{ delta }] }));
+  const done = (await receive("chat_completions", [...chunks, chunk({}, "tool_calls")])).at(-1);
   assert.ok(done?.type === "done");
   assert.deepEqual(done.message, {
     role: "assistant",
@@ -251,37 +241,30 @@ test("the answer as a message keeps what must go back: echo, records, signatures
   });
 });
 
-test("ids of earlier turns are not used again", () => {
-  const history = [
+test("ids of earlier turns are not used again", async () => {
+  const messages = [
     {
       role: "assistant",
       content: null,
       tool_calls: [{ id: "call_0", type: "function", function: { name: "ls", arguments: "{}" } }],
     },
   ] as const;
-  const assembler = new ChatAssembler({ provider: "x", history });
-  assembler.push({ data: chunk(piece(0, "call_0", "ls", "{}"), "tool_calls") });
-  const [event] = assembler.end();
-  assert.equal(event?.type === "tool_call" && event.call.id, "call_0_d2");
+  const answer = [chunk(piece(0, "call_0", "ls", "{}"), "tool_calls")];
+  const called = (await receive("chat_completions", answer, { messages })).find(({ type }) => type === "tool_call");
+  assert.equal(called?.type === "tool_call" && called.call.id, "call_0_d2");
 });
 
-test("a cut call is announced, shown in the message, and never handed out to be run", () => {
-  const assembler = new ChatAssembler({ provider: "x" });
-  const events: ModelEvent[] = [
-    ...assembler.push({ data: chunk(piece(0, "a", "write_file", '{"text":"hal')) }),
-    ...assembler.push({ data: chunk({}, "tool_calls") }),
-    ...assembler.end(),
-  ];
+test("a cut call is announced, shown in the message, and never handed out to be run", async () => {
+  const answer = [chunk(piece(0, "a", "write_file", '{"text":"hal')), chunk({}, "tool_calls")];
   assert.deepEqual(
-    events.map((event) => event.type),
+    (await receive("chat_completions", answer)).map((event) => event.type),
     ["tool_pending", "done"],
   );
 });
 
-test("what was mended is said", () => {
-  const assembler = new ChatAssembler({ provider: "x" });
-  assembler.push({ data: chunk(piece(0, "a", "ls", '{"a":1,}'), "tool_calls") });
-  const done = assembler.end().at(-1);
+test("repaired arguments are reported", async () => {
+  const answer = [chunk(piece(0, "a", "ls", '{"a":1,}'), "tool_calls")];
+  const done = (await receive("chat_completions", answer)).at(-1);
   assert.deepEqual(done?.type === "done" && done.repaired, ["ls"]);
 });
 

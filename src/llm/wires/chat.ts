@@ -130,37 +130,7 @@ function chatHeaders(target: Target, stream: boolean): Record<string, string> {
 
 // chat_completions: what comes back, from chunks or whole.
 
-interface AssembledChat {
-  readonly content: string | null;
-  readonly finishReason: FinishReason;
-  readonly toolCalls: readonly ToolCall[];
-  readonly reasoning: string | null;
-  readonly usage: Usage | null;
-}
-
-interface ChatCallbacks {
-  onText?(delta: string): void;
-  onToolGen?(name: string): void;
-  onReasoning?(delta: string): void;
-}
-
-/** Reads a whole chunk stream. A stream that ends without `finish_reason` was cut: `length`. */
-export async function assembleChatStream(
-  chunks: AsyncIterable<unknown>,
-  callbacks: ChatCallbacks = {},
-): Promise<AssembledChat> {
-  const assembler = new ChatAssembler({ provider: "" });
-  for await (const data of chunks) {
-    for (const event of assembler.push({ data })) {
-      if (event.type === "text") callbacks.onText?.(event.delta);
-      if (event.type === "tool_pending") callbacks.onToolGen?.(event.name);
-      if (event.type === "thinking") callbacks.onReasoning?.(event.delta);
-    }
-  }
-  return assembler.result();
-}
-
-export class ChatAssembler implements Assembler {
+class ChatAssembler implements Assembler {
   finished = false;
   readonly #provider: string;
   readonly #ids: FreshCallIds;
@@ -204,25 +174,14 @@ export class ChatAssembler implements Assembler {
 
   end(): readonly ModelEvent[] {
     if (this.#finish === null) throw cutOff(this.#sawAnything);
-    const finished = this.#finishCalls();
+    const finished = this.#tools.finish(this.#ids, { truncated: this.#finish === "length" });
     const said = {
       content: this.#text,
       ...(this.#reasoning !== "" && { reasoning: this.#reasoning }),
       ...(this.#echo !== null && { reasoning_content: this.#echo }),
       ...(this.#details.length > 0 && { reasoning_details: this.#details }),
     };
-    return closingEvents(finished, this.#finishReason(finished), said, this.usageSoFar());
-  }
-
-  result(): AssembledChat {
-    const finished = this.#finishCalls();
-    return {
-      content: this.#text || (finished.calls.length > 0 ? null : ""),
-      finishReason: this.#finishReason(finished),
-      toolCalls: finished.calls,
-      reasoning: this.#reasoning || null,
-      usage: this.#usage,
-    };
+    return closingEvents(finished, endOf(this.#finish, finished, this.#refusal), said, this.usageSoFar());
   }
 
   usageSoFar(): readonly ModelEvent[] {
@@ -263,18 +222,14 @@ export class ChatAssembler implements Assembler {
     }
     return events;
   }
+}
 
-  #finishCalls(): FinishedCalls {
-    return this.#tools.finish(this.#ids, { truncated: this.#finish === null || this.#finish === "length" });
-  }
-
-  #finishReason({ calls, cut }: FinishedCalls): FinishReason {
-    if (this.#finish === null || cut) return "length";
-    if (this.#refusal !== "") return "content_filter";
-    // Some servers say "stop" although they call tools, or announce calls that never come.
-    if (calls.length > 0 && this.#finish === "stop") return "tool_calls";
-    return calls.length === 0 && this.#finish === "tool_calls" ? "stop" : this.#finish;
-  }
+/** Some servers say "stop" although they call tools, or announce calls that never come. */
+function endOf(said: FinishReason, { calls, cut }: FinishedCalls, refusal: string): FinishReason {
+  if (cut) return "length";
+  if (refusal !== "") return "content_filter";
+  if (calls.length > 0 && said === "stop") return "tool_calls";
+  return calls.length === 0 && said === "tool_calls" ? "stop" : said;
 }
 
 function finishReason(raw: unknown): FinishReason | null {

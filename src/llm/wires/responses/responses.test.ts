@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type OpenAI from "openai";
-import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
+import { aRequest, aTarget, receive } from "../../../../test/support/model-target.ts";
 import type { Json } from "../../../kit/json.ts";
 import type { Message, ToolCall } from "../../messages.ts";
-import type { ModelRequest, Target } from "../../wire.ts";
+import type { ModelEvent, ModelRequest, Target } from "../../wire.ts";
 import { WireFailure } from "../transport.ts";
 import { fromResponsesOutput, toResponsesInput } from "./items.ts";
 import { renderResponsesRequest } from "./protocol.ts";
-import { consumeResponsesStream, ResponsesAssembler } from "./stream.ts";
 
 type Input = OpenAI.Responses.ResponseInputItem;
 const call = (id: string, more: Partial<ToolCall> = {}): ToolCall => ({
@@ -384,15 +383,19 @@ for (const status of ["failed", "cancelled"])
     ));
 
 type Event = Partial<OpenAI.Responses.ResponseStreamEvent> & { type: OpenAI.Responses.ResponseStreamEvent["type"] };
-const consume = async (...events: Event[]) => {
-  const seen: string[] = [];
-  const result = await consumeResponsesStream(
-    (async function* () {
-      yield* events;
-    })(),
-    { onText: (delta) => seen.push(delta) },
-  );
-  return { ...result, seen };
+const answerOf = (...events: readonly object[]) =>
+  receive("codex_responses", events, { target: { baseUrl: "http://me/v1" } });
+const consume = async (...events: readonly object[]) => {
+  const received = await answerOf(...events);
+  const last = received.at(-1);
+  assert.equal(last?.type, "done", JSON.stringify(last));
+  const { message, finishReason } = last as Extract<ModelEvent, { type: "done" }>; // asserted just before
+  return { message, finishReason, seen: received.flatMap((event) => (event.type === "text" ? [event.delta] : [])) };
+};
+const failureOf = async (...events: readonly object[]) => {
+  const last = (await answerOf(...events)).at(-1);
+  assert.equal(last?.type, "failed", JSON.stringify(last));
+  return (last as Extract<ModelEvent, { type: "failed" }>).error; // asserted just before
 };
 const said = (delta: string, output_index = 0): Event => ({
   type: "response.output_text.delta",
@@ -407,81 +410,71 @@ const over = (response: Json = {}) =>
   ({ type: "response.completed", response: { status: "completed", output: null, ...response } }) as unknown as Event; // the output may be null
 
 test("a stream is built from its items, not from its last event", async () => {
-  const result = await consume(said("he"), said("llo"), item(text("hello")), over());
-  assert.deepEqual(
-    [result.status, result.outputText, result.output, result.seen],
-    ["completed", "hello", [text("hello")], ["he", "llo"]],
-  );
+  const { message, finishReason, seen } = await consume(said("he"), said("llo"), item(text("hello")), over());
+  assert.deepEqual([message.content, finishReason, seen], ["hello", "stop", ["he", "llo"]]);
+  assert.deepEqual(message.codex_message_items, [{ ...text("hello"), _issuer_kind: "me" }]);
 });
 
 test("items that all have the same number are kept in their order, and one that comes twice is one", async () => {
   const call = (id: string) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name: "ls", arguments: "{}" });
-  const { output } = await consume(item(call("a")), item(call("b")), item(call("c"), 2), item(call("c"), 2), over());
-  assert.deepEqual(output, [call("a"), call("b"), call("c")]);
+  const { message } = await consume(item(call("a")), item(call("b")), item(call("c"), 2), item(call("c"), 2), over());
+  assert.deepEqual(
+    message.tool_calls?.map(({ id }) => id),
+    ["a", "b", "c"],
+  );
 });
 
 test("the output of the last event counts when nothing else came", async () => {
-  const { output, outputText, seen } = await consume(over({ output: [text("hello")] }));
-  assert.deepEqual([output, outputText, seen], [[text("hello")], "hello", ["hello"]]);
+  const { message, seen } = await consume(over({ output: [text("hello")] }));
+  assert.deepEqual([message.content, seen], ["hello", ["hello"]]);
 });
 
 test("text without a message becomes one", async () => {
-  const { output } = await consume(said("hello"), over());
-  assert.deepEqual(output, [text("hello")]);
+  const { message } = await consume(said("hello"), over());
+  assert.deepEqual(message.codex_message_items, [{ ...text("hello"), _issuer_kind: "me" }]);
 });
 
 test("a stream that ends without its last event counts if anything came", async () => {
-  assert.equal((await consume(item(text("hello")))).status, "completed");
-  await assert.rejects(consume(), /no terminal response/);
+  assert.equal((await consume(item(text("hello")))).message.content, "hello");
+  assert.equal((await failureOf()).code, "empty_stream");
 });
 
 test("errors inside the stream are failures with their code", async () => {
-  const failed = {
-    type: "response.failed",
-    response: { status: "failed", error: { code: "rate_limit_exceeded", message: "slow" } },
-  } as unknown as Event; // only what matters
-  await assert.rejects(
-    consume(failed),
-    (thrown) => thrown instanceof WireFailure && thrown.error.code === "rate_limit_exceeded",
-  );
-  await assert.rejects(
-    consume({ type: "error", code: "server_error", message: "boom", param: null }),
-    (thrown) => thrown instanceof WireFailure && thrown.error.code === "server_error" && thrown.message === "boom",
-  );
+  const error = { code: "rate_limit_exceeded", message: "slow" };
+  const failed = { type: "response.failed", response: { status: "failed", error } };
+  assert.equal((await failureOf(failed)).code, "rate_limit_exceeded");
+  const { code, message } = await failureOf({ type: "error", code: "server_error", message: "boom", param: null });
+  assert.deepEqual([code, message], ["server_error", "boom"]);
 });
 
-test("in the wire, commentary is thinking, and an item that never ended is a lost connection", () => {
-  const assembler = new ResponsesAssembler({ issuer: "me" });
-  const push = (data: object) => assembler.push({ data });
-  push({ type: "response.output_item.added", output_index: 0, item: { type: "message", phase: "commentary" } });
-  assert.deepEqual(push(said("looking")), [{ type: "thinking", delta: "looking" }]);
-  assert.deepEqual(push(item(text("looking", { phase: "commentary" }))), [{ type: "remark", text: "looking" }]);
-  push({ type: "response.output_item.added", output_index: 1, item: { type: "message" } });
-  assert.deepEqual(push(said("half", 1)), [{ type: "text", delta: "half" }]);
-  assert.throws(
-    () => assembler.end(),
-    (thrown) => thrown instanceof WireFailure && thrown.error.code === "stream_cut",
+test("commentary is thinking, and an item that never ended is a lost connection", async () => {
+  const events = await answerOf(
+    { type: "response.output_item.added", output_index: 0, item: { type: "message", phase: "commentary" } },
+    said("looking"),
+    item(text("looking", { phase: "commentary" })),
+    { type: "response.output_item.added", output_index: 1, item: { type: "message" } },
+    said("half", 1),
   );
-  assert.deepEqual(assembler.partial(), { text: "half", pendingTools: [] });
+  assert.deepEqual(events.slice(0, -1), [
+    { type: "thinking", delta: "looking" },
+    { type: "remark", text: "looking" },
+    { type: "text", delta: "half" },
+  ]);
+  const last = events.at(-1);
+  assert.ok(last?.type === "failed");
+  assert.deepEqual([last.error.code, last.error.partial], ["stream_cut", { text: "half", pendingTools: [] }]);
 });
 
-test("a call that was begun and never finished makes the answer incomplete", () => {
-  const assembler = new ResponsesAssembler({});
+test("a call that was begun and never finished makes the answer incomplete", async () => {
   const begun = made({ arguments: "", status: "in_progress" });
-  assembler.push({ data: { type: "response.output_item.added", output_index: 0, item: begun } });
-  assembler.push({ data: over() });
-  const done = assembler.end().at(-1);
-  assert.ok(done?.type === "done");
-  assert.deepEqual([done.finishReason, done.message.content, done.message.tool_calls], ["incomplete", "", undefined]);
+  const added = { type: "response.output_item.added", output_index: 0, item: begun };
+  const { message, finishReason } = await consume(added, over());
+  assert.deepEqual([finishReason, message.content, message.tool_calls], ["incomplete", "", undefined]);
 });
 
-test("an answer as a message carries its replay state, stamped", () => {
-  const assembler = new ResponsesAssembler({ issuer: "me" });
-  for (const event of [item(thought(), 0), item(text("hi"), 1), item(made(), 2), over()])
-    assembler.push({ data: event });
-  const done = assembler.end().at(-1);
-  assert.ok(done?.type === "done");
-  assert.deepEqual(done.message, {
+test("an answer as a message carries its replay state, stamped", async () => {
+  const { message } = await consume(item(thought(), 0), item(text("hi"), 1), item(made(), 2), over());
+  assert.deepEqual(message, {
     role: "assistant",
     content: "hi",
     tool_calls: [

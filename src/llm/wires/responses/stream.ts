@@ -11,27 +11,6 @@ import { closingEvents, cutOff, finishCalls } from "../incoming.ts";
 import { failureFrom, type ServerEvent, WireFailure } from "../transport.ts";
 import { fromResponsesOutput, isCall, isCommentary, responseFailure, textOfItem } from "./items.ts";
 
-interface ConsumedResponse {
-  readonly status: string;
-  readonly output: readonly Json[];
-  readonly outputText: string;
-  readonly usage?: unknown;
-  readonly incomplete_details?: unknown;
-}
-
-/** Reads a whole event stream. A stream that ends without its last event counts if anything came. */
-export async function consumeResponsesStream(
-  events: AsyncIterable<unknown>,
-  { onText }: { onText?(delta: string): void } = {},
-): Promise<ConsumedResponse> {
-  const assembler = new ResponsesAssembler({});
-  for await (const data of events) {
-    for (const event of assembler.push({ data })) if (event.type === "text") onText?.(event.delta);
-    if (assembler.finished) break;
-  }
-  return assembler.response();
-}
-
 export class ResponsesAssembler implements Assembler {
   finished = false;
   readonly #issuer: string | undefined;
@@ -103,22 +82,15 @@ export class ResponsesAssembler implements Assembler {
       ]);
   }
 
-  /** The finished response; throws when there is nothing at all. */
-  response(): ConsumedResponse {
+  /** What was said, in its order; throws when there is nothing at all. */
+  #output(): readonly Json[] {
     const output = [...this.#done].sort(([a], [b]) => a - b).map(([, item]) => item);
     const hasText = output.some((item) => item.type === "message" && !isCommentary(item));
     if (!hasText && this.#text !== "") output.push(synthesised(this.#text));
     output.push(...this.#pendingCalls);
     if (!this.#terminal && output.length === 0)
       throw new WireFailure({ message: "The stream ended with no terminal response.", code: "empty_stream" });
-    const { status, usage, incomplete_details } = this.#terminal ?? { status: "completed" };
-    return {
-      status: asText(status),
-      output,
-      outputText: this.#text,
-      ...(usage !== undefined && { usage }),
-      ...(incomplete_details !== undefined && incomplete_details !== null && { incomplete_details }),
-    };
+    return output;
   }
 
   /** Calls that were begun and never finished, although the answer is over. */
@@ -129,8 +101,7 @@ export class ResponsesAssembler implements Assembler {
   end(): readonly ModelEvent[] {
     // Without the last event, an item that was begun and not finished is a lost connection.
     if (!this.#terminal && this.#open.size > 0) throw cutOff(true);
-    const response = this.response();
-    const answer = fromResponsesOutput(response, this.#issuer === undefined ? {} : { issuer: this.#issuer });
+    const answer = fromResponsesOutput({ ...this.#terminal, output: this.#output() }, { issuer: this.#issuer });
     const raw = answer.toolCalls.map((call) => ({
       id: call.callId,
       name: call.name,
