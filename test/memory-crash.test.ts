@@ -3,32 +3,21 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, before, type TestContext, test } from "node:test";
+import { readdir, readFile } from "node:fs/promises";
+import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { parseEntries } from "../src/memory/entries.ts";
-import { memoryHome } from "./support/memory.ts";
+import { bundledScript } from "./support/bundled-script.ts";
+import { type MemoryHome, memoryHome } from "./support/memory.ts";
 
-const source = fileURLToPath(new URL("support/memory-writer.ts", import.meta.url));
-const kills = Number(process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? 300);
+const kills = Number(process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? 40);
 /** Homes that are written to side by side: most of a round is waiting for a process to start. */
 const LANES = 4;
 
-/** As one file the writer starts four times as fast, and hundreds of starts are what this takes. */
-let writer: string;
-before(async () => {
-  const folder = await mkdtemp(join(tmpdir(), "hermes-writer-"));
-  writer = join(folder, "writer.mjs");
-  await build({ entryPoints: [source], outfile: writer, bundle: true, platform: "node", format: "esm" });
-});
-after(() => rm(join(writer, ".."), { recursive: true, force: true }));
+const writer = bundledScript("memory-writer.ts");
 
-function startWriter(dir: string, name: string, count: number): { child: ChildProcess; said: () => number } {
-  const child = spawn(process.execPath, [writer, dir, name, String(count)], { stdio: ["ignore", "pipe", "inherit"] });
+function startWriter(dir: string, ...args: readonly (string | number)[]): { child: ChildProcess; said: () => number } {
+  const child = spawn(process.execPath, [writer, dir, ...args.map(String)], { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk;
@@ -39,7 +28,7 @@ function startWriter(dir: string, name: string, count: number): { child: ChildPr
 
 test("two processes that add fifty entries each lose none", async (t) => {
   const box = await memoryHome(t);
-  const writers = ["a", "b"].map((name) => startWriter(box.home.dir, name, 50));
+  const writers = ["a", "b"].map((name) => startWriter(box.home.dir, name, "add", 50));
   const codes = await Promise.all(writers.map(async ({ child }) => (await once(child, "close"))[0]));
   assert.deepEqual(codes, [0, 0]);
   const entries = parseEntries(await readFile(box.at("MEMORY.md"), "utf8"));
@@ -51,28 +40,20 @@ test("two processes that add fifty entries each lose none", async (t) => {
   for (const [index, record] of records.entries()) assert.deepEqual(record.before, records[index - 1]?.after ?? []);
 });
 
-/** Kills writers one after the other in the middle of their work, and looks at what each of them left. */
-async function killWriters(t: TestContext, lane: number, rounds: number): Promise<void> {
-  const box = await memoryHome(t, { files: { "MEMORY.md": "kept by hand" } });
-  for (let round = 0; round < rounds; round++) {
-    const name = `r${lane}.${round}.`;
-    const { child, said } = startWriter(box.home.dir, name, 0);
-    const closed = once(child, "close");
-    await once(child.stdout ?? child, "data");
-    await delay(Math.random() * 12);
-    child.kill("SIGKILL");
-    await closed;
-    const entries = parseEntries(await readFile(box.at("MEMORY.md"), "utf8"));
-    const last = said();
-    const own = entries.filter((entry) => entry.startsWith(name));
-    assert.ok(
-      own.length === 1 && [`${name}${last}`, `${name}${last + 1}`].includes(own[0] ?? ""),
-      `${own} after ${last}`,
-    );
-    assert.ok(entries.includes("kept by hand"));
-    const result = await box.memory.write({ action: "remove", old_text: own[0] }, { origin: "user" });
-    assert.equal(result.success, true, JSON.stringify(result));
-  }
+/** What a killed writer left: every other entry, and of its own the last it spoke of or the next. Takes that away again. */
+async function assertWhole(box: MemoryHome, name: string, last: number): Promise<void> {
+  const entries = parseEntries(await readFile(box.at("MEMORY.md"), "utf8"));
+  const own = entries.filter((entry) => entry.startsWith(name));
+  const expected = [...(last === 0 ? [""] : [`${name}${last}`]), `${name}${last + 1}`];
+  assert.ok(own.length <= 1 && expected.includes(own[0] ?? ""), `${own} after ${last}`);
+  assert.ok(entries.includes("kept by hand"));
+  if (own.length === 0) return;
+  const result = await box.memory.write({ action: "remove", old_text: own[0] }, { origin: "user" });
+  assert.equal(result.success, true, JSON.stringify(result));
+}
+
+/** The history tells every change, and how the file came to be what it is. */
+async function assertTold(box: MemoryHome): Promise<void> {
   assert.deepEqual(parseEntries(await readFile(box.at("MEMORY.md"), "utf8")), ["kept by hand"]);
   const records = await box.memory.history();
   assert.deepEqual(records.at(-1)?.after, ["kept by hand"]);
@@ -82,7 +63,35 @@ async function killWriters(t: TestContext, lane: number, rounds: number): Promis
   assert.ok(left.every((file) => file.startsWith(".mem_")));
 }
 
-test(`${kills} killed writers leave a file with every other entry and their own last or next one`, async (t) => {
-  const rounds = Math.ceil(kills / LANES);
-  await Promise.all(Array.from({ length: LANES }, (_, lane) => killWriters(t, lane, rounds)));
+test("a writer that dies before any of its steps on disk, or in the middle of a write, leaves a whole memory", async (t) => {
+  const box = await memoryHome(t, { files: { "MEMORY.md": "kept by hand" } });
+  let step = 1;
+  for (let alive = false; !alive; step++) {
+    const name = `s${step}.`;
+    const { child, said } = startWriter(box.home.dir, name, "replace", 2, step);
+    const [code, signal] = await once(child, "close");
+    alive = code === 0;
+    assert.ok(alive || signal === "SIGKILL", `step ${step} ended with ${code ?? signal}`);
+    await assertWhole(box, name, said());
+  }
+  assert.ok(step > 10, `only ${step} steps`);
+  await assertTold(box);
+});
+
+test(`${kills} writers killed at any moment leave a whole memory`, async (t) => {
+  const lane = async (_: unknown, lane: number) => {
+    const box = await memoryHome(t, { files: { "MEMORY.md": "kept by hand" } });
+    for (let round = 0; round < Math.ceil(kills / LANES); round++) {
+      const name = `r${lane}.${round}.`;
+      const { child, said } = startWriter(box.home.dir, name, "replace", 0);
+      const closed = once(child, "close");
+      await once(child.stdout ?? child, "data");
+      await delay(Math.random() * 12);
+      child.kill("SIGKILL");
+      await closed;
+      await assertWhole(box, name, said());
+    }
+    await assertTold(box);
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
 });

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { systemClock } from "../src/kit/clock.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
 import type { SessionStore } from "../src/sessions/store.ts";
+import { bundledScript } from "./support/bundled-script.ts";
 import { recordedLog, temporaryFolder } from "./support/session-store.ts";
 
-const writer = fileURLToPath(new URL("support/store-writer.ts", import.meta.url));
+const writer = bundledScript("store-writer.ts");
 const kills = Number(process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? 40);
 const LANES = 2;
 
@@ -25,7 +25,6 @@ function startWriter(
 ): { child: ChildProcess; said: () => readonly string[] } {
   const child = spawn(process.execPath, [writer, path, session, String(count), journal], {
     stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, NODE_COMPILE_CACHE: join(path, "..", "compiled") },
   });
   let text = "";
   child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {

@@ -15,6 +15,8 @@ export interface MemoryTestOptions {
   readonly lockWaitMs?: number;
 }
 
+export type MemoryHome = Awaited<ReturnType<typeof memoryHome>>;
+
 /** Gone with the test. */
 export async function memoryHome(t: TestContext, options: MemoryTestOptions = {}) {
   const { memory = {}, files = {}, clock = systemClock, lockWaitMs } = options;

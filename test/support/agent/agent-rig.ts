@@ -37,12 +37,13 @@ type RigParts = Omit<Assembly, "session" | "model" | "prompt" | "tools" | "limit
 
 export function rigOptions(rig: RigOptions): Assembly {
   const home = tmpdir();
+  const config = defaultConfig();
   const ports: RigParts = {
     gate: rig.gate,
     clock: manualClock(),
     log: recordedLog(),
     paths: homePaths(home, home, "default"),
-    config: () => defaultConfig(),
+    config: () => config,
     environment: {
       kind: "none",
       cwd: "/project",
