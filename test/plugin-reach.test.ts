@@ -17,17 +17,12 @@ export default (ctx) => {
 };`,
 });
 
-async function begin(t: TestContext, register: string, options: TalkOptions & { readonly more?: string } = {}) {
-  const made = await talk(t, {
+function begin(t: TestContext, register: string, options: TalkOptions & { readonly more?: string } = {}) {
+  return talk(t, {
     ...options,
     config: `plugins: { enabled: [t_reach] }\n${options.config ?? ""}`,
     home: { ...plugin("t_reach", register, options.more), ...options.home },
   });
-  t.after(async () => {
-    const { registry } = await import("../src/tools/toolset/registry.ts");
-    for (const tool of registry.toolsOf("t_reach")) registry.deregister(tool);
-  });
-  return made;
 }
 
 async function heard({ homeDir }: Talk) {

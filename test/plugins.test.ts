@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { startSite } from "./support/engines/chromium.ts";
-import { type Talk, type TalkOptions, talk } from "./support/talk.ts";
+import { type Talk, talk } from "./support/talk.ts";
 
 const manifest = (name: string, more = "") => `name: ${name}\nversion: 1.0.0\ndescription: a test\n${more}`;
 const plugin = (name: string, code: string, more = "") => ({
@@ -33,24 +33,13 @@ const toolNames = (body: any): string[] => body.tools.map((tool: { function: { n
 const lastOf = (body: any, role: string): string =>
   body.messages.findLast((message: { role: string }) => message.role === role)?.content ?? "";
 
-// The registry is one per process: what a test's plugins registered must not be there for the next one.
-async function begin(t: TestContext, options: TalkOptions): Promise<Talk> {
-  const made = await talk(t, options);
-  t.after(async () => {
-    const { registry } = await import("../src/tools/toolset/registry.ts");
-    for (const name of registry.toolsets().filter((set) => set.startsWith("t_")))
-      for (const tool of registry.toolsOf(name)) registry.deregister(tool);
-  });
-  return made;
-}
-
 const ECHO = `export default (ctx) => {
   ctx.registerTool({ name: "t_echo", description: "Says it again", parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     handler: ({ text }) => "echo " + text });
 };`;
 
 test("a plugin's tool is offered and answers, and what it registered is written down", async (t) => {
-  const conversation = await begin(t, { config: enabled("t_one"), home: plugin("t_one", ECHO) });
+  const conversation = await talk(t, { config: enabled("t_one"), home: plugin("t_one", ECHO) });
   const { server } = conversation;
   server.script({ toolCalls: [{ name: "t_echo", arguments: { text: "hi" } }] }, { text: "done" });
   await conversation.say("go");
@@ -61,7 +50,7 @@ test("a plugin's tool is offered and answers, and what it registered is written 
 });
 
 test("a plugin that is installed but not switched on stays out, and one that is switched off wins over switched on", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: "plugins:\n  enabled: [t_two]\n  disabled: [t_two]\n",
     home: { ...plugin("t_two", ECHO), ...plugin("t_three", ECHO) },
   });
@@ -71,7 +60,7 @@ test("a plugin that is installed but not switched on stays out, and one that is 
 });
 
 test("a plugin that throws, one that hands over nonsense and one without code are named once; the turn goes on", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: enabled("t_bad", "t_odd", "t_py"),
     home: {
       ...plugin(
@@ -93,7 +82,7 @@ test("a plugin that throws, one that hands over nonsense and one without code ar
 });
 
 test("a memory or an engine is registered as what makes it; anything else is refused in words that help", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: enabled("t_made", "t_alone", "t_engine"),
     home: {
       ...plugin("t_made", `export default (ctx) => ctx.registerMemoryProvider("t_made", { name: "t_made" });`),
@@ -112,7 +101,7 @@ test("a tool of ours is not replaced without leave, and is with it", async (t) =
     ctx.registerTool({ name: "clarify", description: "mine", override: true, handler: () => "mine" });
     ctx.registerTool({ name: "t_other", description: "other", handler: () => "other" });
   };`;
-  const conversation = await begin(t, { config: enabled("t_over"), home: plugin("t_over", code) });
+  const conversation = await talk(t, { config: enabled("t_over"), home: plugin("t_over", code) });
   assert.match(
     conversation.conversation.notes.join("\n"),
     /tool clarify was refused: .*plugins\.entries\.t_over\.allow_tool_override/,
@@ -121,7 +110,7 @@ test("a tool of ours is not replaced without leave, and is with it", async (t) =
   await conversation.say("go");
   assert.ok(toolNames(conversation.server.last.body).includes("t_other"), "it loads on without that tool");
 
-  const allowed = await begin(t, {
+  const allowed = await talk(t, {
     config: `${enabled("t_over")}  entries:\n    t_over:\n      allow_tool_override: true\n`,
     home: plugin("t_over", code),
   });
@@ -136,7 +125,7 @@ test("every event of a turn is told in its order, with its facts", async (t) => 
     "on_session_start pre_llm_call pre_api_request post_api_request pre_tool_call post_tool_call transform_tool_result transform_terminal_output transform_llm_output post_llm_call on_session_end on_session_finalize on_session_reset".split(
       " ",
     );
-  const conversation = await begin(t, { config: enabled("t_ear"), home: plugin("t_ear", listener(events)) });
+  const conversation = await talk(t, { config: enabled("t_ear"), home: plugin("t_ear", listener(events)) });
   conversation.server.script(
     { toolCalls: [{ name: "terminal", arguments: { command: "echo hello" } }] },
     { text: "bye" },
@@ -172,7 +161,7 @@ test("every event of a turn is told in its order, with its facts", async (t) => 
 const TWELVE = `twelve\n${"and a long story about each of them ".repeat(20)}`.trim();
 
 test("the start and the stop of a sub-agent are told once, with its parent, role and report", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: `${enabled("t_kids")}delegation: { max_spawn_depth: 2 }\n`,
     home: plugin("t_kids", listener(["subagent_start", "subagent_stop"])),
   });
@@ -233,7 +222,7 @@ test("a hook blocks a call, another text takes a result's place, context rides o
     ctx.registerHook("pre_llm_call", () => ({ context: "It is raining." }));
     ctx.registerHook("transform_llm_output", ({ response_text }) => response_text + "!");
   };`;
-  const conversation = await begin(t, { config: enabled("t_rules"), home: plugin("t_rules", code) });
+  const conversation = await talk(t, { config: enabled("t_rules"), home: plugin("t_rules", code) });
   const { server } = conversation;
   server.script(
     { toolCalls: [{ name: "todo", arguments: { todos: [] } }] },
@@ -267,7 +256,7 @@ test("a hook that throws and one that is rejected are said once; the others run,
     ctx.registerHook("pre_tool_call", () => ({ action: "block", message: "second" }));
     ctx.registerHook("post_tool_call", () => { throw new Error("broken too"); });
   };`;
-  const conversation = await begin(t, { config: enabled("t_throw"), home: plugin("t_throw", code) });
+  const conversation = await talk(t, { config: enabled("t_throw"), home: plugin("t_throw", code) });
   const call = { toolCalls: [{ name: "todo", arguments: { todos: [] } }] };
   conversation.server.script(call, call, { text: "ok" });
   const events = await conversation.say("go");
@@ -281,7 +270,7 @@ test("a hook that throws and one that is rejected are said once; the others run,
 
 test("approve asks a person and is refused where nobody is", async (t) => {
   const code = `export default (ctx) => ctx.registerHook("pre_tool_call", () => ({ action: "approve", message: "touches the list" }));`;
-  const conversation = await begin(t, { config: enabled("t_ask"), home: plugin("t_ask", code) });
+  const conversation = await talk(t, { config: enabled("t_ask"), home: plugin("t_ask", code) });
   conversation.server.script({ toolCalls: [{ name: "todo", arguments: { todos: [] } }] }, { text: "ok" });
   await conversation.say("go");
   assert.match(lastOf(conversation.server.last.body, "tool"), /needs a person's approval \(touches the list\)/);
@@ -298,7 +287,7 @@ test("a plugin calls tools on the one path: hooks see the call, and it asks the 
       return JSON.stringify({ seen, output: JSON.parse(listed).output, gone, said });
     } });
   };`;
-  const conversation = await begin(t, { config: enabled("t_calls"), home: plugin("t_calls", code) });
+  const conversation = await talk(t, { config: enabled("t_calls"), home: plugin("t_calls", code) });
   conversation.server.script({ toolCalls: [{ name: "t_inner", arguments: {} }] }, { text: "Paris" }, { text: "ok" });
   await conversation.say("go");
   const result = JSON.parse(lastOf(conversation.server.last.body, "tool"));
@@ -317,7 +306,7 @@ test("foreign text that a plugin fetches comes with its fence, also through a sc
     const code = "from hermes_tools import web_extract\\nprint(web_extract(" + JSON.stringify(page.urls) + "))";
     return JSON.stringify([direct, await ctx.dispatchTool("execute_code", { code })]);
   } });`;
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: `${enabled("t_fetch")}security: { allow_private_urls: true }\nweb: { extract_backend: local }\n`,
     home: plugin("t_fetch", code),
   });
@@ -332,7 +321,7 @@ test("foreign text that a plugin fetches comes with its fence, also through a sc
 test("a plugin sees the variables its manifest asks for and no others", async (t) => {
   const code = `export default (ctx) => ctx.registerTool({ name: "t_env", description: "env",
     handler: (args, call) => JSON.stringify([ctx.env("T_GIVEN"), ctx.env("OPENAI_API_KEY") ?? null, call.env("T_GIVEN"), call.env("OPENAI_API_KEY") ?? null]) });`;
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: enabled("t_env"),
     home: plugin("t_env", code, "requires_env: [T_GIVEN]\n"),
     env: { T_GIVEN: "yes", OPENAI_API_KEY: "sk-secret-value-0123456789" },
@@ -343,7 +332,7 @@ test("a plugin sees the variables its manifest asks for and no others", async (t
 });
 
 test("a session keeps its tools when a plugin is switched on meanwhile; the next one has them", async (t) => {
-  const conversation = await begin(t, { home: plugin("t_late", ECHO) });
+  const conversation = await talk(t, { home: plugin("t_late", ECHO) });
   conversation.server.script({ text: "one" }, { text: "two" }, { text: "three" });
   await conversation.say("go");
   const before = JSON.stringify((conversation.server.last.body as { tools: unknown }).tools);
@@ -358,7 +347,7 @@ test("a session keeps its tools when a plugin is switched on meanwhile; the next
 });
 
 test("a run with toolsets of its own has a plugin's tools when it names them", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: enabled("t_named"),
     home: plugin("t_named", ECHO),
     wish: { toolsets: ["todo"] },
@@ -374,7 +363,7 @@ test("a run with toolsets of its own has a plugin's tools when it names them", a
 
 test("a plugin that is switched on meanwhile is no other choice for a run with toolsets of its own", async (t) => {
   const wish = { toolsets: ["todo"] };
-  const conversation = await begin(t, { home: plugin("t_beside", ECHO), wish });
+  const conversation = await talk(t, { home: plugin("t_beside", ECHO), wish });
   const { server, homeDir } = conversation;
   server.script({ text: "one" }, { text: "two" });
   await conversation.say("go");
@@ -393,11 +382,11 @@ test("plugins of a project load only when the user lets them", async (t) => {
     ".hermes/plugins/t_proj/plugin.yaml": manifest("t_proj"),
     ".hermes/plugins/t_proj/index.mjs": ECHO,
   };
-  const off = await begin(t, { config: enabled("t_proj"), project });
+  const off = await talk(t, { config: enabled("t_proj"), project });
   off.server.script({ text: "ok" });
   await off.say("go");
   assert.ok(!toolNames(off.server.last.body).includes("t_echo"));
-  const on = await begin(t, { config: enabled("t_proj"), project, env: { HERMES_ENABLE_PROJECT_PLUGINS: "1" } });
+  const on = await talk(t, { config: enabled("t_proj"), project, env: { HERMES_ENABLE_PROJECT_PLUGINS: "1" } });
   on.server.script({ text: "ok" });
   await on.say("go");
   assert.ok(toolNames(on.server.last.body).includes("t_echo"));
@@ -412,7 +401,7 @@ test("an npm package in the home's node_modules is a plugin by its keyword", asy
     }),
     "node_modules/t-pack/index.mjs": ECHO.replace('name: "t_echo"', 'name: "t_packed", toolset: "t_pack"'),
   };
-  const conversation = await begin(t, { config: enabled("t-pack"), home });
+  const conversation = await talk(t, { config: enabled("t-pack"), home });
   conversation.server.script({ text: "ok" });
   await conversation.say("go");
   assert.ok(toolNames(conversation.server.last.body).includes("t_packed"));
@@ -432,7 +421,7 @@ const hookConfig = (event: string, command: string, more = "") =>
   `hooks:\n  ${event}:\n    - command: ${command}\n${more}`;
 
 test("a shell hook without consent is skipped where nobody can be asked; with --accept-hooks it gets its facts and blocks", async (t) => {
-  const conversation = await begin(t, { config: hookConfig("pre_tool_call", "~/block.sh", "      matcher: todo\n") });
+  const conversation = await talk(t, { config: hookConfig("pre_tool_call", "~/block.sh", "      matcher: todo\n") });
   await script(
     conversation,
     "block.sh",
@@ -455,7 +444,7 @@ test("a shell hook without consent is skipped where nobody can be asked; with --
 });
 
 test("consent is for the bytes of the script: changed, it does not run until it is allowed again", async (t) => {
-  const conversation = await begin(t, { config: hookConfig("pre_llm_call", "~/ctx.sh"), wish: { interactive: true } });
+  const conversation = await talk(t, { config: hookConfig("pre_llm_call", "~/ctx.sh"), wish: { interactive: true } });
   await script(conversation, "ctx.sh", `echo '{"context":"from the hook"}'`);
   const answered: string[] = [];
   const say = async (text: string, choice: "always" | "deny") => {
@@ -485,7 +474,7 @@ test("consent is for the bytes of the script: changed, it does not run until it 
 });
 
 test("a hook that crashes, prints nonsense or takes too long is ignored; no shell runs it; our secrets are not in its environment", async (t) => {
-  const conversation = await begin(t, {
+  const conversation = await talk(t, {
     config: `hooks_auto_accept: true\nhooks:\n  pre_tool_call:\n    - command: ~/crash.sh\n    - command: ~/talk.sh\n    - command: ~/slow.sh\n      timeout: 1\n    - command: ~/args.sh 'a b' $HOME ; touch\n`,
     env: { OPENAI_API_KEY: "sk-secret-value-0123456789" },
   });

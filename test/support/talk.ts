@@ -10,6 +10,8 @@ import { openHome } from "../../src/home/open.ts";
 import { type Clock, systemClock } from "../../src/kit/clock.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
+import { loadTools } from "../../src/tools/toolset/discover.ts";
+import { registry, type ToolSpec } from "../../src/tools/toolset/registry.ts";
 import { ModelServer } from "./model-server/server.ts";
 import { modelConfig, tempHome } from "./temp-home.ts";
 
@@ -65,6 +67,8 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
     osHome: temp.osHome,
     cwd: temp.project,
   });
+  await loadTools(home.log);
+  const ownTools = new Map(registry.names().map((name) => [name, registry.get(name)]));
   const store = await openSessionStore({ path: home.paths.stateDb, journalMode: "auto", log: home.log, clock });
   const wish: AgentWish = {
     ...{ home, clock, cwd: temp.project, platform: "cli", source: "cli", interactive: false, yolo: true },
@@ -101,6 +105,14 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
     await store.close();
     await home.close();
     await temp[Symbol.asyncDispose]();
+    // The registry is one per process: what a test's plugins registered, or took the place of, is for the next one as it was.
+    for (const name of registry.toolsets().filter((set) => /^t[_-]/.test(set))) {
+      for (const tool of registry.toolsOf(name)) {
+        registry.deregister(tool);
+        const ours = ownTools.get(tool);
+        if (ours) registry.register(ours.spec as ToolSpec); // either kind goes in as it came out
+      }
+    }
   });
   return result;
 }
