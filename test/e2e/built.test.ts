@@ -10,7 +10,7 @@ import { PNG } from "pngjs";
 import { missingChromium, startSite } from "../support/engines/chromium.ts";
 import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
-import { type RunOptions, repository, runHermes } from "../support/run-hermes.ts";
+import { builtProgram, type RunOptions, repository, runHermes, sourceLauncher } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 async function plant(folder: string, name: string, text: string): Promise<void> {
@@ -21,10 +21,7 @@ async function plant(folder: string, name: string, text: string): Promise<void> 
 describe("the built program", () => {
   let server: ModelServer;
   let place = "";
-  const built = (): Pick<RunOptions, "env" | "launcher"> => ({
-    launcher: join(place, "bin", "hermes.mjs"),
-    env: { HERMES_FROM_SOURCE: "0" },
-  });
+  const built = (): Pick<RunOptions, "launcher"> => ({ launcher: join(place, "bin", "hermes.mjs") });
   before(async () => {
     server = await ModelServer.start();
     place = await realpath(await mkdtemp(join(tmpdir(), "hermes-built-")));
@@ -32,7 +29,10 @@ describe("the built program", () => {
       await cp(join(repository, name), join(place, name), { recursive: true });
     }
     await symlink(join(repository, "node_modules"), join(place, "node_modules"));
-    await promisify(execFile)(process.execPath, [join(repository, "scripts", "build.mjs"), join(place, "dist")]);
+    // Its own copy: one test puts plugins beside it.
+    const dist = join(place, "dist");
+    if (builtProgram) await cp(join(builtProgram, "dist"), dist, { recursive: true });
+    else await promisify(execFile)(process.execPath, [join(repository, "scripts", "build.mjs"), dist]);
   });
   beforeEach(() => void server.clear());
   after(async () => {
@@ -42,7 +42,7 @@ describe("the built program", () => {
 
   test("sends the same first request as the source", async () => {
     const bodies: unknown[] = [];
-    for (const how of [{}, built()]) {
+    for (const how of [{ launcher: sourceLauncher }, built()]) {
       await using home = await tempHome({ "config.yaml": modelConfig(server) });
       server.script({ text: "hi" });
       const { code, stderr } = await runHermes(["-z", "hello"], { home, ...how });
@@ -150,8 +150,7 @@ hooks: { pre_llm_call: [{ command: ~/hook.sh }] }\n`,
       { toolCalls: [{ name: "mcp_tiny_echo", arguments: { text: "hi" } }] },
       { text: "done" },
     );
-    const { env, launcher } = built();
-    const run = await runHermes(["-z", "go"], { home, launcher, env: { ...env, HERMES_ACCEPT_HOOKS: "1" } });
+    const run = await runHermes(["-z", "go"], { home, ...built(), env: { HERMES_ACCEPT_HOOKS: "1" } });
     assert.equal(run.stdout, "done\n", run.stderr);
     const { messages } = server.last.body as { messages: { role: string; content: string }[] };
     const asked = messages.find(({ role }) => role === "user")?.content ?? "";

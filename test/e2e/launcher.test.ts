@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { cp, rm, symlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { repository, runHermes } from "../support/run-hermes.ts";
+import { repository, runHermes, sourceLauncher } from "../support/run-hermes.ts";
 import { tempHome } from "../support/temp-home.ts";
 import { type TempTree, tempTree } from "../support/temp-tree.ts";
 
@@ -80,7 +80,7 @@ test("what is there runs when the other is missing", async (t) => {
 
 test("hermes version says that the source runs, and that a build beside it is older", async (t) => {
   await using home = await tempHome();
-  const plain = await runHermes(["version"], { home });
+  const plain = await runHermes(["version"], { home, launcher: sourceLauncher });
   assert.match(plain.stdout, /^Runs: the source in src\/$/m);
   const tree = await tempTree(t, { "dist/main.js": "" });
   await touch(tree, "dist/main.js", 1);

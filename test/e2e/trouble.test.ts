@@ -8,10 +8,10 @@ import { after, before, beforeEach, describe, type TestContext, test } from "nod
 import { promisify } from "node:util";
 import { ModelServer } from "../support/model-server/server.ts";
 import { mountSmallDisk } from "../support/mounted.ts";
-import { environmentFor, repository, runHermes } from "../support/run-hermes.ts";
+import { environmentFor, launcher, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
-const hermes = [process.execPath, join(repository, "bin", "hermes.mjs")];
+const hermes = [process.execPath, launcher];
 const noStackTrace = (text: string) => assert.ok(!/\n\s+at /.test(text), text);
 
 async function disk(t: TestContext, kilobytes: number) {

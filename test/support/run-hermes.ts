@@ -5,7 +5,10 @@ import { fileURLToPath } from "node:url";
 import type { TempHome } from "./temp-home.ts";
 
 export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-export const launcher = join(repository, "bin", "hermes.mjs");
+/** Where a run of all tests has built the program; a file that is run by itself starts it from source. */
+export const builtProgram = process.env.HERMES_TEST_PROGRAM;
+export const launcher = join(builtProgram ?? repository, "bin", "hermes.mjs");
+export const sourceLauncher = join(repository, "bin", "hermes.mjs");
 
 export interface RunOptions {
   readonly home: TempHome;
@@ -14,7 +17,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly timeoutMs?: number;
-  /** Another launcher than the repository's, e.g. that of a build. */
+  /** Another program than that of this test run, e.g. `sourceLauncher`. */
   readonly launcher?: string;
 }
 
@@ -32,7 +35,7 @@ export function environmentFor(options: RunOptions): Record<string, string> {
     LANG: "C.UTF-8",
     TZ: "UTC",
     HERMES_HOME: options.home.dir,
-    HERMES_FROM_SOURCE: "1",
+    HERMES_FROM_SOURCE: (options.launcher ?? launcher) === sourceLauncher ? "1" : "0",
     ...options.env,
   };
 }
