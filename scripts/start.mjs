@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
-setup();
+setup("run");
 // npm changes into the package folder; INIT_CWD is where the user typed the command.
 process.exitCode = await run(projectNode(), [join(root, "bin", "hermes.mjs"), ...process.argv.slice(2)], {
   cwd: process.env.INIT_CWD ?? process.cwd(),

@@ -10,3 +10,9 @@ export async function withEngine(name: string, engine: () => Promise<string | nu
   if (process.env.HERMES_REQUIRE_ENGINES === "1") throw new Error(`${name} is required here: ${problem}`);
   process.stderr.write(`\n!!! SKIPPED: every test that needs ${name}. ${problem}\n\n`);
 }
+
+/** For tests that download what they need: a reason to skip them, or false where everything must be there. */
+export function downloadsUnwanted(what: string): string | false {
+  if (process.env.HERMES_REQUIRE_ENGINES === "1" || process.env.CI === "true") return false;
+  return `it downloads ${what}: runs with HERMES_REQUIRE_ENGINES=1 or CI=true`;
+}
