@@ -21,6 +21,7 @@ const spawners = {
   "src/sandbox/ssh.ts": "the environments: the lasting connection",
   "src/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
   "src/tools/execute-code/javascript.ts": "not this program: a script's keeper, which runs inside the environment",
+  "src/tools/browser/driver.ts": "npm with fixed arguments, without a shell, for the library that drives browsers",
   "src/tools/files/ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports.ts": "git and version probes with fixed arguments, without a shell",
   "src/mcp/stdio-transport.ts": "MCP servers of the settings, each decided about by mcp/launch-check.ts",

@@ -209,6 +209,7 @@ await withEngine("Chromium", missingChromium, () => {
         home: homePaths(homeDir, homeDir, "default"),
         config: defaultConfig(),
         env: (name) => (name === "PATH" ? process.env.PATH : undefined),
+        tell: () => undefined,
         check,
         onRefused: ({ host }) => refused.push(host),
       });

@@ -44,7 +44,9 @@ const unwritable = [
   ..."mcp-tokens/x pairing/x sessions/x.json"
     .split(" ")
     .flatMap((name) => [`.hermes/${name}`, `.hermes/profiles/work/${name}`]),
-  ..."CONFIG.YAML Auth.json state.db-journal checkpoints/store/config".split(" ").map((name) => `.hermes/${name}`),
+  ..."CONFIG.YAML Auth.json state.db-journal checkpoints/store/config browser-driver/1/index.mjs"
+    .split(" ")
+    .map((name) => `.hermes/${name}`),
   "project/innocent/authorized_keys",
   "project/settings.txt",
   "project/../.ssh/x",

@@ -233,8 +233,8 @@ export const HERMES_PLACES: readonly ProtectedPlace[] = [
     read: "allow",
   }),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),
-  // git runs what the settings in its store name, so the store of checkpoints is nobody's to write.
-  ...directories("pairing sessions checkpoints", { holds: "own state", write: "deny", read: "allow" }),
+  // git runs what the settings in its store name, so the store of checkpoints is nobody's to write; the driver runs inside Hermes.
+  ...directories("pairing sessions checkpoints browser-driver", { holds: "own state", write: "deny", read: "allow" }),
   ...directories("skills/.hub", { holds: "own secrets", write: "allow", read: "deny" }),
 ];
 

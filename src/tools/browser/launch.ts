@@ -10,6 +10,7 @@ import { proxySettings } from "../../safety/url-fetch.ts";
 import { findProgram } from "../../sandbox/child-env.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/processes.ts";
 import { type BroughtBrowser, type BrowserProvider, isBrought } from "./cloud.ts";
+import { type Driver, loadDriver } from "./driver.ts";
 import { type AddressCheck, type Refusal, startGuardedProxy } from "./proxy.ts";
 
 /** As the settings say, or on this machine whatever they say. */
@@ -20,6 +21,8 @@ interface LaunchOptions {
   readonly home: HomePaths;
   readonly config: Config;
   env(name: string): string | undefined;
+  /** Says what takes so long. */
+  tell(text: string): void;
   readonly check: AddressCheck;
   onRefused(refusal: Refusal): void;
   /** A browser that runs elsewhere, by the name that `browser.engine` gives; null when nobody brings it. */
@@ -73,10 +76,12 @@ export function isElsewhere(settings: Config["browser"]): boolean {
   return URL.canParse(cdp_url.trim()) && !/^(?:localhost|127\..*|\[::1\])$/.test(new URL(cdp_url.trim()).hostname);
 }
 
-async function startOwn({ home, config, env, check, onRefused }: LaunchOptions): Promise<Launched> {
+async function startOwn(options: LaunchOptions): Promise<Launched> {
+  const { home, config, env, check, onRefused } = options;
   const engine = isBrought(config.browser.engine.trim()) ? "auto" : config.browser.engine;
   const program = await findChromium({ engine, path: env("PATH") ?? "" });
   if (program === null) throw new NoBrowserError(missingChromium(engine));
+  const { chromium } = await driverFor(options);
   const profile = await makeProfile(home);
   const proxy = await startGuardedProxy({ check, onRefused, network: proxySettings(env) });
   const release = async () => {
@@ -84,7 +89,6 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
   };
   try {
-    const { chromium } = await import("playwright-core");
     const context = await chromium.launchPersistentContext(join(profile, "profile"), {
       executablePath: program,
       headless: true,
@@ -132,10 +136,11 @@ async function startOwn({ home, config, env, check, onRefused }: LaunchOptions):
 
 /** The user's own browser, with what they are logged in to. Its traffic does not pass our proxy: requests are judged one by one. */
 async function joinRunning(
-  { check, onRefused }: LaunchOptions,
+  options: LaunchOptions,
   { address, from, hint }: { readonly address: string; readonly from: string; readonly hint: string },
 ): Promise<Launched> {
-  const { chromium } = await import("playwright-core");
+  const { check, onRefused } = options;
+  const { chromium } = await driverFor(options);
   let browser: Browser;
   try {
     browser = await chromium.connectOverCDP(address, { timeout: START_MS });
@@ -179,6 +184,14 @@ async function joinBrought(options: LaunchOptions, provider: BrowserProvider): P
   } catch (error) {
     await end();
     throw error;
+  }
+}
+
+async function driverFor(options: LaunchOptions): Promise<Driver> {
+  try {
+    return await loadDriver(options);
+  } catch (error) {
+    throw new NoBrowserError(firstLine(error));
   }
 }
 

@@ -244,6 +244,7 @@ async function open(ctx: ToolContext, place: BrowserPlace): Promise<OpenBrowser>
     home: ctx.home,
     config: ctx.config,
     env: (name) => ctx.env?.(name),
+    tell: (text) => ctx.progress(text),
     check: addressCheck(ctx),
     onRefused: (refusal) => keep(refusals, refusal),
     bring: (name) => findBrowserProvider(name, ctx),
