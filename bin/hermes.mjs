@@ -16,12 +16,17 @@ if (Number(process.versions.node.split(".")[0]) >= REQUIRED_MAJOR) {
 } else {
   process.stderr.write(
     `hermes needs Node ${REQUIRED_MAJOR} or newer; this is Node ${process.versions.node} (${process.execPath}).\n` +
-      `Get it with "npm install -g node@${REQUIRED_MAJOR + 2}" or from https://nodejs.org. In a clone of the repository, "npm install" brings one along.\n`,
+      `Get it with "npm install -g node@${REQUIRED_MAJOR + 2}" or from https://nodejs.org. In a clone of the repository, "npm start" brings one along.\n`,
   );
   process.exitCode = 1;
 }
 
 async function runProgram() {
+  // Node 24 says on every start that its SQLite is experimental; it is new to nobody here, and users can do nothing about it.
+  const { emitWarning } = process;
+  process.emitWarning = (warning, ...about) => {
+    if (about[0] !== "ExperimentalWarning") emitWarning.call(process, warning, ...about);
+  };
   module.enableCompileCache?.();
   const source = join(root, "src", "main.ts");
   const built = join(root, "dist", "main.js");

@@ -1,5 +1,5 @@
 // npm run build: the program as ES modules in dist/, split so that each door loads its own part only.
-import { readdirSync, rmSync, utimesSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -126,6 +126,19 @@ const englishOnly = {
   },
 };
 
+/** The licences of the packages that are inside, which ask to be named with every copy. scripts/sbom.mjs reads the headings. */
+function notices(inputs) {
+  const folders = new Set(inputs.map((path) => /.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]));
+  folders.delete(undefined);
+  const texts = [...folders].map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
+    const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file ? readFileSync(join(root, folder, file), "utf8").trim() : `Licence: ${license}`;
+    return `===== ${name}@${version} =====\n\n${text}\n`;
+  });
+  return `Hermes contains the following packages.\n\n${texts.sort().join("\n")}`;
+}
+
 /** Some packages are CommonJS inside and ask for `require`. */
 const banner = {
   js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
@@ -165,6 +178,11 @@ const threads = await build({
   metafile: true,
   logLevel: "warning",
 });
+
+writeFileSync(
+  join(dist, "THIRD-PARTY-NOTICES.txt"),
+  notices([result, threads].flatMap(({ metafile }) => Object.keys(metafile.inputs))),
+);
 
 // The launcher compares this time with the source's: a file edited while the build ran is newer than the build.
 utimesSync(join(dist, "main.js"), started, started);
