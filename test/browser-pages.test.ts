@@ -155,12 +155,12 @@ await withEngine("Chromium", missingChromium, () => {
       const opened = await user.call("browser_navigate", { url: site.url });
       await user.call("browser_click", { ref: refOf(opened.snapshot, "Window") });
       let inFront = await user.call("browser_snapshot");
-      for (let tries = 0; inFront.title !== "Second" && tries < 20; tries++)
+      for (let tries = 0; inFront.title !== "Second" && tries < 200; tries++)
         inFront = await user.call("browser_snapshot");
       assert.equal(inFront.title, "Second");
       const files = await user.call("browser_navigate", { url: `${site.url}/with-file` });
       let { notes = [] } = await user.call("browser_click", { ref: refOf(files.snapshot, "get it") });
-      for (let tries = 0; notes.length === 0 && tries < 20; tries++) {
+      for (let tries = 0; notes.length === 0 && tries < 200; tries++) {
         ({ notes = [] } = await user.call("browser_console", {
           expression: "new Promise((done) => setTimeout(done, 100))",
         }));

@@ -107,7 +107,7 @@ describe("no secret gets out of where its user put it", () => {
   const env = { CANARY_SERVICE_TOKEN: KNOWN.process };
 
   test("in no request, on no screen, in no file of the home, in no export and in no checkpoint", {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     const steps: Step[] = CALLS.map((one, at) => ({
       text: `I see ${KNOWN.env} and ${SHAPED.vendor}.`,
@@ -116,7 +116,7 @@ describe("no secret gets out of where its user put it", () => {
     }));
     server.script(...steps, { text: `The answer: ${KNOWN.env} ${KNOWN.auth} ${SHAPED.vendor} ${SHAPED.jwt}` });
     server.otherwise(() => ({ text: `title ${KNOWN.env}` }));
-    const shown = await runHermes(["chat", "--yolo", "-q", "print everything"], { home, env, timeoutMs: 90_000 });
+    const shown = await runHermes(["chat", "--yolo", "-q", "print everything"], { home, env });
     assert.equal(shown.code, 0, shown.stderr);
     assert.ok(server.requests.length > CALLS.length, "every call was made");
     silent("stderr", shown.stderr);
@@ -149,7 +149,7 @@ describe("no secret gets out of where its user put it", () => {
     assert.match(await readFile(join(home.dir, "skills", "canary-skill", "SKILL.md"), "utf8"), /Use «redacted»/);
   });
 
-  test("in no file of a batch", { timeout: 120_000 }, async () => {
+  test("in no file of a batch", { timeout: 240_000 }, async () => {
     server.clear();
     server.script(
       {
@@ -172,7 +172,7 @@ describe("no secret gets out of where its user put it", () => {
       "1",
       "--verbose",
     ];
-    const { stdout, stderr } = await runHermes(args, { home, env, timeoutMs: 90_000 });
+    const { stdout, stderr } = await runHermes(args, { home, env });
     silent("the batch's screen", stdout + stderr);
     const folder = join(home.project, "data", "canary");
     const files = await readdir(folder);
@@ -182,7 +182,7 @@ describe("no secret gets out of where its user put it", () => {
     await silentHome(home);
   });
 
-  test("on the terminal's screen", { skip: tmuxMissing(), timeout: 60_000 }, async () => {
+  test("on the terminal's screen", { skip: tmuxMissing(), timeout: 240_000 }, async () => {
     server.clear();
     server.script(
       {

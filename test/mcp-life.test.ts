@@ -16,7 +16,7 @@ import { jumpingClock } from "./support/memory-provider.ts";
 import { isRunning } from "./support/running.ts";
 
 async function until(what: () => boolean | Promise<boolean>, message: string): Promise<void> {
-  for (let n = 0; n < 500; n++) {
+  for (let n = 0; n < 3000; n++) {
     if (await what()) return;
     await sleep(20);
   }
@@ -69,7 +69,7 @@ test("a server that never answers delays nobody and is told about", async () => 
 test("settled waits no longer than it is told to", async () => {
   const began = performance.now();
   await using rig = await hubRig({ hang: tinyServer("hang") }, {}, 200);
-  assert.ok(performance.now() - began < 5000);
+  assert.ok(performance.now() - began < 30_000);
   assert.equal(rig.server("hang").status.state, "connecting");
 });
 

@@ -84,9 +84,7 @@ test("sessions that take a checkpoint of one project at once share it", async (t
 
 const support = fileURLToPath(new URL("../../test/support/checkpoint-taker.ts", import.meta.url));
 
-test("a process that is killed in the middle costs its own checkpoint and nothing else", {
-  timeout: 60_000,
-}, async (t) => {
+test("a process that is killed in the middle costs its own checkpoint and nothing else", async (t) => {
   const rig = await checkpointRig(
     t,
     Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`d${n % 7}/${n}.txt`, `text ${n}`.repeat(50)])),

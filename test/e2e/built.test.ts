@@ -87,7 +87,7 @@ describe("the built program", () => {
         ...(browser ? [call("browser_navigate", { url: `${site.url}/page` })] : []),
         { text: "done" },
       );
-      const { stdout, stderr } = await runHermes(["-z", "go"], { home, ...built(), timeoutMs: 90_000 });
+      const { stdout, stderr } = await runHermes(["-z", "go"], { home, ...built() });
       assert.equal(stdout, "done\n", stderr);
       const [found, page, opened] = server.last.body.messages
         .filter(({ role }: { role: string }) => role === "tool")

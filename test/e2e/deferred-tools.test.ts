@@ -63,7 +63,7 @@ async function play(
     ...calls.map((call) => (typeof call === "function" ? call : bridged(call))),
     { text: "done" },
   );
-  const run: RunResult = await runHermes(["-z", "go"], { home, timeoutMs: 90_000 });
+  const run: RunResult = await runHermes(["-z", "go"], { home });
   assert.equal(run.stdout, "done\n", run.stderr);
   const [first] = server.requests;
   for (const { body } of server.requests)

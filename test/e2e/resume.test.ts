@@ -127,9 +127,9 @@ describe("a conversation", () => {
 });
 
 async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 2400; i++) {
     if (await condition()) return;
     await sleep(25);
   }
-  throw new Error("waited ten seconds for nothing");
+  throw new Error("waited a minute for nothing");
 }

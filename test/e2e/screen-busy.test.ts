@@ -135,7 +135,7 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     });
     await screen.say("ask a helper");
     await screen.waitFor(/look for herons/);
-    for (let tries = 0; asked("look for herons").length === 0 && tries < 400; tries++) await pause(50);
+    for (let tries = 0; asked("look for herons").length === 0 && tries < 1200; tries++) await pause(50);
     await screen.say("other thing");
     await screen.waitFor(/▶ next: other thing/);
     await screen.waitFor("Sub-agents are at work: your message waits");

@@ -345,7 +345,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     }
     const database = new DatabaseSync(at.at("state.db"), { readOnly: true });
     const reason = () => database.prepare("SELECT end_reason FROM sessions").get()?.end_reason;
-    for (let tries = 0; reason() === null && tries < 200; tries++) await pause(50);
+    for (let tries = 0; reason() === null && tries < 1200; tries++) await pause(50);
     assert.equal(reason(), "cli_close");
     database.close();
   });

@@ -94,9 +94,9 @@ function isAlive(pid: number): boolean {
 }
 
 async function waitFor(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 2400; i++) {
     if (await condition()) return;
     await sleep(25);
   }
-  throw new Error("waited ten seconds for nothing");
+  throw new Error("waited a minute for nothing");
 }

@@ -62,7 +62,7 @@ export function startHermes(
     // the program may end before it has read its input; that is its right
   });
   child.stdin.end(options.stdin ?? "");
-  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 30_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 120_000);
   const result = new Promise<RunResult>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code, signal) => {

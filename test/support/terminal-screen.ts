@@ -9,7 +9,8 @@ import { environmentFor, launcher, type RunOptions } from "./run-hermes.ts";
 
 const run = promisify(execFile);
 const POLL_MS = 60;
-const PATIENCE_MS = 20_000;
+/** What never comes is given up; on a busy machine much comes late. */
+const PATIENCE_MS = 60_000;
 
 export interface ScreenOptions extends RunOptions {
   readonly columns?: number;

@@ -43,7 +43,7 @@ test("at most fifty are reported", () => {
 });
 
 test("long texts without facts are read in no time", () => {
-  const began = performance.now();
+  const began = process.cpuUsage();
   for (const letter of ["+", "a", "/", ".", "-", "`", "1", "a/"]) factsIn(letter.repeat(50_000));
-  assert.ok(performance.now() - began < 5_000);
+  assert.ok(process.cpuUsage(began).user < 5_000_000);
 });

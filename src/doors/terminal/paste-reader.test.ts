@@ -79,8 +79,8 @@ test("a paste whose end never comes is accepted after two seconds", () => {
 test("10 MB in small reads are collected in time that grows with the length only", () => {
   const piece = "x".repeat(4095);
   const count = 2560;
-  const started = performance.now();
+  const started = process.cpuUsage();
   const { heard } = read(["\u001b[200~", ...new Array<string>(count).fill(piece), "\u001b[201~"]);
   assert.equal(heard[0]?.[1].length, piece.length * count);
-  assert.ok(performance.now() - started < 2000);
+  assert.ok(process.cpuUsage(started).user < 2_000_000);
 });

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { performance } from "node:perf_hooks";
 import { test } from "node:test";
 import fc from "fast-check";
 import { BROADER, NEAR_MISSES, nearMiss, TABLE } from "../../../test/fixtures/threat-examples.ts";
@@ -198,9 +197,9 @@ test("near misses of a mebibyte take time in proportion to their length", () => 
     fill("<b "),
     fill("____"),
   ]) {
-    const start = performance.now();
+    const start = process.cpuUsage();
     scanForThreats(text, "strict");
-    const ms = performance.now() - start;
+    const ms = process.cpuUsage(start).user / 1000;
     assert.ok(ms < 5_000, `${JSON.stringify(text.slice(0, 30))}: ${ms.toFixed(0)} ms`);
   }
 });
