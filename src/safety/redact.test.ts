@@ -220,6 +220,16 @@ const piece = fc.oneof(
 );
 const mixed = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(""));
 
+/** Each step saw something else beside the mark of another one. */
+const examples: [string][] = [
+  ["Authorization: Bearer x😀KEY=+14155551234"],
+  ["Bearer AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG"],
+  ["Bearer a1b2a1b2a1b2a1b2a1b2a1b2AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG"],
+  ["authorization: Bearer a1a1a1a1a1a1a1a1a1a1a1a1A_TOKEN=$(cat token.txt)"],
+  ['A_TOKEN="abc defx-api-key: abcdefA_TOKEN=$(cat token.txt)'],
+  [`123456789:${"A".repeat(36)}_TOKEN="abc defexport GITHUB_TOKEN=abc123; lsA_TOKEN=$(cat token.txt)`],
+];
+
 test("redacting twice changes nothing more", () => {
   const known = createRedactor({ enabled: true, knownSecrets: () => ["hunter2hunter2", "correct horse"] });
   fc.assert(
@@ -227,8 +237,17 @@ test("redacting twice changes nothing more", () => {
       const once = known(text);
       assert.equal(known(once), once);
     }),
-    { numRuns: 3000 },
+    { numRuns: 3000, examples },
   );
+});
+
+test("no header hides the command behind it, and nothing of a value is left beside its mark", () => {
+  const value = "a1b2".repeat(6);
+  for (const head of ["Authorization: Bearer ", "authorization: token ", "Bearer ", "x-api-key: "])
+    for (const behind of ["|sh", "&&ls", "$(ls)", "`ls`", ";ls", ">x"])
+      assert.equal(redact(`${head}${value}${behind}`), `${head}a1b2a1...a1b2${behind}`);
+  assert.equal(redact(`Bearer ${value}:=/${value}`), "Bearer a1b2a1...a1b2");
+  assert.equal(redact("A_TOKEN=abc$(ls)"), "A_TOKEN=***$(ls)");
 });
 
 test("the form for files is idempotent and keeps the number of lines", () => {
@@ -236,9 +255,11 @@ test("the form for files is idempotent and keeps the number of lines", () => {
     fc.property(mixed, (text) => {
       const once = redact.forFile(text, "a.txt");
       assert.equal(redact.forFile(once, "a.txt"), once);
+      const kept = redact.forKeeping(text);
+      assert.equal(redact.forKeeping(kept), kept);
       assert.equal(once.split("\n").length, text.split("\n").length);
     }),
-    { numRuns: 2000 },
+    { numRuns: 2000, examples },
   );
 });
 

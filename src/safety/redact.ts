@@ -43,11 +43,11 @@ function redactText(text: string, known: readonly string[], marks: Marks, fields
   result = redactPrivateKeys(result, marks);
   result = redactTokens(result, marks);
   result = redactWebTokens(result, marks);
-  result = redactHeaders(result, marks);
+  result = redactTelegramTokens(result, marks);
   result = redactAssignments(result, marks);
+  result = redactHeaders(result, marks);
   if (fields) result = redactFields(result, marks);
   result = redactUrlPasswords(result, marks);
-  result = redactTelegramTokens(result, marks);
   return redactPhones(result);
 }
 
@@ -67,7 +67,7 @@ function isSourceCode(path: string): boolean {
  * Names that are no secret are passed over at once: matched, they would swallow a secret that stands in their value.
  */
 const ASSIGNMENT =
-  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH)(?:_[A-Z0-9_]{0,126})?=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|([^\s"'`\\;|&<>()]+))/g;
+  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH)(?:_[A-Z0-9_]{0,126})?=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|((?:[^\s"'`\\;|&<>()$]|\$(?!\())+))/g;
 
 function redactAssignments(text: string, marks: Marks): string {
   return text.replace(
@@ -132,11 +132,12 @@ function redactFormBody(text: string, marks: Marks): string {
 
 // Secrets known by what carries them: headers, URLs, bot tokens; and telephone numbers.
 
+// Values end where a shell ends a word, as above, and no earlier: beside a mark, a rest would be read in another way.
 const AUTHORIZATION =
-  /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})([^\s"'\\,;]+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
-const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}={0,2})/g;
+  /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
+const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
 const KEY_HEADER =
-  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)([^\s"'\\,;]+)/gi;
+  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
 
 function redactHeaders(text: string, marks: Marks): string {
   const mask = (value: string) => (isMarked(value) || isHarmless(value) ? value : marks.token(value, ""));
