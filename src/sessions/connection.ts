@@ -97,9 +97,10 @@ export class Connection {
  * Sets the journal mode of a new file to the one that is safe here; one with content keeps its own, unless the settings name another.
  * Returns the mode in force. Throws while another process holds the file (caller retries).
  */
-export function settleJournal(db: Connection, wish: JournalMode, sqliteVersion: string, log: Logger): string {
+export function settleJournal(db: Connection, requested: JournalMode, sqliteVersion: string, log: Logger): string {
   const current = journalMode(db);
-  const wanted = wish !== "auto" ? wish : !isEmpty(db) ? current : walIsSafe(sqliteVersion) ? "wal" : "delete";
+  const wanted =
+    requested !== "auto" ? requested : !isEmpty(db) ? current : walIsSafe(sqliteVersion) ? "wal" : "delete";
   const mode = current === wanted ? current : switchJournal(db, wanted, log);
   // A committed WAL frame survives the end of this process without a sync; in the other modes a power cut could tear pages.
   db.exec(mode === "wal" ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL");

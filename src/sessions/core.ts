@@ -1,4 +1,4 @@
-// What every operation of the store stands on: the connection, the shape of the file, reading and writing with patience.
+// What every operation of the store stands on: the connection, the shape of the file, reading and writing that waits for others.
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { type Connection, findDamage, isIndexDamage, namesIndex } from "./connection.ts";
@@ -9,7 +9,7 @@ import { transaction, type WriteKind, WriteQueue, waitWhileBusy } from "./write-
 
 const CHECKPOINT_EVERY = 50;
 const MERGE_EVERY = 1000;
-const READ_PATIENCE_MS = 20_000;
+const READ_TIMEOUT_MS = 20_000;
 
 interface CoreOptions {
   readonly db: Connection;
@@ -55,9 +55,9 @@ export class StoreCore {
   }
 
   read<T>(work: () => T): Promise<T> {
-    const patience = { db: this.db, clock: this.clock, patienceMs: READ_PATIENCE_MS, onBusy: this.#onBusy };
-    return this.#mendingIndex(() =>
-      waitWhileBusy(patience, () => {
+    const wait = { db: this.db, clock: this.clock, timeoutMs: READ_TIMEOUT_MS, onBusy: this.#onBusy };
+    return this.#rebuildingIndex(() =>
+      waitWhileBusy(wait, () => {
         this.#assertOpen();
         this.#followSchema("read");
         return work();
@@ -67,7 +67,7 @@ export class StoreCore {
 
   async write<T>(work: () => T, kind: WriteKind = "ordinary"): Promise<T> {
     this.#assertWritable();
-    return await this.#mendingIndex(() => this.#queue.run(kind, work));
+    return await this.#rebuildingIndex(() => this.#queue.run(kind, work));
   }
 
   /** Runs between two writes without a transaction (VACUUM, backup). */
@@ -84,8 +84,8 @@ export class StoreCore {
     this.db.close();
   }
 
-  /** Once per store: a damaged search index is made anew from the messages. Any other damage is left alone. */
-  async #mendingIndex<T>(attempt: () => Promise<T>): Promise<T> {
+  /** Once per store: a damaged search index is rebuilt from the messages. Any other damage is left alone. */
+  async #rebuildingIndex<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt();
     } catch (error) {
@@ -158,6 +158,6 @@ function onlyIndexDamaged(db: Connection): boolean {
     const damage = findDamage(db.path);
     return damage.length > 0 && damage.every(namesIndex);
   } catch {
-    return false; // a file that cannot even be checked is not ours to mend
+    return false; // a file that cannot even be checked is not ours to repair
   }
 }

@@ -158,7 +158,7 @@ export function spentIn(
     );
   const row =
     "session" in scope
-      ? spent("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(household(core, scope.session)))
+      ? spent("session_id IN (SELECT value FROM json_each(?))", JSON.stringify(withSubagents(core, scope.session)))
       : "job" in scope
         ? spent("job_id = ?", scope.job)
         : spent("started_at >= ? AND started_at < ?", ...dayBounds(scope.day));
@@ -167,7 +167,7 @@ export function spentIn(
 
 export function usageBy(core: StoreCore, query: UsageQuery): ReadonlyMap<string, UsageTotals> {
   const key = { purpose: "task", model: "model", day: "date(started_at, 'unixepoch', 'localtime')" }[query.by];
-  const members = query.sessionId === undefined ? null : JSON.stringify(household(core, query.sessionId));
+  const members = query.sessionId === undefined ? null : JSON.stringify(withSubagents(core, query.sessionId));
   const rows = core.db.all<{ key: string; doubt: number } & Omit<UsageTotals, "costStatus">>(
     `SELECT ${key} AS key, COUNT(*) AS calls, COALESCE(SUM(input_tokens), 0) AS inputTokens,
        COALESCE(SUM(output_tokens), 0) AS outputTokens, COALESCE(SUM(cache_read_tokens), 0) AS cacheReadTokens,
@@ -236,8 +236,8 @@ export function callsOf(core: StoreCore, sessionId: string): readonly StoredCall
   });
 }
 
-/** One conversation with its subagents and side sessions; a branch keeps its own house. */
-function household(core: StoreCore, id: string): readonly string[] {
+/** One conversation with its subagents and side sessions; a branch is counted for itself. */
+function withSubagents(core: StoreCore, id: string): readonly string[] {
   const members = [id];
   for (let current = id; ; ) {
     const row = core.db.get<{ parent: string | null; model_config: string | null }>(

@@ -3,7 +3,7 @@
 import { isRecord, parseJson } from "../kit/json.ts";
 import type { StoreCore } from "./core.ts";
 
-export interface Kin {
+export interface SessionNode {
   readonly id: string;
   readonly source: string;
   readonly modelConfig: Readonly<Record<string, unknown>> | null;
@@ -17,13 +17,13 @@ const MAX_TIP_STEPS = 100;
 const MAX_RESUME_STEPS = 32;
 
 /** A child that carries the same conversation on. */
-function continuesParent(child: Pick<Kin, "source" | "modelConfig">): boolean {
+function continuesParent(child: Pick<SessionNode, "source" | "modelConfig">): boolean {
   return !child.modelConfig?._branched_from && !child.modelConfig?._delegate_from && child.source !== "tool";
 }
 
 /** Of several continuations: one that went on itself, then one still open, then the most recently used. */
-export function chooseContinuation<K extends Kin>(children: readonly K[]): K | undefined {
-  const place = (kin: Kin) => (kin.endReason === "compression" ? 0 : kin.endedAt === null ? 1 : 2);
+export function chooseContinuation<K extends SessionNode>(children: readonly K[]): K | undefined {
+  const place = (node: SessionNode) => (node.endReason === "compression" ? 0 : node.endedAt === null ? 1 : 2);
   return children
     .filter(continuesParent)
     .reduce<K | undefined>(
@@ -62,8 +62,8 @@ export function resumeTargetOf(core: StoreCore, id: string): string {
   for (let step = 0; step < MAX_RESUME_STEPS; step++) {
     const next = childrenOf(core, current)
       .filter((child) => continuesParent(child) && !seen.has(child.id))
-      .reduce<Kin | undefined>(
-        (best, kin) => (best === undefined || kin.startedAt > best.startedAt ? kin : best),
+      .reduce<SessionNode | undefined>(
+        (best, node) => (best === undefined || node.startedAt > best.startedAt ? node : best),
         undefined,
       );
     if (!next) break;
@@ -106,7 +106,7 @@ export function conversationOf(core: StoreCore, id: string): readonly string[] {
   }
 }
 
-function childrenOf(core: StoreCore, id: string): readonly Kin[] {
+function childrenOf(core: StoreCore, id: string): readonly SessionNode[] {
   const activity = core.shape.sessionColumns.has("last_activity_at") ? "s.last_activity_at" : "NULL";
   return core.db
     .all<{

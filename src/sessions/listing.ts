@@ -2,13 +2,13 @@
 // its source is asked for.
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import type { StoreCore } from "./core.ts";
-import { chooseContinuation, type Kin, parseConfig } from "./lineage.ts";
+import { chooseContinuation, parseConfig, type SessionNode } from "./lineage.ts";
 import { activeOnly } from "./messages.ts";
 import { plainText, type SessionRow, sessionSelect, toSession } from "./sessions.ts";
 import type { ListOptions, SessionListItem } from "./store.ts";
 
 /** What is needed of every session to know which lines there are. */
-interface ListedKin extends Kin {
+interface ListedNode extends SessionNode {
   readonly parentId: string | null;
   readonly title: string | null;
   readonly archived: boolean;
@@ -17,16 +17,16 @@ interface ListedKin extends Kin {
 
 /** One line: the first session of a conversation, the one it stands at, and all between, first to last. */
 interface Conversation {
-  readonly root: ListedKin;
-  readonly tip: ListedKin;
-  readonly chain: readonly ListedKin[];
+  readonly root: ListedNode;
+  readonly tip: ListedNode;
+  readonly chain: readonly ListedNode[];
 }
 
 const PREVIEW_CHARS = 60;
 
 export function listSessions(core: StoreCore, options: ListOptions = {}): readonly SessionListItem[] {
   const { limit = 20, offset = 0 } = options;
-  const page = arrange(allKin(core), options).slice(offset, limit < 0 ? undefined : offset + limit);
+  const page = arrange(allNodes(core), options).slice(offset, limit < 0 ? undefined : offset + limit);
   return page.flatMap((conversation) => {
     const row = core.db.get<SessionRow>(
       `SELECT ${sessionSelect(core.shape)} FROM sessions s WHERE s.id = ?`,
@@ -37,15 +37,15 @@ export function listSessions(core: StoreCore, options: ListOptions = {}): readon
 }
 
 /** Which lines, in which order. Pure. */
-function arrange(kin: readonly ListedKin[], options: ListOptions): readonly Conversation[] {
-  const byId = new Map(kin.map((one) => [one.id, one]));
+function arrange(nodes: readonly ListedNode[], options: ListOptions): readonly Conversation[] {
+  const byId = new Map(nodes.map((one) => [one.id, one]));
   const children = Map.groupBy(
-    kin.filter((one) => one.parentId !== null),
+    nodes.filter((one) => one.parentId !== null),
     (one) => one.parentId,
   );
   const heads = options.includeChildren
-    ? kin
-    : kin.filter((one) => isHead(one, one.parentId ? byId.get(one.parentId) : undefined, options.source));
+    ? nodes
+    : nodes.filter((one) => isHead(one, one.parentId ? byId.get(one.parentId) : undefined, options.source));
   const conversations = heads.map((root): Conversation => {
     const chain = options.projectTips === false ? [root] : chainFrom(root, children);
     return { root, chain, tip: chain.at(-1) ?? root };
@@ -60,14 +60,14 @@ function arrange(kin: readonly ListedKin[], options: ListOptions): readonly Conv
 }
 
 /** Roots, and branches: those are conversations of their own. */
-function isHead(one: ListedKin, parent: ListedKin | undefined, source: string | undefined): boolean {
+function isHead(one: ListedNode, parent: ListedNode | undefined, source: string | undefined): boolean {
   if (!parent || parent === one) return true;
   if (one.modelConfig?._delegate_from) return one.source === source;
   if (one.modelConfig?._branched_from) return true;
   return parent.endReason === "branched" && parent.endedAt !== null && parent.endedAt <= one.startedAt;
 }
 
-function chainFrom(root: ListedKin, children: ReadonlyMap<string | null, readonly ListedKin[]>): ListedKin[] {
+function chainFrom(root: ListedNode, children: ReadonlyMap<string | null, readonly ListedNode[]>): ListedNode[] {
   const chain = [root];
   for (let current = root; current.endReason === "compression"; ) {
     const next = chooseContinuation((children.get(current.id) ?? []).filter((child) => !chain.includes(child)));
@@ -88,7 +88,7 @@ function isWanted({ tip, chain }: Conversation, options: ListOptions): boolean {
 }
 
 /** Case does not count, and `an94` finds `AN-94`. */
-function matches(one: ListedKin, search: string): boolean {
+function matches(one: ListedNode, search: string): boolean {
   const wanted = search.trim().toLowerCase();
   const bare = withoutPunctuation(wanted);
   return [one.id, one.title ?? ""].some((text) => {
@@ -99,7 +99,7 @@ function matches(one: ListedKin, search: string): boolean {
 
 const withoutPunctuation = (text: string) => text.replace(/[^\p{L}\p{N}\p{M}]+/gu, "");
 
-function allKin(core: StoreCore): readonly ListedKin[] {
+function allNodes(core: StoreCore): readonly ListedNode[] {
   const column = (name: string) => (core.shape.sessionColumns.has(name) ? `s.${name}` : "NULL");
   return core.db
     .all<{

@@ -236,9 +236,9 @@ export function claimAutoPrune(core: StoreCore, minIntervalHours: number): Promi
 }
 
 /** Sessions that were opened and left without a word: no messages, no title, ended, a day old. */
-export function removeGhosts(core: StoreCore): Promise<readonly string[]> {
+export function removeEmptySessions(core: StoreCore): Promise<readonly string[]> {
   return core.write(() => {
-    const ghosts = core.db.all<{ id: string }>(
+    const empty = core.db.all<{ id: string }>(
       `SELECT s.id FROM sessions s WHERE s.title IS NULL AND s.ended_at IS NOT NULL AND s.started_at < ? AND COALESCE(s.pinned, 0) = 0
          AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = s.id)
          AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent_session_id = s.id)`,
@@ -250,6 +250,6 @@ export function removeGhosts(core: StoreCore): Promise<readonly string[]> {
          AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = lane)`,
       DAY,
     );
-    return ghosts.flatMap(({ id }) => deleteSessionRows(core, id));
+    return empty.flatMap(({ id }) => deleteSessionRows(core, id));
   });
 }

@@ -29,7 +29,7 @@ export interface OpenStoreOptions {
   readonly onBusy?: () => void;
 }
 
-const OPEN_PATIENCE_MS = 20_000;
+const OPEN_TIMEOUT_MS = 20_000;
 const SLOW_SEARCH_MS = 500;
 
 export async function openSessionStore(options: OpenStoreOptions): Promise<SessionStore> {
@@ -38,21 +38,19 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
   if (!readOnly && !inMemory) makeFile(path);
   const db = connect({ path, readOnly, inMemory });
   const onBusy = options.onBusy ? { onBusy: options.onBusy } : {};
-  const patience = { db, clock, patienceMs: OPEN_PATIENCE_MS, ...onBusy };
+  const wait = { db, clock, timeoutMs: OPEN_TIMEOUT_MS, ...onBusy };
   try {
     if (!readOnly || inMemory) {
       if (!inMemory)
-        await waitWhileBusy(patience, () =>
-          settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log),
-        );
-      await waitWhileBusy(patience, () => {
+        await waitWhileBusy(wait, () => settleJournal(db, options.journalMode, process.versions.sqlite ?? "0", log));
+      await waitWhileBusy(wait, () => {
         if (planUpgrade(db, log).length > 0) transaction(db, () => upgrade(db, log));
         // A copy of its own: who holds the conversations of the file does not matter in it.
         if (inMemory) db.run("DELETE FROM lanes");
       });
     }
     // Without a write-ahead log even the first look has to wait for a writer.
-    const core = await waitWhileBusy(patience, () => new StoreCore({ db, clock, log, ...onBusy }));
+    const core = await waitWhileBusy(wait, () => new StoreCore({ db, clock, log, ...onBusy }));
     return createSqliteStore(core, {
       sessionsDir: (inMemory ? null : options.sessionsDir) ?? null,
       slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,

@@ -43,7 +43,7 @@ type RepairReport =
       readonly rescued: readonly Rescued[];
     };
 
-const PATIENCE_MS = 20_000;
+const WAIT_TIMEOUT_MS = 20_000;
 
 export async function repairDatabase(options: RepairOptions): Promise<RepairReport> {
   const { path } = options;
@@ -84,7 +84,7 @@ async function indexesThatDoNotFit({ path, clock }: RepairOptions): Promise<read
     if (shape.fts5 && shape.trigram !== "none") tables.push("messages_fts_trigram");
     const unfit: string[] = [];
     for (const table of tables) {
-      await waitWhileBusy({ db, clock, patienceMs: PATIENCE_MS }, () => {
+      await waitWhileBusy({ db, clock, timeoutMs: WAIT_TIMEOUT_MS }, () => {
         try {
           checkIndex(db, table);
         } catch (error) {
@@ -104,7 +104,7 @@ async function rebuildInPlace(options: RepairOptions, tell: (text: string) => vo
   tell("rebuilding the search index");
   const db = new Connection({ path: options.path });
   try {
-    await waitWhileBusy({ db, clock: options.clock, patienceMs: PATIENCE_MS }, () =>
+    await waitWhileBusy({ db, clock: options.clock, timeoutMs: WAIT_TIMEOUT_MS }, () =>
       transaction(db, () => rebuildSearch(db)),
     );
   } catch (error) {
@@ -330,9 +330,9 @@ async function takeAlone(path: string, clock: Clock): Promise<JournalBefore> {
   if (!statSync(path, { throwIfNoEntry: false })?.size) return "missing";
   const db = connect({ path });
   try {
-    const patience = { db, clock, patienceMs: ALONE_PATIENCE_MS };
-    const before = await waitWhileBusy(patience, () => journalMode(db));
-    await waitWhileBusy(patience, () => {
+    const wait = { db, clock, timeoutMs: ALONE_TIMEOUT_MS };
+    const before = await waitWhileBusy(wait, () => journalMode(db));
+    await waitWhileBusy(wait, () => {
       db.get("PRAGMA journal_mode=DELETE");
       db.exec("BEGIN EXCLUSIVE; ROLLBACK");
     });
@@ -346,7 +346,7 @@ async function takeAlone(path: string, clock: Clock): Promise<JournalBefore> {
   }
 }
 
-const ALONE_PATIENCE_MS = 3000;
+const ALONE_TIMEOUT_MS = 3000;
 
 async function keepCopy(path: string, keepAs: string): Promise<boolean> {
   if (!statSync(path, { throwIfNoEntry: false })?.size) return false;
@@ -375,16 +375,16 @@ function removeDatabase(path: string): void {
 /** A file that was there has its journal mode again; one that is new gets what a new one has. */
 function putJournal(path: string, before: JournalBefore, log: Logger): void {
   const version = process.versions.sqlite ?? "0";
-  const wish = before === "delete" || (before !== "wal" && !walIsSafe(version)) ? "delete" : "wal";
+  const journal = before === "delete" || (before !== "wal" && !walIsSafe(version)) ? "delete" : "wal";
   try {
     const db = new Connection({ path });
     try {
-      settleJournal(db, wish, version, log);
+      settleJournal(db, journal, version, log);
     } finally {
       db.close();
     }
   } catch (error) {
-    log.warn(`${path}: the journal mode could not be set to ${wish}`, error);
+    log.warn(`${path}: the journal mode could not be set to ${journal}`, error);
   }
 }
 

@@ -12,7 +12,7 @@ import {
   pruneSessions,
   readHealth,
   readStats,
-  removeGhosts,
+  removeEmptySessions,
   vacuum,
 } from "./maintenance.ts";
 import { appendTo, hideRowsFrom, loadMessages, replaceRows, writeApiContent } from "./messages.ts";
@@ -151,8 +151,8 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
     prune,
     async autoPrune({ retentionDays, minIntervalHours, vacuum }) {
       if (!(await claimAutoPrune(core, minIntervalHours))) return null;
-      const ghosts = await removeGhosts(core);
-      return [...ghosts, ...(await prune({ olderThanDays: retentionDays }, { vacuum }))];
+      const empty = await removeEmptySessions(core);
+      return [...empty, ...(await prune({ olderThanDays: retentionDays }, { vacuum }))];
     },
     health: async () => readHealth(core),
     optimize: (onProgress = () => undefined) => optimizeFile(core, onProgress),

@@ -184,7 +184,7 @@ export function setMeta(db: Connection, key: string, value: string): void {
   );
 }
 
-/** Makes both indexes anew from the messages, in the layout they have, and forgets an unfinished rebuild of the original. */
+/** Rebuilds both indexes from the messages, in the layout they have, and forgets an unfinished rebuild of the original. */
 export function rebuildSearch(db: Connection): void {
   const shape = readShape(db);
   for (const key of REBUILD_KEYS) db.run("DELETE FROM state_meta WHERE key = ?", key);

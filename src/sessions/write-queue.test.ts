@@ -11,17 +11,17 @@ const busy = () => Object.assign(new Error("database is locked"), { errcode: 5 }
 
 test("a write waits for another process as long as its kind allows, then says who holds the file", async () => {
   const db = new Connection({ path: ":memory:" });
-  for (const patienceMs of [500, 20_000, 60_000]) {
+  for (const timeoutMs of [500, 20_000, 60_000]) {
     const clock = manualClock(0);
     let told = 0;
     await assert.rejects(
-      waitWhileBusy({ db, clock, patienceMs, onBusy: () => told++ }, () => {
+      waitWhileBusy({ db, clock, timeoutMs, onBusy: () => told++ }, () => {
         throw busy();
       }),
       (error: StoreError) => error.code === "busy" && /another hermes process/.test(error.message),
     );
-    assert.ok(clock.ms >= patienceMs && clock.ms <= patienceMs + 1000, `${patienceMs}: waited ${clock.ms}`);
-    assert.equal(told, patienceMs > 3000 ? 1 : 0);
+    assert.ok(clock.ms >= timeoutMs && clock.ms <= timeoutMs + 1000, `${timeoutMs}: waited ${clock.ms}`);
+    assert.equal(told, timeoutMs > 3000 ? 1 : 0);
   }
   db.close();
 });
@@ -30,7 +30,7 @@ test("any other failure is final at once", async () => {
   const db = new Connection({ path: ":memory:" });
   let attempts = 0;
   await assert.rejects(
-    waitWhileBusy({ db, clock: manualClock(), patienceMs: 60_000 }, () => {
+    waitWhileBusy({ db, clock: manualClock(), timeoutMs: 60_000 }, () => {
       attempts++;
       throw Object.assign(new Error("database or disk is full"), { errcode: 13 });
     }),

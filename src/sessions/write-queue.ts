@@ -5,7 +5,7 @@ import { type Connection, isBusy, storeError } from "./connection.ts";
 /** What is at stake decides how long a write waits: a transcript long, a sign of life hardly. */
 export type WriteKind = "transcript" | "ordinary" | "heartbeat";
 
-const PATIENCE_MS: Readonly<Record<WriteKind, number>> = { transcript: 60_000, ordinary: 20_000, heartbeat: 500 };
+const WAIT_TIMEOUT_MS: Readonly<Record<WriteKind, number>> = { transcript: 60_000, ordinary: 20_000, heartbeat: 500 };
 const TELL_AFTER_MS = 3_000;
 
 interface WriteQueueOptions {
@@ -48,7 +48,7 @@ export class WriteQueue {
 
   async #transact<T>(kind: WriteKind, work: () => T): Promise<T> {
     const { db, clock, onBusy, onBegin, onCommit } = this.#options;
-    const result = await waitWhileBusy({ db, clock, patienceMs: PATIENCE_MS[kind], onBusy }, () => {
+    const result = await waitWhileBusy({ db, clock, timeoutMs: WAIT_TIMEOUT_MS[kind], onBusy }, () => {
       db.assertSameFile();
       return transaction(db, () => {
         onBegin();
@@ -75,16 +75,16 @@ export function transaction<T>(db: Connection, work: () => T): T {
   }
 }
 
-interface Patience {
+interface BusyWait {
   readonly db: Connection;
   readonly clock: Clock;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   readonly onBusy?: () => void;
 }
 
 /** Tries again while another process holds the file; every other failure is final. Throws `StoreError`. */
-export async function waitWhileBusy<T>(patience: Patience, attempt: () => T): Promise<T> {
-  const { clock, patienceMs, onBusy } = patience;
+export async function waitWhileBusy<T>(wait: BusyWait, attempt: () => T): Promise<T> {
+  const { clock, timeoutMs, onBusy } = wait;
   const started = clock.now();
   let told = false;
   for (;;) {
@@ -92,12 +92,12 @@ export async function waitWhileBusy<T>(patience: Patience, attempt: () => T): Pr
       return attempt();
     } catch (error) {
       const waited = clock.now() - started;
-      if (!isBusy(error) || waited >= patienceMs) throw storeError(error, patience.db.path);
+      if (!isBusy(error) || waited >= timeoutMs) throw storeError(error, wait.db.path);
       if (waited >= TELL_AFTER_MS && !told) {
         told = true;
         onBusy?.();
       }
-      await clock.sleep(Math.min(pause(waited, clock.random()), Math.max(1, patienceMs - waited)));
+      await clock.sleep(Math.min(pause(waited, clock.random()), Math.max(1, timeoutMs - waited)));
     }
   }
 }

@@ -324,7 +324,7 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
       fc.asyncProperty(
         fc.scheduler(),
         fc.array(fc.constantFrom("append", "append", "renew", "sleep", "release"), { minLength: 3, maxLength: 12 }),
-        async (scheduler, deeds) => {
+        async (scheduler, actions) => {
           const id = `race-${++serial}`;
           await store.create({ id });
           const turn = async (own: SessionStore, holder: string) => {
@@ -334,13 +334,13 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
               if (answer.type !== "taken") continue;
               const { lease } = answer;
               try {
-                for (const deed of deeds) {
-                  await scheduler.schedule(Promise.resolve(), `${holder}: ${deed}`);
-                  if (deed === "append") await own.append(id, [user(`${holder} ${lease.token}`)], { lease });
-                  if (deed === "append") written++;
-                  if (deed === "renew") await own.renewLane(lease);
-                  if (deed === "sleep") passTime(40);
-                  if (deed === "release") await own.releaseLane(lease);
+                for (const action of actions) {
+                  await scheduler.schedule(Promise.resolve(), `${holder}: ${action}`);
+                  if (action === "append") await own.append(id, [user(`${holder} ${lease.token}`)], { lease });
+                  if (action === "append") written++;
+                  if (action === "renew") await own.renewLane(lease);
+                  if (action === "sleep") passTime(40);
+                  if (action === "release") await own.releaseLane(lease);
                 }
               } catch (error) {
                 if (!moved(error)) throw error;
