@@ -68,7 +68,7 @@ export async function runGit(place: GitPlace, run: GitRun): Promise<Buffer> {
     env: environmentOf(place, run),
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,
-    ...(run.signal ? { signal: run.signal } : {}),
+    signal: run.signal,
   });
   const out: Buffer[] = [];
   let room = run.most ?? Number.POSITIVE_INFINITY;
@@ -107,7 +107,7 @@ export async function gitFields(place: GitPlace, run: GitRun): Promise<string[]>
   return fields.filter((field) => field !== "");
 }
 
-function environmentOf({ store, searchPath }: GitPlace, { index, workTree, at }: GitRun): Record<string, string> {
+function environmentOf({ store, searchPath }: GitPlace, { index, workTree, at }: GitRun): NodeJS.ProcessEnv {
   const who = { NAME: "Hermes", EMAIL: "hermes@localhost" };
   const date = `@${at} +0000`;
   return {
@@ -128,7 +128,7 @@ function environmentOf({ store, searchPath }: GitPlace, { index, workTree, at }:
     GIT_COMMITTER_EMAIL: who.EMAIL,
     ...(at === undefined ? {} : { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }),
     GIT_DIR: store,
-    ...(workTree === undefined ? {} : { GIT_WORK_TREE: workTree }),
-    ...(index === undefined ? {} : { GIT_INDEX_FILE: index }),
+    GIT_WORK_TREE: workTree,
+    GIT_INDEX_FILE: index,
   };
 }

@@ -140,7 +140,7 @@ export function undoRecord(store: MemoryStore, record: HistoryRecord, author: Me
   return store.change({ target, op: "undo", author, undoes: record.id }, (entries) => {
     if (!sameEntries(entries, after)) return takeBackParts(record, entries, store.limitOf(target));
     const message = "Change taken back; the store is exactly as it was before it.";
-    return { entries: before, message, ...(record.before_text === undefined ? {} : { text: record.before_text }) };
+    return { entries: before, message, text: record.before_text };
   });
 }
 

@@ -250,8 +250,8 @@ export class MemoryStore {
     }
     records.push({
       ...this.#record(target, op, author, now.entries, entries),
-      ...(now.text === renderEntries(now.entries) ? {} : { before_text: now.text }),
-      ...(undoes === undefined ? {} : { undoes }),
+      before_text: now.text === renderEntries(now.entries) ? undefined : now.text,
+      undoes,
     });
     const takeBack = await history.append(records);
     try {

@@ -226,7 +226,7 @@ function readChange(wish: unknown): { readonly append?: string; readonly replace
   if (append === undefined && replace === undefined) return null;
   if (append !== undefined && typeof append !== "string") return null;
   if (replace !== undefined && typeof replace !== "string") return null;
-  return { ...(append === undefined ? {} : { append }), ...(replace === undefined ? {} : { replace }) };
+  return { append, replace };
 }
 
 const PARTS = "`skills/`, `plugins/`, `cron/` and `memories/`";

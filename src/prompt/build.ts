@@ -60,8 +60,8 @@ export function buildSystemPromptParts(input: PromptInputs): PromptBuild {
       provider: input.provider,
       platform: input.platform,
       cwd: input.cwd,
-      ...(input.toolsHash === undefined ? {} : { toolsHash: input.toolsHash }),
-      ...(input.toolSelection === undefined ? {} : { toolSelection: input.toolSelection }),
+      toolsHash: input.toolsHash,
+      toolSelection: input.toolSelection,
       promptHash: sha256(full),
     },
   };
@@ -74,7 +74,7 @@ function join(texts: readonly string[]): string {
 function toBlock({ id, layer, text, source }: Piece, warnings: string[]): PromptBlock[] {
   try {
     const stripped = strip(text() ?? "");
-    return stripped === "" ? [] : [{ id, layer, text: stripped, ...(source === undefined ? {} : { source }) }];
+    return stripped === "" ? [] : [{ id, layer, text: stripped, source }];
   } catch (error) {
     warnings.push(`The prompt goes without its part "${id}": ${messageOf(error)}`);
     return [];

@@ -3,7 +3,7 @@
 import type { Config } from "../home/config/schema.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
-import type { SkillCategory } from "../skills/visible.ts";
+import type { VisibleSkills } from "../skills/visible.ts";
 import { codingMode, codingPosture, readWorkspace } from "./coding.ts";
 import type { CodingReading, ContextReading, PromptInputs, SoulReading } from "./contract.ts";
 import { readContextFiles } from "./files/context-files.ts";
@@ -54,7 +54,7 @@ export interface PromptPorts extends FileRules {
   /** SHA-256 of files the user has trusted. */
   readonly trusted?: ReadonlySet<string>;
   readonly python?: PythonProbe;
-  skills?(): Promise<{ readonly categories: readonly SkillCategory[]; readonly warnings: readonly string[] }>;
+  skills?(): Promise<Pick<VisibleSkills, "categories" | "warnings"> | null>;
   /** The static block of an external memory provider. */
   externalMemory?(): Promise<string | null>;
 }
@@ -110,7 +110,7 @@ export async function gatherPromptInputs(request: PromptRequest, ports: PromptPo
     coding,
     pythonLine,
     platformHints: settings.platform_hints,
-    ...(contextFiles ? { contextFiles } : {}),
+    contextFiles: contextFiles ?? undefined,
     externalMemory,
     notes: [...notes, ...(skills?.warnings ?? [])],
   };

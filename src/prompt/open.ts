@@ -79,15 +79,15 @@ export async function buildPrompt(
         provider: target.provider,
         platform: wish.platform,
         toolNames: place.toolNames,
-        ...(place.toolsHash === undefined ? {} : { toolsHash: place.toolsHash }),
-        ...(place.toolSelection === undefined ? {} : { toolSelection: place.toolSelection }),
+        toolsHash: place.toolsHash,
+        toolSelection: place.toolSelection,
         userHome: home.environment().HOME ?? userInfo().homedir,
         profile: home.paths.profile,
         rootHome: home.display(home.paths.root),
         profileHome: home.display(home.paths.dir),
         // Another machine has no folder of ours.
         cwd: backend?.type === "remote" && backend.name === "ssh" ? null : place.cwd,
-        ...(backend ? { backend } : {}),
+        backend,
         systemMessage: place.systemMessage ?? null,
         memoryText: null,
         userText: null,
@@ -104,7 +104,7 @@ export async function buildPrompt(
       contextLength: target.windowAssumed ? 0 : target.contextLength,
       skipContextFiles: wish.ignoreRules === true,
       loadSoulIdentity: false,
-      ...(place.coding === undefined ? {} : { coding: place.coding }),
+      coding: place.coding,
       notes: isKnownZone(settings.timezone) ? [] : [unknownZone(settings.timezone)],
       host: { platform: process.platform, type: type(), release: release(), env: (name) => home.env(name) },
     },
@@ -148,14 +148,10 @@ async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
         },
       },
     ),
-    ...(place.externalMemory ? { externalMemory: place.externalMemory } : {}),
-    ...(skills
-      ? {
-          async skills() {
-            const loaded = { tools: new Set(place.toolNames), toolsets: new Set(place.toolsets) };
-            return visibleSkills(skills.place, { platform, loaded });
-          },
-        }
-      : {}),
+    externalMemory: place.externalMemory,
+    async skills() {
+      const loaded = { tools: new Set(place.toolNames), toolsets: new Set(place.toolsets) };
+      return skills && visibleSkills(skills.place, { platform, loaded });
+    },
   };
 }

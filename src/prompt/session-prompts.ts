@@ -60,10 +60,7 @@ class SessionPrompts {
     const { place, store } = this.#options;
     const { cwd, toolSelection } = place;
     const { model, provider } = target;
-    const wanted = {
-      ...{ v: PROMPT_VERSION, model, provider, platform: place.wish.platform, cwd },
-      ...(toolSelection === undefined ? {} : { toolSelection }),
-    };
+    const wanted = { v: PROMPT_VERSION, model, provider, platform: place.wish.platform, cwd, toolSelection };
     const stored = await this.#read("the stored prompt", () => store.getPrompt(sessionId), null);
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);
@@ -110,8 +107,7 @@ class SessionPrompts {
 
   #restored(record: PromptRecord): SystemPrompt {
     this.#contextHashes = contextHashesOf(record);
-    const layout = layoutOf(record);
-    return { text: record.prompt, ...(layout ? { layout } : {}) };
+    return { text: record.prompt, layout: layoutOf(record) };
   }
 
   async #keep(sessionId: string, built: BuiltPrompt, { origin, kept }: Before): Promise<void> {
@@ -220,7 +216,7 @@ export function promptSource(
 function retarget(system: SystemPrompt, to: { readonly model: string; readonly provider: string }): SystemPrompt {
   const text = retargetPrompt(system.text, to);
   const { layout } = system;
-  if (!layout || layout.blocks.length === 0) return { text, ...(layout ? { layout } : {}) };
+  if (!layout || layout.blocks.length === 0) return { text, layout };
   const last = layout.blocks.length - 1;
   const blocks = layout.blocks.map((block, at) =>
     at === last ? { ...block, length: block.length + text.length - system.text.length } : block,

@@ -181,8 +181,8 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       onAnswer: ({ choice }) => {
         if (choice === "session" || choice === "always") approvals.allow(sessionKey, key);
       },
-      ...(options.sessionId === undefined ? {} : { sessionId: options.sessionId }),
-      ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+      sessionId: options.sessionId,
+      timeoutMs: options.timeoutMs,
     });
     if (answer.choice === "deny") {
       if (answer.timedOut) return { ...refusal(verdict, timeoutMessage(verdict)), outcome: "timeout" };

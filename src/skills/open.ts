@@ -47,7 +47,7 @@ export function skillsPlace({ home, clock, plugins }: SkillsOptions): SkillsPlac
     env: (name) => home.env(name),
     clock,
     log: home.log.child("skills"),
-    ...(plugins && { plugins }),
+    plugins,
   };
 }
 
@@ -59,7 +59,7 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     views,
     inlineShell: options.inlineShell,
     setEnv: (name: string, value: string) => options.home.setEnv(name, value),
-    ...(options.passThrough && { passThrough: options.passThrough }),
+    passThrough: options.passThrough,
   };
   let atStart: Promise<ReadonlySet<string>> | null = null;
   return {

@@ -26,7 +26,7 @@ export interface VisibleRequest {
   readonly environments?: ReadonlySet<string>;
 }
 
-interface VisibleSkills {
+export interface VisibleSkills {
   /** Sorted by code point, as are the skills in each; a name stands once per category. */
   readonly categories: readonly SkillCategory[];
   readonly digest: string;

@@ -170,8 +170,8 @@ function render(
       path: show(line.path),
       line: line.line,
       content: showContent(line.content, line.path, workspace),
-      ...(line.before && { before: line.before.map((text) => showContent(text, line.path, workspace)) }),
-      ...(line.after && { after: line.after.map((text) => showContent(text, line.path, workspace)) }),
+      before: line.before?.map((text) => showContent(text, line.path, workspace)),
+      after: line.after?.map((text) => showContent(text, line.path, workspace)),
     }));
     return { total_count: lines.length, matches, ...more(page, lines.length) };
   }

@@ -236,7 +236,7 @@ async function discover(past: Past, query: string, args: SessionSearchArgs): Pro
     ...(results.length === 0
       ? { message: "no past conversation matches; try fewer or other words, or OR between them" }
       : {}),
-    ...(found.indexRebuild ? { index_rebuild: found.indexRebuild } : {}),
+    index_rebuild: found.indexRebuild,
   };
 }
 
@@ -303,9 +303,9 @@ function show(message: MessageView, maxChars: number, anchor?: number): Record<s
     role: message.role,
     content: cut ? `${sliceCodePoints(content, 0, maxChars)}…` : content,
     timestamp: message.timestamp,
-    ...(message.toolName === undefined ? {} : { tool_name: message.toolName }),
-    ...(message.toolCalls === undefined ? {} : { tool_calls: message.toolCalls.map(shortCall) }),
-    ...(message.toolCallId === undefined ? {} : { tool_call_id: message.toolCallId }),
+    tool_name: message.toolName,
+    tool_calls: message.toolCalls?.map(shortCall),
+    tool_call_id: message.toolCallId,
     ...(cut ? { content_truncated: true, original_content_chars: chars } : {}),
     ...(message.id === anchor ? { anchor: true } : {}),
   };

@@ -228,7 +228,7 @@ class Reader {
 
 function unread(path: string, kind: string, status: ContextFileReport["status"], reason?: string): ContextFileReport {
   const nothing = { chars: 0, keptChars: 0, tokens: 0, findings: [] };
-  return { path, kind, status, ...nothing, ...(reason === undefined ? {} : { reason }) };
+  return { path, kind, status, ...nothing, reason };
 }
 
 /** How much of a stretch of the whole text lies in its kept head and tail. */

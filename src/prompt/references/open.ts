@@ -29,7 +29,7 @@ export async function attachReferences(text: string, place: TypedPlace): Promise
   };
   const options = {
     ...{ cwd, userHome, contextLength, files, denyList, run, ignoreRules: rulesAbove },
-    ...(readPage ? { readPage: (url: string) => readAndJudge(url, readPage) } : {}),
+    readPage: readPage && ((url: string) => readAndJudge(url, readPage)),
   };
   const remote = !expandsReferences(platform, { remote: false });
   if (remote && !(await isFitForRemote(options))) return null;

@@ -134,7 +134,7 @@ export async function planPatch(skill: Skill, call: ManageCall): Promise<Planned
   const result = {
     message: `Patched ${path} in skill '${skill.name}' (${replaced.count} replacement${replaced.count === 1 ? "" : "s"}).`,
     strategy: replaced.strategy,
-    ...(replaced.warning !== undefined && { warning: replaced.warning }),
+    warning: replaced.warning,
   };
   return planText(skill, path, before, replaced.text, call, result);
 }

@@ -37,8 +37,8 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
     rootHome: ctx.home.root,
     // Inside a container or on another machine things are laid out as they are here.
     otherHermesHomes: [posix.join(environment.home, ".hermes"), join(userHome, ".hermes")],
-    ...(elsewhere && { follow: files.follow }),
-    ...(ctx.writeSafeRoots && { writeSafeRoots: ctx.writeSafeRoots }),
+    follow: elsewhere ? files.follow : undefined,
+    writeSafeRoots: ctx.writeSafeRoots,
   });
   return {
     files,
