@@ -19,6 +19,49 @@ export async function runOneShot(
   ctx: CliContext,
 ): Promise<number> {
   if (prompt.trim() === "") throw new ExitError(1, "the prompt is empty.");
+  const json = options.json === true;
+  return runTurn(prompt, request, options, ctx, {
+    // Even a script is told that nothing can be kept, and that no model is connected.
+    opened({ demo, notes }) {
+      if (ctx.home.unwritable !== null) ctx.io.err(`hermes: ${ctx.home.unwritable}\n`);
+      if (demo) for (const note of notes) ctx.io.err(`${note}\n`);
+    },
+    note: () => undefined,
+    warn: (text) => ctx.io.err(`hermes: ${text}\n`),
+    show: () => undefined,
+    async present(outcome) {
+      const { finalText, failed, interrupted } = outcome;
+      if (!json && finalText && !failed && !interrupted) ctx.io.out(`${finalText}\n`);
+      if (!json && interrupted) ctx.io.err(`hermes: ${finalText ?? "interrupted."}\n`);
+      if (options.usageFile) await writeUsage(options.usageFile, outcome);
+    },
+    learned: (line) => json || ctx.io.err(`  ${line}\n`),
+    exitCode: (outcome) => finish(outcome, ctx, json),
+  });
+}
+
+/** What `-z` and `-q` do differently with the one turn they run. */
+interface TurnDoor {
+  opened(conversation: OpenAgent): void;
+  /** What the message points at: a quiet line, and a warning. */
+  note(text: string): void;
+  warn(text: string): void;
+  show(event: AgentEvent): Promise<void> | void;
+  /** After the result for `--json`, if that was asked for. */
+  present(outcome: TurnOutcome): Promise<void> | void;
+  learned(line: string): void;
+  /** Of a turn that was not interrupted. */
+  exitCode(outcome: TurnOutcome): number;
+}
+
+/** One turn, from opening the conversation to closing it. Resolves to the exit code. */
+export async function runTurn(
+  text: string,
+  request: ChatRequest,
+  options: ChatOptions,
+  ctx: CliContext,
+  door: TurnDoor,
+): Promise<number> {
   const parts = await attachImages(options.image ?? [], ctx.cwd);
   const conversation = await openAgent(request);
   const signals = onStopSignal({
@@ -27,39 +70,39 @@ export async function runOneShot(
     clock: ctx.clock,
   });
   try {
-    // What even a script is told: that nothing can be kept, that no model is connected.
-    if (ctx.home.unwritable !== null) ctx.io.err(`hermes: ${ctx.home.unwritable}\n`);
-    if (conversation.demo) for (const note of conversation.notes) ctx.io.err(`${note}\n`);
     const warnings = [...ctx.home.warnings, ...conversation.notes];
-    const typed = { text: prompt, ...(parts ? { parts } : {}) };
-    const input = await withReferences(typed, conversation, {
-      note: () => undefined,
-      warn(text) {
-        warnings.push(text);
-        ctx.io.err(`hermes: ${text}\n`);
+    door.opened(conversation);
+    const input = await withReferences({ text, parts }, conversation, {
+      note: door.note,
+      warn(warning) {
+        warnings.push(warning);
+        door.warn(warning);
       },
     });
     // A signal that came before there was a turn to stop counts as well.
     if (input === null || signals.code !== null) return signals.code ?? 1;
-    const outcome = await answer(conversation, input, warnings);
+    const outcome = await answer(conversation, input, warnings, door);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
-    else if (outcome.finalText && !outcome.failed && !outcome.interrupted) ctx.io.out(`${outcome.finalText}\n`);
-    if (outcome.interrupted && !options.json) ctx.io.err(`hermes: ${outcome.finalText ?? "interrupted."}\n`);
-    if (options.usageFile) await writeUsage(options.usageFile, outcome);
+    await door.present(outcome);
     if (outcome.interrupted) return signals.code ?? 130;
-    if (options.learn) await learn(conversation, (line) => options.json || ctx.io.err(`  ${line}\n`));
-    return finish(outcome, ctx, options.json === true);
+    if (options.learn) await learn(conversation, door.learned);
+    return door.exitCode(outcome);
   } finally {
     signals.stopListening();
     await conversation.close("cli_close");
   }
 }
 
-async function answer(conversation: OpenAgent, input: UserInput, warnings: string[]): Promise<TurnOutcome> {
-  for await (const event of conversation.agent.run(input)) {
-    const warning = warningOf(event);
-    if (warning !== null) warnings.push(warning);
+async function answer(
+  { agent }: OpenAgent,
+  input: UserInput,
+  warnings: string[],
+  door: TurnDoor,
+): Promise<TurnOutcome> {
+  for await (const event of agent.run(input)) {
     if (event.type === "done") return event.outcome;
+    if (event.type === "status" && event.kind === "warn") warnings.push(event.message);
+    await door.show(event);
   }
   throw new Error("the turn ended without a result");
 }
@@ -87,9 +130,9 @@ function finish(outcome: TurnOutcome, ctx: CliContext, json: boolean): number {
 
 // Images given on the command line, as parts of the message.
 
-/** What goes beside the text; null when there is nothing to attach. */
-export async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | null> {
-  if (paths.length === 0) return null;
+/** Undefined when there is nothing to attach. */
+async function attachImages(paths: readonly string[], cwd: string): Promise<readonly ContentPart[] | undefined> {
+  if (paths.length === 0) return undefined;
   return Promise.all(paths.map((path) => imagePart(resolve(cwd, path))));
 }
 
@@ -114,18 +157,18 @@ async function bytesOf(path: string, most: number): Promise<Buffer> {
 // `--learn`: a run that ends after one turn stays until what is due has been learned.
 
 /** Waits for the review that follows the turn, and for the last look before the end. One line for each thing that was saved. */
-export async function learn({ agent }: OpenAgent, say: (line: string) => unknown): Promise<void> {
+async function learn({ agent }: OpenAgent, say: (line: string) => void): Promise<void> {
   void listen(agent, say); // until the conversation is closed
   await agent.settled();
   for (const line of await agent.saveMemories()) say(line);
 }
 
-async function listen({ notices }: OpenAgent["agent"], say: (line: string) => unknown): Promise<void> {
+async function listen({ notices }: OpenAgent["agent"], say: (line: string) => void): Promise<void> {
   for await (const event of notices) if (event.type === "notice" && event.kind === "review") say(event.text);
 }
 
 /** What a signal does: it stops the turn; behind the turn it stops the learning. */
-export function stopRun(conversation: OpenAgent): void {
+function stopRun(conversation: OpenAgent): void {
   const { agent } = conversation;
   agent.interrupt("interrupted by a signal");
   if (agent.lastOutcome) void conversation.close("cli_close");
@@ -133,13 +176,8 @@ export function stopRun(conversation: OpenAgent): void {
 
 // The result of a turn for programs.
 
-/** What an event warns of; null for all others. */
-export function warningOf(event: AgentEvent): string | null {
-  return event.type === "status" && event.kind === "warn" ? event.message : null;
-}
-
 /** The JSON object of `--json`: a format that scripts rely on. `warnings` is what a person would have been shown. */
-export function resultJson(outcome: TurnOutcome, warnings: readonly string[]) {
+function resultJson(outcome: TurnOutcome, warnings: readonly string[]) {
   const { totals } = outcome;
   return {
     session_id: outcome.sessionId,

@@ -1,16 +1,14 @@
 // `hermes chat -q`: one turn with everything a person wants to see. With --quiet only the answer and warnings, with --json one object.
 
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
-import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { Question } from "../../safety/decision.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
-import { onStopSignal } from "../stop-signals.ts";
-import { type ChatRequest, withReferences } from "../typed-input.ts";
+import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 import type { CliContext } from "./context.ts";
-import { attachImages, learn, resultJson, stopRun, warningOf } from "./one-shot.ts";
+import { runTurn } from "./one-shot.ts";
 
 export async function runQuery(
   query: string,
@@ -19,47 +17,28 @@ export async function runQuery(
   ctx: CliContext,
 ): Promise<number> {
   const silent = options.quiet === true || options.json === true;
-  const parts = await attachImages(options.image ?? [], ctx.cwd);
-  const conversation = await openAgent(request);
-  const signals = onStopSignal({
-    stop: () => stopRun(conversation),
-    graceSeconds: ctx.home.env("HERMES_SIGTERM_GRACE"),
-    clock: ctx.clock,
+  const whisper = (text: string) => silent || ctx.io.err(`${text}\n`);
+  return runTurn(query, request, options, ctx, {
+    opened(conversation) {
+      for (const note of conversation.notes) ctx.io.err(`${note}\n`);
+      announceResume(conversation, ctx);
+      whisper(`❯ ${query.trimEnd()}`);
+    },
+    note: whisper,
+    warn: (text) => ctx.io.err(`⚠ ${text}\n`),
+    async show(event) {
+      if (event.type === "ask") return answerOnTerminal(event.request, ctx);
+      if (event.type === "status" && event.kind === "warn" && !options.json) ctx.io.err(`⚠ ${event.message}\n`);
+      if (!silent) show(event, ctx);
+    },
+    present(outcome) {
+      if (options.json) return;
+      present(outcome, request, ctx, options.quiet === true);
+      ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx));
+    },
+    learned: (line) => whisper(`  ${line}`),
+    exitCode: ({ failed, finalText }) => (failed || !finalText ? 1 : 0),
   });
-  try {
-    const warnings = [...ctx.home.warnings, ...conversation.notes];
-    for (const note of conversation.notes) ctx.io.err(`${note}\n`);
-    announceResume(conversation, ctx);
-    if (!silent) ctx.io.err(`❯ ${query.trimEnd()}\n`);
-    const typed = { text: query, ...(parts ? { parts } : {}) };
-    const input = await withReferences(typed, conversation, {
-      note: (text) => silent || ctx.io.err(`${text}\n`),
-      warn(text) {
-        warnings.push(text);
-        ctx.io.err(`⚠ ${text}\n`);
-      },
-    });
-    // A signal that came before there was a turn to stop counts as well.
-    if (input === null || signals.code !== null) return signals.code ?? 1;
-    let outcome: TurnOutcome | null = null;
-    for await (const event of conversation.agent.run(input)) {
-      const warning = warningOf(event);
-      if (warning !== null) warnings.push(warning);
-      if (warning !== null && !options.json) ctx.io.err(`⚠ ${warning}\n`);
-      if (event.type === "done") outcome = event.outcome;
-      else if (event.type === "ask") await answerOnTerminal(event.request, ctx);
-      else if (!silent) show(event, ctx);
-    }
-    if (outcome === null) throw new Error("the turn ended without a result");
-    if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
-    else present(outcome, request, ctx, options.quiet === true);
-    if (!options.json) ctx.io.err(options.quiet ? `session_id: ${outcome.sessionId}\n` : farewell(outcome, ctx));
-    if (options.learn) await learn(conversation, (line) => silent || ctx.io.err(`  ${line}\n`));
-    return exitCode(outcome, signals.code);
-  } finally {
-    signals.stopListening();
-    await conversation.close("cli_close");
-  }
 }
 
 function announceResume(conversation: OpenAgent, ctx: CliContext): void {
@@ -92,11 +71,6 @@ function farewell(outcome: TurnOutcome, { home }: CliContext): string {
   const { profile } = home.paths;
   const chosen = profile === "default" || profile === "custom" ? "" : ` -p ${profile}`;
   return `\nhermes${chosen} --resume ${outcome.sessionId}  goes on with this conversation\n`;
-}
-
-function exitCode(outcome: TurnOutcome, signalCode: number | null): number {
-  if (outcome.interrupted) return signalCode ?? 130;
-  return outcome.failed || !outcome.finalText ? 1 : 0;
 }
 
 /** Typed answers on stderr and stdin; anything that is not a clear yes is a no. */
