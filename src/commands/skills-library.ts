@@ -1,5 +1,7 @@
 // `/skills`, `/bundles`, `/reload-skills`: the library itself, as far as a conversation can look at it and decide about it.
+
 import { randomUUID } from "node:crypto";
+import { plural } from "../kit/formats.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 import { approvedText, nothingOf, pendingList, switchApproval } from "./memory.ts";
@@ -146,7 +148,7 @@ const reloadSkills: CommandDefinition = {
       ...(removed.length > 0 ? [`Removed: ${removed.join(", ")}`] : []),
     ];
     const what = changes.length > 0 ? changes.join("\n") : "No skill came or went.";
-    ctx.say(`${what}\n${now.size} skill${now.size === 1 ? "" : "s"}. The prompt of this conversation stays as it is.`);
+    ctx.say(`${what}\n${plural(now.size, "skill")}. The prompt of this conversation stays as it is.`);
   },
 };
 

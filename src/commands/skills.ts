@@ -1,4 +1,5 @@
 // Skills as commands: `/name text` for every skill whose name is free, `/skill name text` for all of them.
+import { plural } from "../kit/formats.ts";
 import type { Expansion } from "../skills/expand.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 import type { CommandRegistry } from "./registry.ts";
@@ -87,5 +88,5 @@ function takenNames(commands: CommandRegistry): ReadonlySet<string> {
 /** The block below the commands in `/help`; empty when there are none. */
 export function skillHelp(skills: readonly MenuSkill[]): string {
   if (skills.length === 0) return "";
-  return `${skills.length} skill command${skills.length === 1 ? "" : "s"}\n  ${skills.map(({ name }) => `/${name}`).join(" ")}`;
+  return `${plural(skills.length, "skill command")}\n  ${skills.map(({ name }) => `/${name}`).join(" ")}`;
 }

@@ -17,12 +17,12 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { basename, delimiter, join } from "node:path";
-import { codeOf, messageOf } from "../kit/errors.ts";
+import { messageOf } from "../kit/errors.ts";
 import { exists, writeFileAtomic } from "../kit/files.ts";
 import { isMapping, normalise } from "./config/decode.ts";
 import { loadYaml, parseText, renderPair, type Tree } from "./config/yaml-text.ts";
 import { DEFAULT_IDENTITY } from "./paths.ts";
-import { ProfileError, profileDir, profileExists, profileName, stickyProfile } from "./profiles.ts";
+import { ProfileError, profileDir, profileExists, profileName, runningGateway, stickyProfile } from "./profiles.ts";
 
 export interface ProfileFacts {
   readonly name: string;
@@ -107,18 +107,6 @@ async function refuseRunning(root: string, name: string): Promise<void> {
   const pid = await runningGateway(profileDir(root, name));
   if (pid === null) return;
   throw new ProfileError(`The gateway of profile '${name}' is running (process ${pid}). Stop it first.`);
-}
-
-export async function runningGateway(dir: string): Promise<number | null> {
-  const text = await readFile(join(dir, "gateway.pid"), "utf8").catch(() => "");
-  const pid = Number(/"pid"\s*:\s*(\d+)/.exec(text)?.[1] ?? text.trim());
-  if (!Number.isInteger(pid) || pid <= 0) return null;
-  try {
-    process.kill(pid, 0);
-    return pid;
-  } catch (error) {
-    return codeOf(error) === "EPERM" ? pid : null;
-  }
 }
 
 async function readYaml(path: string): Promise<Tree> {

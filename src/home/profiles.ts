@@ -1,8 +1,9 @@
 // Profiles: names, where they live, and which one a command line means.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { UserError } from "../kit/errors.ts";
+import { codeOf, UserError } from "../kit/errors.ts";
 import { type HomeLocation, type HomePaths, homePaths, profileOf, resolveHomeDir, rootOf } from "./paths.ts";
 
 /** A profile that cannot be used as asked, in words for the user. */
@@ -104,4 +105,17 @@ function takeProfileOption(argv: readonly string[]): { name: string | null; argv
     }
   }
   return { name, argv: rest };
+}
+
+/** The process id of the gateway of a home; null when none is running. */
+export async function runningGateway(dir: string): Promise<number | null> {
+  const text = await readFile(join(dir, "gateway.pid"), "utf8").catch(() => "");
+  const pid = Number(/"pid"\s*:\s*(\d+)/.exec(text)?.[1] ?? text.trim());
+  if (!Number.isInteger(pid) || pid <= 0) return null;
+  try {
+    process.kill(pid, 0);
+    return pid;
+  } catch (error) {
+    return codeOf(error) === "EPERM" ? pid : null;
+  }
 }

@@ -5,6 +5,7 @@ import { LockTimeoutError, withLock } from "../../home/lock.ts";
 import { feedLine, feedSuffix } from "../feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printJson } from "./present.ts";
 
 interface BatchFlags {
   readonly dataset_file?: string;
@@ -88,7 +89,7 @@ async function runLocked(
         },
       },
     );
-    ctx.io.out(`${JSON.stringify(statistics, null, 2)}\n`);
+    printJson(ctx, statistics);
     if (left === 0) return;
     const again = `hermes batch --dataset_file ${flags.dataset_file} --run_name ${runName} --resume`;
     throw new ExitError(

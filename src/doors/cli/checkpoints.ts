@@ -5,8 +5,9 @@ import type { Command } from "commander";
 import { prune, readProjects, storedBytes } from "../../checkpoints/prune.ts";
 import { type CheckpointStore, openCheckpoints } from "../../checkpoints/store.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { relativeTime } from "../../kit/formats.ts";
+import { plural, relativeTime } from "../../kit/formats.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { confirm } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description(
@@ -50,18 +51,14 @@ async function pruneNow(ctx: CliContext): Promise<void> {
   if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
   const { checkpoints, projects, bytesBefore, bytesAfter } = await told(() => prune(store));
   ctx.io.out(
-    `Removed ${checkpoints} checkpoint${checkpoints === 1 ? "" : "s"} and ${projects} folder${projects === 1 ? "" : "s"}; ${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now.\n`,
+    `Removed ${plural(checkpoints, "checkpoint")} and ${plural(projects, "folder")}; ${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now.\n`,
   );
 }
 
-async function clear({ yes }: { readonly yes?: true }, ctx: CliContext): Promise<void> {
+async function clear(flags: { readonly yes?: true }, ctx: CliContext): Promise<void> {
   const store = openCheckpoints(ctx.home, ctx.clock);
   if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
-  if (!yes) {
-    if (!ctx.io.stdinIsTerminal) throw new ExitError(1, "nothing was removed. Say --yes to remove every checkpoint.");
-    const answer = await ctx.io.question("Remove every checkpoint of every folder? [y/N] ");
-    if (!/^y(?:es)?$/i.test(answer?.trim() ?? "")) return ctx.io.out("Nothing was removed.\n");
-  }
+  await confirm(ctx, "Remove every checkpoint of every folder?", flags);
   await removeAll(store);
   ctx.io.out("Every checkpoint is removed.\n");
 }

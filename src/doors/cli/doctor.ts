@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
 import { isSafeMode, VERSION } from "../../home/paths.ts";
 import { messageOf, UserError } from "../../kit/errors.ts";
+import { plural } from "../../kit/formats.ts";
 import { openAuth } from "../../llm/keys/pool.ts";
 import { isLocalEndpoint } from "../../llm/providers/hosts.ts";
 import { ProviderError } from "../../llm/providers/settings.ts";
@@ -43,8 +44,7 @@ export function define(command: Command, ctx: CliContext): void {
       const broken = reports.flatMap((report) => report.findings).filter((finding) => finding.level === "error").length;
       if (options.json) ctx.io.out(`${JSON.stringify({ ok: broken === 0, sections: reports })}\n`);
       else ctx.io.out(`${reports.map(({ title, findings }) => section(title, findings)).join("\n\n")}\n`);
-      if (broken > 0)
-        throw new ExitError(1, options.json ? "" : `\n${broken} problem${broken === 1 ? "" : "s"} found.`);
+      if (broken > 0) throw new ExitError(1, options.json ? "" : `\n${plural(broken, "problem")} found.`);
     });
 }
 

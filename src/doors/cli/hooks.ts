@@ -7,6 +7,7 @@ import { openShellHooks } from "../../plugins/shared.ts";
 import type { ShellHook } from "../../plugins/shell-hooks/run.ts";
 import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("programs that run at events of the agent: `hooks` in config.yaml");
@@ -55,7 +56,7 @@ async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
       standing: standing.type,
       files: standing.facts.files,
     }));
-    return ctx.io.out(`${JSON.stringify({ hooks: data, problems }, null, 2)}\n`);
+    return printJson(ctx, { hooks: data, problems });
   }
   if (rows.length === 0 && problems.length === 0) {
     return ctx.io.out(

@@ -10,6 +10,7 @@ import { hubPorts } from "../../mcp/shared.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { ConfigureFlags } from "./mcp.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";
+import { printJson, tick } from "./present.ts";
 
 interface Tried {
   readonly status: ServerStatus;
@@ -51,7 +52,7 @@ export async function test(name: string, { json }: { readonly json?: true }, ctx
   if (json) {
     const { state, reason, warnings } = status;
     const names = tools.map((tool) => tool.name);
-    ctx.io.out(`${JSON.stringify({ name, ok, state, reason, ms, tools: names, warnings }, null, 2)}\n`);
+    printJson(ctx, { name, ok, state, reason, ms, tools: names, warnings });
     if (!ok) throw new ExitError(1);
     return;
   }
@@ -70,7 +71,7 @@ export async function tools(name: string, { json }: { readonly json?: true }, ct
     enabled: isWanted(tool.name, settings),
     description: tool.description ?? tool.title ?? "",
   }));
-  if (json) return ctx.io.out(`${JSON.stringify({ server: name, tools: rows, warnings }, null, 2)}\n`);
+  if (json) return printJson(ctx, { server: name, tools: rows, warnings });
   const width = Math.max(0, ...rows.map((row) => row.tool.length));
   for (const row of rows) {
     ctx.io.out(
@@ -165,22 +166,16 @@ function chosenBy({ include, exclude }: ConfigureFlags, names: readonly string[]
   return { include: read(include), exclude: read(exclude) };
 }
 
-async function ask(settings: ServerSettings, names: readonly string[], { io }: CliContext): Promise<Choice | null> {
-  for (const [index, name] of names.entries()) {
-    io.out(`${String(index + 1).padStart(3)} ${isWanted(name, settings) ? "✓" : "✗"} ${name}\n`);
-  }
-  const answer = await io.question('Numbers of the tools to use, e.g. "1 3 5-7", or "all"; Enter leaves it as it is: ');
-  if (answer === null || answer.trim() === "") return null;
-  if (answer.trim() === "all") return { include: null, exclude: null };
-  const picked = new Set(
-    answer.split(/[\s,]+/).flatMap((word) => {
-      const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(word) ?? [];
-      if (from === undefined) throw new ExitError(2, `"${word}" is no number of the list. Nothing was changed.`);
-      const last = Number(to ?? from);
-      return Array.from({ length: Math.max(0, last - Number(from) + 1) }, (_, index) => Number(from) + index);
-    }),
-  );
-  return { include: names.filter((_, index) => picked.has(index + 1)), exclude: null };
+async function ask(settings: ServerSettings, names: readonly string[], ctx: CliContext): Promise<Choice | null> {
+  const checked = new Set(names.filter((name) => isWanted(name, settings)));
+  const include = await tick(ctx, {
+    title: `Tools of ${settings.name}`,
+    otherwise: "--include, --exclude or --all",
+    checked,
+    choices: names.map((name) => ({ label: name, value: name })),
+  });
+  if (include === null || (include.length === checked.size && include.every((name) => checked.has(name)))) return null;
+  return { include: include.length === names.length ? null : include, exclude: null };
 }
 
 function firstSentence(text: string): string {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Command } from "commander";
 import { tinyServer } from "../../../test/support/mcp/hub-rig.ts";
+import { pressKeys } from "../../../test/support/press-keys.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -22,12 +23,18 @@ async function open() {
   });
   let out = "";
   const answers: (string | null)[] = [];
+  const keys: string[] = [];
   const write = (text: string) => {
     out += text;
   };
-  const io = { out: write, err: write, question: async () => answers.shift() ?? null };
+  const io: Partial<CliContext["io"]> = {
+    ...{ out: write, err: write, stdinIsTerminal: true, stdoutIsTerminal: true },
+    question: async () => answers.shift() ?? null,
+    choose: async (question) => pressKeys(question, keys, write),
+  };
   return {
     answers,
+    keys,
     config: () => readFile(temp.at("config.yaml"), "utf8"),
     async mcp(...args: string[]) {
       out = "";
@@ -101,14 +108,17 @@ test("a server is added, tried, listed, chosen from and removed; config.yaml kee
   await close();
 });
 
-test("tools may be picked by number", async () => {
-  const { mcp, answers, config, close } = await open();
+test("tools are ticked in a list", async () => {
+  const { mcp, keys, config, close } = await open();
   await mcp("add", "tiny", "--command", tiny.command, "--no-test", "--args", ...tiny.args);
-  answers.push("1 3-4");
-  assert.match(await mcp("configure", "tiny"), /1 ✓ echo[\s\S]*3 of 9 tools of tiny are on: echo, crash, fail/);
-  answers.push("");
+  const others = ["2", "5", "6", "7", "8", "9"];
+  keys.push(...others, "\r");
+  assert.match(await mcp("configure", "tiny"), /1\. \[x\] echo[\s\S]*3 of 9 tools of tiny are on: echo, crash, fail/);
+  keys.push("\r");
   assert.match(await mcp("configure", "tiny"), /Nothing changed/);
-  answers.push("all");
+  keys.push("1", "\u001b");
+  assert.match(await mcp("configure", "tiny"), /Nothing changed/);
+  keys.push(...others, "\r");
   await mcp("configure", "tiny");
   assert.doesNotMatch(await config(), /include/);
   await close();

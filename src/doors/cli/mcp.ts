@@ -8,6 +8,7 @@ import { countTools } from "../../mcp/server-tools.ts";
 import { parseServer, type ServerSettings } from "../../mcp/settings.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";
+import { printJson } from "./present.ts";
 
 interface Json {
   readonly json?: true;
@@ -107,7 +108,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
       };
     }),
   );
-  if (json) return io.out(`${JSON.stringify({ servers: rows }, null, 2)}\n`);
+  if (json) return printJson({ io }, { servers: rows });
   if (rows.length === 0) {
     return io.out(
       "No MCP servers. Add one: hermes mcp add NAME --command CMD --args ARGS..., or hermes mcp add NAME --url URL\n",

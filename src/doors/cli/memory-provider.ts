@@ -1,11 +1,12 @@
 // `hermes memory setup` and what `status` says of the external memory.
 import { isSafeMode } from "../../home/paths.ts";
-import { localMinute } from "../../kit/formats.ts";
+import { messageOf } from "../../kit/errors.ts";
+import { localMinute, plural } from "../../kit/formats.ts";
 import { type ProviderHealth, readHealth } from "../../memory/providers/attached.ts";
 import type { MemoryProvider, ProviderField, ProviderPlace } from "../../memory/providers/contract.ts";
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { printJson, reasonOf } from "./session-command.ts";
+import { printJson } from "./present.ts";
 
 interface Flags {
   readonly json?: true;
@@ -58,7 +59,7 @@ async function load(name: string, place: ProviderPlace, names: readonly string[]
   try {
     provider = await findMemoryProvider(name, place);
   } catch (error) {
-    throw new ExitError(1, `The memory provider "${name}" cannot be loaded: ${reasonOf(error)}`);
+    throw new ExitError(1, `The memory provider "${name}" cannot be loaded: ${messageOf(error)}`);
   }
   if (provider) return provider;
   throw new ExitError(1, `There is no memory provider "${name}". There are: ${names.join(", ")}.`);
@@ -123,7 +124,7 @@ export async function reportProvider(ctx: CliContext): Promise<ProviderReport | 
     await provider.shutdown?.();
     return { name, available, problem: available ? null : "not available", lines, health: own };
   } catch (error) {
-    return { name, available: false, problem: reasonOf(error), lines: [], health: own };
+    return { name, available: false, problem: messageOf(error), lines: [], health: own };
   } finally {
     takeBack();
   }
@@ -136,7 +137,7 @@ export function printProvider(ctx: CliContext, report: ProviderReport | null): v
   const { dir } = ctx.home.paths;
   for (const line of lines) ctx.io.out(`  ${line.replaceAll(dir, ctx.home.display(dir))}\n`);
   if (!health) return;
-  const counts = `${health.timeouts} recall${health.timeouts === 1 ? "" : "s"} too slow, ${health.errors} failure${health.errors === 1 ? "" : "s"}`;
+  const counts = `${plural(health.timeouts, "recall")} too slow, ${plural(health.errors, "failure")}`;
   ctx.io.out(`  ${counts}; the last ${localMinute(health.last_at)}: ${health.last}\n`);
 }
 

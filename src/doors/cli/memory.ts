@@ -7,7 +7,7 @@ import type { Memory } from "../../memory/open.ts";
 import { findEntry } from "../../memory/request.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import { briefly, confirm, oneLine, printJson, wholeNumber } from "./session-command.ts";
+import { briefly, confirm, oneLine, printJson, wholeNumber } from "./present.ts";
 
 interface MemoryFlags {
   readonly target: MemoryTarget;
@@ -109,7 +109,7 @@ async function report(
   result: MemoryResult,
   { json, target = "memory" }: { readonly json?: true; readonly target?: MemoryTarget },
 ): Promise<void> {
-  if (json) io.out(`${JSON.stringify(result, null, 2)}\n`);
+  if (json) printJson({ io }, result);
   if (!result.success) {
     const { tellUser } = await import("../../memory/request.ts");
     const show = target === "memory" ? "hermes memory show" : `hermes memory show --target ${target}`;
@@ -256,10 +256,7 @@ export async function status(memory: Memory, ctx: CliContext, { json }: { readon
     });
   }
   const pending = (await memory.pending()).length;
-  if (json) {
-    printJson(ctx, { stores, provider, external, write_approval, pending });
-    return;
-  }
+  if (json) return printJson(ctx, { stores, provider, external, write_approval, pending });
   for (const { file, enabled, chars, limit, entries, problem } of stores) {
     const fill =
       chars === null
@@ -282,10 +279,7 @@ async function history(
     .toReversed()
     .slice(0, limit)
     .map((record, index) => ({ n: index + 1, undone: undone.has(record.id), ...record }));
-  if (json) {
-    printJson(ctx, { records: newest });
-    return;
-  }
+  if (json) return printJson(ctx, { records: newest });
   if (newest.length === 0) ctx.io.out("No changes on record.\n");
   for (const record of newest) {
     const mark = record.undone ? "  (taken back)" : "";
@@ -304,10 +298,7 @@ export async function why(
 ): Promise<void> {
   const text = await chooseEntry(memory, target, which);
   const written = recordThatWrote(await memory.history(), target, text);
-  if (json) {
-    printJson(ctx, { target, text, ...provenance(written), record: written });
-    return;
-  }
+  if (json) return printJson(ctx, { target, text, ...provenance(written), record: written });
   ctx.io.out(`${oneLine(text)}\n`);
   if (!written) {
     ctx.io.out("No record tells who wrote it: it was put into the file by hand or by another program.\n");

@@ -6,6 +6,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import type { PluginRow } from "../../plugins/inspect.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { confirm, printJson } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("extensions that others wrote: tools, hooks, commands, memories, skills");
@@ -47,7 +48,7 @@ export function define(command: Command, ctx: CliContext): void {
 async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
   const { describePlugin, missingPlugins } = await import("../../plugins/inspect.ts");
   const rows = await inspect(ctx);
-  if (json) return ctx.io.out(`${JSON.stringify(rows.map(asJson), null, 2)}\n`);
+  if (json) return printJson(ctx, rows.map(asJson));
   for (const name of missingPlugins(rows, ctx.home.config()))
     ctx.io.err(`⚠ plugins.enabled names "${name}", which is not installed.\n`);
   if (rows.length === 0) {
@@ -199,10 +200,7 @@ async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Pro
       `${plugin.key} is not in the home (${plugin.source}: ${plugin.folder}); hermes plugins disable ${plugin.key} switches it off.`,
     );
   }
-  if (!flags.yes) {
-    const typed = await ctx.io.question(`Delete ${ctx.home.display(plugin.folder)}? [y]es, anything else = no: `);
-    if (!/^y/i.test((typed ?? "").trim())) throw new ExitError(1, "nothing was deleted. --yes deletes without asking.");
-  }
+  await confirm(ctx, `Delete ${ctx.home.display(plugin.folder)}?`, flags);
   const { removePlugin } = await import("../../plugins/install.ts");
   await removePlugin(plugin);
   await writeLists(ctx, { gone: [row] });

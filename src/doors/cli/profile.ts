@@ -11,7 +11,6 @@ import {
   profileFacts,
   removeWrapper,
   renameProfile,
-  runningGateway,
   useProfile,
   type WrapperPlace,
   wrapperDir,
@@ -19,9 +18,10 @@ import {
   wrappersOf,
   writeWrapper,
 } from "../../home/profile-manage.ts";
-import { ProfileError, profileDir, profileName, stickyProfile } from "../../home/profiles.ts";
+import { ProfileError, profileName, stickyProfile } from "../../home/profiles.ts";
 import { cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printJson } from "./present.ts";
 
 interface CreateFlags {
   readonly clone?: true;
@@ -115,7 +115,7 @@ async function list(ctx: CliContext, { json }: { json?: true }): Promise<void> {
   const active = ctx.home.paths.profile;
   if (json) {
     const rows = all.map((facts) => ({ ...factsJson(facts), active: facts.name === active }));
-    ctx.io.out(`${JSON.stringify(rows, null, 2)}\n`);
+    printJson(ctx, rows);
     return;
   }
   const row = (mark: string, cells: readonly string[]) => {
@@ -205,16 +205,8 @@ function factsJson(facts: ProfileFacts): Record<string, unknown> {
   };
 }
 
-/** Asks the gateway of a profile to end; moving or deleting its home under it would lose what it writes next. */
-async function stopGateway(ctx: CliContext, name: string): Promise<void> {
-  if ((await runningGateway(profileDir(rootOf(ctx), name))) === null) return;
-  ctx.io.err(`Stopping the gateway of profile ${name} ...\n`);
-  await ctx.rerun(["-p", name, "gateway", "stop"]);
-}
-
 async function renameOne(ctx: CliContext, given: string, to: string): Promise<void> {
   const from = existingProfile(rootOf(ctx), given);
-  await stopGateway(ctx, from);
   await ctx.home.log.flush();
   const name = await renameProfile(rootOf(ctx), from, to, place(ctx));
   ctx.io.out(`✓ Profile ${from} is now ${name}\n`);
@@ -259,7 +251,6 @@ async function deleteOne(ctx: CliContext, given: string, { yes }: { yes?: true }
     if (answer === null) throw new ExitError(1, "Nobody to ask here: add -y to do it.");
     if (answer.trim() !== name) throw new ExitError(1, "Nothing was deleted.");
   }
-  await stopGateway(ctx, name);
   await ctx.home.log.flush();
   await deleteProfile(rootOf(ctx), name, place(ctx));
   io.out(`✓ Deleted profile ${name}\n`);

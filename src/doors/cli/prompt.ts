@@ -1,7 +1,7 @@
 // `hermes prompt`: what the model is told, from which files, what it costs, and where its cached beginning broke.
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CliContext } from "./context.ts";
-import { positiveNumber } from "./session-command.ts";
+import { positiveNumber } from "./present.ts";
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("what the model is told: look at it, check it, see what its cache cost");

@@ -1,20 +1,13 @@
 // The sub-commands of `hermes sessions` that change or look after what is stored.
-import { readFile } from "node:fs/promises";
+
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
+import { runningGateway } from "../../home/profiles.ts";
+import { plural } from "../../kit/formats.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import {
-  confirm,
-  dateSeconds,
-  megabytes,
-  notFound,
-  oneLine,
-  print,
-  printJson,
-  resolveSession,
-  wholeNumber,
-} from "./session-command.ts";
+import { confirm, dateSeconds, oneLine, print, printJson, wholeNumber } from "./present.ts";
+import { megabytes, notFound, resolveSession } from "./session-command.ts";
 
 export async function renameTo(ctx: CliContext, text: string, title: string): Promise<void> {
   const store = await ctx.store();
@@ -82,7 +75,7 @@ export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" |
   const archiveOnly = what === "archive";
   const found = await store.prune(filter, { dryRun: true, archiveOnly });
   if (found.length === 0) return print(ctx, "No session fits.");
-  const count = `${found.length} ${found.length === 1 ? "session" : "sessions"}`;
+  const count = plural(found.length, "session");
   if (dryRun) {
     print(ctx, `Would ${what} ${count}:`);
     for (const id of found) print(ctx, id);
@@ -90,7 +83,7 @@ export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" |
   }
   await confirm(ctx, `${archiveOnly ? "Archive" : "Delete"} ${count}?`, yes ? { yes } : {});
   const done = await store.prune(filter, { archiveOnly, vacuum: ctx.home.config().sessions.vacuum_after_prune });
-  print(ctx, `${archiveOnly ? "Archived" : "Deleted"} ${done.length} ${done.length === 1 ? "session" : "sessions"}.`);
+  print(ctx, `${archiveOnly ? "Archived" : "Deleted"} ${plural(done.length, "session")}.`);
 }
 
 export async function stats(ctx: CliContext, flags: { json?: true }): Promise<void> {
@@ -110,24 +103,13 @@ export async function stats(ctx: CliContext, flags: { json?: true }): Promise<vo
 }
 
 export async function optimize(ctx: CliContext): Promise<void> {
-  const pid = await runningGateway(ctx);
+  const pid = await runningGateway(ctx.home.paths.dir);
   if (pid !== null) {
     throw new ExitError(1, `A gateway is running (pid ${pid}) and would be held up. Stop it first.`);
   }
   const store = await ctx.store();
   const { bytesBefore, bytesAfter } = await store.optimize((text) => ctx.io.err(`${text}\n`));
   print(ctx, `${megabytes(bytesBefore)} MB before, ${megabytes(bytesAfter)} MB now.`);
-}
-
-async function runningGateway(ctx: CliContext): Promise<number | null> {
-  try {
-    const { pid } = JSON.parse(await readFile(ctx.home.paths.at("gateway.pid"), "utf8")) as { pid?: unknown };
-    if (typeof pid !== "number") return null;
-    process.kill(pid, 0);
-    return pid;
-  } catch {
-    return null; // no such file, or a process that is gone
-  }
 }
 
 export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Promise<void> {
@@ -171,7 +153,7 @@ export async function backUp(ctx: CliContext, file: string | undefined): Promise
 
 export async function restore(ctx: CliContext, file: string, flags: { yes?: true }): Promise<void> {
   const { home } = ctx;
-  const pid = await runningGateway(ctx);
+  const pid = await runningGateway(ctx.home.paths.dir);
   if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and uses the database. Stop it first.`);
   const { countSessions, restoreDatabase } = await import("../../sessions/repair.ts");
   const from = resolve(ctx.cwd, file);
@@ -199,8 +181,7 @@ function present(count: () => { readonly sessions: number; readonly messages: nu
 }
 
 function counted({ sessions, messages }: { readonly sessions: number; readonly messages: number }): string {
-  const several = (count: number, name: string) => `${count} ${name}${count === 1 ? "" : "s"}`;
-  return `${several(sessions, "session")} with ${several(messages, "message")}`;
+  return `${plural(sessions, "session")} with ${plural(messages, "message")}`;
 }
 
 function newBackup({ home, clock }: CliContext): string {

@@ -4,26 +4,17 @@ import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
+import { messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
-import { localMinute, relativeTime } from "../../kit/formats.ts";
+import { localMinute, plural, relativeTime } from "../../kit/formats.ts";
 import { stripAnsi } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
-import {
-  briefly,
-  notFound,
-  oneLine,
-  positiveNumber,
-  print,
-  printJson,
-  reasonOf,
-  resolveSession,
-  sessionJson,
-  sessionTable,
-} from "./session-command.ts";
+import { briefly, oneLine, positiveNumber, print, printJson } from "./present.ts";
+import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
 import {
   backUp,
   deleteOne,
@@ -286,9 +277,9 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
   await writeFileAtomic(target, text, { newMode: 0o600 }).catch((error: unknown) => {
     // What the store could not read is no fault of the target.
     if (error instanceof Error && error.cause instanceof StoreError) throw error.cause;
-    throw new ExitError(1, reasonOf(error));
+    throw new ExitError(1, messageOf(error));
   });
-  ctx.io.err(`Exported ${count} ${count === 1 ? "session" : "sessions"} to ${target}\n`);
+  ctx.io.err(`Exported ${plural(count, "session")} to ${target}\n`);
 }
 
 function renderExport(
@@ -312,7 +303,7 @@ async function importFrom(ctx: CliContext, file: string): Promise<void> {
   const path = resolve(ctx.cwd, file);
   const input = file === "-" ? ctx.io.stdin : createReadStream(path, "utf8");
   const failed = new Promise<never>((_, reject) => {
-    input.once("error", (error) => reject(new ExitError(1, `Cannot read ${path}: ${reasonOf(error)}`)));
+    input.once("error", (error) => reject(new ExitError(1, `Cannot read ${path}: ${messageOf(error)}`)));
   });
   const report = await Promise.race([
     store.import(createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })),

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { Bundle } from "../../skills/bundles.ts";
 import type { SkillsPlace } from "../../skills/roots.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { confirm, printJson } from "./present.ts";
 
 export function defineBundled(command: Command, ctx: CliContext): void {
   command
@@ -40,7 +41,7 @@ export function defineBundled(command: Command, ctx: CliContext): void {
 async function listModified(json: boolean, ctx: CliContext): Promise<void> {
   const { modifiedSkills } = await import("../../skills/bundled.ts");
   const names = (await modifiedSkills(await placeOf(ctx))).map(({ name }) => name);
-  if (json) ctx.io.out(`${JSON.stringify({ modified: names }, null, 2)}\n`);
+  if (json) printJson(ctx, { modified: names });
   else
     ctx.io.out(
       names.length > 0 ? names.map((name) => `${name}\n`).join("") : "You changed none of the shipped skills.\n",
@@ -75,15 +76,7 @@ async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: C
     ctx.io.out(`Your version of ${skill.name} stays until the program ships a changed one, which then replaces it.\n`);
     return;
   }
-  if (!flags.yes) {
-    const answer = await ctx.io.question(`Bring the shipped ${skill.name} back? Yours goes to the archive. [y/N] `);
-    if (answer === null && !ctx.io.stdinIsTerminal)
-      throw new ExitError(1, "This asks first, and there is no terminal to ask at. Add --yes.");
-    if (!/^y(es)?$/i.test(answer?.trim() ?? "")) {
-      ctx.io.out("Nothing was changed.\n");
-      return;
-    }
-  }
+  await confirm(ctx, `Bring the shipped ${skill.name} back? Yours goes to the archive.`, flags);
   const archived = await restoreBundled(skill, place);
   const where = archived === null ? "" : ` Your version is in ${ctx.home.display(archived)}.`;
   ctx.io.out(`The shipped ${skill.name} is back.${where}\n`);
@@ -172,7 +165,7 @@ async function find(name: string, ctx: CliContext): Promise<Bundle> {
 
 async function list({ json }: Flags, ctx: CliContext): Promise<void> {
   const bundles = [...(await load(ctx)).values()];
-  if (json) return ctx.io.out(`${JSON.stringify({ bundles }, null, 2)}\n`);
+  if (json) return printJson(ctx, { bundles });
   if (bundles.length === 0)
     ctx.io.out("There are no bundles. hermes bundles create NAME --skill A --skill B makes one.\n");
   const width = Math.max(0, ...bundles.map(({ slug }) => slug.length));
@@ -193,7 +186,7 @@ async function unknownSkills(names: readonly string[], ctx: CliContext): Promise
 async function show(name: string, { json }: Flags, ctx: CliContext): Promise<void> {
   const bundle = await find(name, ctx);
   const missing = await unknownSkills(bundle.skills, ctx);
-  if (json) return ctx.io.out(`${JSON.stringify({ ...bundle, missing }, null, 2)}\n`);
+  if (json) return printJson(ctx, { ...bundle, missing });
   ctx.io.out(`/${bundle.slug}${bundle.description === "" ? "" : `  ${bundle.description}`}\n`);
   for (const skill of bundle.skills) ctx.io.out(`  ${missing.includes(skill) ? "✗" : "✓"} ${skill}\n`);
   if (bundle.instruction !== "") ctx.io.out(`Instruction: ${bundle.instruction}\n`);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Command } from "commander";
+import { pressKeys } from "../../../test/support/press-keys.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -11,7 +12,7 @@ import { define } from "./skills.ts";
 const skill = (name: string, description = "Does it", extra = "") =>
   `---\nname: ${name}\ndescription: ${description}\n${extra}---\n\nDo it.\n`;
 
-async function world(files: Record<string, string> = {}, answers: readonly string[] | null = null) {
+async function world(files: Record<string, string> = {}, typed: { keys?: string[]; answers?: string[] } | null = null) {
   const temp = await tempHome({ "shipped/dev/one/SKILL.md": skill("one"), ...files });
   const home = await openHome({
     argv: [],
@@ -19,12 +20,11 @@ async function world(files: Record<string, string> = {}, answers: readonly strin
     osHome: temp.osHome,
     cwd: temp.project,
   });
-  const left = [...(answers ?? [])];
   const skills = async (...args: string[]) => {
     let out = "";
     let err = "";
     let code = 0;
-    const io = {
+    const io: Partial<CliContext["io"]> = {
       out(text: string) {
         out += text;
       },
@@ -32,8 +32,10 @@ async function world(files: Record<string, string> = {}, answers: readonly strin
         err += text;
       },
       columns: 100,
-      stdinIsTerminal: answers !== null,
-      question: async () => left.shift() ?? null,
+      stdinIsTerminal: typed !== null,
+      stdoutIsTerminal: typed !== null,
+      question: async () => typed?.answers?.shift() ?? null,
+      choose: async (question) => pressKeys(question, typed?.keys ?? []),
     };
     const command = new Command("skills").exitOverride();
     define(command, { home, io, clock: systemClock, cwd: temp.dir } as unknown as CliContext);
@@ -144,14 +146,14 @@ test("doctor finds what is broken, doubled, hidden or missing", async (t) => {
 });
 
 test("shipped skills: bring, change, see, accept, restore, refuse", async (t) => {
-  const { skills, temp, end } = await world({}, ["n", "y"]);
+  const { skills, temp, end } = await world({}, { answers: ["n", "y"] });
   t.after(end);
   assert.match((await skills("opt-in", "--sync")).out, /copied: one\n1 shipped/);
   assert.match((await skills("list-modified")).out, /changed none/);
   await temp.write("skills/dev/one/SKILL.md", skill("one", "Mine"));
   assert.equal((await skills("list-modified")).out, "one\n");
   assert.match((await skills("diff", "one")).out, /^-description: Does it\n\+description: Mine$/m);
-  assert.match((await skills("reset", "one", "--restore")).out, /Nothing was changed/);
+  assert.match((await skills("reset", "one", "--restore")).err, /Nothing was changed/);
   assert.match((await skills("reset", "one")).out, /stays until/);
   assert.match((await skills("list-modified")).out, /changed none/);
   assert.match((await skills("reset", "one", "--restore")).out, /is back\. Your version is in .*\.archive\/one/);
@@ -167,13 +169,13 @@ test("restoring without a terminal needs --yes", async (t) => {
   assert.match((await skills("reset", "one", "--restore", "--yes")).out, /is back/);
 });
 
-test("config switches skills by name or by number, everywhere or on one platform", async (t) => {
+test("config switches skills by name or in a list, everywhere or on one platform", async (t) => {
   const files = {
     "skills/a/SKILL.md": skill("a"),
     "skills/dir/SKILL.md": skill("front"),
     "config.yaml": "# mine\nmodel: {}\n",
   };
-  const { skills, home, temp, end } = await world(files, ["2", ""]);
+  const { skills, home, temp, end } = await world(files, { keys: ["front", " ", "\r"] });
   t.after(end);
   assert.match((await skills("config", "disable", "a", "front")).out, /Disabled everywhere: a, front/);
   assert.deepEqual(home.config().skills.disabled, ["a", "front"]);

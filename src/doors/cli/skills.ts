@@ -4,8 +4,10 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { messageOf } from "../../kit/errors.ts";
+import { plural } from "../../kit/formats.ts";
 import type { Skill } from "../../skills/catalogue.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printJson, tick } from "./present.ts";
 import { defineBundled, placeOf } from "./skills-bundled.ts";
 
 interface Flags {
@@ -63,10 +65,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
       problems: skill.problems,
     })),
   );
-  if (json) {
-    ctx.io.out(`${JSON.stringify({ platform, skills: rows }, null, 2)}\n`);
-    return;
-  }
+  if (json) return printJson(ctx, { platform, skills: rows });
   if (rows.length === 0)
     ctx.io.out('There are no skills. "hermes skills opt-in --sync" brings those of the program.\n');
   const width = Math.max(0, ...rows.map(({ name }) => name.length));
@@ -80,8 +79,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
     const room = Math.max(20, ctx.io.columns - width - 18);
     ctx.io.out(`  ${mark} ${row.name.padEnd(width)}  ${cut(row.description, room)}  [${row.source}]${note}\n`);
   }
-  if (rows.length > 0)
-    ctx.io.out(`\n${rows.length} skill${rows.length === 1 ? "" : "s"}. hermes skills view NAME shows one.\n`);
+  if (rows.length > 0) ctx.io.out(`\n${plural(rows.length, "skill")}. hermes skills view NAME shows one.\n`);
   for (const { path, problems } of rows) {
     for (const problem of problems) ctx.io.err(`${ctx.home.display(path)}: ${problem}\n`);
   }
@@ -149,8 +147,8 @@ async function doctor(ctx: CliContext): Promise<void> {
   const { diagnoseSkills } = await import("../../skills/resolve.ts");
   const { count, problems } = await diagnoseSkills(await placeOf(ctx));
   for (const problem of problems) ctx.io.out(`✗ ${problem}\n`);
-  if (problems.length > 0) throw new ExitError(1, `${problems.length} problem${problems.length === 1 ? "" : "s"}.`);
-  ctx.io.out(`✓ ${count} skill${count === 1 ? "" : "s"}, no problems.\n`);
+  if (problems.length > 0) throw new ExitError(1, `${plural(problems.length, "problem")}.`);
+  ctx.io.out(`✓ ${plural(count, "skill")}, no problems.\n`);
 }
 
 // `hermes skills config`: switching skills off and on, everywhere or on one platform.
@@ -225,26 +223,18 @@ async function switchSkills(
 }
 
 async function choose({ platform }: ConfigFlags, ctx: CliContext): Promise<void> {
-  if (!ctx.io.stdinIsTerminal)
-    throw new ExitError(1, 'This asks, and there is no terminal. Use "hermes skills config enable|disable NAME".');
   const skills = await knownSkills(ctx);
-  const off = new Set(ownList(ctx, platform));
-  for (;;) {
-    skills.forEach((skill, index) => {
-      const mark = off.has(skill.name) || off.has(skill.dirName) ? " " : "✓";
-      ctx.io.out(`${String(index + 1).padStart(4)} [${mark}] ${skill.name}\n`);
-    });
-    const answer = await ctx.io.question("Numbers to switch, Enter to save, q to leave: ");
-    if (answer === null || /^q/i.test(answer.trim())) return;
-    if (answer.trim() === "") break;
-    for (const word of answer.split(/[\s,]+/)) {
-      const skill = skills[Number(word) - 1];
-      if (!skill) continue;
-      const was = off.has(skill.name) || off.has(skill.dirName);
-      for (const name of [skill.name, skill.dirName]) off.delete(name);
-      if (!was) off.add(skill.name);
-    }
-  }
-  await save([...off], platform, ctx);
+  const off = ownList(ctx, platform);
+  const isOff = ({ name, dirName }: Skill) => off.includes(name) || off.includes(dirName);
+  const on = await tick(ctx, {
+    title: `Skills ${platform === undefined ? "everywhere" : `on ${platform}`}`,
+    otherwise: '"hermes skills config enable|disable NAME"',
+    checked: new Set(skills.filter((skill) => !isOff(skill))),
+    choices: skills.map((skill) => ({ label: skill.name, value: skill })),
+  });
+  if (on === null) return;
+  const names = new Set(on.flatMap(({ name, dirName }) => [name, dirName]));
+  const added = skills.filter((skill) => !on.includes(skill) && !isOff(skill)).map(({ name }) => name);
+  await save([...off.filter((name) => !names.has(name)), ...added], platform, ctx);
   ctx.io.out("Saved. New sessions use the change.\n");
 }

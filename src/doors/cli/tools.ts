@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { ToolRegistry } from "../../tools/toolset/registry.ts";
 import type { ToolsetQuestion } from "../../tools/toolset/toolsets.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printJson, tick } from "./present.ts";
 
 interface Flags {
   readonly platform: string;
@@ -55,10 +56,9 @@ async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
   const switches = await switchesOf(registry, question);
   const width = Math.max(...switches.map(({ name }) => name.length));
   const checked = new Set(switches.filter(({ on }) => on).map(({ name }) => name));
-  const ticked = await ctx.io.choose({
+  const ticked = await tick(ctx, {
     title: `Toolsets on ${platform}`,
-    hint: "Space switch · Enter save · Esc leave without saving · type to filter",
-    multiple: true,
+    otherwise: "hermes tools enable|disable NAME",
     checked,
     choices: switches.map(({ name, description }) => ({ label: name.padEnd(width), hint: description, value: name })),
   });
@@ -106,10 +106,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
     const description = `not connected yet: hermes mcp test ${server}`;
     if (!rows.some((row) => row.name === name)) rows.push({ name, description, enabled: true, tools: [] });
   }
-  if (json) {
-    ctx.io.out(`${JSON.stringify({ platform, toolsets: rows, unknown: chosen.unknown }, null, 2)}\n`);
-    return;
-  }
+  if (json) return printJson(ctx, { platform, toolsets: rows, unknown: chosen.unknown });
   const width = Math.max(...rows.map((row) => row.name.length));
   ctx.io.out(`Toolsets on ${platform}\n\n`);
   for (const row of rows) {

@@ -2,7 +2,7 @@
 
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { exactDuration } from "../../kit/formats.ts";
+import { exactDuration, plural } from "../../kit/formats.ts";
 
 interface FarewellFacts {
   readonly profile: string;
@@ -56,7 +56,7 @@ function exitSummary(facts: SummaryFacts): string {
     `Session:   ${facts.sessionId}`,
     ...(facts.title ? [`Title:     ${facts.title}`] : []),
     `Duration:  ${exactDuration(facts.seconds)}`,
-    `Messages:  ${facts.messages} (${facts.userMessages} user, ${facts.toolCalls} tool call${facts.toolCalls === 1 ? "" : "s"})`,
+    `Messages:  ${facts.messages} (${facts.userMessages} user, ${plural(facts.toolCalls, "tool call")})`,
   ].join("\n");
 }
 

@@ -3,7 +3,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { PRODUCT, VERSION } from "../../home/paths.ts";
-import { contextSize } from "../../kit/formats.ts";
+import { contextSize, plural } from "../../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../../llm/messages.ts";
 import { cellWidth, cut, padCells, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
@@ -23,7 +23,7 @@ export function showRecap(conversation: OpenAgent, transcript: Transcript, displ
     assistantLines: display.resume_max_assistant_lines,
     skipToolOnly: display.resume_skip_tool_only,
   });
-  if (olderExchanges > 0) transcript.dim(`... ${olderExchanges} earlier exchange${olderExchanges === 1 ? "" : "s"}`);
+  if (olderExchanges > 0) transcript.dim(`... ${plural(olderExchanges, "earlier exchange")}`);
   for (const entry of entries) {
     if (entry.who === "user") transcript.user(entry.text);
     else if (entry.who === "tools") transcript.dim(`┊ ${entry.text}`);
@@ -257,7 +257,7 @@ function toolLine(tools: readonly string[]): string {
   const counts = new Map<string, number>();
   for (const name of tools) counts.set(name, (counts.get(name) ?? 0) + 1);
   const names = [...counts].map(([name, count]) => (count > 1 ? `${name}×${count}` : name));
-  return `${tools.length} tool call${tools.length === 1 ? "" : "s"}: ${names.join(", ")}`;
+  return `${plural(tools.length, "tool call")}: ${names.join(", ")}`;
 }
 
 function cutText(text: string, chars: number, lines: number): string {

@@ -1,6 +1,8 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
+
 import { Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent } from "../../agent/events.ts";
+import { plural } from "../../kit/formats.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { printable, type Theme } from "../terminal-text.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
@@ -206,7 +208,7 @@ export function userEcho(text: string, shown: { readonly first_lines: number; re
   const between = count - shown.first_lines - last.length;
   return [
     ...head.slice(0, shown.first_lines).map(shorten),
-    ...(between > 0 ? [`... ${between} more line${between === 1 ? "" : "s"} ...`] : []),
+    ...(between > 0 ? [`... ${plural(between, "more line")} ...`] : []),
     ...last.map(shorten),
   ].join("\n");
 }
@@ -254,7 +256,7 @@ export function diffLines(diff: string, theme: Theme): string[] {
     if (files > MAX_FILES || out.length >= MAX_LINES) hidden++;
     else out.push(paint(line, theme));
   }
-  if (hidden > 0) out.push(theme.dim(`... ${hidden} more line${hidden === 1 ? "" : "s"}`));
+  if (hidden > 0) out.push(theme.dim(`... ${plural(hidden, "more line")}`));
   return out;
 }
 

@@ -9,6 +9,7 @@ import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import { messageOf, UserError } from "../../../kit/errors.ts";
+import { plural } from "../../../kit/formats.ts";
 import type { ModelGate } from "../../../llm/gate.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import {
@@ -56,8 +57,7 @@ interface BatchResult {
 export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<BatchResult> {
   const distribution = distributionNamed(wish.distribution);
   const { items: all, corrupt } = await readDataset(wish.datasetFile);
-  if (corrupt > 0)
-    ports.say(`${corrupt} ${corrupt === 1 ? "line" : "lines"} of the dataset without a readable prompt skipped.`);
+  if (corrupt > 0) ports.say(`${plural(corrupt, "line")} of the dataset without a readable prompt skipped.`);
   const items = all.slice(0, wish.maxSamples ?? all.length);
   if (items.length === 0) throw new UserError(`The dataset ${wish.datasetFile} holds no prompts.`);
   const folder = new RunFolder(wish.dir, wish.runName, () => ports.clock.now());
@@ -67,10 +67,7 @@ export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<Batc
     );
   }
   await folder.load();
-  if (folder.corruptLines > 0)
-    ports.say(
-      `${folder.corruptLines} damaged ${folder.corruptLines === 1 ? "line" : "lines"} of the earlier run skipped.`,
-    );
+  if (folder.corruptLines > 0) ports.say(`${plural(folder.corruptLines, "damaged line")} of the earlier run skipped.`);
   const todo = without(items, folder.doneByText());
   if (wish.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are done already.`);
 

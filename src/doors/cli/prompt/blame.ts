@@ -2,6 +2,7 @@
 
 import * as z from "zod";
 import { messageOf } from "../../../kit/errors.ts";
+import { plural } from "../../../kit/formats.ts";
 import type { OutgoingMessage } from "../../../llm/cache-control.ts";
 import { planCache, readCacheTtl } from "../../../llm/cache-plan.ts";
 import { type Price, priceOf } from "../../../llm/catalogue/prices.ts";
@@ -9,8 +10,9 @@ import { profileFor } from "../../../llm/providers/profiles.ts";
 import { API_MODES, type ToolDefinition } from "../../../llm/wire.ts";
 import type { StoredCall } from "../../../sessions/store.ts";
 import { type CliContext, ExitError, readAll } from "../context.ts";
-import { print, printJson, resolveSession } from "../session-command.ts";
-import { table, withCommas } from "./tables.ts";
+import { print, printJson, table } from "../present.ts";
+import { resolveSession } from "../session-command.ts";
+import { withCommas } from "./tables.ts";
 
 /** A call with what its break cost. Null = unknown, never 0 by default. */
 interface Blamed {
@@ -130,10 +132,8 @@ function conclusion(totals: Totals): string {
       : `${((read / prompt) * 100).toFixed(1)} % of the prompt tokens read from cache`;
   const unknown = totals.unknown_cost_calls > 0 ? `, the cost of ${totals.unknown_cost_calls} unknown` : "";
   const breaks =
-    totals.breaks === 0
-      ? "no break"
-      : `${totals.breaks} break${totals.breaks === 1 ? "" : "s"}, ${totals.unexplained_breaks} unexplained`;
-  return `${calls} call${calls === 1 ? "" : "s"}: ${rate} (read ${withCommas(read)}, written ${withCommas(written)}, missed ${withCommas(missed)}), output ${withCommas(totals.output_tokens)}, cost ${money(totals.cost_usd)}${unknown}; ${breaks}.`;
+    totals.breaks === 0 ? "no break" : `${plural(totals.breaks, "break")}, ${totals.unexplained_breaks} unexplained`;
+  return `${plural(calls, "call")}: ${rate} (read ${withCommas(read)}, written ${withCommas(written)}, missed ${withCommas(missed)}), output ${withCommas(totals.output_tokens)}, cost ${money(totals.cost_usd)}${unknown}; ${breaks}.`;
 }
 
 const tokens = (count: number | null) => (count === null ? "?" : withCommas(count));

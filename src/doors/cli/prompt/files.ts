@@ -11,6 +11,7 @@ import {
   untrustContextFile,
 } from "../../../home/context-trust.ts";
 import { strip } from "../../../kit/code-points.ts";
+import { messageOf } from "../../../kit/errors.ts";
 import type { ContextFileReport } from "../../../prompt/contract.ts";
 import { decodeText } from "../../../prompt/files/read.ts";
 import { sha256 } from "../../../prompt/fingerprint.ts";
@@ -20,8 +21,8 @@ import { describeExpansion, expandReferences } from "../../../prompt/references/
 import { judgeFindings, scanForThreats, type ThreatScope } from "../../../safety/threats/scan.ts";
 import { rulesAbove } from "../../../tools/files/search.ts";
 import { type CliContext, ExitError, readAllBytes } from "../context.ts";
-import { confirm, oneLine, print, printJson, reasonOf } from "../session-command.ts";
-import { folderOf, table, withCommas } from "./tables.ts";
+import { confirm, oneLine, print, printJson, table } from "../present.ts";
+import { folderOf, withCommas } from "./tables.ts";
 
 export async function files(flags: { cwd?: string; json?: true }, ctx: CliContext): Promise<void> {
   const cwd = await folderOf(flags.cwd, ctx);
@@ -137,7 +138,7 @@ async function bytesOf(file: string, ctx: CliContext): Promise<Uint8Array> {
   try {
     return file === "-" ? await readAllBytes(ctx.io.stdin) : await readFile(resolve(ctx.cwd, file));
   } catch (error) {
-    throw new ExitError(2, `Cannot read ${file}: ${reasonOf(error)}`);
+    throw new ExitError(2, `Cannot read ${file}: ${messageOf(error)}`);
   }
 }
 
@@ -146,7 +147,7 @@ async function bytesOf(file: string, ctx: CliContext): Promise<Uint8Array> {
 export async function trust(file: string, flags: { yes?: true; json?: true }, ctx: CliContext): Promise<void> {
   const path = await realPath(file, ctx);
   const bytes = await readFile(path).catch((error) => {
-    throw new ExitError(1, `Cannot read ${file}: ${reasonOf(error)}`);
+    throw new ExitError(1, `Cannot read ${file}: ${messageOf(error)}`);
   });
   const text = decodeText(bytes);
   if (text === null)
@@ -187,6 +188,6 @@ export async function untrust(file: string, flags: { json?: true }, ctx: CliCont
 
 async function realPath(file: string, ctx: CliContext): Promise<string> {
   return realpath(resolve(ctx.cwd, file)).catch((error) => {
-    throw new ExitError(1, `Cannot read ${file}: ${reasonOf(error)}`);
+    throw new ExitError(1, `Cannot read ${file}: ${messageOf(error)}`);
   });
 }

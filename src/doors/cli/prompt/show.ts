@@ -6,8 +6,9 @@ import { type InspectedPrompt, inspectPrompt } from "../../../agent/inspect-prom
 import type { Layer } from "../../../prompt/contract.ts";
 import { layoutOf } from "../../../prompt/session-prompts.ts";
 import { type CliContext, ExitError } from "../context.ts";
-import { print, printJson, resolveSession } from "../session-command.ts";
-import { blockBars, folderOf, measure, sizeOf, type TextSize, table, windowBar, withCommas } from "./tables.ts";
+import { print, printJson, table } from "../present.ts";
+import { resolveSession } from "../session-command.ts";
+import { blockBars, folderOf, measure, sizeOf, type TextSize, windowBar, withCommas } from "./tables.ts";
 
 interface ShowFlags {
   readonly json?: true;

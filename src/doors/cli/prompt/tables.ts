@@ -6,8 +6,8 @@ import { resolve } from "node:path";
 import { sessionCwd } from "../../../agent/resume.ts";
 import { countCodePoints } from "../../../kit/code-points.ts";
 import { estimateTokens } from "../../../llm/usage.ts";
-import { cellWidth, padCells } from "../../terminal-text.ts";
 import { type CliContext, ExitError } from "../context.ts";
+import { table } from "../present.ts";
 
 interface Slice {
   readonly label: string;
@@ -44,17 +44,6 @@ export function windowBar(slices: readonly Slice[], contextLength: number, colum
 function bar(cells: number): string {
   const eighths = Math.max(1, Math.round(cells * 8));
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
-}
-
-/** Columns that line up; those named in `right` are numbers. */
-export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
-  const count = Math.max(0, ...rows.map((row) => row.length));
-  const widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => cellWidth(row[at] ?? ""))));
-  const cell = (text: string, at: number) => {
-    const width = widths[at] ?? 0;
-    return right.includes(at) ? " ".repeat(width - cellWidth(text)) + text : padCells(text, width);
-  };
-  return rows.map((row) => row.map(cell).join("  ").trimEnd()).join("\n");
 }
 
 // Sizes of texts, as every view of the prompt tells them.

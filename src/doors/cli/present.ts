@@ -1,0 +1,71 @@
+// How sub-commands print, ask and read their arguments.
+import { InvalidArgumentError } from "commander";
+import type { ScreenQuestion } from "../choice-list.ts";
+import { cellWidth, cut, padCells } from "../terminal-text.ts";
+import { type CliContext, ExitError } from "./context.ts";
+
+export function print(ctx: Pick<CliContext, "io">, line: string): void {
+  ctx.io.out(`${line}\n`);
+}
+
+export function printJson(ctx: Pick<CliContext, "io">, value: unknown): void {
+  print(ctx, JSON.stringify(value, null, 2));
+}
+
+/** Columns that line up; those named in `right` are numbers. */
+export function table(rows: readonly (readonly string[])[], right: readonly number[] = []): string {
+  const count = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: count }, (_, at) => Math.max(...rows.map((row) => cellWidth(row[at] ?? ""))));
+  const cell = (text: string, at: number) => {
+    const width = widths[at] ?? 0;
+    return right.includes(at) ? " ".repeat(width - cellWidth(text)) + text : padCells(text, width);
+  };
+  return rows.map((row) => row.map(cell).join("  ").trimEnd()).join("\n");
+}
+
+/** Control characters of stored text must not reach the terminal, nor what turns the direction of the text behind it. */
+export function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").replace(/[\p{Control}\u202a-\u202e\u2066-\u2069]/gu, "");
+}
+
+/** What the user typed, as a message repeats it. */
+export const briefly = (text: string) => cut(oneLine(text), 60, "…");
+
+/** Ends the command unless the user says yes, here or with `-y`. */
+export async function confirm(ctx: CliContext, question: string, flags: { yes?: true }): Promise<void> {
+  if (flags.yes) return;
+  const answer = await ctx.io.question(`${question} [y/N] `);
+  if (answer === null) throw new ExitError(1, `${question} Nobody to ask here: add -y to do it.`);
+  if (!/^y(es)?$/i.test(answer.trim())) throw new ExitError(1, "Nothing was changed.");
+}
+
+/** A list to tick, saved with Enter; null when the user leaves it. Ends the command where nobody can answer. */
+export async function tick<T>(
+  ctx: CliContext,
+  question: Pick<ScreenQuestion<T>, "title" | "choices" | "checked"> & { readonly otherwise: string },
+): Promise<readonly T[] | null> {
+  const { otherwise, ...list } = question;
+  if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal)
+    throw new ExitError(1, `This asks, and there is no terminal. Use ${otherwise}.`);
+  const hint = "Space switch · Enter save · Esc leave without saving · type to filter";
+  return ctx.io.choose({ ...list, multiple: true, hint });
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError("A whole number is expected.");
+  return Number(text);
+}
+
+/** How many of something to show. */
+export function positiveNumber(text: string): number {
+  const number = wholeNumber(text);
+  if (number === 0) throw new InvalidArgumentError("A whole number of 1 or more is expected.");
+  return number;
+}
+
+/** Local midnight of a bare day; anything else as JavaScript reads it. */
+export function dateSeconds(text: string): number {
+  const at = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00` : text).getTime();
+  if (Number.isNaN(at)) throw new InvalidArgumentError("A date like 2026-01-31 is expected.");
+  return at / 1000;
+}
