@@ -6,7 +6,7 @@ import { openAgent } from "../src/agent/open.ts";
 import { isAlive } from "../src/sandbox/processes.ts";
 import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { ModelServer } from "./support/model-server/server.ts";
-import { openWish } from "./support/open-wish.ts";
+import { openRequest } from "./support/open-request.ts";
 import { runHermes } from "./support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
@@ -152,8 +152,8 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
   });
 
   async function openIn(temp: TempHome) {
-    const { home, store, wish } = await openWish(temp);
-    return { home, store, opened: await openAgent(wish) };
+    const { home, store, request } = await openRequest(temp);
+    return { home, store, opened: await openAgent(request) };
   }
 
   test("what a server asks of a model passes the gate as task mcp of the conversation that called it", async () => {

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { BackgroundTasks } from "../src/agent/background.ts";
 import { openAgent } from "../src/agent/open.ts";
+import type { OpenRequest } from "../src/agent/open-request.ts";
 import type { OpenAgent } from "../src/agent/opened.ts";
-import type { AgentWish } from "../src/agent/wish.ts";
 import { runBatch } from "../src/doors/cli/batch/runner.ts";
 import type { OpenHome } from "../src/home/open.ts";
 import { systemClock } from "../src/kit/clock.ts";
@@ -18,7 +18,7 @@ import { play } from "./support/agent/agent-rig.ts";
 import { realServer } from "./support/mcp/hub-rig.ts";
 import type { Answer, ScriptedCall } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
-import { openWish } from "./support/open-wish.ts";
+import { openRequest } from "./support/open-request.ts";
 import { runHermes } from "./support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
@@ -30,7 +30,7 @@ interface World {
   readonly temp: TempHome;
   readonly home: OpenHome;
   readonly store: SessionStore;
-  readonly wish: AgentWish;
+  readonly request: OpenRequest;
   readonly server: ModelServer;
   /** Requests for pictures and speech. */
   readonly media: { readonly url: string; asked: number };
@@ -38,7 +38,7 @@ interface World {
   shut(): Promise<void>;
   readonly opened: readonly OpenAgent[];
   /** Opens a conversation that is closed with the test. */
-  open(more?: Partial<AgentWish>): Promise<OpenAgent>;
+  open(more?: Partial<OpenRequest>): Promise<OpenAgent>;
 }
 
 /** One way to spend money. `play` calls `shut` at the last moment before the call it is about. */
@@ -50,7 +50,7 @@ interface Door {
 
 /** The model calls a tool, and with that call the tap is shut. */
 const tool =
-  (call: ScriptedCall, more?: Partial<AgentWish>): Door["play"] =>
+  (call: ScriptedCall, more?: Partial<OpenRequest>): Door["play"] =>
   async (world) => {
     world.server.script(async () => {
       await world.shut();
@@ -70,7 +70,7 @@ const hidden = (name: string, args: object): ScriptedCall => ({
   arguments: { name, arguments: args },
 });
 
-async function firstTurn({ server, shut, open }: World, more: Partial<AgentWish> = {}): Promise<OpenAgent> {
+async function firstTurn({ server, shut, open }: World, more: Partial<OpenRequest> = {}): Promise<OpenAgent> {
   const conversation = await open(more);
   server.script(async () => {
     await shut();
@@ -190,7 +190,7 @@ async function enter(t: TestContext, door: Door, cap: string | null): Promise<Wo
   media.url = `http://127.0.0.1:${(maker.address() as AddressInfo).port}/v1`; // it listens on a port
   const config = `${modelConfig(server)}${door.config?.({ server, media }) ?? ""}`;
   const temp = await tempHome({ "config.yaml": config, ...door.files });
-  const { home, store, wish } = await openWish(temp);
+  const { home, store, request: opening } = await openRequest(temp);
   const opened: OpenAgent[] = [];
   let shutAt = Number.POSITIVE_INFINITY;
   server.otherwise(SAID);
@@ -204,14 +204,14 @@ async function enter(t: TestContext, door: Door, cap: string | null): Promise<Wo
     await temp[Symbol.asyncDispose]();
   });
   return {
-    ...{ temp, home, store, wish, server, media, opened },
+    ...{ temp, home, store, request: opening, server, media, opened },
     shutAt: () => shutAt,
     async shut() {
       shutAt = server.requests.length + media.asked;
       if (cap !== null) await home.setConfigKey(cap, 0);
     },
     async open(more) {
-      const conversation = await openAgent({ ...wish, learn: true, ...more });
+      const conversation = await openAgent({ ...opening, learn: true, ...more });
       opened.push(conversation);
       return conversation;
     },
@@ -257,9 +257,9 @@ test("batch: a job's cap of 0 lets no prompt leave; without one each prompt is i
       const datasetFile = join(temp.project, "prompts.jsonl");
       await writeFile(datasetFile, dataset);
       await shut();
-      const wish = { datasetFile, runName: "r", dir: join(temp.project, "r"), batchSize: 2, distribution: "safe" };
+      const request = { datasetFile, runName: "r", dir: join(temp.project, "r"), batchSize: 2, distribution: "safe" };
       await runBatch(
-        { ...wish, maxTurns: 2, workers: 2, resume: false },
+        { ...request, maxTurns: 2, workers: 2, resume: false },
         { home, store, clock: systemClock, cwd: temp.project, signal: t.signal, say: () => undefined },
       );
     },
@@ -274,12 +274,12 @@ test("batch: a job's cap of 0 lets no prompt leave; without one each prompt is i
 
 test("background: a cap of 0 stops a prompt beside the conversation; without one it is in the books", async (t) => {
   const door: Door = {
-    async play({ wish, open, shut }) {
+    async play({ request, open, shut }) {
       const beside = await open();
       await shut();
       const { promise, resolve } = Promise.withResolvers<void>();
       const tasks = new BackgroundTasks({ clock: systemClock, onReport: () => resolve() });
-      tasks.start("count the birds", wish, beside);
+      tasks.start("count the birds", request, beside);
       await promise;
       await tasks.close();
     },

@@ -20,7 +20,7 @@ async function converse(t: TestContext, register: string, options: TalkOptions =
       "plugins/t_wrong/plugin.yaml": "name: t_wrong\nversion: 1.0.0\n",
       "plugins/t_wrong/index.mjs": `export default (ctx) => { ${register} };`,
     },
-    wish: { clock: impatient, ...options.wish },
+    request: { clock: impatient, ...options.request },
   });
 }
 
@@ -97,7 +97,7 @@ test("whoever interrupts does not wait for a hook, and what it might have blocke
     t,
     `ctx.registerHook("pre_tool_call", () => new Promise(() => {}));`,
     // The time limit is far away: only the interrupt ends the wait.
-    { wish: { clock: systemClock } },
+    { request: { clock: systemClock } },
   );
   const { agent } = conversation.conversation;
   conversation.server.script({ toolCalls: [{ name: "terminal", arguments: { command: "touch ran" } }] });

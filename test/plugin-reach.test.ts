@@ -55,7 +55,7 @@ test("what a person is asked about a command, and the answer, are told; the answ
     t,
     `listen("pre_approval_request", "post_approval_response");
      ctx.registerHook("pre_approval_request", () => ({ choice: "always", action: "approve" }));`,
-    { wish: { interactive: true, yolo: false } },
+    { request: { interactive: true, yolo: false } },
   );
   conversation.server.script(
     { toolCalls: [{ name: "terminal", arguments: { command: "bash -c 'exit 0'" } }] },
@@ -224,7 +224,7 @@ test("consent that the original wrote holds for the script of that time, and for
 
 test("an interrupt ends the program of a hook at once, and nobody is warned about it", async (t) => {
   const { conversation } = await hooked(t, "pre_tool_call", `echo $$ > ~/pid; sleep 100`, {
-    wish: { acceptHooks: true },
+    request: { acceptHooks: true },
   });
   const { agent } = conversation.conversation;
   const pidFile = join(conversation.osHome, "pid");
@@ -247,7 +247,7 @@ test("an interrupt ends the program of a hook at once, and nobody is warned abou
 
 test("once allows a hook for one turn, session for all turns of this run; only always is written down", async (t) => {
   const { conversation, path } = await hooked(t, "pre_llm_call", `echo '{"context":"from the hook"}'`, {
-    wish: { interactive: true },
+    request: { interactive: true },
   });
   const { server } = conversation;
   server.otherwise({ text: "ok" });

@@ -350,7 +350,7 @@ test("a run with toolsets of its own has a plugin's tools when it names them", a
   const conversation = await talk(t, {
     config: enabled("t_named"),
     home: plugin("t_named", ECHO),
-    wish: { toolsets: ["todo"] },
+    request: { toolsets: ["todo"] },
   });
   const { server } = conversation;
   server.script({ text: "one" }, { text: "two" }, { text: "three" });
@@ -362,8 +362,8 @@ test("a run with toolsets of its own has a plugin's tools when it names them", a
 });
 
 test("a plugin that is switched on meanwhile is no other choice for a run with toolsets of its own", async (t) => {
-  const wish = { toolsets: ["todo"] };
-  const conversation = await talk(t, { home: plugin("t_beside", ECHO), wish });
+  const request = { toolsets: ["todo"] };
+  const conversation = await talk(t, { home: plugin("t_beside", ECHO), request });
   const { server, homeDir } = conversation;
   server.script({ text: "one" }, { text: "two" });
   await conversation.say("go");
@@ -371,7 +371,7 @@ test("a plugin that is switched on meanwhile is no other choice for a run with t
   const file = join(homeDir, "config.yaml");
   await writeFile(file, `${await readFile(file, "utf8")}${enabled("t_beside")}`);
   await writeFile(join(homeDir, "SOUL.md"), "You are a heron.\n");
-  await conversation.resume(wish);
+  await conversation.resume(request);
   await conversation.say("again");
   assert.deepEqual(server.last.body.tools, first.tools);
   assert.deepEqual(server.last.body.messages[0], first.messages[0], "the prompt is not built anew");
@@ -444,7 +444,10 @@ test("a shell hook without consent is skipped where nobody can be asked; with --
 });
 
 test("consent is for the bytes of the script: changed, it does not run until it is allowed again", async (t) => {
-  const conversation = await talk(t, { config: hookConfig("pre_llm_call", "~/ctx.sh"), wish: { interactive: true } });
+  const conversation = await talk(t, {
+    config: hookConfig("pre_llm_call", "~/ctx.sh"),
+    request: { interactive: true },
+  });
   await script(conversation, "ctx.sh", `echo '{"context":"from the hook"}'`);
   const answered: string[] = [];
   const say = async (text: string, choice: "always" | "deny") => {

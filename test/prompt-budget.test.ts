@@ -9,7 +9,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { openAgent } from "../src/agent/open.ts";
 import type { RecordedRequest } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
-import { openWish } from "./support/open-wish.ts";
+import { openRequest } from "./support/open-request.ts";
 import { runHermes } from "./support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
@@ -45,8 +45,8 @@ describe("the first request of a default session", () => {
   /** Of a conversation with a person, who has one tool more than a script: the one that asks. */
   async function firstRequest(temp: TempHome): Promise<RecordedRequest> {
     server.script({ text: "pong" });
-    const { home, store, wish } = await openWish(temp);
-    const conversation = await openAgent({ ...wish, interactive: true, learn: false });
+    const { home, store, request: opening } = await openRequest(temp);
+    const conversation = await openAgent({ ...opening, interactive: true, learn: false });
     assert.equal(await conversation.agent.chat("ping"), "pong");
     await conversation.close("cli_close");
     await store.close();

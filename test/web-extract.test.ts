@@ -268,14 +268,14 @@ describe("long pages", () => {
     assert.match(content, /45,006 of 60,006 characters left out/);
   });
 
-  for (const [wish, chars] of [
+  for (const [request, chars] of [
     [4000, 4000],
     [10, 2000],
     [1_000_000, 60_006],
   ] as const)
-    test(`char_limit ${wish} shows ${chars}`, async (t) => {
+    test(`char_limit ${request} shows ${chars}`, async (t) => {
       const url = await serve(t, page(long, "text/plain"));
-      const [{ content }] = (await extract({ urls: [url], char_limit: wish }, { ports: await withTemp(t) })).results;
+      const [{ content }] = (await extract({ urls: [url], char_limit: request }, { ports: await withTemp(t) })).results;
       assert.equal(content.replace(/\n\n\[\.\.\. .* \.\.\.\]\n\n/, "").length, chars);
     });
 

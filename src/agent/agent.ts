@@ -9,7 +9,7 @@ import { type Activity, ActivityWatch } from "./activity.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
 import type { ContextKeeper } from "./compression/keeper.ts";
 import type { Pins } from "./compression/pins.ts";
-import type { CompressReport, CompressWish } from "./compression/shortener.ts";
+import type { CompressReport, CompressRequest } from "./compression/shortener.ts";
 import { Conversation } from "./conversation.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
@@ -177,7 +177,7 @@ export class Agent {
    * Shortens the conversation now, whatever its size; says what came of it. A turn that is begun meanwhile waits; `interrupt` stops it and
    * leaves everything as it was. Refused while a turn runs.
    */
-  async compress(wish: CompressWish = {}): Promise<CompressReport> {
+  async compress(request: CompressRequest = {}): Promise<CompressReport> {
     if (this.busy)
       throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
     return this.beside(async (signal) => {
@@ -185,7 +185,7 @@ export class Agent {
       const emit = (event: AgentEventBody) => {
         if (event.type === "status" && event.kind === "warn") this.publish(event);
       };
-      const report = await this.#conversation.context.compress(wish, { signal, emit });
+      const report = await this.#conversation.context.compress(request, { signal, emit });
       if (report.type === "compressed" || report.type === "adopted")
         this.publish(await this.#conversation.describeSession("compressed"));
       return report;

@@ -10,11 +10,11 @@ import type { Limits, ModelChoice } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
 import { type AnswerJudge, answerAtLimit as note } from "./judge.ts";
+import type { OpenRequest } from "./open-request.ts";
 import { type Ending, interruptedWaiting, partialEnding } from "./outcome.ts";
 import { HEARTBEAT_MS, judgeFailure, Tries } from "./recovery.ts";
 import type { IterationBudget } from "./steer.ts";
 import type { TurnKit } from "./turn-kit.ts";
-import type { AgentWish } from "./wish.ts";
 
 export interface Asking {
   readonly conversation: Conversation;
@@ -149,7 +149,7 @@ function meter({ conversation, purpose, emit }: Asking, usage: Usage): void {
 
 // How the model is asked, as the home's settings and variables say.
 
-export function modelChoice({ home, reasoning }: AgentWish, target: Target): ModelChoice {
+export function modelChoice({ home, reasoning }: OpenRequest, target: Target): ModelChoice {
   const config = home.config();
   return {
     target,
@@ -165,8 +165,8 @@ export function modelChoice({ home, reasoning }: AgentWish, target: Target): Mod
   };
 }
 
-/** How often and how long, beside what the wish itself says. */
-export function loopLimits({ home, maxTurns }: AgentWish): Limits {
+/** How often and how long, beside what the request itself says. */
+export function loopLimits({ home, maxTurns }: OpenRequest): Limits {
   const { agent, delegation } = home.config();
   return {
     maxIterations: maxTurns ?? agent.max_turns,

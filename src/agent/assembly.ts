@@ -89,14 +89,15 @@ interface SessionOptions {
   /** Null: nothing is kept. */
   readonly store: SessionStore | null;
   /** Taken as the conversation so far instead of what the store holds. Copied, never changed, not stored again. */
-  readonly history?: readonly HistoryMessage[];
+  readonly history?: readonly HistoryMessage[] | undefined;
   /** Rides in front of the first message as it is sent: skills that are active for the whole conversation. */
   readonly opening?: string;
   /** More columns of the session's row, for when it has to be made. */
   readonly row?: Pick<NewSession, "parentSessionId" | "userId" | "cwd" | "gitBranch" | "gitRepoRoot" | "modelConfig">;
-  readonly sessionKey?: string;
-  readonly chat?: RunContext["chat"];
-  readonly origin?: RunOrigin;
+  readonly sessionKey?: string | undefined;
+  readonly chat?: RunContext["chat"] | undefined;
+  readonly sender?: RunContext["sender"] | undefined;
+  readonly origin?: RunOrigin | undefined;
   /** Somebody can be asked. */
   readonly interactive: boolean;
   /** Who pays for the model calls; default `main`. */

@@ -4,8 +4,8 @@ import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { TurnOutcome } from "./events.ts";
+import type { OpenRequest } from "./open-request.ts";
 import type { OpenAgent } from "./opened.ts";
-import type { AgentWish } from "./wish.ts";
 
 export interface BackgroundTask {
   /** Also the id of its session. */
@@ -49,12 +49,12 @@ export class BackgroundTasks {
   }
 
   /** Starts a prompt with the model and tools of a conversation, without its history. It asks nobody anything. */
-  start(prompt: string, wish: AgentWish, beside: OpenAgent): BackgroundTask {
+  start(prompt: string, request: OpenRequest, beside: OpenAgent): BackgroundTask {
     const { clock } = this.#options;
     const id = newSessionId(clock, "background");
     const stop = new AbortController();
     const task = { id, prompt, startedAt: clock.now() };
-    const over = this.#run(task, wish, beside, stop.signal);
+    const over = this.#run(task, request, beside, stop.signal);
     this.#running.set(id, { ...task, stop, over });
     this.#options.onChange?.();
     return task;
@@ -76,8 +76,8 @@ export class BackgroundTasks {
   }
 
   /** Never rejects. */
-  async #run(task: BackgroundTask, wish: AgentWish, beside: OpenAgent, signal: AbortSignal): Promise<void> {
-    const report = await this.#play(task, wish, beside, signal).catch((error: unknown) => ({
+  async #run(task: BackgroundTask, request: OpenRequest, beside: OpenAgent, signal: AbortSignal): Promise<void> {
+    const report = await this.#play(task, request, beside, signal).catch((error: unknown) => ({
       status: "failed" as const,
       text: messageOf(error),
     }));
@@ -86,9 +86,9 @@ export class BackgroundTasks {
     this.#options.onChange?.();
   }
 
-  async #play(task: BackgroundTask, wish: AgentWish, beside: OpenAgent, signal: AbortSignal) {
+  async #play(task: BackgroundTask, request: OpenRequest, beside: OpenAgent, signal: AbortSignal) {
     const { openAgent } = await import("./open.ts");
-    const { resume: _resume, ...own } = wish;
+    const { resume: _resume, ...own } = request;
     const conversation = await openAgent({
       ...own,
       interactive: false,
@@ -97,7 +97,7 @@ export class BackgroundTasks {
         origin: "background",
         sessionId: task.id,
         model: beside.agent.model,
-        skills: !wish.ignoreRules,
+        skills: !request.ignoreRules,
       },
     });
     try {

@@ -302,6 +302,6 @@ function lazyAuxiliary(ports: AuxPorts): AuxiliaryClient {
   };
   return {
     callAux: async (call) => (await client()).callAux(call),
-    resolveAux: async (task, wish) => (await client()).resolveAux(task, wish),
+    resolveAux: async (task, request) => (await client()).resolveAux(task, request),
   };
 }

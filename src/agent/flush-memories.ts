@@ -8,7 +8,7 @@ import type { Conversation } from "./conversation.ts";
 import { RequestBuilder } from "./request.ts";
 import { type EndedCall, noticeMode, summaryParts } from "./review/review.ts";
 
-interface FlushWish {
+interface FlushRequest {
   readonly why: FlushReason;
   readonly signal: AbortSignal;
 }
@@ -25,15 +25,15 @@ const noteFor = (why: FlushReason) =>
   `[System: ${HAPPENS[why]}. Save with the memory tool what is worth keeping and not saved yet: the user's preferences and corrections first, then what keeps coming back. Only memory calls are carried out now. If there is nothing to save, just say so.]`;
 
 /** Resolves to one line per save. Never rejects: what fails is logged. */
-export async function flushMemories(conversation: Conversation, wish: FlushWish): Promise<readonly string[]> {
+export async function flushMemories(conversation: Conversation, request: FlushRequest): Promise<readonly string[]> {
   const { assembly } = conversation;
   const { session } = assembly;
   try {
-    const calls = await askForMemories(conversation, wish);
+    const calls = await askForMemories(conversation, request);
     const ended: EndedCall[] = [];
     for (const call of calls) {
-      if (call.function.name !== "memory" || wish.signal.aborted) continue;
-      ended.push(await save(conversation, call, wish.signal));
+      if (call.function.name !== "memory" || request.signal.aborted) continue;
+      ended.push(await save(conversation, call, request.signal));
     }
     const mode = noticeMode(assembly.config(), session.platform);
     return summaryParts(ended, mode === "off" ? "off" : "verbose").map((part) => `💾 ${part}`);
@@ -44,7 +44,7 @@ export async function flushMemories(conversation: Conversation, wish: FlushWish)
   }
 }
 
-async function askForMemories(conversation: Conversation, { why, signal }: FlushWish): Promise<readonly ToolCall[]> {
+async function askForMemories(conversation: Conversation, { why, signal }: FlushRequest): Promise<readonly ToolCall[]> {
   const { auxiliary, transcript, assembly, model, turns } = conversation;
   const { prompt, tools } = assembly;
   const system = await conversation.systemPrompt();

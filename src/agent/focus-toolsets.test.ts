@@ -19,7 +19,7 @@ const cases: readonly {
   readonly config?: string;
   readonly code?: boolean;
   readonly platform?: string;
-  readonly wish?: { readonly toolsets?: readonly string[]; readonly start?: { readonly origin: "subagent" } };
+  readonly request?: { readonly toolsets?: readonly string[]; readonly start?: { readonly origin: "subagent" } };
   readonly resumed?: ReturnType<typeof began>;
   readonly focused: boolean;
 }[] = [
@@ -28,16 +28,16 @@ const cases: readonly {
   { name: "outside code", code: false, focused: false },
   { name: "in a chat", platform: "telegram", focused: false },
   { name: "in a container", config: `${FOCUS}terminal:\n  backend: docker\n`, focused: false },
-  { name: "where the run names toolsets", wish: { toolsets: ["web"] }, focused: false },
+  { name: "where the run names toolsets", request: { toolsets: ["web"] }, focused: false },
   { name: "where the settings name toolsets", config: `${FOCUS}toolsets: [web, hermes-cli]\n`, focused: false },
   { name: "where the platform has its own", config: `${FOCUS}platform_toolsets:\n  cli: [web]\n`, focused: false },
-  { name: "in a sub-agent", wish: { start: { origin: "subagent" } }, focused: false },
+  { name: "in a sub-agent", request: { start: { origin: "subagent" } }, focused: false },
   { name: "resumed", code: false, resumed: began({ coding: { active: true, focus: true } }), focused: true },
   { name: "resumed, begun without", resumed: began({ coding: null }), focused: false },
   { name: "resumed, begun nobody knows how", resumed: began(null), focused: true },
 ];
 
-for (const { name, config = FOCUS, code = true, platform = "cli", wish = {}, resumed = null, focused } of cases)
+for (const { name, config = FOCUS, code = true, platform = "cli", request = {}, resumed = null, focused } of cases)
   test(`a conversation ${name} ${focused ? "has the tools of code work" : "has its usual tools"}`, async (t) => {
     const at = await tempHome({ "config.yaml": config });
     t.after(() => at[Symbol.asyncDispose]());
@@ -45,6 +45,6 @@ for (const { name, config = FOCUS, code = true, platform = "cli", wish = {}, res
     const env = { HERMES_HOME: at.dir, HOME: at.osHome };
     const home = await openHome({ argv: [], env, osHome: at.osHome, cwd: at.project });
     t.after(() => home.close());
-    const toolsets = await focusToolsets({ home, platform, ...wish }, at.project, resumed);
+    const toolsets = await focusToolsets({ home, platform, ...request }, at.project, resumed);
     assert.deepEqual(toolsets, focused ? CODING : undefined);
   });

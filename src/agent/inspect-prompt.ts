@@ -13,12 +13,12 @@ import type { Environment } from "../sandbox/environment.ts";
 import { messagesCost } from "./compression/boundaries.ts";
 import { chooseTarget } from "./open-model.ts";
 import { registerPluginTools } from "./open-plugins.ts";
+import type { OpenRequest } from "./open-request.ts";
 import { openAgentSkills } from "./open-skills.ts";
 import { focusToolsets, hashedChoice, openTools, toolHashes } from "./open-tools.ts";
 import type { OpenAgent } from "./opened.ts";
-import type { AgentWish } from "./wish.ts";
 
-interface InspectWish {
+interface InspectRequest {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly cwd: string;
@@ -43,27 +43,27 @@ export interface InspectedPrompt {
   readonly toolsets: readonly string[];
 }
 
-export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt> {
-  const { home, clock, cwd, platform } = wish;
-  const target = wish.target ?? (await targetToLookAt(wish));
+export async function inspectPrompt(request: InspectRequest): Promise<InspectedPrompt> {
+  const { home, clock, cwd, platform } = request;
+  const target = request.target ?? (await targetToLookAt(request));
   const config = home.config();
-  const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
+  const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const without = memory?.enabled ? [] : ["memory"];
-  const asked: AgentWish = {
-    ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: wish.ignoreRules },
+  const asked: OpenRequest = {
+    ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: request.ignoreRules },
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
   await registerPluginTools(asked);
   const toolPlace = {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),
-    only: wish.toolNames && new Set(wish.toolNames),
+    only: request.toolNames && new Set(request.toolNames),
   };
   const tools = await openTools(asked, toolPlace);
-  const { toolNames = [...tools.names].sort() } = wish;
+  const { toolNames = [...tools.names].sort() } = request;
   const { definitions } = tools;
   const place: PromptPlace = {
-    wish: asked,
+    request: asked,
     cwd,
     backend: async () => configuredBackend(config.terminal, cwd),
     toolNames,
@@ -72,7 +72,7 @@ export async function inspectPrompt(wish: InspectWish): Promise<InspectedPrompt>
     memory,
     skills: await openAgentSkills(home, clock),
     startedAt: clock.now() / 1000,
-    systemMessage: wish.systemMessage ?? null,
+    systemMessage: request.systemMessage ?? null,
   };
   const build = await buildPrompt(place, target, "");
   const notes = target.windowAssumed ? [assumedWindow(target)] : [];
@@ -83,22 +83,22 @@ const assumedWindow = ({ model, contextLength }: InspectedPrompt["target"]) =>
   `Nobody says how large the window of ${model || "the model"} is: ${contextLength.toLocaleString("en-US")} tokens are assumed, and project files are cut as for an unknown window. Say it with model.context_length.`;
 
 /** The model the user would talk to; one that has no key yet, or is only named here, can be looked at as well. */
-async function targetToLookAt(wish: InspectWish): Promise<InspectedPrompt["target"]> {
-  const { home } = wish;
+async function targetToLookAt(request: InspectRequest): Promise<InspectedPrompt["target"]> {
+  const { home } = request;
   const settings = modelSettings(home.config());
-  const chosen = await chooseOffline(wish);
-  const named = wish.model !== undefined || wish.provider !== undefined;
-  const usable = chosen && (!named || chosen.provider !== "demo" || wish.provider === "demo");
-  const model = usable ? chosen.model : (wish.model ?? settings.default ?? "");
-  const provider = usable ? chosen.provider : (wish.provider ?? settings.provider ?? "");
-  if (wish.contextLength !== undefined) return { model, provider, contextLength: wish.contextLength };
+  const chosen = await chooseOffline(request);
+  const named = request.model !== undefined || request.provider !== undefined;
+  const usable = chosen && (!named || chosen.provider !== "demo" || request.provider === "demo");
+  const model = usable ? chosen.model : (request.model ?? settings.default ?? "");
+  const provider = usable ? chosen.provider : (request.provider ?? settings.provider ?? "");
+  if (request.contextLength !== undefined) return { model, provider, contextLength: request.contextLength };
   if (usable) return { model, provider, contextLength: chosen.contextLength, windowAssumed: chosen.windowAssumed };
   const window = await contextLengthOf({ provider, model, baseUrl: "", configured: settings.contextLength });
   const assumed = window.source === "default" ? ({ windowAssumed: true } as const) : {};
   return { model, provider, contextLength: window.tokens, ...assumed };
 }
 
-async function chooseOffline({ home, model, provider }: InspectWish): Promise<Target | null> {
+async function chooseOffline({ home, model, provider }: InspectRequest): Promise<Target | null> {
   try {
     return (await chooseTarget(home, { model, provider }, { offline: true })).target;
   } catch (error) {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aTarget } from "../../test/support/model-target.ts";
 import { defaultConfig } from "../home/config/schema.ts";
 import { modelChoice, reasoningFor } from "./ask-model.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 function choice(agent: Partial<ReturnType<typeof defaultConfig>["agent"]>, env: Record<string, string> = {}) {
   const config = defaultConfig();
@@ -11,7 +11,7 @@ function choice(agent: Partial<ReturnType<typeof defaultConfig>["agent"]>, env: 
     config: () => ({ ...config, agent: { ...config.agent, ...agent } }),
     env: (name: string) => env[name],
   };
-  return modelChoice({ home } as unknown as AgentWish, aTarget("chat_completions")); // the settings are all it reads
+  return modelChoice({ home } as unknown as OpenRequest, aTarget("chat_completions")); // the settings are all it reads
 }
 
 test("the settings say how the model is asked", () => {

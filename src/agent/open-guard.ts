@@ -5,7 +5,7 @@ import type { CommandGuard, Question } from "../safety/decision.ts";
 import { type GuardOptions, saveBlockedScript } from "../safety/guard.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { Assembly } from "./assembly.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 interface ConversationGuard {
   /** "Do not ask" for this conversation. */
@@ -13,12 +13,12 @@ interface ConversationGuard {
   readonly ports: Pick<Assembly, "guardFor" | "askTimeoutMs">;
 }
 
-export function openGuard(wish: AgentWish, environment: Environment, sessionId: () => string): ConversationGuard {
-  const { home, clock } = wish;
+export function openGuard(opening: OpenRequest, environment: Environment, sessionId: () => string): ConversationGuard {
+  const { home, clock } = opening;
   const approvals = createSessionApprovals();
   const questions = createApprovalStore({
     clock,
-    table: () => wish.store(),
+    table: () => opening.store(),
     redact: (text) => home.redact(text),
     report: (problem, error) => home.log.warn(problem, error),
   });
@@ -26,7 +26,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
   const sessionKey = sessionId();
   return {
     get yolo() {
-      return wish.yolo === true || approvals.isYolo(sessionKey);
+      return opening.yolo === true || approvals.isYolo(sessionKey);
     },
     set yolo(on) {
       approvals.setYolo(sessionKey, on);
@@ -46,7 +46,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
           ask,
           approvals,
           questions,
-          yolo: wish.yolo === true,
+          yolo: opening.yolo === true,
           isolated: () => environment.isolated,
           // Loaded with the first command that is to be judged.
           smart: async (request, signal) => {
@@ -54,7 +54,7 @@ export function openGuard(wish: AgentWish, environment: Environment, sessionId: 
             const judged = { sessionId: run.sessionId, turn: run.turn, redact: home.redact };
             return approvalJudge(auxiliary, judged)(request, signal);
           },
-          saveAllowlist: (key) => addToAllowlist(wish, key),
+          saveAllowlist: (key) => addToAllowlist(opening, key),
           saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
           log: home.log.child("safety"),
         }),
@@ -75,13 +75,13 @@ function lazyGuard(options: GuardOptions): CommandGuard {
   };
 }
 
-async function addToAllowlist({ home }: AgentWish, key: string): Promise<void> {
+async function addToAllowlist({ home }: OpenRequest, key: string): Promise<void> {
   const present = home.config().command_allowlist;
   if (!present.includes(key)) await home.setConfigKey("command_allowlist", [...present, key]);
 }
 
 /** Silence is an answer too; how long it takes is a setting. */
-function timeoutOf(question: Question, config: ReturnType<AgentWish["home"]["config"]>, inChat: boolean): number {
+function timeoutOf(question: Question, config: ReturnType<OpenRequest["home"]["config"]>, inChat: boolean): number {
   const { approvals } = config;
   if (question.kind === "approval") return (inChat ? approvals.gateway_timeout : approvals.timeout) * 1000;
   if (question.kind === "clarify") return config.clarify.timeout * 1000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { ModelServer } from "../../test/support/model-server/server.ts";
-import { openWish } from "../../test/support/open-wish.ts";
+import { openRequest } from "../../test/support/open-request.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { chooseTarget } from "./open-model.ts";
 
@@ -15,7 +15,7 @@ describe("a server on this machine, and no model in the settings", () => {
   async function choose(t: TestContext, baseUrl: string, more: { readonly model?: string } = {}) {
     const temp = await tempHome({ "config.yaml": `model:\n  provider: ollama\n  base_url: ${baseUrl}\n` });
     t.after(() => temp[Symbol.asyncDispose]());
-    const { home, store } = await openWish(temp);
+    const { home, store } = await openRequest(temp);
     t.after(() => store.close());
     return chooseTarget(home, more);
   }

@@ -44,12 +44,12 @@ export interface ChosenModel {
  */
 export async function chooseTarget(
   home: OpenHome,
-  wish: ModelWish,
+  request: ModelWish,
   { offline = false, switched = false }: { readonly offline?: boolean; readonly switched?: boolean } = {},
 ): Promise<ChosenModel> {
   const config = home.config();
   await useKeptFacts(home);
-  const { model, provider } = splitProvider(wish, config);
+  const { model, provider } = splitProvider(request, config);
   const kept = await keysIn(home);
   let runtime = runtimeFor(home, { model, provider }, kept);
   if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
@@ -77,8 +77,8 @@ function seeing(target: Target, { agent }: Config): Target {
  * What this run asks for, filled up from what the session was held with. Another provider does not have the same models, and
  * the demo only stood in for a model that was not configured yet.
  */
-export function resumedModel(home: OpenHome, wish: ModelWish, recorded: ModelWish): ModelWish {
-  const asked = splitProvider(wish, home.config());
+export function resumedModel(home: OpenHome, request: ModelWish, recorded: ModelWish): ModelWish {
+  const asked = splitProvider(request, home.config());
   if (recorded.provider === "demo") return asked;
   const provider = asked.provider ?? recorded.provider;
   return { provider, model: asked.model ?? (provider === recorded.provider ? recorded.model : undefined) };
@@ -136,9 +136,9 @@ export const demoNote = () =>
   'No model is configured, so the built-in demo answers (it is no AI). "hermes setup" connects a real one.';
 
 /** `provider:model` in one word, when what stands before the colon is a provider, built in or the user's own. */
-function splitProvider(wish: ModelWish, config: Config): ModelWish {
-  if (!wish.model || wish.provider) return wish;
-  return splitProviderPrefix(wish.model, (name) => isProvider(name, config)) ?? wish;
+function splitProvider(request: ModelWish, config: Config): ModelWish {
+  if (!request.model || request.provider) return request;
+  return splitProviderPrefix(request.model, (name) => isProvider(name, config)) ?? request;
 }
 
 function isProvider(name: string, config: Config): boolean {
@@ -167,13 +167,13 @@ async function keysIn(home: OpenHome): Promise<KeptKeys> {
   return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }
 
-function runtimeFor(home: OpenHome, wish: ModelWish, kept: KeptKeys): RuntimeProvider {
-  if (wish.provider === "demo") return demoRuntime();
+function runtimeFor(home: OpenHome, request: ModelWish, kept: KeptKeys): RuntimeProvider {
+  if (request.provider === "demo") return demoRuntime();
   try {
     return resolveRuntimeProvider({
-      requested: wish.provider,
-      model: wish.model,
-      baseUrl: wish.baseUrl,
+      requested: request.provider,
+      model: request.model,
+      baseUrl: request.baseUrl,
       config: home.config(),
       env: (name) => home.env(name),
       ...(kept.pooled ? { pooled: kept.pooled } : {}),
@@ -182,8 +182,8 @@ function runtimeFor(home: OpenHome, wish: ModelWish, kept: KeptKeys): RuntimePro
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (error.code === "no_provider_configured") return demoRuntime();
-    const model = wish.model ?? (home.config().model.default || home.env("HERMES_INFERENCE_MODEL"));
-    if (!wish.provider || model || !UNUSABLE.has(error.code)) throw error;
+    const model = request.model ?? (home.config().model.default || home.env("HERMES_INFERENCE_MODEL"));
+    if (!request.provider || model || !UNUSABLE.has(error.code)) throw error;
     throw new ProviderError(
       "no_model_configured",
       `${error.message} No model is set either: pass \`-m MODEL\`, or set \`model.default\` in config.yaml.`,
@@ -203,20 +203,20 @@ const UNUSABLE: ReadonlySet<string> = new Set([
 export async function switchTarget(
   home: OpenHome,
   agent: Agent,
-  wish: { model: string; provider?: string | undefined; present: string; global?: boolean | undefined },
+  request: { model: string; provider?: string | undefined; present: string; global?: boolean | undefined },
   store: SessionStore,
 ): Promise<{ chosen: ChosenModel; said: string }> {
-  const { model, provider = wish.present } = splitProvider(wish, home.config());
+  const { model, provider = request.present } = splitProvider(request, home.config());
   const next = await chooseTarget(home, { model, provider }, { switched: true });
   const { target, providerName } = next;
   await agent.switchModel({ ...agent.model, target });
   if (await store.get(agent.sessionId)) {
     await store.update(agent.sessionId, { model: target.model, modelConfig: modelConfig(next) });
   }
-  if (wish.global) {
+  if (request.global) {
     await saveModel(home, { provider: providerName, model: target.model, baseUrl: target.baseUrl });
   }
-  const kept = wish.global ? " Saved as the standard model." : "";
+  const kept = request.global ? " Saved as the standard model." : "";
   const price = priceLine(await priceOf(target));
   const now = `Now using ${target.model} (${providerName}), ${windowText(target)}, ${price}.${kept}`;
   const small = smallWindowNote(target);

@@ -13,7 +13,7 @@ import type { EndReason } from "../sessions/store.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { CompressionPorts, ConversationFollower } from "./assembly.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 /** Runs that remember nothing outside: a parent or a schedule speaks there, not the user. */
 const WITHOUT = new Set(["cron", "subagent"]);
@@ -33,7 +33,7 @@ export interface OpenedProvider {
 }
 
 interface ProviderQuestion {
-  readonly wish: AgentWish;
+  readonly request: OpenRequest;
   readonly sessionId: string;
   readonly title?: string | null | undefined;
   readonly memory: Memory | null;
@@ -44,10 +44,10 @@ export async function openProvider(
   question: ProviderQuestion,
   warn: (text: string) => void,
 ): Promise<OpenedProvider | null> {
-  const { wish, sessionId, memory } = question;
-  const { home, clock } = wish;
+  const { request, sessionId, memory } = question;
+  const { home, clock } = request;
   const name = home.config().memory.provider.trim();
-  if (name === "" || WITHOUT.has(wish.source)) return null;
+  if (name === "" || WITHOUT.has(request.source)) return null;
   const trouble = (reason: string) =>
     warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory goes on.`);
   const log = home.log.child("memory");
@@ -64,7 +64,7 @@ export async function openProvider(
     }
     const about = {
       hermesHome: home.paths.dir,
-      platform: wish.platform,
+      platform: request.platform,
       agentContext: "primary" as const,
       agentIdentity: home.paths.profile,
       sessionTitle: question.title ?? undefined,

@@ -4,7 +4,7 @@ import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { type AgentSkills, openSkills, syncOnStart } from "../skills/open.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 export async function openAgentSkills(
   home: OpenHome,
@@ -29,9 +29,9 @@ export async function openAgentSkills(
   return skills;
 }
 
-/** The text of the skills a conversation begins with. Throws for one that cannot be loaded, unless the wish does without. */
+/** The text of the skills a conversation begins with. Throws for one that cannot be loaded, unless the request does without. */
 export async function preloadFor(
-  { skills: names = [], platform, withoutMissingSkills }: AgentWish,
+  { skills: names = [], platform, withoutMissingSkills }: OpenRequest,
   skills: AgentSkills,
   sessionId: string,
 ): Promise<{ readonly text: string; readonly note: string | null } | null> {

@@ -14,7 +14,7 @@ import { loadTools } from "../tools/toolset/discover.ts";
 import { registry } from "../tools/toolset/registry.ts";
 import { SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 export interface ToolPlace {
   readonly environment: Environment;
@@ -36,38 +36,38 @@ export interface ToolPlace {
  * nobody, unless the user chose other tools since.
  */
 export async function openSessionTools(
-  wish: AgentWish,
+  request: OpenRequest,
   place: ToolPlace,
   resumed: { readonly id: string; readonly store: SessionStore } | null,
 ): Promise<SessionTools> {
   if (resumed) {
-    const live = await openTools(wish, place);
-    const hashes = toolHashes(live, wish.home.config(), hashedChoice(wish, place));
+    const live = await openTools(request, place);
+    const hashes = toolHashes(live, request.home.config(), hashedChoice(request, place));
     if (await freezeTools(live, hashes, resumed.id, resumed.store)) return live;
   }
   await place.mcp?.ready();
-  return openTools(wish, place);
+  return openTools(request, place);
 }
 
 /** What decides about the tools beside the settings. */
 export const hashedChoice = (
-  { toolsets }: Pick<AgentWish, "toolsets">,
+  { toolsets }: Pick<OpenRequest, "toolsets">,
   place: Pick<ToolPlace, "without" | "toolsets">,
 ) => ({
   without: place.without,
   ownList: (toolsets ?? place.toolsets ?? []).length > 0,
 });
 
-/** Throws when the wish names toolsets and none of them exists: a run without tools is never what was meant. */
-export async function openTools(wish: AgentWish, place: ToolPlace): Promise<SessionTools> {
-  const { home, platform, toolsets = place.toolsets } = wish;
-  const only = place.only ?? wish.start?.only;
+/** Throws when the request names toolsets and none of them exists: a run without tools is never what was meant. */
+export async function openTools(request: OpenRequest, place: ToolPlace): Promise<SessionTools> {
+  const { home, platform, toolsets = place.toolsets } = request;
+  const only = place.only ?? request.start?.only;
   const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);
   const tools = await SessionTools.open({
     registry,
-    availability: new AvailabilityCache(wish.clock),
+    availability: new AvailabilityCache(request.clock),
     platform,
     config: {
       ...config,
@@ -75,12 +75,12 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Sess
     },
     ...(toolsets ? { toolsets } : {}),
     ...(only ? { only } : {}),
-    delegated: wish.start?.origin === "subagent",
+    delegated: request.start?.origin === "subagent",
     environment: place.environment,
     contextLength: place.contextLength,
     log,
     env: (name) => home.env(name),
-    ports: new Set(canAsk(wish) ? ["ask"] : []),
+    ports: new Set(canAsk(request) ? ["ask"] : []),
     explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {
@@ -93,9 +93,9 @@ export async function openTools(wish: AgentWish, place: ToolPlace): Promise<Sess
 }
 
 /** Somebody can be asked; a prompt in the background has the same list as the conversation beside it, whose cache it shares. */
-const canAsk = ({ interactive, start }: AgentWish) => interactive || start?.origin === "background";
+const canAsk = ({ interactive, start }: OpenRequest) => interactive || start?.origin === "background";
 
-/** The wish names tools that do not exist. */
+/** The request names tools that do not exist. */
 class ToolsetError extends UserError {
   override name = "ToolsetError";
   override readonly exitCode = 2;
@@ -105,14 +105,19 @@ class ToolsetError extends UserError {
 
 /** Undefined: the usual ones. A resumed conversation keeps what it began with, whatever became of its folder. */
 export async function focusToolsets(
-  wish: Pick<AgentWish, "home" | "platform" | "start" | "toolsets">,
+  request: Pick<OpenRequest, "home" | "platform" | "start" | "toolsets">,
   cwd: string,
   resumed: { readonly id: string; readonly store: SessionStore } | null,
 ): Promise<readonly string[] | undefined> {
-  const config = wish.home.config();
-  if (wish.start || wish.toolsets || isPinned(listedNames({ platform: wish.platform, config }), wish.platform)) return;
+  const config = request.home.config();
+  if (
+    request.start ||
+    request.toolsets ||
+    isPinned(listedNames({ platform: request.platform, config }), request.platform)
+  )
+    return;
   const before = resumed && (await beganInFocus(resumed));
-  const focused = before ?? (await findsFocus(wish, cwd));
+  const focused = before ?? (await findsFocus(request, cwd));
   return focused ? COMPOSITE.coding?.includes : undefined;
 }
 
@@ -126,7 +131,7 @@ async function beganInFocus({ id, store }: { readonly id: string; readonly store
   return typeof coding === "object" && coding !== null && "focus" in coding && coding.focus === true;
 }
 
-async function findsFocus({ home, platform }: Pick<AgentWish, "home" | "platform">, cwd: string): Promise<boolean> {
+async function findsFocus({ home, platform }: Pick<OpenRequest, "home" | "platform">, cwd: string): Promise<boolean> {
   const { agent, terminal } = home.config();
   if (agent.coding_context !== "focus" || configuredBackend(terminal, cwd)?.type === "remote") return false;
   const [{ codingPosture }, { localFiles }] = await Promise.all([

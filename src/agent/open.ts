@@ -1,4 +1,4 @@
-// From a home and a wish to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
+// From a home and a request to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
 
 import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
@@ -26,6 +26,7 @@ import { openGuard } from "./open-guard.ts";
 import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
 import { openPlugins } from "./open-plugins.ts";
 import type { OpenedProvider } from "./open-provider.ts";
+import type { OpenRequest } from "./open-request.ts";
 import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import {
   focusToolsets,
@@ -40,12 +41,11 @@ import { type OpenAgent, Opened } from "./opened.ts";
 import { resumeSession, sessionCwd } from "./resume.ts";
 import { openTrajectories } from "./trajectory.ts";
 import { smallWindowNote } from "./usage-meter.ts";
-import type { AgentWish } from "./wish.ts";
 
-export async function openAgent(wish: AgentWish): Promise<OpenAgent> {
-  const mcp = new ConversationMcp(wish);
+export async function openAgent(request: OpenRequest): Promise<OpenAgent> {
+  const mcp = new ConversationMcp(request);
   try {
-    return await assemble(wish, mcp);
+    return await assemble(request, mcp);
   } catch (error) {
     // Servers that were started for a conversation that never came to be would keep the process alive.
     await mcp.close();
@@ -63,21 +63,21 @@ function refuseUnreadGuards(home: OpenHome): void {
   );
 }
 
-async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgent> {
-  const { home, clock, start } = wish;
+async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<OpenAgent> {
+  const { home, clock, start } = request;
   refuseUnreadGuards(home);
   const config = home.config();
-  const store = await wish.store();
+  const store = await request.store();
   if (!start) tidyUp(store, home);
-  const found = wish.resume ? await resumeSession(wish.resume.name, store) : null;
+  const found = request.resume ? await resumeSession(request.resume.name, store) : null;
   const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
   const chosen = start?.model
     ? handedOver(start.model.target)
-    : await chooseTarget(home, resumedModel(home, wish, recorded));
+    : await chooseTarget(home, resumedModel(home, request, recorded));
   // A child begins where its parent stands.
-  const folder = start ? { cwd: wish.cwd, isFallback: false, warning: null } : await sessionCwd(home, wish.cwd);
-  const cwd = wish.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
+  const folder = start ? { cwd: request.cwd, isFallback: false, warning: null } : await sessionCwd(home, request.cwd);
+  const cwd = request.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
   const session: { agent?: Agent } = {};
   const currentId = () => session.agent?.sessionId ?? sessionId;
   const environment = await openEnvironment(config, {
@@ -87,38 +87,38 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     sessionId: currentId,
     userHome: home.osHome,
     hermesHome: home.paths,
-    unattended: !wish.interactive,
+    unattended: !request.interactive,
     report: (problem) => home.log.warn(problem),
   });
   // A place of its own has a folder of its own to begin with; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
-  const memory = wish.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
+  const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const withoutMemory = memory?.enabled ? [] : ["memory"];
   const warnings: string[] = folder.warning === null ? [] : [folder.warning];
   const small = start ? null : smallWindowNote(chosen.target);
   if (small !== null) warnings.push(small);
-  const plugins = await openPlugins({ ...wish, cwd });
+  const plugins = await openPlugins({ ...request, cwd });
   warnings.push(...(plugins?.notes ?? []));
-  const provider = await openExternalMemory(wish, { sessionId, memory, title: found?.resumed.title }, warnings);
+  const provider = await openExternalMemory(request, { sessionId, memory, title: found?.resumed.title }, warnings);
   const resumed = found && { id: found.id, store };
   const place: ToolPlace = {
-    toolsets: await focusToolsets(wish, cwd, resumed),
+    toolsets: await focusToolsets(request, cwd, resumed),
     environment,
     contextLength: chosen.target.contextLength,
     without: withoutMemory,
     mcp,
     ...(provider ? { extend: (tools) => provider.addTools(tools) } : {}),
   };
-  const tools = await openSessionTools(wish, place, resumed);
-  const hashes = () => toolHashes(tools, home.config(), hashedChoice(wish, place));
+  const tools = await openSessionTools(request, place, resumed);
+  const hashes = () => toolHashes(tools, home.config(), hashedChoice(request, place));
   const toolNames = [...tools.names].sort();
-  const guard = openGuard(wish, environment, currentId);
+  const guard = openGuard(request, environment, currentId);
   const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);
   const prompt = promptSource(
     {
-      wish,
+      request,
       cwd,
-      cwdIsFallback: folder.isFallback && cwd === wish.cwd,
+      cwdIsFallback: folder.isFallback && cwd === request.cwd,
       ...(environment.kind === "local"
         ? {}
         : { backend: async () => (await import("../prompt/probes/host.ts")).backendOf(environment) }),
@@ -139,33 +139,38 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     },
     { store, tools },
   );
-  const checkpoints = openCheckpointPort(wish, environment);
-  const trajectories = await openTrajectories({ ...wish, cwd }, () => tools.definitions);
+  const checkpoints = openCheckpointPort(request, environment);
+  const trajectories = await openTrajectories({ ...request, cwd }, () => tools.definitions);
   const spending: string[] = [];
-  const preloaded = skills && !start && !wish.ignoreRules ? await preloadFor(wish, skills, sessionId) : null;
+  const preloaded = skills && !start && !request.ignoreRules ? await preloadFor(request, skills, sessionId) : null;
   if (preloaded?.note) warnings.push(preloaded.note);
   const resolvePlace = async (place: AuxPlace) =>
     (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
-  const model = start?.model ?? modelChoice(wish, chosen.target);
+  const model = start?.model ?? modelChoice(request, chosen.target);
   const own: Assembly = {
     session: {
       id: sessionId,
-      source: wish.source,
-      platform: wish.platform,
+      source: request.source,
+      platform: request.platform,
       profile: home.paths.profile,
       store,
       row: {
         cwd,
+        userId: request.sender?.userId,
         modelConfig: {
           ...modelConfig(chosen),
           ...(start?.delegatedFrom ? { _delegate_from: start.delegatedFrom } : {}),
         },
         ...(start?.delegatedFrom ? { parentSessionId: start.delegatedFrom } : {}),
       },
-      interactive: wish.interactive,
-      reviews: wish.learn !== false && !start,
-      titles: wish.titles === true && !start,
-      ...(start ? { origin: start.origin } : {}),
+      interactive: request.interactive,
+      reviews: request.learn !== false && !start,
+      titles: request.titles === true && !start,
+      history: request.history,
+      sessionKey: request.sessionKey,
+      chat: request.chat,
+      sender: request.sender,
+      origin: start?.origin ?? request.origin,
       ...(start?.task ? { task: start.task } : {}),
       ...(start?.jobId ? { jobId: start.jobId } : {}),
       ...(start?.taskId ? { taskId: start.taskId } : {}),
@@ -174,7 +179,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
     model,
     prompt,
     tools,
-    limits: loopLimits(wish),
+    limits: loopLimits(request),
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
@@ -206,7 +211,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
       },
     },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    ...(wantsHints(wish) && !environment.files ? { hints: hintsOnce(home, cwd, prompt) } : {}),
+    ...(wantsHints(request) && !environment.files ? { hints: hintsOnce(home, cwd, prompt) } : {}),
     beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
     ...(checkpoints ? { checkpoint: checkpoints.before } : {}),
@@ -215,7 +220,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
         const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
-        return spawnChildren(delegatingParent(wish, openAgent, parts), tasks, call);
+        return spawnChildren(delegatingParent(request, openAgent, parts), tasks, call);
       },
     },
   };
@@ -239,7 +244,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
   const processes = tools.state.of(processTable);
   return new Opened(agent, {
-    wish,
+    request,
     store,
     chosen,
     skills,
@@ -262,7 +267,7 @@ async function assemble(wish: AgentWish, mcp: ConversationMcp): Promise<OpenAgen
   async function reload(): Promise<readonly string[]> {
     const lines = await mcp.reload();
     const before = hashes().toolsHash;
-    tools.swap(await openTools(wish, place));
+    tools.swap(await openTools(request, place));
     if (hashes().toolsHash === before) return [...lines, "The tools of this conversation are the same as before."];
     gate.expectNewPrefix(agent.sessionId, "reload");
     await restampTools(tools, hashes(), agent.sessionId, store);
@@ -285,13 +290,13 @@ function tidyUp(store: SessionStore, home: OpenHome): void {
 
 /** Loaded for those who chose one. */
 async function openExternalMemory(
-  wish: AgentWish,
+  request: OpenRequest,
   about: { readonly sessionId: string; readonly memory: Memory | null; readonly title?: string | null | undefined },
   warnings: string[],
 ): Promise<OpenedProvider | null> {
-  if (wish.ignoreRules || wish.home.config().memory.provider.trim() === "") return null;
+  if (request.ignoreRules || request.home.config().memory.provider.trim() === "") return null;
   const { openProvider } = await import("./open-provider.ts");
-  return openProvider({ ...about, wish }, (text) => warnings.push(text));
+  return openProvider({ ...about, request }, (text) => warnings.push(text));
 }
 
 /** A list that names no directory still allows none. */

@@ -16,10 +16,10 @@ import { reasoningOf } from "./ask-model.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
+import type { OpenRequest } from "./open-request.ts";
 import type { ConversationPlugins } from "./plugins.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { Trajectories } from "./trajectory.ts";
-import type { AgentWish } from "./wish.ts";
 
 /** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
 export interface OpenAgent {
@@ -53,7 +53,7 @@ export interface OpenAgent {
   /** How hard the model thinks from the next turn on: none, minimal, low, medium, high, xhigh; empty = the provider's default. */
   setReasoning(effort: string): Promise<void>;
   /** Another model from the next turn on. All or nothing; resolves to a sentence for the user. */
-  switchModel(wish: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
+  switchModel(request: { model: string; provider?: string | undefined; global?: boolean | undefined }): Promise<string>;
   /** Fetches what is published about models when that was long ago, or at once with `force`. Resolves to what went wrong, or null. */
   refreshModels(options?: { readonly force?: boolean }): Promise<string | null>;
   /** Models the user may pick from, of the provider in use. */
@@ -81,7 +81,7 @@ export interface OpenAgent {
 }
 
 interface OpenedParts {
-  readonly wish: AgentWish;
+  readonly request: OpenRequest;
   readonly store: SessionStore;
   readonly chosen: ChosenModel;
   readonly skills: AgentSkills | null;
@@ -151,9 +151,9 @@ export class Opened implements OpenAgent {
     this.#parts.guard.yolo = on;
   }
 
-  async switchModel(wish: { model: string; provider?: string; global?: boolean }): Promise<string> {
-    const asked = { ...wish, present: this.#chosen.providerName };
-    const { chosen, said } = await switchTarget(this.#parts.wish.home, this.agent, asked, this.store);
+  async switchModel(request: { model: string; provider?: string; global?: boolean }): Promise<string> {
+    const asked = { ...request, present: this.#chosen.providerName };
+    const { chosen, said } = await switchTarget(this.#parts.request.home, this.agent, asked, this.store);
     this.#chosen = chosen;
     return said;
   }
@@ -172,7 +172,7 @@ export class Opened implements OpenAgent {
   }
 
   async refreshModels(options: { readonly force?: boolean } = {}): Promise<string | null> {
-    const { home, clock } = this.#parts.wish;
+    const { home, clock } = this.#parts.request;
     const { refreshFacts } = await import("../llm/catalogue/published-facts.ts");
     return refreshFacts(home, { fetch, now: () => clock.now(), signal: this.#over.signal }, options);
   }
@@ -185,13 +185,13 @@ export class Opened implements OpenAgent {
   }
 
   async attachReferences(text: string): Promise<Expansion | null> {
-    const { wish, cwd } = this.#parts;
-    const { home, platform, clock } = wish;
+    const { request, cwd } = this.#parts;
+    const { home, platform, clock } = request;
     const { attachReferences } = await import("../prompt/references/open.ts");
     const { contextLength } = this.target;
     return this.agent.beside(async (signal) => {
       const readPage =
-        wish.readPage ??
+        request.readPage ??
         (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength, signal }));
       const expansion = await attachReferences(text, { home, cwd, platform, contextLength, readPage });
       signal.throwIfAborted();
@@ -200,7 +200,7 @@ export class Opened implements OpenAgent {
   }
 
   get ignoresRules(): boolean {
-    return this.#parts.wish.ignoreRules === true;
+    return this.#parts.request.ignoreRules === true;
   }
 
   reloadPrompt() {
@@ -214,10 +214,10 @@ export class Opened implements OpenAgent {
   }
 
   async rollback(): Promise<Rollback> {
-    const { wish, environment } = this.#parts;
+    const { request, environment } = this.#parts;
     const { openRollback } = await import("../checkpoints/rollback.ts");
-    const on = wish.checkpoints ?? wish.home.config().checkpoints.enabled;
-    return openRollback({ ...wish, environment, sessionId: this.agent.sessionId, on });
+    const on = request.checkpoints ?? request.home.config().checkpoints.enabled;
+    return openRollback({ ...request, environment, sessionId: this.agent.sessionId, on });
   }
 
   async title(): Promise<string | null> {
@@ -226,7 +226,7 @@ export class Opened implements OpenAgent {
 
   async setTitle(title: string): Promise<void> {
     const { sessionId } = this.agent;
-    await this.store.ensure({ id: sessionId, source: this.#parts.wish.source, model: this.target.model });
+    await this.store.ensure({ id: sessionId, source: this.#parts.request.source, model: this.target.model });
     await this.store.setTitle(sessionId, title);
   }
 

@@ -21,18 +21,18 @@ import { loadTools } from "../tools/toolset/discover.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembly, LoopEvents, ToolHooks, TurnPorts } from "./assembly.ts";
 import type { SubagentEvent, TurnOutcome } from "./events.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
-type PluginWish = Pick<AgentWish, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
+type PluginRequest = Pick<OpenRequest, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
 
 const DEEPEST_DISPATCH = 3;
 /** How long the end of a conversation waits for what listeners are still told. */
 const DRAIN_MS = 5000;
 
-export async function openConversationPlugins(wish: PluginWish): Promise<ConversationPlugins> {
-  const { home } = wish;
-  const shared = sharedPlugins(wish);
-  if (wish.acceptHooks) shared.acceptHooks = true;
+export async function openConversationPlugins(request: PluginRequest): Promise<ConversationPlugins> {
+  const { home } = request;
+  const shared = sharedPlugins(request);
+  if (request.acceptHooks) shared.acceptHooks = true;
   // Built-in tools first: a plugin must not get hold of one of their names by being early.
   await loadTools(home.log.child("tools"));
   await shared.host.refresh();
@@ -40,13 +40,13 @@ export async function openConversationPlugins(wish: PluginWish): Promise<Convers
   const { memory, context } = home.config();
   if (memory.provider.trim() !== "") await shared.host.useSingle("memory", memory.provider.trim());
   await shared.host.useSingle("engine", context.engine);
-  return new ConversationPlugins(wish, shared);
+  return new ConversationPlugins(request, shared);
 }
 
 export class ConversationPlugins implements LoopEvents {
   /** What opening them has to tell the user. */
   readonly notes: readonly string[];
-  readonly #wish: PluginWish;
+  readonly #request: PluginRequest;
   readonly #shared: SharedPlugins;
   readonly #host: PluginHost;
   readonly #port: ConversationPort;
@@ -62,16 +62,16 @@ export class ConversationPlugins implements LoopEvents {
   /** What is told beside the turns, one after the other. */
   #telling: Promise<unknown> = Promise.resolve();
 
-  constructor(wish: PluginWish, shared: SharedPlugins) {
-    this.#wish = wish;
+  constructor(request: PluginRequest, shared: SharedPlugins) {
+    this.#request = request;
     this.#shared = shared;
     this.#host = shared.host;
-    this.#cwd = () => wish.cwd;
+    this.#cwd = () => request.cwd;
     this.notes = shared.host.takeLines();
     this.#port = {
       dispatchTool: (name, args) => this.#dispatch(name, args),
       injectMessage: (text) => this.#inject(text),
-      complete: (request) => this.#complete(request),
+      complete: (question) => this.#complete(question),
     };
   }
 
@@ -103,7 +103,7 @@ export class ConversationPlugins implements LoopEvents {
   async turnStarts(turn: TurnPorts): Promise<void> {
     this.#turn = turn;
     this.#contexts = [];
-    const { interactive, platform, cwd } = this.#wish;
+    const { interactive, platform, cwd } = this.#request;
     await this.#shared.shellHooks.settle({ ask: turn.ask, interactive, cwd });
     const { sessionId } = turn.run;
     const model = this.#agent?.model.target.model ?? "";
@@ -145,7 +145,7 @@ export class ConversationPlugins implements LoopEvents {
       events: this,
       takeWarnings: () => [...(assembly.takeWarnings?.() ?? []), ...this.#host.takeLines()],
       hooks: toolHooks(this, {
-        interactive: this.#wish.interactive,
+        interactive: this.#request.interactive,
         ask: () => this.#turn?.ask ?? null,
         isAllowed: (key) => this.#allowed.has(key) || assembly.config().command_allowlist.includes(key),
         allow: (key, how) => this.#allow(key, how),
@@ -193,7 +193,7 @@ export class ConversationPlugins implements LoopEvents {
     if (end.reason === "new_session")
       this.#later("on_session_reset", { ...facts, session_id: end.next ?? facts.session_id });
     const done = new AbortController();
-    await Promise.race([this.#telling, this.#wish.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
+    await Promise.race([this.#telling, this.#request.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
     done.abort();
     const at = this.#shared.open.indexOf(this.#port);
     if (at >= 0) this.#shared.open.splice(at, 1);
@@ -201,7 +201,7 @@ export class ConversationPlugins implements LoopEvents {
 
   #endFacts(outcome: TurnOutcome) {
     const { sessionId, completed, interrupted, model } = outcome;
-    return { session_id: sessionId, completed, interrupted, model, platform: this.#wish.platform };
+    return { session_id: sessionId, completed, interrupted, model, platform: this.#request.platform };
   }
 
   #later(event: string, facts: Readonly<Record<string, unknown>>): void {
@@ -210,7 +210,7 @@ export class ConversationPlugins implements LoopEvents {
 
   #followChild(event: SubagentEvent, parent: string, role: string): void {
     // Children of children are told by their own parents.
-    if (event.depth !== (this.#wish.start?.depth ?? 0) + 1) return;
+    if (event.depth !== (this.#request.start?.depth ?? 0) + 1) return;
     const facts = { parent_session_id: parent, child_id: event.id, child_role: role, child_goal: event.goal };
     if (event.phase === "start") this.#later("subagent_start", facts);
     if (event.phase === "complete") {
@@ -224,7 +224,7 @@ export class ConversationPlugins implements LoopEvents {
     return async (question, signal) => {
       if (question.kind !== "approval") return ask(question, signal);
       const { command, description, patternKey } = question;
-      const { platform } = this.#wish;
+      const { platform } = this.#request;
       const facts = {
         ...{ command, description, pattern_key: patternKey, pattern_keys: [patternKey] },
         ...{ session_key: sessionId, session_id: sessionId, surface: platform },
@@ -238,7 +238,7 @@ export class ConversationPlugins implements LoopEvents {
 
   async #allow(key: string, how: "session" | "always"): Promise<void> {
     this.#allowed.add(key);
-    const { home } = this.#wish;
+    const { home } = this.#request;
     const present = home.config().command_allowlist;
     if (how === "always" && !present.includes(key)) await home.setConfigKey("command_allowlist", [...present, key]);
   }
@@ -266,12 +266,12 @@ export class ConversationPlugins implements LoopEvents {
 
   #complete(request: Parameters<PluginLlm["complete"]>[0]): Promise<string> {
     if (!this.#agent || !this.#gate) throw new Error("llm needs a running conversation");
-    return askModel(request, { gate: this.#gate, agent: this.#agent, jobId: this.#wish.start?.jobId });
+    return askModel(request, { gate: this.#gate, agent: this.#agent, jobId: this.#request.start?.jobId });
   }
 
   /** A text too long to ride on a message moves to a file, with its two ends left here. */
   #spill(text: string): Promise<string> {
-    const { home, clock } = this.#wish;
+    const { home, clock } = this.#request;
     return hookText(text, async () => {
       const name = `${clock.now()}-${Math.floor(clock.random() * 0xffffff).toString(16)}.txt`;
       const path = home.paths.at("cache", "hook-context", name);

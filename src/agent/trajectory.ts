@@ -5,7 +5,7 @@ import { type AssistantMessage, type HistoryMessage, type ToolMessage, textOf } 
 import type { ToolDefinition } from "../llm/wire.ts";
 import type { ConversationFollower } from "./assembly.ts";
 import type { TurnOutcome } from "./events.ts";
-import type { AgentWish } from "./wish.ts";
+import type { OpenRequest } from "./open-request.ts";
 
 export interface Trajectories {
   /** Follows the conversation too, beside whoever follows it already. */
@@ -15,7 +15,7 @@ export interface Trajectories {
 
 /** Null unless the settings want them. Sub-agents and runs of other programs are not conversations of the user. */
 export async function openTrajectories(
-  { home, clock, start, cwd }: AgentWish,
+  { home, clock, start, cwd }: OpenRequest,
   definitions: () => readonly ToolDefinition[],
 ): Promise<Trajectories | null> {
   if (!home.config().agent.save_trajectories || start) return null;

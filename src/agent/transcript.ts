@@ -354,8 +354,10 @@ async function recall(assembly: Assembly, input: UserInput, run: RunContext): Pr
 }
 
 function userMessage(input: UserInput): UserMessage {
-  const text = sanitizeSurrogates(input.text);
-  const kept = sanitizeSurrogates(input.persistText ?? text);
+  const said = sanitizeSurrogates(input.text);
+  const note = sanitizeSurrogates(input.note ?? "");
+  const text = [note, said].filter((part) => part.trim() !== "").join("\n\n") || said;
+  const kept = sanitizeSurrogates(input.persistText ?? said);
   const parts = input.parts ?? [];
   if (parts.length === 0) return withSent({ role: "user", content: kept }, text.trim() === "" ? NO_TEXT : text);
   const spoken = kept.trim() === "" ? [] : [{ type: "text", text: kept } as const];

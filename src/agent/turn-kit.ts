@@ -207,6 +207,7 @@ function makeRunContext(assembly: Assembly, facts: RunFacts): RunContext {
     platform: session.platform,
     source: session.source,
     ...(session.chat === undefined ? {} : { chat: session.chat }),
+    ...(session.sender === undefined ? {} : { sender: session.sender }),
     origin: session.origin ?? "foreground",
     interactive: session.interactive,
     clock: assembly.clock,

@@ -5,7 +5,7 @@ import { chmod, lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from "
 import { join } from "node:path";
 import { test } from "node:test";
 import { checkpointRig, contentsOf } from "../../test/support/checkpoint-store.ts";
-import type { AgentWish } from "../agent/wish.ts";
+import type { OpenRequest } from "../agent/open-request.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { openCheckpointPort } from "./port.ts";
 import { openRollback } from "./rollback.ts";
@@ -257,6 +257,6 @@ for (const kind of ["docker", "ssh"]) {
       openRollback(place),
       new RegExp(`copies of files on this machine; .* work elsewhere \\(${kind}\\)\\. Use git there\\.`),
     );
-    assert.equal(openCheckpointPort({} as AgentWish, environment), null); // not looked at
+    assert.equal(openCheckpointPort({} as OpenRequest, environment), null); // not looked at
   });
 }

@@ -21,7 +21,7 @@ export interface CheckpointPort {
 
 /** Null where files are not this machine's own. */
 export function openCheckpointPort(
-  wish: {
+  request: {
     readonly home: OpenHome;
     readonly clock: Clock;
     /** Whatever the settings say. */
@@ -29,12 +29,12 @@ export function openCheckpointPort(
   },
   environment: Environment,
 ): CheckpointPort | null {
-  const { home, clock } = wish;
+  const { home, clock } = request;
   if (!keepsCheckpoints(environment)) return null;
   let keeper: Promise<CheckpointKeeper> | null = null;
   return {
     async before(call, run) {
-      if (!MAY_CHANGE_FILES.has(call.name) || !(wish.checkpoints ?? home.config().checkpoints.enabled)) return null;
+      if (!MAY_CHANGE_FILES.has(call.name) || !(request.checkpoints ?? home.config().checkpoints.enabled)) return null;
       keeper ??= import("./keeper.ts").then(
         ({ CheckpointKeeper }) => new CheckpointKeeper({ home, clock, environment }),
       );

@@ -71,9 +71,9 @@ export class Rollback {
     return diffSince(this.#store, this.root, checkpoint, { file: this.#inside(file) });
   }
 
-  restore(checkpoint: Checkpoint, wish: { file?: string | undefined; removeNew?: boolean }): Promise<RestoreReport> {
-    const file = this.#inside(wish.file);
-    return restore(this.#store, this.root, checkpoint, { ...wish, file, sessionId: this.#sessionId });
+  restore(checkpoint: Checkpoint, request: { file?: string | undefined; removeNew?: boolean }): Promise<RestoreReport> {
+    const file = this.#inside(request.file);
+    return restore(this.#store, this.root, checkpoint, { ...request, file, sessionId: this.#sessionId });
   }
 
   #inside(file: string | undefined): string | undefined {
@@ -114,7 +114,7 @@ export async function openRollback({ home, clock, environment, sessionId, on }: 
 const BATCH_BYTES = 32 * 1024 * 1024;
 const BATCH_FILES = 500;
 
-interface RestoreWish {
+interface RestoreRequest {
   /** One path below the root, with slashes; absent: everything. */
   readonly file?: string | undefined;
   /** Also take away what was created since. */
@@ -139,11 +139,11 @@ async function restore(
   store: CheckpointStore,
   root: string,
   checkpoint: Checkpoint,
-  wish: RestoreWish,
+  request: RestoreRequest,
 ): Promise<RestoreReport> {
   return store.exclusively(async () => {
     const target = await readTree(store.git, checkpoint.tree);
-    const { sessionId, signal, file } = wish;
+    const { sessionId, signal, file } = request;
     const include = [...target.keys()];
     const asked = (path: string) => file === undefined || path === file || path.startsWith(`${file}/`);
     const notThen = new Set(checkpoint.leftOut.map(({ path }) => path));
@@ -158,7 +158,7 @@ async function restore(
       throw new UserError(
         `${file} is not in checkpoint ${checkpoint.id.slice(0, 7)}, nor was it created since. Names begin below ${root}.`,
       );
-    if (seen.changed.length === 0 && !(wish.removeNew && seen.created.length > 0))
+    if (seen.changed.length === 0 && !(request.removeNew && seen.created.length > 0))
       return { restored: [], removed: [], created: seen.created, kept: [], before: null };
 
     const why = `before going back to ${checkpoint.id.slice(0, 7)}`;
@@ -167,10 +167,10 @@ async function restore(
     const present = newest ? await readTree(store.git, newest.tree) : new Map<string, KeptFile>();
     const { changed, created } = since(present);
     // First: what is put back may stand where new files were.
-    const removed = wish.removeNew ? created : [];
+    const removed = request.removeNew ? created : [];
     for (const path of removed) await removeFile(root, path);
     const result = await putBack(store, root, changed, present);
-    const left = wish.removeNew ? [] : await stillThere(root, created);
+    const left = request.removeNew ? [] : await stillThere(root, created);
     return { ...result, removed, created: left, before: made?.id ?? null };
   });
 }

@@ -14,10 +14,10 @@ const compress: CommandDefinition = {
   argsHint: "[focus] | here [N] | --preview",
   subcommands: ["here", "--preview"],
   async run(args, ctx) {
-    const wish = readWish(args);
-    if (typeof wish === "string") return ctx.warn(wish);
-    if (!wish.preview) ctx.say("Compressing the conversation ...");
-    const report = await ctx.conversation.agent.compress(wish);
+    const request = readWish(args);
+    if (typeof request === "string") return ctx.warn(request);
+    if (!request.preview) ctx.say("Compressing the conversation ...");
+    const report = await ctx.conversation.agent.compress(request);
     tell(report, ctx);
   },
 };

@@ -146,10 +146,10 @@ async function pickSession(ctx: CommandContext): Promise<string | null> {
 
 const labelOf = (session: SessionListItem) => session.title ?? (session.preview || session.id);
 
-async function resolveSession(wish: string, ctx: CommandContext): Promise<string | null> {
-  const numbered = /^\d{1,2}$/.test(wish) ? ctx.lastListed[Number(wish) - 1] : undefined;
-  const id = numbered?.id ?? (await ctx.store.resolveTitle(wish)) ?? (await ctx.store.resolveId(wish));
-  if (id === null) ctx.warn(`No conversation has the id or title "${wish}". /sessions lists them.`);
+async function resolveSession(request: string, ctx: CommandContext): Promise<string | null> {
+  const numbered = /^\d{1,2}$/.test(request) ? ctx.lastListed[Number(request) - 1] : undefined;
+  const id = numbered?.id ?? (await ctx.store.resolveTitle(request)) ?? (await ctx.store.resolveId(request));
+  if (id === null) ctx.warn(`No conversation has the id or title "${request}". /sessions lists them.`);
   return id;
 }
 

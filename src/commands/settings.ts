@@ -20,10 +20,10 @@ const model: CommandDefinition = {
       ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
     // The list at hand serves now; a newer one the next time.
     else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
-    const wish = name ? { model: name, ...(provider ? { provider } : {}) } : await pickModel(ctx);
-    if (wish === null) return;
+    const request = name ? { model: name, ...(provider ? { provider } : {}) } : await pickModel(ctx);
+    if (request === null) return;
     try {
-      ctx.say(await ctx.conversation.switchModel({ ...wish, global }));
+      ctx.say(await ctx.conversation.switchModel({ ...request, global }));
     } catch (error) {
       const { target } = ctx.conversation;
       ctx.warn(`${messageOf(error)} Still using ${target.model} (${target.provider}).`);

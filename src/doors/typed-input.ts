@@ -1,6 +1,7 @@
 // What a user typed, on its way to the agent: what it points at with `@` rides along, what is stored stays as typed.
+
+import type { OpenRequest } from "../agent/open-request.ts";
 import type { OpenAgent } from "../agent/opened.ts";
-import type { AgentWish } from "../agent/wish.ts";
 import type { UserInput } from "../llm/messages.ts";
 
 interface Teller {
@@ -42,10 +43,10 @@ export async function withReferences(
 
 // What a user asked for on the command line, for any door that holds a conversation.
 
-export interface ChatRequest extends AgentWish {
+export interface ChatRequest extends OpenRequest {
   readonly verbose: boolean;
   /** The terminal takes colour. */
   readonly color: boolean;
 }
 
-export type { ResumeWish } from "../agent/wish.ts";
+export type { ResumeRequest } from "../agent/open-request.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { aTarget } from "../../test/support/model-target.ts";
 import { type CacheTtl, type OutgoingMessage, stripCacheControl } from "./cache-control.ts";
-import { type CacheWish, planCache, transactionEnds } from "./cache-plan.ts";
+import { type CacheOptions, planCache, transactionEnds } from "./cache-plan.ts";
 import type { ProviderProfile, ToolDefinition } from "./wire.ts";
 
 const marker = { type: "ephemeral" } as const;
@@ -26,8 +26,11 @@ const openrouter = aTarget("chat_completions", {
   profile: { cacheLayout: "envelope" },
 });
 
-const plan = (target: CacheWish["target"], messages: readonly OutgoingMessage[], change: Partial<CacheWish> = {}) =>
-  planCache({ messages, tools: [ls, cat], target, ttl: "5m", stable: "stable", ...change });
+const plan = (
+  target: CacheOptions["target"],
+  messages: readonly OutgoingMessage[],
+  change: Partial<CacheOptions> = {},
+) => planCache({ messages, tools: [ls, cat], target, ttl: "5m", stable: "stable", ...change });
 /** Which messages carry how many markers. */
 const marks = (messages: readonly OutgoingMessage[]) =>
   messages.map(
@@ -39,9 +42,9 @@ const marks = (messages: readonly OutgoingMessage[]) =>
 const turns = [user("a"), calls, result, calls, result, said("b"), user("c"), calls, result];
 const cases: readonly [
   what: string,
-  target: CacheWish["target"],
+  target: CacheOptions["target"],
   messages: readonly OutgoingMessage[],
-  change: Partial<CacheWish>,
+  change: Partial<CacheOptions>,
   marked: readonly number[],
   onTools: number,
 ][] = [
@@ -170,17 +173,17 @@ const anything = fc.record({
 
 test("never more than four markers, and taking them out gives back what was there, for another destination too", () =>
   fc.assert(
-    fc.property(anything, fc.constantFrom(anthropic, compatible, openrouter), (wish, next) => {
-      const before = structuredClone(wish.messages);
-      const made = planCache(wish);
-      assert.deepEqual(wish.messages, before, "inputs stay as they were");
+    fc.property(anything, fc.constantFrom(anthropic, compatible, openrouter), (request, next) => {
+      const before = structuredClone(request.messages);
+      const made = planCache(request);
+      assert.deepEqual(request.messages, before, "inputs stay as they were");
       assert.ok(made.markers <= 4);
       const laid = JSON.stringify([made.messages, made.tools]).match(/"cache_control"/g)?.length ?? 0;
       assert.equal(made.markers, laid);
-      assert.deepEqual(stripCacheControl(made.messages), wish.messages);
+      assert.deepEqual(stripCacheControl(made.messages), request.messages);
       assert.deepEqual(
-        planCache({ ...wish, messages: made.messages, target: next }),
-        planCache({ ...wish, target: next }),
+        planCache({ ...request, messages: made.messages, target: next }),
+        planCache({ ...request, target: next }),
       );
     }),
   ));

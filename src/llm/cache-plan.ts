@@ -15,7 +15,7 @@ import {
 import { hostOf } from "./providers/hosts.ts";
 import type { Target, ToolDefinition } from "./wire.ts";
 
-export interface CacheWish {
+export interface CacheOptions {
   readonly messages: readonly OutgoingMessage[];
   readonly tools: readonly ToolDefinition[];
   readonly target: Pick<Target, "apiMode" | "baseUrl" | "profile">;
@@ -36,7 +36,7 @@ interface CachePlan {
  * Inputs are not changed and unmarked messages are shared. Taking the markers out of the plan gives the input again, for the next
  * destination too: nothing of one plan is left in another.
  */
-export function planCache({ messages, tools, target, ttl, stable }: CacheWish): CachePlan {
+export function planCache({ messages, tools, target, ttl, stable }: CacheOptions): CachePlan {
   const layout = target.profile.cacheLayout;
   const clean = stripCacheControl(messages);
   if (layout === "none" || ttl === "off") return { messages: clean, tools, markers: 0, layout: "none" };

@@ -121,4 +121,6 @@ export interface UserInput {
   readonly from?: "person" | "synthetic";
   /** What is stored and shown instead of `text`, when a door put its own notes in front. */
   readonly persistText?: string;
+  /** Goes out in front of the text, this once: what the door has to tell the model. Never stored, never shown. */
+  readonly note?: string;
 }

@@ -1,12 +1,12 @@
 // The MCP servers of one conversation. Nothing of the MCP room is loaded as long as no server is configured.
-import { type McpPayer, type McpWish, wantedServers } from "./settings.ts";
+import { type McpPayer, type McpRequest, wantedServers } from "./settings.ts";
 import type { McpUse } from "./shared.ts";
 
 /** How long the first request of a new conversation waits for servers. */
 const FIRST_REQUEST_WAITS_MS = 3000;
 
 export class ConversationMcp {
-  readonly #wish: McpWish;
+  readonly #request: McpRequest;
   readonly #use: Promise<McpUse | null>;
   readonly #startedAt: number;
   #payer: McpPayer | null = null;
@@ -16,11 +16,11 @@ export class ConversationMcp {
   #waited = false;
 
   /** Begins to connect; nobody has to wait for it. */
-  constructor(wish: McpWish) {
-    this.#wish = wish;
-    this.#startedAt = wish.clock.now();
-    this.#use = wantedServers(wish).length === 0 ? Promise.resolve(null) : this.#open();
-    this.#use.catch((error) => wish.home.log.warn("MCP servers could not be opened", error));
+  constructor(request: McpRequest) {
+    this.#request = request;
+    this.#startedAt = request.clock.now();
+    this.#use = wantedServers(request).length === 0 ? Promise.resolve(null) : this.#open();
+    this.#use.catch((error) => request.home.log.warn("MCP servers could not be opened", error));
   }
 
   /** Who pays for what servers ask of a model; until it is known they get no answer. */
@@ -31,7 +31,7 @@ export class ConversationMcp {
   /** Waits for servers that are on their way, at most three seconds from the beginning. */
   async ready(): Promise<void> {
     const use = await this.#use.catch(() => null);
-    const left = this.#startedAt + FIRST_REQUEST_WAITS_MS - this.#wish.clock.now();
+    const left = this.#startedAt + FIRST_REQUEST_WAITS_MS - this.#request.clock.now();
     if (left > 0) await use?.settled(left);
     this.#waited = true;
   }
@@ -59,7 +59,7 @@ export class ConversationMcp {
   /** Connects anew, as config.yaml says now. Resolves to one line per server. */
   async reload(): Promise<readonly string[]> {
     await this.#use.catch(() => null);
-    if (!this.#current && wantedServers(this.#wish).length === 0) return ["No MCP servers are configured."];
+    if (!this.#current && wantedServers(this.#request).length === 0) return ["No MCP servers are configured."];
     if (!this.#current) this.#reloaded = await this.#open();
     else await this.#current.reload();
     await this.#current?.settled(FIRST_REQUEST_WAITS_MS);
@@ -74,7 +74,7 @@ export class ConversationMcp {
 
   async #open(): Promise<McpUse> {
     const { useServers } = await import("./shared.ts");
-    const use = await useServers(this.#wish, () => this.#payer);
+    const use = await useServers(this.#request, () => this.#payer);
     this.#current = use;
     return use;
   }

@@ -296,7 +296,7 @@ function isTree(value: unknown): value is Tree {
 
 // What a conversation says about MCP servers: which it wants, and who pays for what they ask of a model.
 
-export interface McpWish {
+export interface McpRequest {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly cwd: string;
@@ -317,7 +317,7 @@ export interface McpPayer {
 }
 
 /** Names of the servers this conversation may use. */
-export function wantedServers({ home, platform, toolsets }: McpWish): string[] {
+export function wantedServers({ home, platform, toolsets }: McpRequest): string[] {
   return chooseServers({ platform, config: home.config(), ...(toolsets ? { toolsets } : {}) });
 }
 

@@ -13,7 +13,7 @@ import { launchRefusal } from "./launch-check.ts";
 import { buildTools } from "./server-tools.ts";
 import {
   type McpPayer,
-  type McpWish,
+  type McpRequest,
   parseServer,
   parseServers,
   type ServerSettings,
@@ -47,20 +47,20 @@ export interface McpUse {
   close(): Promise<void>;
 }
 
-export async function useServers(wish: McpWish, payer: () => McpPayer | null): Promise<McpUse> {
-  const { home } = wish;
-  const opening = shared.get(home) ?? openShared(wish);
+export async function useServers(request: McpRequest, payer: () => McpPayer | null): Promise<McpUse> {
+  const { home } = request;
+  const opening = shared.get(home) ?? openShared(request);
   shared.set(home, opening);
   const { hub, users } = await opening;
   users.add(payer);
-  hub.start(configured(wish));
+  hub.start(configured(request));
   return {
     settled: (ms) => hub.settled(ms),
     applyChanges: () => hub.applyChanges(),
     explainMissing: (name) => explainMissing(name, hub, home),
-    reload: () => hub.reload(configured(wish), CALL_WAITS_MS),
+    reload: () => hub.reload(configured(request), CALL_WAITS_MS),
     troubles: ({ slow }) => [
-      ...unusable(wish),
+      ...unusable(request),
       ...hub.statuses().flatMap((status) => troubleOf(status) ?? (slow ? (slownessOf(status) ?? []) : [])),
     ],
     describe: () => hub.statuses().map(describe),
@@ -74,19 +74,19 @@ export async function useServers(wish: McpWish, payer: () => McpPayer | null): P
   };
 }
 
-async function openShared(wish: McpWish): Promise<Shared> {
-  const { home } = wish;
+async function openShared(request: McpRequest): Promise<Shared> {
+  const { home } = request;
   const users: Shared["users"] = new Set();
   const hub = await McpHub.open(
-    hubPorts(wish, (call) => sample(call, users, wish)),
+    hubPorts(request, (call) => sample(call, users, request)),
     (change) => publish(change, home),
   );
   return { hub, users };
 }
 
 /** What the MCP room needs of a home. */
-export function hubPorts(wish: McpWish, sample?: HubPorts["sample"]): HubPorts {
-  const { home, clock, cwd } = wish;
+export function hubPorts(request: McpRequest, sample?: HubPorts["sample"]): HubPorts {
+  const { home, clock, cwd } = request;
   const log = home.log.child("mcp");
   const stderr = openLogFile({
     path: home.paths.at("logs", "mcp-stderr.log"),
@@ -113,7 +113,7 @@ export function hubPorts(wish: McpWish, sample?: HubPorts["sample"]): HubPorts {
         home: home.paths.dir,
         osHome: home.osHome,
         sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
-        yolo: wish.yolo === true,
+        yolo: request.yolo === true,
       }),
     ...(sample ? { sample } : {}),
   };
@@ -130,18 +130,18 @@ export async function registerKnownTools(home: OpenHome): Promise<void> {
   }
 }
 
-function configured(wish: McpWish): ServerSettings[] {
-  const { home } = wish;
-  const wanted = new Set(wantedServers(wish));
+function configured(request: McpRequest): ServerSettings[] {
+  const { home } = request;
+  const wanted = new Set(wantedServers(request));
   const { servers, problems } = parseServers(home.config().mcp_servers);
   for (const problem of problems) home.log.child("mcp").warn(problem);
   return servers.filter(({ name }) => wanted.has(name));
 }
 
 /** What keeps a server of this conversation from being tried at all. */
-function unusable(wish: McpWish): readonly string[] {
-  const entries = wish.home.config().mcp_servers;
-  return wantedServers(wish).flatMap((name) => {
+function unusable(request: McpRequest): readonly string[] {
+  const entries = request.home.config().mcp_servers;
+  return wantedServers(request).flatMap((name) => {
     const { settings, problems } = parseServer(name, entries[name]);
     return settings ? [] : problems;
   });
@@ -210,7 +210,11 @@ function describe({ name, state, reason, tools }: ServerStatus): string {
 }
 
 /** A server's question to a model, paid for by the conversation that called it; by the newest one when none did. */
-async function sample(call: SamplingCall, users: Shared["users"], { home, clock }: McpWish): Promise<SamplingAnswer> {
+async function sample(
+  call: SamplingCall,
+  users: Shared["users"],
+  { home, clock }: McpRequest,
+): Promise<SamplingAnswer> {
   const payers = [...users].flatMap((payer) => payer() ?? []);
   const payer = payers.find((one) => one.sessionId() === call.sessionId) ?? payers.at(-1);
   if (!payer) throw new Error("no conversation is open that could answer");

@@ -55,7 +55,7 @@ export type Factory = (place: never) => unknown;
 
 interface ImageGenProvider {
   /** The bytes of a png, jpeg, gif or webp. */
-  generate(wish: {
+  generate(request: {
     readonly prompt: string;
     readonly aspectRatio: "landscape" | "square" | "portrait";
     /** `image_gen.model`. */
@@ -89,7 +89,7 @@ interface BrowserProvider {
 interface TtsProvider {
   /** Characters of one call; default 4096. */
   readonly mostChars?: number;
-  speak(wish: {
+  speak(request: {
     readonly text: string;
     readonly format: "mp3" | "opus";
     readonly model?: string | undefined;

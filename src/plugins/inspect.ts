@@ -18,16 +18,16 @@ export interface PluginRow {
   readonly outline: Outline | null;
 }
 
-export async function inspectPlugins(wish: PluginHome): Promise<readonly PluginRow[]> {
-  const { home } = wish;
+export async function inspectPlugins(request: PluginHome): Promise<readonly PluginRow[]> {
+  const { home } = request;
   const config = home.config();
   const outlines = new OutlineStore(home.paths.at("cache", "plugin_outlines.json"));
   const chosen = new Map([
     ["memory.provider", config.memory.provider.trim()],
     ["context.engine", config.context.engine],
   ]);
-  const safe = isSafeMode(wish.home);
-  const found = await findPlugins(pluginPlaces(wish));
+  const safe = isSafeMode(request.home);
+  const found = await findPlugins(pluginPlaces(request));
   return Promise.all(
     found.map(async (plugin): Promise<PluginRow> => {
       const standing = standingOf(plugin, config.plugins);

@@ -38,14 +38,14 @@ export interface PluginHome {
 }
 
 /** One per home and process. Plugins of a project are those of the folder the first conversation was opened in. */
-export function sharedPlugins(wish: PluginHome): SharedPlugins {
-  const known = shared.get(wish.home);
+export function sharedPlugins(request: PluginHome): SharedPlugins {
+  const known = shared.get(request.home);
   if (known) return known;
-  const { home, clock } = wish;
+  const { home, clock } = request;
   const open: ConversationPort[] = [];
   const log = home.log.child("plugins");
   const host = new PluginHost({
-    places: pluginPlaces(wish),
+    places: pluginPlaces(request),
     outlineFile: home.paths.at("cache", "plugin_outlines.json"),
     clock,
     log,
@@ -57,7 +57,7 @@ export function sharedPlugins(wish: PluginHome): SharedPlugins {
     sinks: pluginSinks,
   });
   const shellHooks = openShellHooks(
-    wish,
+    request,
     (line) => host.report(line),
     () => made.acceptHooks,
   );

@@ -208,9 +208,9 @@ interface HintOptions {
 export function platformHint(platform: string, { settings, plugin, warn }: HintOptions = {}): string | null {
   const key = platform.toLowerCase();
   const own = Object.hasOwn(HINTS, key) ? HINTS[key] : plugin;
-  const wish = settings && Object.hasOwn(settings, key) ? settings[key] : undefined;
-  if (wish === undefined || wish === null) return own ?? null;
-  const change = readChange(wish);
+  const request = settings && Object.hasOwn(settings, key) ? settings[key] : undefined;
+  if (request === undefined || request === null) return own ?? null;
+  const change = readChange(request);
   if (!change) {
     warn?.(`platform_hints.${key} in config.yaml is ignored: write a text, or {append: text} or {replace: text}.`);
     return own ?? null;
@@ -219,10 +219,10 @@ export function platformHint(platform: string, { settings, plugin, warn }: HintO
   return parts.length === 0 ? null : parts.join("\n\n");
 }
 
-function readChange(wish: unknown): { readonly append?: string; readonly replace?: string } | null {
-  if (typeof wish === "string") return { append: wish };
-  if (typeof wish !== "object" || wish === null || Array.isArray(wish)) return null;
-  const { append, replace } = wish as { append?: unknown; replace?: unknown }; // checked in the next lines
+function readChange(request: unknown): { readonly append?: string; readonly replace?: string } | null {
+  if (typeof request === "string") return { append: request };
+  if (typeof request !== "object" || request === null || Array.isArray(request)) return null;
+  const { append, replace } = request as { append?: unknown; replace?: unknown }; // checked in the next lines
   if (append === undefined && replace === undefined) return null;
   if (append !== undefined && typeof append !== "string") return null;
   if (replace !== undefined && typeof replace !== "string") return null;

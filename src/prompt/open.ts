@@ -19,19 +19,21 @@ import { rememberedPythonProbe } from "./probes/python.ts";
 import { readingPorts } from "./reading-ports.ts";
 
 /** What the prompt has to know of what a conversation was opened with. */
-interface PromptWish {
+interface PromptRequest {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly platform: string;
   readonly passSessionId?: boolean | undefined;
   /** No SOUL.md, project files, memory or skills that are active from the start. */
   readonly ignoreRules?: boolean | undefined;
+  /** SOUL.md speaks all the same. */
+  readonly soulIdentity?: boolean | undefined;
   /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
   overlay?(): string | undefined;
 }
 
 export interface PromptPlace {
-  readonly wish: PromptWish;
+  readonly request: PromptRequest;
   readonly cwd: string;
   /** Nobody chose it. */
   readonly cwdIsFallback?: boolean;
@@ -66,18 +68,18 @@ export async function buildPrompt(
   target: Pick<Target, "model" | "provider" | "contextLength" | "windowAssumed">,
   sessionId: string,
 ): Promise<BuiltPrompt> {
-  const { wish } = place;
-  const { home } = wish;
+  const { request } = place;
+  const { home } = request;
   const settings = home.config();
   const backend = await place.backend?.();
   const startedOn = calendarDay(place.startedAt * 1000, settings.timezone);
-  const today = calendarDay(wish.clock.now(), settings.timezone);
+  const today = calendarDay(request.clock.now(), settings.timezone);
   const inputs = await gatherPromptInputs(
     {
       known: {
         model: target.model,
         provider: target.provider,
-        platform: wish.platform,
+        platform: request.platform,
         toolNames: place.toolNames,
         toolsHash: place.toolsHash,
         toolSelection: place.toolSelection,
@@ -94,7 +96,7 @@ export async function buildPrompt(
         ...place.memory?.snapshot(),
         startedOn,
         rebuiltOn: sameDay(startedOn, today) ? null : today,
-        sessionId: wish.passSessionId ? sessionId : null,
+        sessionId: request.passSessionId ? sessionId : null,
       },
       settings,
       installRoot: installRoot(),
@@ -102,8 +104,8 @@ export async function buildPrompt(
       tempDir: tmpdir(),
       soulPath: home.paths.soulFile,
       contextLength: target.windowAssumed ? 0 : target.contextLength,
-      skipContextFiles: wish.ignoreRules === true,
-      loadSoulIdentity: false,
+      skipContextFiles: request.ignoreRules === true,
+      loadSoulIdentity: request.soulIdentity === true,
       coding: place.coding,
       notes: isKnownZone(settings.timezone) ? [] : [unknownZone(settings.timezone)],
       host: { platform: process.platform, type: type(), release: release(), env: (name) => home.env(name) },
@@ -120,7 +122,7 @@ const unknownZone = (zone: string) =>
 // What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
 
 async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
-  const { home, clock, platform } = place.wish;
+  const { home, clock, platform } = place.request;
   const { environment, files, isDenied, run, scan, trusted } = await readingPorts(home);
   const { skills } = place;
   const probeFile = home.paths.at("cache", "python-probe.json");

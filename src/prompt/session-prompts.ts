@@ -60,7 +60,7 @@ class SessionPrompts {
     const { place, store } = this.#options;
     const { cwd, toolSelection } = place;
     const { model, provider } = target;
-    const wanted = { v: PROMPT_VERSION, model, provider, platform: place.wish.platform, cwd, toolSelection };
+    const wanted = { v: PROMPT_VERSION, model, provider, platform: place.request.platform, cwd, toolSelection };
     const stored = await this.#read("the stored prompt", () => store.getPrompt(sessionId), null);
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);
@@ -157,7 +157,7 @@ class SessionPrompts {
   }
 
   get #log() {
-    return this.#options.place.wish.home.log.child("prompt");
+    return this.#options.place.request.home.log.child("prompt");
   }
 }
 
@@ -176,7 +176,7 @@ export function promptSource(
   place: PromptPlace,
   kept: { readonly store: SessionStore; readonly tools: { readonly definitions: readonly ToolDefinition[] } },
 ): ConversationPrompt {
-  const { home, clock, overlay } = place.wish;
+  const { home, clock, overlay } = place.request;
   const days = new DayNotes({ home, clock, store: kept.store, startedAt: place.startedAt });
   const prompts = new SessionPrompts({ place, ...kept, build: buildPrompt, onBuilt: (id) => days.tell(id) });
   const prefill = new PrefillOnce(home, kept.store);

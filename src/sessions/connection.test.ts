@@ -58,7 +58,7 @@ test("a database that is there keeps its journal mode, unless the settings name 
     }
   };
   const seen: unknown[] = [];
-  for (const wish of ["auto", "wal", "auto", "delete", "auto"] as const) seen.push(await modeAfter(wish));
+  for (const request of ["auto", "wal", "auto", "delete", "auto"] as const) seen.push(await modeAfter(request));
   assert.deepEqual(seen, ["delete", "wal", "wal", "delete", "delete"]);
 });
 

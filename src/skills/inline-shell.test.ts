@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openWish } from "../../test/support/open-wish.ts";
+import { openRequest } from "../../test/support/open-request.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
 import { openAgent } from "../agent/open.ts";
 import { openHome } from "../home/open.ts";
@@ -86,8 +86,8 @@ test("commands of a preloaded skill run when the user switched that on", async (
     "skills/a/SKILL.md": "---\nname: a\ndescription: A\n---\nToday: !`echo it-$((1 + 1))`\n",
   });
   await environment.cleanup();
-  const { store, wish } = await openWish(temp);
-  const open = await openAgent({ ...wish, skills: ["a"] });
+  const { store, request } = await openRequest(temp);
+  const open = await openAgent({ ...request, skills: ["a"] });
   await open.agent.chat("hello");
   const [first] = await store.load(open.agent.sessionId);
   assert.match(JSON.stringify(first), /Today: it-2/);

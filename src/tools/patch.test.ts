@@ -43,10 +43,10 @@ const refusals: [string, string, string, string, RegExp][] = [
   ["none", "alpha beta\n", "alpha bexx gamma delta", "y", /^Could not find a match for old_string in the file/],
   ["drift", "  say('hello there')\n", "say(\\'hello there\\')", "say(\\'bye\\')", /^Escape-drift detected/],
 ];
-for (const [name, text, old, wish, message] of refusals) {
+for (const [name, text, old, request, message] of refusals) {
   test(`patch refuses: ${name}`, async () => {
     await put("case.txt", text);
-    const result = await replace("case.txt", old, wish);
+    const result = await replace("case.txt", old, request);
     assert.equal(result.success, false);
     assert.match(result.error, message);
     assert.equal(await onDisk("case.txt"), text);

@@ -48,15 +48,15 @@ export async function patch(args: z.infer<typeof parameters>, ctx: ToolContext):
       if (args.patch === undefined || args.patch.trim() === "") return failed("Missing argument: patch (mode=patch).");
       return await applyPatch(args.patch, crossProfile, workspace);
     }
-    const { path: asked, old_string: old, new_string: wish } = args;
+    const { path: asked, old_string: old, new_string: replacement } = args;
     if (asked === undefined || asked.trim() === "") return failed("Missing argument: path (mode=replace).");
     if (old === undefined) return failed("Missing argument: old_string (mode=replace).");
-    if (wish === undefined) return failed("Missing argument: new_string (mode=replace).");
+    if (replacement === undefined) return failed("Missing argument: new_string (mode=replace).");
     const absolute = workspace.absolute(asked);
     const refusal = (await workspace.refuseWrite(absolute, crossProfile)) ?? (await workspace.refuseRead(absolute));
     if (refusal !== null) return failed(refusal);
     const path = await workspace.files.resolve(absolute);
-    const request = { asked, path, old, new: wish, replaceAll: args.replace_all ?? false };
+    const request = { asked, path, old, new: replacement, replaceAll: args.replace_all ?? false };
     return await withFileLocks([path], () => replaceInFile(request, workspace));
   } catch (error) {
     ctx.signal.throwIfAborted();

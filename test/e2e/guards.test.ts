@@ -21,7 +21,7 @@ const results = (events: readonly AgentEvent[]) =>
 const asks = (events: readonly AgentEvent[]) => events.filter((event) => event.type === "ask").length;
 
 test("in smart mode a command runs on the model's word, this once, and nobody is asked", async (t) => {
-  const { server, say } = await talk(t, { config: SMART, wish: { interactive: true, yolo: false } });
+  const { server, say } = await talk(t, { config: SMART, request: { interactive: true, yolo: false } });
   server.script(call, { text: "APPROVE" }, { text: "done" });
   const events = await say("go");
   const [result] = results(events);
@@ -34,7 +34,7 @@ test("in smart mode a command runs on the model's word, this once, and nobody is
 });
 
 test("in smart mode a refusal is final, and anything unclear is a question to the user", async (t) => {
-  const { server, say } = await talk(t, { config: SMART, wish: { interactive: true, yolo: false } });
+  const { server, say } = await talk(t, { config: SMART, request: { interactive: true, yolo: false } });
   server.script(call, { text: "DENY" }, { text: "a pity" });
   const [refused] = results(await say("go"));
   assert.match(refused.error, /approving model refused/);
@@ -46,7 +46,7 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
 test("safe roots of the environment hold in a conversation, and a list that names none allows nothing", async (t) => {
   const write = { toolCalls: [{ name: "write_file", arguments: { path: "a.txt", content: "x" } }] };
   const writes = async (roots: string) => {
-    const { server, say } = await talk(t, { env: { HERMES_WRITE_SAFE_ROOT: roots }, wish: { interactive: true } });
+    const { server, say } = await talk(t, { env: { HERMES_WRITE_SAFE_ROOT: roots }, request: { interactive: true } });
     server.script(write, { text: "done" });
     return results(await say("go"))[0];
   };
@@ -57,7 +57,7 @@ test("safe roots of the environment hold in a conversation, and a list that name
 });
 
 test("a lasting yes is written to the settings, keeps their comments, and holds in the next run", async (t) => {
-  const chat = await talk(t, { config: "# mine\n", wish: { interactive: true, yolo: false } });
+  const chat = await talk(t, { config: "# mine\n", request: { interactive: true, yolo: false } });
   chat.server.script(call, { text: "done" });
   const answered: string[] = [];
   for await (const event of chat.conversation.agent.run({ text: "go" })) {
@@ -77,7 +77,7 @@ test("a lasting yes is written to the settings, keeps their comments, and holds 
 });
 
 test("a question of one process is seen and answered from another", async (t) => {
-  const chat = await talk(t, { wish: { interactive: true, yolo: false }, now: Date.now() });
+  const chat = await talk(t, { request: { interactive: true, yolo: false }, now: Date.now() });
   const home = { ...chat, dir: chat.homeDir } as unknown as TempHome; // what it uses of one
   const hermes = async (...args: string[]) => runHermes(["approvals", ...args], { home });
   chat.server.script(call, { text: "done" });

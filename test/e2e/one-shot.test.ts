@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { openAgent } from "../../src/agent/open.ts";
 import { ModelServer } from "../support/model-server/server.ts";
-import { openWish } from "../support/open-wish.ts";
+import { openRequest } from "../support/open-request.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
@@ -49,8 +49,8 @@ describe("hermes -z", () => {
       assert.ok(names().includes("terminal") && !names().includes("clarify"), args.join(" "));
     }
 
-    const { home: opened, store, wish } = await openWish(home);
-    const conversation = await openAgent({ ...wish, interactive: true });
+    const { home: opened, store, request } = await openRequest(home);
+    const conversation = await openAgent({ ...request, interactive: true });
     await conversation.agent.chat("hello");
     const before = server.last.body.tools;
     assert.ok(names().includes("clarify"));

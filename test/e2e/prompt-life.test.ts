@@ -46,7 +46,7 @@ test("a personality that changes in mid-conversation explains the break it makes
 test("what a door lays over the prompt takes the place of the configured text", async (t) => {
   const chat = await chatting(t, {
     config: "agent:\n  system_prompt: Be terse.\n",
-    wish: { overlay: () => "You are in a chat." },
+    request: { overlay: () => "You are in a chat." },
   });
   await chat.say("one");
   assert.match(systemOf(chat), /You are in a chat\.$/);

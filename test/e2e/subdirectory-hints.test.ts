@@ -128,7 +128,7 @@ test("what a compression took away comes back when work goes on there", async (t
 test("without project rules there are no hints either", async (t) => {
   const chat = await talk(t, {
     project: { "sub/AGENTS.md": "sub rules", "sub/x": "1" },
-    wish: { ignoreRules: true },
+    request: { ignoreRules: true },
   });
   chat.server.script(read("sub/x"), { text: "one" });
   await chat.say("look");
@@ -140,7 +140,7 @@ for (const { ignoreRules, told } of [
   { ignoreRules: true, told: [[[]]] },
 ])
   test(`a sub-agent of a conversation that ${ignoreRules ? "ignores" : "follows"} rules is told ${ignoreRules ? "none" : "those it reaches"}`, async (t) => {
-    const chat = await talk(t, { project: { "sub/AGENTS.md": "sub rules", "sub/x": "1" }, wish: { ignoreRules } });
+    const chat = await talk(t, { project: { "sub/AGENTS.md": "sub rules", "sub/x": "1" }, request: { ignoreRules } });
     const isChild = (sent: readonly Sent[]) =>
       sent.some(({ role, content }) => role === "user" && content === "read it");
     chat.server.otherwise(({ body: { messages } }) => {

@@ -2,13 +2,13 @@
 import type { TestContext } from "node:test";
 import { BackgroundTasks } from "../../src/agent/background.ts";
 import { openAgent } from "../../src/agent/open.ts";
-import type { AgentWish } from "../../src/agent/wish.ts";
+import type { OpenRequest } from "../../src/agent/open-request.ts";
 import { builtinCommands } from "../../src/commands/builtin.ts";
 import type { CommandContext } from "../../src/commands/context.ts";
 import { dispatchTyped } from "../../src/commands/dispatch.ts";
 import { menuSkills } from "../../src/commands/skills.ts";
 import { systemClock } from "../../src/kit/clock.ts";
-import { openWish } from "./open-wish.ts";
+import { openRequest } from "./open-request.ts";
 import { tempHome } from "./temp-home.ts";
 
 export interface CommandRig {
@@ -28,16 +28,16 @@ export interface CommandRig {
 export async function commandRig(
   t: TestContext,
   files: Readonly<Record<string, string>> = {},
-  more: Pick<AgentWish, "ignoreRules"> = {},
+  more: Pick<OpenRequest, "ignoreRules"> = {},
 ): Promise<CommandRig> {
   const temp = await tempHome(files);
-  const { home, store, wish: plain } = await openWish(temp);
-  const wish = { ...plain, interactive: true, ...more };
-  let conversation = await openAgent(wish);
+  const { home, store, request: plain } = await openRequest(temp);
+  const request = { ...plain, interactive: true, ...more };
+  let conversation = await openAgent(request);
   const heard: string[] = [];
   const answers: CommandRig["answers"] = [];
   const switchTo = async (name: string | undefined, title?: string) => {
-    const next = await openAgent({ ...wish, ...(name === undefined ? {} : { resume: { name } }) });
+    const next = await openAgent({ ...request, ...(name === undefined ? {} : { resume: { name } }) });
     await conversation.close(name === undefined ? "new_session" : "resumed_other");
     conversation = next;
     if (title) await next.setTitle(title);
@@ -84,7 +84,7 @@ export async function commandRig(
       get running() {
         return background.running;
       },
-      start: (prompt) => background.start(prompt, wish, conversation),
+      start: (prompt) => background.start(prompt, request, conversation),
       stop: (id) => background.stop(id),
     },
     quit: ({ deleteSession }) => void heard.push(`quit${deleteSession ? " and delete" : ""}`),

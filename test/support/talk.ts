@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import type { AgentEvent } from "../../src/agent/events.ts";
 import { openAgent } from "../../src/agent/open.ts";
+import type { OpenRequest } from "../../src/agent/open-request.ts";
 import type { OpenAgent } from "../../src/agent/opened.ts";
-import type { AgentWish } from "../../src/agent/wish.ts";
 import { openHome } from "../../src/home/open.ts";
 import { type Clock, systemClock } from "../../src/kit/clock.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
@@ -23,7 +23,7 @@ export interface TalkOptions {
   /** Of the folder the user stands in. */
   readonly project?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
-  readonly wish?: Partial<AgentWish>;
+  readonly request?: Partial<OpenRequest>;
   readonly mode?: Parameters<typeof modelConfig>[1];
   readonly contextLength?: number;
   readonly now?: number;
@@ -42,9 +42,9 @@ export interface Talk {
   /** One turn; resolves to its events. */
   say(text: string): Promise<readonly AgentEvent[]>;
   /** Leaves the conversation and takes it up again, as another process would. */
-  resume(wish?: Partial<AgentWish>): Promise<void>;
+  resume(opening?: Partial<OpenRequest>): Promise<void>;
   /** Another conversation in its place. */
-  begin(wish?: Partial<AgentWish>): Promise<void>;
+  begin(opening?: Partial<OpenRequest>): Promise<void>;
 }
 
 export async function talk(t: TestContext, options: TalkOptions = {}): Promise<Talk> {
@@ -70,10 +70,10 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
   await loadTools(home.log);
   const ownTools = new Map(registry.names().map((name) => [name, registry.get(name)]));
   const store = await openSessionStore({ path: home.paths.stateDb, journalMode: "auto", log: home.log, clock });
-  const wish: AgentWish = {
+  const request: OpenRequest = {
     ...{ home, clock, cwd: temp.project, platform: "cli", source: "cli", interactive: false, yolo: true },
     store: async () => store,
-    ...options.wish,
+    ...options.request,
   };
   const result = {
     ...{ server, store, project: temp.project, homeDir: temp.dir, osHome: temp.osHome, write },
@@ -89,17 +89,17 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
       for await (const event of result.conversation.agent.run({ text })) events.push(event);
       return events;
     },
-    async resume(more: Partial<AgentWish> = {}) {
+    async resume(more: Partial<OpenRequest> = {}) {
       const { sessionId } = result.conversation.agent;
       await result.conversation.close("cli_close");
-      result.conversation = await openAgent({ ...wish, ...more, resume: { name: sessionId } });
+      result.conversation = await openAgent({ ...request, ...more, resume: { name: sessionId } });
     },
-    async begin(more: Partial<AgentWish> = {}) {
+    async begin(more: Partial<OpenRequest> = {}) {
       await result.conversation.close("new_session");
-      result.conversation = await openAgent({ ...wish, ...more });
+      result.conversation = await openAgent({ ...request, ...more });
     },
   };
-  result.conversation = await openAgent(wish);
+  result.conversation = await openAgent(request);
   t.after(async () => {
     await result.conversation.close("cli_close");
     await store.close();

@@ -7,7 +7,7 @@ import type { ForeignTools } from "../../tools/toolset/session-tools.ts";
 import type { Conversation } from "../conversation.ts";
 import { contextNumbers, messagesCost, thresholdFor } from "./boundaries.ts";
 import type { CompressPreview } from "./compressor.ts";
-import { blockedLine, type CompressReport, type CompressWish, type KeeperRun, Shortener } from "./shortener.ts";
+import { blockedLine, type CompressReport, type CompressRequest, type KeeperRun, Shortener } from "./shortener.ts";
 
 const MOST_PASSES = 3;
 /** A request this close to the window would not come back with an answer. */
@@ -126,10 +126,10 @@ export class ContextKeeper {
   }
 
   /** The user asked for it. */
-  async compress(wish: CompressWish, run: KeeperRun): Promise<CompressReport> {
+  async compress(request: CompressRequest, run: KeeperRun): Promise<CompressReport> {
     const { tokens } = await this.#measure();
-    const options = { force: true, focusTopic: wish.focus, keepTurns: wish.here, abortOnSummaryFailure: true };
-    if (wish.preview) return this.#preview(tokens, options);
+    const options = { force: true, focusTopic: request.focus, keepTurns: request.here, abortOnSummaryFailure: true };
+    if (request.preview) return this.#preview(tokens, options);
     return this.#shorten(tokens, options, run, { quiet: true });
   }
 

@@ -229,7 +229,7 @@ function resultOf(engine: ContextEngine): CompressResult {
   return "lastResult" in engine ? { ...NO_RESULT, ...(engine.lastResult as CompressResult) } : NO_RESULT; // the standard engine's
 }
 
-// What came of a wish to shorten a conversation, and the words for it.
+// What came of a request to shorten a conversation, and the words for it.
 
 interface Size {
   /** Of a whole request, prompt and tools included. */
@@ -237,7 +237,7 @@ interface Size {
   readonly messages: number;
 }
 
-export interface CompressWish {
+export interface CompressRequest {
   readonly focus?: string | undefined;
   /** Keep exactly the last so many user turns. */
   readonly here?: number | undefined;

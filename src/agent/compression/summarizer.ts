@@ -104,14 +104,14 @@ class Work {
     let written = previousSummary === null ? null : this.#ports.redact(previousSummary);
     let left = this.#turns;
     do {
-      const wish = { previousSummary: clip(written, Math.floor(window / 4)), focusTopic, budgetTokens, notes };
-      const fixed = estimateTokens(summaryPrompt({ ...wish, turns: "" })) + summaryCallCap(budgetTokens);
+      const request = { previousSummary: clip(written, Math.floor(window / 4)), focusTopic, budgetTokens, notes };
+      const fixed = estimateTokens(summaryPrompt({ ...request, turns: "" })) + summaryCallCap(budgetTokens);
       // Our count is rough: a fifth stays free.
       const room = Math.max(LEAST_ROOM, Math.floor((window - fixed) * 0.8));
       const count = piecesWithin(left, room);
       const turns = left.slice(0, count).map((turn) => clip(turn, room));
       left = left.slice(count);
-      written = await this.#ask(chosen, summaryPrompt({ ...wish, turns: turns.join("\n\n") }), budgetTokens);
+      written = await this.#ask(chosen, summaryPrompt({ ...request, turns: turns.join("\n\n") }), budgetTokens);
     } while (left.length > 0);
     return written;
   }
@@ -210,7 +210,7 @@ function cut(text: string): string {
 
 // What the summarising model is asked for.
 
-interface SummaryWish {
+interface SummaryOptions {
   /** Rendered turns, already masked. */
   readonly turns: string;
   readonly previousSummary: string | null;
@@ -260,7 +260,7 @@ Anything else that would be lost: values, identifiers, settings, observations.`;
 
 const UPDATE = `The notes written so far are given first. Bring them up to date with the turns that follow: keep what is still true, move what has been finished to Completed Actions, answer what has been answered, drop what no longer matters. The result replaces the old notes completely.`;
 
-export function summaryPrompt({ turns, previousSummary, focusTopic, budgetTokens, notes }: SummaryWish): string {
+export function summaryPrompt({ turns, previousSummary, focusTopic, budgetTokens, notes }: SummaryOptions): string {
   const focus = focusTopic
     ? [
         `The user wants the notes to focus on: "${focusTopic}". Keep every detail about it and give it 60 to 70 percent of the length; be brief about everything else.`,

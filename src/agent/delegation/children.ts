@@ -2,7 +2,7 @@
 
 import type { ModelGate } from "../../llm/gate.ts";
 import type { StateKey } from "../../tools/toolset/context.ts";
-import type { AgentWish } from "../wish.ts";
+import type { OpenRequest } from "../open-request.ts";
 import type { Parent } from "./spawn.ts";
 
 export interface ActiveChild {
@@ -79,8 +79,8 @@ export const childTable: StateKey<ChildTable> = {
 
 /** Children are opened like the conversation itself, with their own history, tools and shell, and nobody to ask. */
 export function delegatingParent(
-  wish: AgentWish,
-  openChild: (wish: AgentWish) => ReturnType<Parent["open"]>,
+  request: OpenRequest,
+  openChild: (request: OpenRequest) => ReturnType<Parent["open"]>,
   {
     guard,
     gate,
@@ -90,12 +90,12 @@ export function delegatingParent(
     readonly gate: ModelGate;
   },
 ): Parent {
-  const skills = wish.start ? wish.start.skills === true : true;
-  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = wish;
+  const skills = request.start ? request.start.skills === true : true;
+  const { resume: _resume, model: _model, provider: _provider, reasoning: _reasoning, ...own } = request;
   return {
     ...parts,
-    depth: wish.start?.depth ?? 0,
-    subagentId: wish.start?.subagentId ?? null,
+    depth: request.start?.depth ?? 0,
+    subagentId: request.start?.subagentId ?? null,
     open: (start, cwd) =>
       openChild({
         ...own,
@@ -104,17 +104,17 @@ export function delegatingParent(
           ...start,
           gate,
           skills,
-          hints: wantsHints(wish),
-          ...(wish.start?.jobId ? { jobId: wish.start.jobId } : {}),
+          hints: wantsHints(request),
+          ...(request.start?.jobId ? { jobId: request.start.jobId } : {}),
         },
         source: "subagent",
         interactive: false,
         ignoreRules: true,
         yolo: guard.yolo,
-        maxTurns: wish.home.config().delegation.max_iterations,
+        maxTurns: request.home.config().delegation.max_iterations,
       }),
   };
 }
 
-/** A child reads no rules at its start; whether it meets them on its way is its first parent's wish. */
-export const wantsHints = ({ start, ignoreRules }: AgentWish) => start?.hints ?? !ignoreRules;
+/** A child reads no rules at its start; whether it meets them on its way is for its first parent to say. */
+export const wantsHints = ({ start, ignoreRules }: OpenRequest) => start?.hints ?? !ignoreRules;

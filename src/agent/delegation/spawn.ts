@@ -18,8 +18,8 @@ import type { SessionTools } from "../../tools/toolset/session-tools.ts";
 import { hasTools, resolveToolset } from "../../tools/toolset/toolsets.ts";
 import type { Agent } from "../agent.ts";
 import type { ModelChoice, ParentCall } from "../assembly.ts";
+import type { StartRequest } from "../open-request.ts";
 import type { OpenAgent } from "../opened.ts";
-import type { StartWish } from "../wish.ts";
 import { childTable } from "./children.ts";
 import { runChild } from "./run-child.ts";
 
@@ -39,7 +39,7 @@ export interface Parent {
   /** Told about every child that was done. */
   onReport?(task: string, summary: string, childSessionId: string): void;
   /** Opens a conversation like this one, in `cwd`, for a child. */
-  open(start: StartWish, cwd: string): Promise<OpenAgent>;
+  open(start: StartRequest, cwd: string): Promise<OpenAgent>;
 }
 
 export async function spawnChildren(
@@ -177,7 +177,7 @@ async function openChild(birth: Birth, id: string, call: ParentCall) {
   const mayDelegate = task.role === "orchestrator" && levels > 0 && settings.orchestrator_enabled;
   const { only, unknown } = childTools(parent.tools.names, task.toolsets, { mayDelegate, settings });
   const { cwd } = parent.environment;
-  const start: StartWish = {
+  const start: StartRequest = {
     origin: "subagent",
     delegatedFrom: call.sessionId,
     task: "subagent",

@@ -23,8 +23,8 @@ interface Tried {
 /** Connects once, looks, and closes. */
 export async function tryServer(settings: ServerSettings, ctx: CliContext): Promise<Tried> {
   const { home, clock, cwd } = ctx;
-  const wish = { home, clock, cwd, platform: "cli" };
-  const ports = hubPorts(wish);
+  const request = { home, clock, cwd, platform: "cli" };
+  const ports = hubPorts(request);
   const hub = await McpHub.open(ports, () => undefined);
   const began = clock.now();
   try {

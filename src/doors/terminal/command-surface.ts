@@ -4,7 +4,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandContext } from "../../commands/context.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
-import type { ChatRequest, ResumeWish } from "../typed-input.ts";
+import type { ChatRequest, ResumeRequest } from "../typed-input.ts";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
 import type { Transcript } from "./transcript.ts";
@@ -21,7 +21,7 @@ export interface SurfaceParts {
   /** The list that numbers of `/resume N` refer to. */
   lastListed: readonly SessionListItem[];
   warn(text: string): void;
-  switchTo(resume: ResumeWish | undefined, title?: string): Promise<void>;
+  switchTo(resume: ResumeRequest | undefined, title?: string): Promise<void>;
   help(): string;
   skillCommands(): Promise<readonly MenuSkill[]>;
   quit(options: { readonly deleteSession: boolean }): Promise<void>;

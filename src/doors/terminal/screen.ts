@@ -11,7 +11,7 @@ import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
-import { type ChatRequest, type ResumeWish, withReferences } from "../typed-input.ts";
+import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
@@ -185,7 +185,7 @@ class Screen {
   }
 
   /** Opens a new conversation, or an earlier one, in place of the present one. What fails leaves the present one as it is. */
-  async #open(resume: ResumeWish | undefined): Promise<OpenAgent> {
+  async #open(resume: ResumeRequest | undefined): Promise<OpenAgent> {
     const { openAgent } = await import("../../agent/open.ts");
     const conversation = await openAgent({ ...this.#request, resume });
     await this.#conversation?.close(resume ? "resumed_other" : "new_session", conversation.agent.sessionId);
@@ -336,7 +336,7 @@ class Screen {
     };
   }
 
-  async #switchTo(resume: ResumeWish | undefined, title?: string): Promise<void> {
+  async #switchTo(resume: ResumeRequest | undefined, title?: string): Promise<void> {
     if (!resume && this.#conversation) await lastLook(this.#conversation.agent, (line) => this.#transcript.dim(line));
     await this.#open(resume);
     if (title) await this.#ready().setTitle(title);

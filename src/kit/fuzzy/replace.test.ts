@@ -99,8 +99,8 @@ const applied: [string, string, string, string, boolean][] = [
   ["identical and absent", "zzz", "const a = 1;", "const a = 1;", false],
   ["other line endings", "const b = 2;\r\nnext();", "old text", "const b = 2;\nnext();", true],
 ];
-for (const [name, text, old, wish, expected] of applied) {
-  test(`isAlreadyApplied: ${name}`, () => assert.equal(isAlreadyApplied(text, old, wish), expected));
+for (const [name, text, old, request, expected] of applied) {
+  test(`isAlreadyApplied: ${name}`, () => assert.equal(isAlreadyApplied(text, old, request), expected));
 }
 
 const line = fc.string({ unit: fc.constantFrom("a", "b", " ", "\t", "“", "—", "'", "\\", "x", "😀"), maxLength: 8 });
@@ -114,19 +114,19 @@ const document = fc
 
 test("a unique exact match is replaced exactly", () => {
   fc.assert(
-    fc.property(document, document, fc.string({ unit: "grapheme", maxLength: 10 }), (before, after, wish) => {
+    fc.property(document, document, fc.string({ unit: "grapheme", maxLength: 10 }), (before, after, request) => {
       const marker = "<<here>>";
-      fc.pre(!wish.includes("\n") && wish !== marker);
-      const result = fuzzyReplace(`${before}${marker}${after}`, marker, wish);
+      fc.pre(!request.includes("\n") && request !== marker);
+      const result = fuzzyReplace(`${before}${marker}${after}`, marker, request);
       assert.ok(result.ok && result.strategy === "exact");
-      assert.equal(result.text, `${before}${wish}${after}`);
+      assert.equal(result.text, `${before}${request}${after}`);
     }),
   );
 });
 
 test("whatever strategy decides, the text outside the matched region stays byte for byte", () => {
   fc.assert(
-    fc.property(document, document, document, (before, after, wish) => {
+    fc.property(document, document, document, (before, after, request) => {
       const region = "  begin “x”\n    alpha  beta gamma\n  end — z";
       const asked = [
         'begin "x"\nalpha  beta gamma\nend -- z',
@@ -138,7 +138,7 @@ test("whatever strategy decides, the text outside the matched region stays byte 
       for (const old of asked) {
         const head = `${before}`;
         const tail = `\n${after}`;
-        const result = fuzzyReplace(head + region + tail, old, wish);
+        const result = fuzzyReplace(head + region + tail, old, request);
         if (!result.ok) continue;
         // The match may begin at the start of its line at most.
         const lineStart = head.slice(0, head.lastIndexOf("\n") + 1);
@@ -151,8 +151,8 @@ test("whatever strategy decides, the text outside the matched region stays byte 
 
 test("a refusal never carries a text", () => {
   fc.assert(
-    fc.property(document, document, document, (text, old, wish) => {
-      const result = fuzzyReplace(text, old, wish);
+    fc.property(document, document, document, (text, old, request) => {
+      const result = fuzzyReplace(text, old, request);
       assert.ok(result.ok || !("text" in result));
     }),
   );

@@ -72,12 +72,12 @@ export function fuzzyReplace(
   { replaceAll = false, takeFirst = false }: FuzzyOptions = {},
 ): FuzzyResult {
   const wanted = toLf(old);
-  const wish = toLf(replacement);
+  const request = toLf(replacement);
   if (wanted === "")
     return refuse("empty_old", "old_string cannot be empty. To create or overwrite a file, write it whole.");
   if (wanted.trim() === "")
     return refuse("blank_old", "old_string is only whitespace. Include the text around the place to change.");
-  if (wanted === wish)
+  if (wanted === request)
     return refuse("identical", "old_string and new_string are identical: there is nothing to change.");
 
   const haystack = haystackOf(toLf(text));
@@ -103,13 +103,17 @@ export function fuzzyReplace(
   const edits: Edit[] = [];
   for (const match of matches) {
     const region = haystack.text.slice(match.start, match.end);
-    const drift = strategy === "exact" ? null : findEscapeDrift(wanted, wish, region);
+    const drift = strategy === "exact" ? null : findEscapeDrift(wanted, request, region);
     if (drift !== null)
       return refuse(
         "escape_drift",
         `Escape-drift detected: old_string and new_string hold ${drift}, the file has a plain ${drift.slice(1)} there. Send both again without the backslash.`,
       );
-    edits.push({ start: match.start, end: match.end, text: fitReplacement(haystack, strategy, match, wanted, wish) });
+    edits.push({
+      start: match.start,
+      end: match.end,
+      text: fitReplacement(haystack, strategy, match, wanted, request),
+    });
   }
   return {
     ok: true,
@@ -126,8 +130,8 @@ export function fuzzyReplace(
 export function isAlreadyApplied(text: string, old: string, replacement: string): boolean {
   const content = toLf(text);
   const wanted = toLf(old);
-  const wish = toLf(replacement);
-  return wish.trim().length >= 8 && content.includes(wish) && (wanted === wish || !content.includes(wanted));
+  const request = toLf(replacement);
+  return request.trim().length >= 8 && content.includes(request) && (wanted === request || !content.includes(wanted));
 }
 
 function findFirst(haystack: Haystack, old: string): { strategy: StrategyName; matches: readonly Match[] } | null {
@@ -139,10 +143,16 @@ function findFirst(haystack: Haystack, old: string): { strategy: StrategyName; m
 }
 
 /** The replacement as this region needs it. */
-function fitReplacement(haystack: Haystack, strategy: StrategyName, match: Match, old: string, wish: string): string {
-  if (strategy === "exact") return wish;
+function fitReplacement(
+  haystack: Haystack,
+  strategy: StrategyName,
+  match: Match,
+  old: string,
+  request: string,
+): string {
+  if (strategy === "exact") return request;
   const region = haystack.text.slice(match.start, match.end);
-  const unescaped = unescapeLikeRegion(wish, region);
+  const unescaped = unescapeLikeRegion(request, region);
   const kept = match.pairs ? keepTypography(haystack.text, old, unescaped, match.pairs) : unescaped;
   return reindent(strategy === "escape_normalized" ? unescapeControls(old) : old, region, kept);
 }

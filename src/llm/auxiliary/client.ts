@@ -67,8 +67,8 @@ class Auxiliary implements AuxiliaryClient {
     this.#keys = new KeyRing(ports.keys);
   }
 
-  async resolveAux(task: AuxTask, wish: { provider?: string; model?: string } = {}): Promise<AuxChoice | null> {
-    for await (const choice of this.#choices(task, wish)) return choice;
+  async resolveAux(task: AuxTask, request: { provider?: string; model?: string } = {}): Promise<AuxChoice | null> {
+    for await (const choice of this.#choices(task, request)) return choice;
     return null;
   }
 
@@ -89,11 +89,11 @@ class Auxiliary implements AuxiliaryClient {
   /** Who can be asked, best first; each destination once. */
   async *#choices(
     task: AuxTask,
-    wish: { readonly provider?: string | undefined; readonly model?: string | undefined },
+    request: { readonly provider?: string | undefined; readonly model?: string | undefined },
   ): AsyncGenerator<AuxChoice & { readonly auto: boolean }> {
     const main = this.#ports.main();
     const seen = new Set<string>();
-    const list = candidates(task, this.#ports.config(), main, wish);
+    const list = candidates(task, this.#ports.config(), main, request);
     for (const candidate of list) {
       const target = candidate.type === "main" ? main : await this.#target(task, candidate);
       if (!target) continue;
@@ -260,11 +260,12 @@ interface Wish {
   readonly model?: string | undefined;
 }
 
-/** The caller's wish, then the settings, then what is at hand; at the end the chain of the settings and the main model. */
-function candidates(task: AuxTask, config: Config, main: Target, wish: Wish = {}): readonly Candidate[] {
+/** The caller's choice, then the settings, then what is at hand; at the end the chain of the settings and the main model. */
+function candidates(task: AuxTask, config: Config, main: Target, request: Wish = {}): readonly Candidate[] {
   const settings = config.auxiliary[task];
-  const provider = text(wish.provider) ?? (settings.base_url ? pick(settings.provider, "custom") : settings.provider);
-  const model = text(wish.model) ?? text(settings.model);
+  const provider =
+    text(request.provider) ?? (settings.base_url ? pick(settings.provider, "custom") : settings.provider);
+  const model = text(request.model) ?? text(settings.model);
   const chosen = text(provider) !== undefined && provider !== "auto";
   const first: readonly Candidate[] = chosen
     ? [{ type: "place", auto: false, place: { ...ownPlace(settings), provider, model } }]

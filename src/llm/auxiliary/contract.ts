@@ -61,7 +61,10 @@ export interface AuxChoice {
  */
 export interface AuxiliaryClient {
   callAux(call: AuxCall): Promise<AuxAnswer>;
-  resolveAux(task: AuxTask, wish?: { readonly provider?: string; readonly model?: string }): Promise<AuxChoice | null>;
+  resolveAux(
+    task: AuxTask,
+    request?: { readonly provider?: string; readonly model?: string },
+  ): Promise<AuxChoice | null>;
 }
 
 /** `no_provider`: nobody can be asked, or a budget forbids it. `overflow`: what was sent does not fit. */

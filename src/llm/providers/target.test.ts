@@ -192,8 +192,8 @@ test("routing wishes go to OpenRouter and nowhere else, only the ones that are s
   assert.equal((await targetFor(small, { config })).profile.defaultMaxTokens, 64_000);
   assert.equal(target.headers["X-OpenRouter-Cache"], undefined);
   const cached = async (ttl?: number) => {
-    const wish = { ...config, openrouter: { response_cache: true, response_cache_ttl: ttl } };
-    const { headers } = await targetFor(resolveRuntimeProvider({ config: wish, env }), { config: wish });
+    const request = { ...config, openrouter: { response_cache: true, response_cache_ttl: ttl } };
+    const { headers } = await targetFor(resolveRuntimeProvider({ config: request, env }), { config: request });
     return [headers?.["X-OpenRouter-Cache"], headers?.["X-OpenRouter-Cache-TTL"]];
   };
   assert.deepEqual(await cached(), ["true", "300"]);

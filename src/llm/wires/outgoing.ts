@@ -81,7 +81,7 @@ export function tierFields({ target, serviceTier = "" }: ModelRequest): Json {
 
 // How each family of chat hosts is asked to think.
 
-/** The body fields that carry the wish to think; none when the caller has no wish. */
+/** The body fields that ask the model to think; none when the caller does not. */
 export function reasoningFields({ target, reasoning }: ModelRequest): Json {
   if (reasoning === undefined) return {};
   const enabled = reasoning.enabled && reasoning.effort !== "none";

@@ -26,8 +26,11 @@ export interface SoulOptions extends FileRules, ScreenOptions {
 }
 
 /** Whether SOUL.md is looked at: not where project files are skipped, unless the caller wants the identity all the same. */
-export function wantsSoul(wish: { readonly skipContextFiles: boolean; readonly loadSoulIdentity: boolean }): boolean {
-  return !wish.skipContextFiles || wish.loadSoulIdentity;
+export function wantsSoul(request: {
+  readonly skipContextFiles: boolean;
+  readonly loadSoulIdentity: boolean;
+}): boolean {
+  return !request.skipContextFiles || request.loadSoulIdentity;
 }
 
 /** Never rejects: whatever is wrong with the file, the built-in identity serves. */

@@ -63,8 +63,8 @@ function browserbase(run: WebRun): BrowserProvider {
       return {
         cdpUrl: connectUrl,
         async close() {
-          const wish = { projectId, status: "REQUEST_RELEASE" };
-          await post(`/v1/sessions/${encodeURIComponent(id)}`, wish).catch((error: unknown) =>
+          const request = { projectId, status: "REQUEST_RELEASE" };
+          await post(`/v1/sessions/${encodeURIComponent(id)}`, request).catch((error: unknown) =>
             run.log.warn("a rented browser could not be given back; it ends by itself", error),
           );
         },

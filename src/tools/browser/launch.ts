@@ -251,7 +251,7 @@ const ELSEWHERE: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> =
   ],
 };
 
-interface ProgramWish {
+interface ProgramRequest {
   /** `browser.engine`: auto, a program's name or its path. */
   readonly engine: string;
   readonly path: string;
@@ -259,7 +259,11 @@ interface ProgramWish {
 }
 
 /** Null when there is none. */
-export async function findChromium({ engine, path, platform = process.platform }: ProgramWish): Promise<string | null> {
+export async function findChromium({
+  engine,
+  path,
+  platform = process.platform,
+}: ProgramRequest): Promise<string | null> {
   const wanted = engine.trim();
   if (wanted !== "" && wanted !== "auto") return findProgram(wanted, path);
   for (const name of NAMES) {

@@ -160,18 +160,18 @@ function replaceHunk(text: string, hunk: Hunk, below: number): HunkOutcome {
     return { reason: `is ambiguous — it fits in ${places.length} places; add context lines or a hint after @@` };
 
   // A hunk that leaves no line takes its line break along.
-  const [old, wish] =
+  const [old, request] =
     newLines.length === 0 ? [`${oldLines.join("\n")}\n`, ""] : [oldLines.join("\n"), newLines.join("\n")];
-  const found = fuzzyReplace(text, old, wish);
+  const found = fuzzyReplace(text, old, request);
   if (found.ok) return found;
   if (found.code === "identical") return { text };
   if (found.code === "ambiguous") {
     const hinted = lineOfHints(lines, hunk.hints, below);
     const start = offsetOfLine(text, hinted ?? below);
-    const rest = fuzzyReplace(text.slice(start), old, wish, { takeFirst: hinted !== null });
+    const rest = fuzzyReplace(text.slice(start), old, request, { takeFirst: hinted !== null });
     if (rest.ok) return { ...rest, text: text.slice(0, start) + rest.text };
   }
-  if (found.code === "not_found" && isAlreadyApplied(text, old, wish))
+  if (found.code === "not_found" && isAlreadyApplied(text, old, request))
     return { text, warning: "a hunk was already applied" };
   return { reason: found.code === "ambiguous" ? `is ambiguous — ${found.message}` : `not found — ${found.message}` };
 }

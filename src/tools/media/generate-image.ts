@@ -21,12 +21,12 @@ import {
 } from "./endpoint.ts";
 import { downloadImage, imageType, MOST_IMAGE_BYTES } from "./pictures.ts";
 
-interface ImageWish {
+interface ImageRequest {
   readonly prompt: string;
   readonly aspect_ratio?: AspectRatio | undefined;
 }
 
-export function generateImage({ prompt, aspect_ratio = "landscape" }: ImageWish, ctx: ToolContext): Promise<string> {
+export function generateImage({ prompt, aspect_ratio = "landscape" }: ImageRequest, ctx: ToolContext): Promise<string> {
   return asResult(ctx, async () => {
     if (prompt.trim() === "") throw new MediaError("The description is empty.");
     const paint = await choosePainter(mappingOf(ctx.config.image_gen), ctx);
@@ -91,9 +91,9 @@ async function broughtPainter(
   if (typeof generate !== "function")
     throw new MediaError(`The image provider "${name}" of a plugin has no generate().`);
   return (prompt, aspectRatio) => {
-    const wish = { prompt, aspectRatio, model: textOf(settings.model), signal: ctx.signal };
-    const wanted = { task: "image_generation", name, model: wish.model, input: prompt } as const;
-    return orderFromPlugin(wanted, async () => bytesOf(await generate.call(found, wish)), ctx);
+    const request = { prompt, aspectRatio, model: textOf(settings.model), signal: ctx.signal };
+    const wanted = { task: "image_generation", name, model: request.model, input: prompt } as const;
+    return orderFromPlugin(wanted, async () => bytesOf(await generate.call(found, request)), ctx);
   };
 }
 

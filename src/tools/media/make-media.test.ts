@@ -161,11 +161,11 @@ test("the only key there is decides; a provider that is named needs its own, and
 test("what a plugin brings makes pictures and speech when it is named, under the same caps", async (t) => {
   const wishes: unknown[] = [];
   const painter = {
-    generate: async (wish: object) => Buffer.from(PNG, "base64").subarray(0, wishes.push(wish) * 1000),
+    generate: async (request: object) => Buffer.from(PNG, "base64").subarray(0, wishes.push(request) * 1000),
   };
   const speaker = {
     mostChars: 10,
-    speak: async (wish: { text: string }) => new TextEncoder().encode(`<${wish.text}>`),
+    speak: async (request: { text: string }) => new TextEncoder().encode(`<${request.text}>`),
   };
   const broken = { speak: async () => "no bytes", generate: () => Promise.reject(new Error("out of paint")) };
   for (const undo of [

@@ -149,9 +149,15 @@ async function broughtSpeaker(
   return {
     mostChars: typeof mostChars === "number" && mostChars > 0 ? mostChars : OPENAI_CHARS,
     say(text, format) {
-      const wish = { text, format, model: textOf(settings.model), voice: textOf(settings.voice), signal: ctx.signal };
-      const wanted = { task: "text_to_speech", name, model: wish.model, input: text } as const;
-      return orderFromPlugin(wanted, async () => bytesOf(await speak.call(found, wish)), ctx);
+      const request = {
+        text,
+        format,
+        model: textOf(settings.model),
+        voice: textOf(settings.voice),
+        signal: ctx.signal,
+      };
+      const wanted = { task: "text_to_speech", name, model: request.model, input: text } as const;
+      return orderFromPlugin(wanted, async () => bytesOf(await speak.call(found, request)), ctx);
     },
   };
 }

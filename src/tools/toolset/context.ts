@@ -15,6 +15,14 @@ import type { AgentSkills } from "../../skills/open.ts";
 export type RunOrigin = "foreground" | "background_review" | "flush" | "curator" | "cron" | "subagent" | "background";
 
 /** One read-only object per turn, made by the loop. No field can be set by tool arguments. */
+/** A person at a door that serves more than one. */
+export interface Sender {
+  readonly userId: string;
+  /** The same person under another name of the platform. */
+  readonly userIdAlt?: string;
+  readonly userName?: string;
+}
+
 export interface RunContext {
   readonly home: HomePaths;
   readonly config: Config;
@@ -30,9 +38,8 @@ export interface RunContext {
     readonly chatId: string;
     readonly chatName?: string;
     readonly threadId?: string;
-    readonly userId?: string;
-    readonly userName?: string;
   };
+  readonly sender?: Sender;
   readonly origin: RunOrigin;
   /** Somebody can be asked. */
   readonly interactive: boolean;

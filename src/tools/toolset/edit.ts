@@ -84,7 +84,7 @@ function platformList(
     ...composites,
     ...plugins.filter((name) => on.has(name)),
     ...mcpNames(before, names, enable, servers),
-    // Names of toolsets that are not loaded now are somebody's wish too.
+    // Names of toolsets that are not loaded now were chosen by somebody too.
     ...foreign,
   ];
 }

@@ -10,9 +10,9 @@ const redact = createRedactor({ enabled: true, knownSecrets: () => [SECRET] });
 test("wherever a text is cut, no part of a known secret is left at the cut", () => {
   const pieces = fc.array(fc.constantFrom(SECRET, "plain words ", "\n", "😀", "=", "12345"), { maxLength: 60 });
   fc.assert(
-    fc.property(pieces, fc.nat(), fc.constantFrom(-1 as const, 1 as const), (parts, wish, direction) => {
+    fc.property(pieces, fc.nat(), fc.constantFrom(-1 as const, 1 as const), (parts, request, direction) => {
       const text = parts.join("");
-      const place = safeCut(text, wish % (text.length + 1), direction, redact);
+      const place = safeCut(text, request % (text.length + 1), direction, redact);
       const [before, after] = [text.slice(0, place), text.slice(place)];
       assert.equal(redact(before) + redact(after), redact(text));
       assert.ok(before.isWellFormed() && after.isWellFormed());

@@ -136,9 +136,9 @@ function askedFor(url: string, urls: readonly string[]): string {
   return urls.find((asked) => asked === url || same(asked) === same(url)) ?? url;
 }
 
-function pageLimit(wish: number | undefined, pages: number, contextLength: number): number {
+function pageLimit(request: number | undefined, pages: number, contextLength: number): number {
   const room = Math.floor((sizeLimits(contextLength).perResult * CONTENT_SHARE) / pages);
-  return Math.max(CHARS.least, Math.min(wish ?? CHARS.usual, room));
+  return Math.max(CHARS.least, Math.min(request ?? CHARS.usual, room));
 }
 
 function isExpected(error: unknown): error is Error {

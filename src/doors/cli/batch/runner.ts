@@ -22,7 +22,7 @@ import {
   toolStatsOf,
 } from "./run-folder.ts";
 
-interface BatchWish {
+interface BatchRequest {
   readonly datasetFile: string;
   readonly runName: string;
   /** Where the run's folder is. */
@@ -54,25 +54,25 @@ interface BatchResult {
   readonly left: number;
 }
 
-export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<BatchResult> {
-  const distribution = distributionNamed(wish.distribution);
-  const { items: all, corrupt } = await readDataset(wish.datasetFile);
+export async function runBatch(request: BatchRequest, ports: BatchPorts): Promise<BatchResult> {
+  const distribution = distributionNamed(request.distribution);
+  const { items: all, corrupt } = await readDataset(request.datasetFile);
   if (corrupt > 0) ports.say(`${plural(corrupt, "line")} of the dataset without a readable prompt skipped.`);
-  const items = all.slice(0, wish.maxSamples ?? all.length);
-  if (items.length === 0) throw new UserError(`The dataset ${wish.datasetFile} holds no prompts.`);
-  const folder = new RunFolder(wish.dir, wish.runName, () => ports.clock.now());
-  if (!wish.resume && (await folder.hasRun())) {
+  const items = all.slice(0, request.maxSamples ?? all.length);
+  if (items.length === 0) throw new UserError(`The dataset ${request.datasetFile} holds no prompts.`);
+  const folder = new RunFolder(request.dir, request.runName, () => ports.clock.now());
+  if (!request.resume && (await folder.hasRun())) {
     throw new UserError(
-      `A run called "${wish.runName}" is there already. --resume goes on with it; another --run_name starts a new one.`,
+      `A run called "${request.runName}" is there already. --resume goes on with it; another --run_name starts a new one.`,
     );
   }
   await folder.load();
   if (folder.corruptLines > 0) ports.say(`${plural(folder.corruptLines, "damaged line")} of the earlier run skipped.`);
   const todo = without(items, folder.doneByText());
-  if (wish.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are done already.`);
+  if (request.resume) ports.say(`${items.length - todo.length} of ${items.length} prompts are done already.`);
 
   const began = ports.clock.now();
-  const run = { wish, ports, folder, distribution, items, todo };
+  const run = { request, ports, folder, distribution, items, todo };
   const failed = await work(run);
   const statistics = await folder.finish({
     failed,
@@ -84,7 +84,7 @@ export async function runBatch(wish: BatchWish, ports: BatchPorts): Promise<Batc
 }
 
 interface Run {
-  readonly wish: BatchWish;
+  readonly request: BatchRequest;
   readonly ports: BatchPorts;
   readonly folder: RunFolder;
   readonly distribution: Readonly<Record<string, number>>;
@@ -93,7 +93,7 @@ interface Run {
 }
 
 /** Resolves to how many prompts failed. */
-async function work({ wish, ports, folder, distribution, items, todo }: Run): Promise<number> {
+async function work({ request, ports, folder, distribution, items, todo }: Run): Promise<number> {
   const { clock, signal, home, store, cwd } = ports;
   const gate = openGate(home, store, clock, (message) => ports.say(message));
   const waiting = [...todo];
@@ -110,13 +110,13 @@ async function work({ wish, ports, folder, distribution, items, todo }: Run): Pr
       const { index, prompt } = item;
       const began = clock.now();
       const result = await runPrompt(item, drawToolsets(distribution, clock), {
-        ...{ home, clock, store, gate, cwd, signal, model: wish.model, maxTurns: wish.maxTurns },
+        ...{ home, clock, store, gate, cwd, signal, model: request.model, maxTurns: request.maxTurns },
         onNote: tell,
-        jobId: `batch:${wish.runName}:${index}:${started}`,
+        jobId: `batch:${request.runName}:${index}:${started}`,
         ...(ports.onEvent ? { onEvent: (event: AgentEvent) => ports.onEvent?.(index, event) } : {}),
       });
       if (result.type === "interrupted") return;
-      if (result.type === "sample") await folder.keep(Math.floor(index / wish.batchSize), result.sample);
+      if (result.type === "sample") await folder.keep(Math.floor(index / request.batchSize), result.sample);
       if (result.type === "discarded") await folder.discard(index, prompt);
       if (result.type === "failed") {
         failed++;
@@ -128,7 +128,7 @@ async function work({ wish, ports, folder, distribution, items, todo }: Run): Pr
       ports.say(`[${done}/${items.length}] ${WORDS[result.type]}${why(result)}  ${seconds}s  ${oneLine(prompt)}`);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(wish.workers, todo.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(request.workers, todo.length) }, worker));
   return failed;
 }
 

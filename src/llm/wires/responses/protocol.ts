@@ -60,7 +60,7 @@ function issuerOf({ baseUrl, provider }: Pick<Target, "baseUrl" | "provider">): 
   return hostOf(baseUrl) || provider;
 }
 
-/** Without a wish the model thinks as it does by default: what it thought comes back encrypted all the same, or the next request lacks it. */
+/** Unless asked otherwise the model thinks as it does by default: what it thought comes back encrypted all the same, or the next request lacks it. */
 function reasoningFields({ target, reasoning }: ModelRequest): Json {
   if (reasoning?.enabled === false || reasoning?.effort === "none" || !canReason(target.model)) return {};
   const effort = reasoning?.effort === "minimal" ? "low" : reasoning?.effort;

@@ -2,12 +2,13 @@
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
+import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import type { RunOrigin } from "../tools/toolset/context.ts";
+import type { RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
 import type { ModelChoice } from "./assembly.ts";
 
 /** What a door wants to talk with, and how. */
-export interface AgentWish {
+export interface OpenRequest {
   readonly home: OpenHome;
   readonly clock: Clock;
   store(): Promise<SessionStore>;
@@ -25,7 +26,16 @@ export interface AgentWish {
   readonly skills?: readonly string[] | undefined;
   /** A skill that cannot be loaded is noted instead of refused. */
   readonly withoutMissingSkills?: boolean | undefined;
-  readonly resume?: ResumeWish | undefined;
+  readonly resume?: ResumeRequest | undefined;
+  /** The conversation so far, as its client keeps it, instead of what the store holds. Never changed, not stored again. */
+  readonly history?: readonly HistoryMessage[] | undefined;
+  /** The address of the chat it is held in; stays the same when `/new` begins another session there. */
+  readonly sessionKey?: string | undefined;
+  readonly chat?: RunContext["chat"] | undefined;
+  /** Who speaks, where a door serves more than one person. */
+  readonly sender?: Sender | undefined;
+  /** Who set it off; default: a person who is there. */
+  readonly origin?: RunOrigin | undefined;
   readonly restoreCwd?: boolean | undefined;
   readonly yolo?: boolean | undefined;
   /** Shell hooks nobody was asked about may run. */
@@ -39,10 +49,12 @@ export interface AgentWish {
   readonly learn?: boolean | undefined;
   /** No SOUL.md, project files, memory or skills that are active from the start. */
   readonly ignoreRules?: boolean | undefined;
+  /** SOUL.md speaks all the same: the agent is itself, whatever folder it is in. */
+  readonly soulIdentity?: boolean | undefined;
   /** A conversation that has just begun is given a title. */
   readonly titles?: boolean | undefined;
   /** No person opens it: what it is handed by whoever does. */
-  readonly start?: StartWish | undefined;
+  readonly start?: StartRequest | undefined;
   /** What the door lays over the prompt, in place of `agent.system_prompt`; asked for every request, never stored. */
   overlay?(): string | undefined;
   /** The text of a page, fenced as untrusted, for `@url:`. Absent: it is fetched as the web tools do it. */
@@ -50,14 +62,14 @@ export interface AgentWish {
 }
 
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
-export interface ResumeWish {
+export interface ResumeRequest {
   readonly name: string | null;
 }
 
 // A conversation that no person opened: a child agent, a prompt in the background, one prompt of a batch.
 
 /** What such a conversation is handed instead of choosing it itself. */
-export interface StartWish {
+export interface StartRequest {
   readonly origin: RunOrigin;
   readonly sessionId?: string;
   /** Whose task it does; its row points there. */

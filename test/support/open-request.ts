@@ -1,12 +1,14 @@
-// A home, its store, and the wish to talk in it, as a door would say it.
-import type { AgentWish } from "../../src/agent/wish.ts";
+// A home, its store, and a request to talk in it, as a door would say it.
+import type { OpenRequest } from "../../src/agent/open-request.ts";
 import { type OpenHome, openHome } from "../../src/home/open.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
 import type { TempHome } from "./temp-home.ts";
 
-export async function openWish(temp: TempHome): Promise<{ home: OpenHome; store: SessionStore; wish: AgentWish }> {
+export async function openRequest(
+  temp: TempHome,
+): Promise<{ home: OpenHome; store: SessionStore; request: OpenRequest }> {
   const home = await openHome({
     argv: [],
     env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "" },
@@ -19,7 +21,7 @@ export async function openWish(temp: TempHome): Promise<{ home: OpenHome; store:
     log: home.log,
     clock: systemClock,
   });
-  const wish: AgentWish = {
+  const request: OpenRequest = {
     home,
     clock: systemClock,
     store: async () => store,
@@ -28,5 +30,5 @@ export async function openWish(temp: TempHome): Promise<{ home: OpenHome; store:
     source: "cli",
     interactive: false,
   };
-  return { home, store, wish };
+  return { home, store, request };
 }
