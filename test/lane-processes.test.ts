@@ -18,9 +18,11 @@ const rounds = Number(
 );
 const SESSION = "talk";
 
+type Kind = "waits" | "took" | "wrote" | "moved";
+
 interface Holder {
   readonly child: ChildProcess;
-  lines(kind: "took" | "wrote" | "moved"): readonly string[];
+  lines(kind: Kind): readonly string[];
   kill(): Promise<void>;
 }
 
@@ -49,7 +51,7 @@ function startHolder(t: TestContext, path: string, seconds: number): Holder {
 }
 
 /** True once one of them said more such lines than now; false when that takes too long. */
-async function more(holders: readonly Holder[], kind: "took" | "wrote" | "moved", ms = 20_000): Promise<boolean> {
+async function more(holders: readonly Holder[], kind: Kind, ms = 60_000): Promise<boolean> {
   const count = () => holders.reduce((sum, { lines }) => sum + lines(kind).length, 0);
   const before = count();
   for (const until = Date.now() + ms; Date.now() < until; await delay(10)) {
@@ -75,24 +77,25 @@ async function assertWhole(path: string, holders: readonly Holder[]): Promise<nu
 
 test("a process that was stopped past its lease writes nothing when it goes on, and is told that it lost the lane", async (t) => {
   const path = join(await temporaryFolder(t), "state.db");
-  const first = startHolder(t, path, 1);
+  const first = startHolder(t, path, 2);
   assert.ok(await more([first], "wrote"));
-  const second = startHolder(t, path, 1);
-  let taken = false;
-  for (let attempt = 0; attempt < 5 && !taken; attempt++) {
+  const second = startHolder(t, path, 2);
+  assert.ok(await more([second], "waits"));
+  for (let attempt = 0; attempt < 8 && second.lines("took").length === 0; attempt++) {
     first.child.kill("SIGSTOP");
-    taken = await more([second], "took", 6000);
+    if (await more([second], "took", 5000)) break;
     // It was stopped in the middle of a transaction: then nobody can write until it goes on.
-    if (!taken) first.child.kill("SIGCONT");
+    first.child.kill("SIGCONT");
+    await delay(attempt);
   }
-  assert.ok(taken);
+  assert.equal(second.lines("took")[0], "took 2");
   assert.ok(await more([second], "wrote"));
-  const written = first.lines("wrote").length;
+  const withOldToken = () => first.lines("wrote").filter((line) => line.split(" ")[2] === "1").length;
+  const written = withOldToken();
   first.child.kill("SIGCONT");
-  assert.ok(await more([first], "moved"));
-  assert.ok(await more([second], "wrote"));
-  assert.equal(first.lines("wrote").length, written);
-  assert.deepEqual(first.lines("moved"), ["moved 1"]);
+  assert.ok(first.lines("moved").length > 0 || (await more([first], "moved")));
+  assert.equal(first.lines("moved")[0], "moved 1");
+  assert.equal(withOldToken(), written);
   await Promise.all([first.kill(), second.kill()]);
   await assertWhole(path, [first, second]);
 });
@@ -102,8 +105,9 @@ test("the lane of a process that was killed is free at once, long before its lea
   const first = startHolder(t, path, 600);
   assert.ok(await more([first], "wrote"));
   const second = startHolder(t, path, 600);
-  assert.equal(await more([second], "took", 1500), false, "it waits");
-  const taken = more([second], "took", 5000);
+  assert.ok(await more([second], "waits"));
+  assert.equal(second.lines("took").length, 0);
+  const taken = more([second], "took");
   await first.kill();
   assert.ok(await taken);
   assert.ok(await more([second], "wrote"));

@@ -1,4 +1,4 @@
-// A process that writes into one conversation whenever it holds its lane, and says each row once it is committed: `took TOKEN`,
+// A process that writes into one conversation whenever it holds its lane, and says each row once it is committed: `waits`, `took TOKEN`,
 // `wrote HOLDER TOKEN ROW`, `moved TOKEN`. Arguments: path, session, seconds of a lease.
 import { systemClock } from "../../src/kit/clock.ts";
 import { holdLane, newHolder } from "../../src/sessions/lanes.ts";
@@ -14,6 +14,7 @@ await store.ensure({ id: session });
 for (;;) {
   const lane = await holdLane(store, session, { log, holder, seconds: Number(seconds) });
   if (lane.type !== "taken") {
+    process.stdout.write("waits\n");
     await systemClock.sleep(50);
     continue;
   }
