@@ -8,6 +8,8 @@ import { projectNode, root, run, setup } from "./setup.mjs";
 
 /** Ends what hangs. Nothing that works comes near it, on a busy machine neither. */
 const TIMEOUT_MS = 300_000;
+/** A file that waits before it has tests: in a process with others, their tests and hooks would run meanwhile. */
+const WAITS_FIRST = /^(?:await\b|(?:const|let|for|if)\b(?:(?!async).)*\bawait\b)/m;
 
 setup();
 const self = fileURLToPath(import.meta.url);
@@ -53,13 +55,15 @@ async function buildProgram() {
 }
 
 /** Files that share a process, as most cost more to load than to run; each stays a suite with its own hooks. */
-function batches(files, size) {
-  const made = [];
+function batches(all, size) {
+  const [alone, files] = [[], []];
+  for (const file of all) (WAITS_FIRST.test(fs.readFileSync(file, "utf8")) ? alone : files).push(file);
+  const made = alone;
   for (let from = 0; from < files.length; from += size) {
     const batch = join(fs.mkdtempSync(join(work, "batch-")), "batch.mjs");
     const runner = JSON.stringify(join(root, "scripts", "test-batch.mjs"));
     const paths = JSON.stringify(files.slice(from, from + size));
-    fs.writeFileSync(batch, `import { batch } from ${runner};\nawait batch(${paths});\n`);
+    fs.writeFileSync(batch, `import { batch } from ${runner};\nbatch(${paths});\n`);
     made.push(batch);
   }
   return made;
