@@ -129,7 +129,8 @@ async function openAll(paths: readonly string[]): Promise<FileHandle[]> {
 
 export const TRIES = 5;
 const PAUSE_MS = 20;
-const KILL_ROUNDS = 25;
+// Five seconds: on a busy machine bwrap may take that long to fork, and killed before its child it would leave that child running.
+const KILL_ROUNDS = 250;
 
 // bwrap reads the table of mounts and then walks it; a container engine that takes one away meanwhile makes it give up.
 const MOUNTS_MOVED = /Can't bind mount .*Unable to (?:apply mount flags|remount|find)/;
