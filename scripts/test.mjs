@@ -9,7 +9,7 @@ import { projectNode, root, run, setup } from "./setup.mjs";
 /** Ends what hangs. Nothing that works comes near it, on a busy machine neither. */
 const TIMEOUT_MS = 300_000;
 /** A file that waits before it has tests: in a process with others, their tests and hooks would run meanwhile. */
-const WAITS_FIRST = /^(?:await\b|(?:const|let|for|if)\b(?:(?!async).)*\bawait\b)/m;
+const WAITS_FIRST = /^(?:await\b|(?:const|let|for|if)\b(?:(?!async).)*\bawait\b|const\b.*\(\n\s+await\b)/m;
 
 setup();
 const self = fileURLToPath(import.meta.url);
