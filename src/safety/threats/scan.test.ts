@@ -155,7 +155,7 @@ test("every pattern has its near miss", () => {
 });
 
 // In time of this thread, not of the clock: other programs do not count. The least of several rounds, because the collector does.
-test("twice as much near miss of any pattern takes about twice the time", () => {
+test("eight times as much near miss of any pattern takes nowhere near its square in time", () => {
   const cost = (text: string) => {
     const rounds = Array.from({ length: 3 }, () => {
       const start = process.threadCpuUsage();
@@ -165,8 +165,8 @@ test("twice as much near miss of any pattern takes about twice the time", () => 
     return Math.min(...rounds);
   };
   for (const { id } of THREAT_PATTERNS) {
-    const [once, twice] = [cost(nearMiss(id, 1 << 15)), cost(nearMiss(id, 1 << 16))];
-    assert.ok(twice < 2.5 * once + 10, `${id}: ${once.toFixed(1)} ms, then ${twice.toFixed(1)} ms`);
+    const [short, long] = [cost(nearMiss(id, 1 << 13)), cost(nearMiss(id, 1 << 16))];
+    assert.ok(long < 24 * short + 40, `${id}: ${short.toFixed(1)} ms, then ${long.toFixed(1)} ms`);
   }
 });
 
