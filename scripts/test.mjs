@@ -31,6 +31,7 @@ async function everything() {
   return runFiles([
     ...find("test/e2e/**/*.test.ts"),
     ...batches(find("test/*.test.ts"), 4),
+    ...find("test/support/**/*.test.ts"),
     ...batches(find("src/**/*.test.ts"), 25),
   ]);
 }
