@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { runningGateway } from "../../home/profiles.ts";
+import { exists } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -143,7 +144,7 @@ export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Prom
 }
 
 export async function backUp(ctx: CliContext, file: string | undefined): Promise<void> {
-  const path = file === undefined ? newBackup(ctx) : resolve(ctx.cwd, file);
+  const path = file === undefined ? await newBackup(ctx) : resolve(ctx.cwd, file);
   const store = await ctx.store();
   await store.backup(path);
   const { sessions, messages } = await store.stats();
@@ -158,7 +159,7 @@ export async function restore(ctx: CliContext, file: string, flags: { yes?: true
   const { countSessions, restoreDatabase } = await import("../../sessions/repair.ts");
   const from = resolve(ctx.cwd, file);
   const to = home.paths.stateDb;
-  const keepAs = newBackup(ctx);
+  const keepAs = await newBackup(ctx);
   const saved = counted(countSessions(from));
   await confirm(
     ctx,
@@ -184,7 +185,10 @@ function counted({ sessions, messages }: { readonly sessions: number; readonly m
   return `${plural(sessions, "session")} with ${plural(messages, "message")}`;
 }
 
-function newBackup({ home, clock }: CliContext): string {
+async function newBackup({ home, clock }: CliContext): Promise<string> {
   const stamp = new Date(clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
-  return home.paths.at("backups", `state-${stamp}.db`);
+  const name = (count: number) => home.paths.at("backups", `state-${stamp}${count === 1 ? "" : `-${count}`}.db`);
+  let count = 1;
+  while (await exists(name(count))) count += 1;
+  return name(count);
 }

@@ -38,6 +38,7 @@ async function sessions(t: TestContext) {
         paths: homePaths(folder, folder, "default"),
         config: () => configSchema.parse({}),
         log,
+        display: (path: string) => path,
       } as unknown as CliContext["home"], // what these commands use of a home
       clock,
       cwd: folder,
@@ -234,6 +235,15 @@ test("stats, optimize and repair tell what they found", async (t) => {
   await writeFile(join(folder, "gateway.pid"), JSON.stringify({ pid: process.pid }));
   assert.match((await run(["optimize"])).err, /gateway is running/);
   assert.match((await run(["repair", "--check-only"])).out, /sound/);
+});
+
+test("copies made in the same second have names of their own", async (t) => {
+  const { store, folder, run } = await sessions(t);
+  await store.create({ id: "a" });
+  for (let copies = 0; copies < 3; copies += 1) assert.equal((await run(["backup"])).code, 0);
+  const names = await readdir(join(folder, "backups"));
+  assert.equal(names.length, 3);
+  assert.equal(names.filter((name) => /^state-\d{8}-\d{6}-[23]\.db$/.test(name)).length, 2);
 });
 
 test("browse without a terminal is a numbered list, with one a picker that resumes", async (t) => {
