@@ -65,7 +65,7 @@ await withEngine("Chromium", missingChromium, () => {
       assert.match(full.snapshot, /-> \/second/);
 
       const asked: unknown[] = [];
-      const blind = user.as({}, { askAside: async (question) => `seen ${asked.push(question)}` });
+      const blind = user.as({}, { askAuxiliary: async (question) => `seen ${asked.push(question)}` });
       const seen = await blind.call("browser_vision", { question: "What is this?", annotate: true });
       assert.deepEqual([seen.success, seen.analysis], [true, "seen 1"]);
       assert.ok(seen.annotated.length > 3);

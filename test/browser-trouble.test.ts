@@ -205,11 +205,11 @@ await withEngine("Chromium", missingChromium, () => {
       };
       const refused: string[] = [];
       const { page, close } = await launchBrowser({
-        place: "as_set",
+        location: "as_set",
         home: homePaths(homeDir, homeDir, "default"),
         config: defaultConfig(),
         env: (name) => (name === "PATH" ? process.env.PATH : undefined),
-        tell: () => undefined,
+        notify: () => undefined,
         check,
         onRefused: ({ host }) => refused.push(host),
       });

@@ -280,7 +280,7 @@ test("a service that a plugin brings is asked when it is named; what it does wro
   assert.deepEqual(data.web, [{ title: "Tides", url: "https://tides.test/", description: "", position: 1 }]);
   assert.deepEqual(asked, ["tides", 3]);
   for (const [name, why] of [
-    ["broken", /"broken", which a plugin brings, failed: ink is dry/],
+    ["broken", /"broken", which a plugin provides, failed: ink is dry/],
     ["odd", /"odd".*not a result/],
     ["reader", /"reader", which cannot do that/],
     ["empty", /neither search\(\) nor extract\(\)/],

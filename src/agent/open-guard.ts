@@ -36,7 +36,7 @@ export function openGuard(opening: OpenRequest, environment: Environment, sessio
       guardFor: (run, ask, auxiliary) =>
         lazyGuard({
           settings: () => home.config(),
-          places: { home: home.paths.dir, osHome: home.environment().HOME ?? homedir() },
+          homes: { home: home.paths.dir, osHome: home.environment().HOME ?? homedir() },
           sudoPasswordSet: () => home.env("SUDO_PASSWORD") !== undefined,
           interactive: run.interactive,
           origin: run.origin,

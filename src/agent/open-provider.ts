@@ -5,7 +5,7 @@ import { sanitizeParameters } from "../llm/json-schema.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { Memory } from "../memory/open.ts";
 import { type AttachedProvider, attachProvider } from "../memory/providers/attached.ts";
-import type { ProviderPlace } from "../memory/providers/contract.ts";
+import type { ProviderContext } from "../memory/providers/contract.ts";
 import { findMemoryProvider } from "../memory/providers/find.ts";
 import type { PromptSource } from "../prompt/contract.ts";
 import { recallBlock } from "../prompt/recall.ts";
@@ -51,7 +51,7 @@ export async function openProvider(
   const trouble = (reason: string) =>
     warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory goes on.`);
   const log = home.log.child("memory");
-  const place: ProviderPlace = {
+  const place: ProviderContext = {
     ...{ paths: home.paths, clock, log },
     config: () => home.config(),
     env: (key) => home.env(key),

@@ -249,7 +249,7 @@ function toolContexts(
     state: tools.state,
     contextLength: shared.contextLength,
     ...(shared.seesImages === undefined ? {} : { seesImages: shared.seesImages }),
-    async askAside(question) {
+    async askAuxiliary(question) {
       const { sessionId, turn } = run;
       return (await shared.auxiliary.callAux({ ...question, signal: call.signal, sessionId, turn })).text;
     },

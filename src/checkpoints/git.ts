@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import { devNull } from "node:os";
 import { isMissing } from "../kit/errors.ts";
 
-export interface GitPlace {
+export interface GitRepository {
   /** The shadow repository. */
   readonly store: string;
   /** PATH of the home's environment: where git is looked for. */
@@ -61,11 +61,11 @@ const SETTINGS = [
 const ERROR_CHARS = 500;
 
 /** Resolves to what it printed. Rejects with `GitError`, or with `GitMissingError` when there is none. */
-export async function runGit(place: GitPlace, run: GitRun): Promise<Buffer> {
-  const cwd = run.workTree ?? place.store;
+export async function runGit(repository: GitRepository, run: GitRun): Promise<Buffer> {
+  const cwd = run.workTree ?? repository.store;
   const child = spawn("git", [...SETTINGS, ...run.args], {
     cwd,
-    env: environmentOf(place, run),
+    env: environmentOf(repository, run),
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,
     signal: run.signal,
@@ -81,7 +81,7 @@ export async function runGit(place: GitPlace, run: GitRun): Promise<Buffer> {
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     errors = (errors + text).slice(-ERROR_CHARS);
   });
-  child.stdin.on("error", () => undefined); // git may end before it has read everything; its exit code tells why
+  child.stdin.on("error", () => undefined); // git may end before it has read everything; its exit code says why
   child.stdin.end(run.stdin ?? "");
   const code = await new Promise<number | null>((resolve, reject) => {
     child.on("error", reject);
@@ -97,17 +97,17 @@ export async function runGit(place: GitPlace, run: GitRun): Promise<Buffer> {
   throw new GitError(`git ${run.args[0]} failed (${code}): ${errors.trim()}`);
 }
 
-export async function gitText(place: GitPlace, run: GitRun): Promise<string> {
-  return (await runGit(place, run)).toString("utf8").trim();
+export async function gitText(repository: GitRepository, run: GitRun): Promise<string> {
+  return (await runGit(repository, run)).toString("utf8").trim();
 }
 
 /** What stands between NUL bytes. */
-export async function gitFields(place: GitPlace, run: GitRun): Promise<string[]> {
-  const fields = (await runGit(place, run)).toString("utf8").split("\0");
+export async function gitFields(repository: GitRepository, run: GitRun): Promise<string[]> {
+  const fields = (await runGit(repository, run)).toString("utf8").split("\0");
   return fields.filter((field) => field !== "");
 }
 
-function environmentOf({ store, searchPath }: GitPlace, { index, workTree, at }: GitRun): NodeJS.ProcessEnv {
+function environmentOf({ store, searchPath }: GitRepository, { index, workTree, at }: GitRun): NodeJS.ProcessEnv {
   const who = { NAME: "Hermes", EMAIL: "hermes@localhost" };
   const date = `@${at} +0000`;
   return {

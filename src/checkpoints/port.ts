@@ -1,9 +1,9 @@
-// How a conversation comes by its checkpoints: what takes them is loaded with the first call that may change files.
+// The checkpoints of a conversation: what takes them is loaded with the first call that may change files.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
-import type { CheckpointKeeper } from "./keeper.ts";
+import type { Checkpointer } from "./checkpointer.ts";
 
 const MAY_CHANGE_FILES: ReadonlySet<string> = new Set(["write_file", "patch", "terminal", "execute_code"]);
 /** Checkpoints are copies of this machine's files; these environments work on them. */
@@ -31,15 +31,15 @@ export function openCheckpointPort(
 ): CheckpointPort | null {
   const { home, clock } = request;
   if (!keepsCheckpoints(environment)) return null;
-  let keeper: Promise<CheckpointKeeper> | null = null;
+  let checkpointer: Promise<Checkpointer> | null = null;
   return {
     async before(call, run) {
       if (!MAY_CHANGE_FILES.has(call.name) || !(request.checkpoints ?? home.config().checkpoints.enabled)) return null;
-      keeper ??= import("./keeper.ts").then(
-        ({ CheckpointKeeper }) => new CheckpointKeeper({ home, clock, environment }),
+      checkpointer ??= import("./checkpointer.ts").then(
+        ({ Checkpointer }) => new Checkpointer({ home, clock, environment }),
       );
-      return (await keeper).before(call, run);
+      return (await checkpointer).before(call, run);
     },
-    settled: async () => (await keeper)?.settled(),
+    settled: async () => (await checkpointer)?.settled(),
   };
 }

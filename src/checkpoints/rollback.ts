@@ -8,8 +8,8 @@ import { UserError } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { hasTraversalComponent } from "../safety/paths.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import { projectRootOf } from "./checkpointer.ts";
 import { runGit } from "./git.ts";
-import { projectRootOf } from "./keeper.ts";
 import { keepsCheckpoints } from "./port.ts";
 import {
   type Checkpoint,
@@ -87,7 +87,7 @@ export class Rollback {
   }
 }
 
-interface RollbackPlace {
+interface RollbackOptions {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly environment: Environment;
@@ -96,7 +96,7 @@ interface RollbackPlace {
 }
 
 /** Throws `RollbackError` where there can be no checkpoints. */
-export async function openRollback({ home, clock, environment, sessionId, on }: RollbackPlace): Promise<Rollback> {
+export async function openRollback({ home, clock, environment, sessionId, on }: RollbackOptions): Promise<Rollback> {
   if (!keepsCheckpoints(environment))
     throw new RollbackError(
       `Checkpoints are copies of files on this machine; commands and file tools of this conversation work elsewhere (${environment.kind}). Use git there.`,
@@ -249,8 +249,8 @@ async function put(path: string, { mode }: KeptFile, data: Buffer): Promise<void
   await writeFileAtomic(path, data);
   const now = (await lstat(path)).mode & 0o7777;
   // Whoever may read it may run it, as git has it.
-  const wished = mode === "100755" ? now | ((now & 0o444) >> 2) : now & ~0o111;
-  if (wished !== now) await chmod(path, wished);
+  const wanted = mode === "100755" ? now | ((now & 0o444) >> 2) : now & ~0o111;
+  if (wanted !== now) await chmod(path, wanted);
 }
 
 /** Of the new files: some had to make way for what was put back. */
@@ -277,7 +277,7 @@ async function removeFile(root: string, path: string): Promise<void> {
 
 // What changed since a checkpoint.
 
-const MOST_BYTES = 200_000;
+const MAX_BYTES = 200_000;
 
 interface SinceThen {
   /** One line per file with how much of it changed; empty when nothing did. */
@@ -298,12 +298,12 @@ async function diffSince(
     const { tree } = await store.presentLocked(root, [...then.keys()], signal);
     const of = file === undefined ? [] : ["--", file];
     const common = ["--no-color", "--no-ext-diff", "--no-textconv", "-M", checkpoint.tree, tree, ...of];
-    const summary = await runGit(store.git, { args: ["diff", "--stat=100", ...common], most: MOST_BYTES, signal });
-    const patch = await runGit(store.git, { args: ["diff", ...common], most: MOST_BYTES, signal });
-    const cut = patch.length > MOST_BYTES;
+    const summary = await runGit(store.git, { args: ["diff", "--stat=100", ...common], most: MAX_BYTES, signal });
+    const patch = await runGit(store.git, { args: ["diff", ...common], most: MAX_BYTES, signal });
+    const cut = patch.length > MAX_BYTES;
     return {
       summary: summary.toString("utf8").trimEnd(),
-      patch: patch.subarray(0, MOST_BYTES).toString("utf8").trimEnd(),
+      patch: patch.subarray(0, MAX_BYTES).toString("utf8").trimEnd(),
       cut,
     };
   });

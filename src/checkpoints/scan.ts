@@ -4,7 +4,7 @@ import { access, lstat, readdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isWithin } from "../safety/paths.ts";
 import { type IgnoreRules, rulesAbove } from "../tools/files/search.ts";
-import { type GitPlace, gitFields, gitText, runGit } from "./git.ts";
+import { type GitRepository, gitFields, gitText, runGit } from "./git.ts";
 
 const AT_ONCE = 16;
 
@@ -29,7 +29,7 @@ export interface Scan {
   readonly changedBytes: number;
 }
 
-export async function scanProject(git: GitPlace, options: ScanOptions): Promise<Scan> {
+export async function scanProject(git: GitRepository, options: ScanOptions): Promise<Scan> {
   const { root, index, signal } = options;
   const at = { workTree: root, index, signal };
   const walked = await walkProject(root, options.except, signal);
@@ -106,13 +106,13 @@ async function judge(path: string, options: ScanOptions, secrets: readonly Buffe
 
 // The files of a project that a checkpoint is about.
 
-const MOST_FILES = 50_000;
+const MAX_FILES = 50_000;
 
 /** More than a checkpoint is meant for. */
 export class TooManyFilesError extends Error {
   override name = "TooManyFilesError";
   constructor(root: string) {
-    super(`${root} holds more than ${MOST_FILES} files; no checkpoint is made of it`);
+    super(`${root} holds more than ${MAX_FILES} files; no checkpoint is made of it`);
   }
 }
 
@@ -133,7 +133,7 @@ async function walkProject(root: string, except: readonly string[], signal: Abor
         if (!isSkippedFolder(name) && !except.includes(path) && !rules.ignores(path, true)) below.push(name);
       } else if (entry.isFile() || entry.isSymbolicLink()) {
         if (isRepositoryName(name) || isSecretFile(name) || rules.ignores(path, false)) continue;
-        if (found.push(prefix + name) > MOST_FILES) throw new TooManyFilesError(root);
+        if (found.push(prefix + name) > MAX_FILES) throw new TooManyFilesError(root);
       }
     }
     for (const name of below) await enter(join(directory, name), `${prefix}${name}/`, rules);

@@ -6,7 +6,7 @@ import { withLock } from "../home/lock.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import { ATTRIBUTES, type GitPlace, gitFields, gitText, runGit } from "./git.ts";
+import { ATTRIBUTES, type GitRepository, gitFields, gitText, runGit } from "./git.ts";
 import { type LeftOut, type Scan, scanProject } from "./scan.ts";
 
 interface StoreOptions {
@@ -54,7 +54,7 @@ const STALE_MS = 10_000;
 
 export class CheckpointStore {
   readonly options: StoreOptions;
-  readonly git: GitPlace;
+  readonly git: GitRepository;
   #ready: Promise<void> | null = null;
 
   constructor(options: StoreOptions) {
@@ -270,18 +270,18 @@ export interface KeptFile {
   readonly size: number;
 }
 
-const MOST_LEFT_OUT = 1000;
-const MOST_WHY = 100;
+const MAX_LEFT_OUT = 1000;
+const MAX_WHY = 100;
 
 function commitMessage(about: Pick<Checkpoint, "why" | "sessionId" | "leftOut">): string {
   const why = about.why.replace(/\p{Cc}+/gu, " ").trim();
-  const subject = why.length > MOST_WHY ? `${why.slice(0, MOST_WHY - 1).toWellFormed()}…` : why;
-  const body = { session: about.sessionId, left_out: about.leftOut.slice(0, MOST_LEFT_OUT) };
+  const subject = why.length > MAX_WHY ? `${why.slice(0, MAX_WHY - 1).toWellFormed()}…` : why;
+  const body = { session: about.sessionId, left_out: about.leftOut.slice(0, MAX_LEFT_OUT) };
   return `${subject || "checkpoint"}\n\n${JSON.stringify(body)}\n`;
 }
 
 /** Newest first; empty when the project has none. */
-export async function readCheckpoints(git: GitPlace, ref: string, most?: number): Promise<Checkpoint[]> {
+export async function readCheckpoints(git: GitRepository, ref: string, most?: number): Promise<Checkpoint[]> {
   const present = await gitFields(git, { args: ["for-each-ref", "--format=%(objectname)", ref] });
   if (present.length === 0 || present[0]?.trim() === "") return [];
   const limit = most === undefined ? [] : [`--max-count=${most}`];
@@ -292,7 +292,7 @@ export async function readCheckpoints(git: GitPlace, ref: string, most?: number)
   });
 }
 
-/** A body of another program's making tells nothing; the files of the commit are what counts. */
+/** A body that another program wrote says nothing; the files of the commit are what counts. */
 function parseBody(text: string): Pick<Checkpoint, "sessionId" | "leftOut"> {
   try {
     const body = JSON.parse(text) as { session?: unknown; left_out?: unknown }; // looked at field by field
@@ -307,7 +307,7 @@ function isLeftOut(value: unknown): value is LeftOut {
   return typeof value === "object" && value !== null && "path" in value && typeof value.path === "string";
 }
 
-export async function readTree(git: GitPlace, tree: string): Promise<Map<string, KeptFile>> {
+export async function readTree(git: GitRepository, tree: string): Promise<Map<string, KeptFile>> {
   const files = new Map<string, KeptFile>();
   for (const line of await gitFields(git, { args: ["ls-tree", "-r", "-l", "-z", tree] })) {
     const found = /^(100644|100755|120000) blob ([0-9a-f]+) +(\d+)\t([\s\S]+)$/.exec(line);
@@ -319,7 +319,7 @@ export async function readTree(git: GitPlace, tree: string): Promise<Map<string,
 }
 
 /** The contents of some blobs, in the order asked. */
-export async function readBlobs(git: GitPlace, blobs: readonly string[]): Promise<Buffer[]> {
+export async function readBlobs(git: GitRepository, blobs: readonly string[]): Promise<Buffer[]> {
   const out = await runGit(git, { args: ["cat-file", "--batch"], stdin: blobs.map((blob) => `${blob}\n`).join("") });
   const contents: Buffer[] = [];
   let at = 0;

@@ -66,12 +66,12 @@ async function select(store: Memory, which: string) {
 
 async function approve(store: Memory, which: string, ctx: CommandContext): Promise<void> {
   if (which === "") return ctx.warn("/memory approve needs an id, or all. /memory pending lists them.");
-  const { tellUser } = await import("../memory/request.ts");
+  const { explainFailure } = await import("../memory/request.ts");
   const answers = [];
   for (const write of await select(store, which)) {
     const result = await store.approve(write);
     const target = write.payload.target === "user" ? "user" : "memory";
-    answers.push({ write, error: result.success ? null : tellUser(result, { target, show: "/memory" }) });
+    answers.push({ write, error: result.success ? null : explainFailure(result, { target, show: "/memory" }) });
   }
   ctx.say(answers.length === 0 ? nothingOf(which) : approvedText(answers));
 }

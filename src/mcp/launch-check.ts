@@ -1,12 +1,12 @@
 // One policy for every command: a server's command line passes the same table as what an agent wants to run.
 import type { Config } from "../home/config/schema.ts";
 import { isAllowlisted } from "../safety/approvals.ts";
-import type { Places } from "../safety/scene.ts";
+import type { Homes } from "../safety/scene.ts";
 import { classifyCommand } from "../safety/verdict.ts";
 import { quote } from "../sandbox/shell-script.ts";
 import type { StdioPlace } from "./settings.ts";
 
-interface LaunchFacts extends Places {
+interface LaunchFacts extends Homes {
   readonly config: Config;
   readonly sudoPasswordSet: boolean;
   /** "Do not ask" for this run. */

@@ -1,4 +1,4 @@
-// Memory writes that need the user's leave: asked for on the spot where that is possible, else kept until the user decides.
+// Memory writes that need the user's approval: asked for at once where that is possible, else kept until the user decides.
 
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export interface MemoryRun {
   readonly sessionId: string;
   readonly turn: number;
   readonly platform: string;
-  /** Somebody can be asked. */
+  /** A user can be asked. */
   readonly interactive: boolean;
   readonly ask: Ask;
   readonly signal: AbortSignal;
@@ -43,9 +43,9 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
   ): Promise<MemoryResult> {
     const request = await store.accept(args);
     if ("code" in request) return request;
-    const outlook = await store.rehearse(request);
-    if (typeof outlook !== "string") return outlook;
-    if (outlook === "nothing") return store.carryOut(request, author);
+    const effect = await store.dryRun(request);
+    if (typeof effect !== "string") return effect;
+    if (effect === "nothing") return store.carryOut(request, author);
 
     const asked = author.origin === "foreground" && run.interactive;
     const choice = asked ? await askFor(request, run) : "stage";
@@ -126,7 +126,7 @@ function payloadOf({ target, batch, operations }: MemoryRequest): Record<string,
   return batch ? { target, operations: calls } : { target, ...calls[0] };
 }
 
-// Writes of the agent that wait for the user's leave: one file each, kept until they are let through or thrown away.
+// Writes of the agent that wait for approval: one file each, kept until they are approved or rejected.
 
 const ID = /^[0-9a-f]{8}$/;
 

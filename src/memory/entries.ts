@@ -78,7 +78,7 @@ export function fail(code: FailureCode, error: string, extra: Partial<MemoryFail
 const SHOWS_ENTRIES: ReadonlySet<FailureCode> = new Set(["missing_old_text", "no_match", "over_limit", "batch_failed"]);
 const SHOWS_USAGE: ReadonlySet<FailureCode> = new Set(["missing_old_text", "over_limit", "batch_failed"]);
 
-/** Adds what is stored now to the failures that a model can only mend when it sees it. */
+/** Adds what is stored now to the failures that a model can only fix when it sees it. */
 export function withState(failure: MemoryFailure, entries: readonly string[], limit: number): MemoryFailure {
   return {
     ...failure,

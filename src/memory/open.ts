@@ -40,10 +40,10 @@ export interface Memory {
   /** The start of a user turn. `apply` notices a new turn by itself; this is for callers without one. */
   resetFailures(): void;
 
-  /** Told about every write that changed something and is on disk: an external memory follows the built-in one by it. */
+  /** Called after every write that changed something and is on disk: an external memory follows the built-in one by it. */
   onCommitted(listener: (write: CommittedWrite) => void): void;
 
-  /** A write that needs nobody's leave. */
+  /** A write without approval. */
   write(args: Readonly<Record<string, unknown>>, author: MemoryAuthor): Promise<MemoryResult>;
   /** A fresh look at a file. */
   read(target: MemoryTarget): Promise<Reading>;
@@ -56,9 +56,9 @@ export interface Memory {
   /** Empties a store; the file as it was is kept at `backup`. */
   clear(target: MemoryTarget, author: MemoryAuthor): Promise<{ result: MemoryResult; backup: string | null }>;
 
-  /** Writes that wait for leave, oldest first. */
+  /** Writes that wait for approval, oldest first. */
   pending(): Promise<readonly PendingWrite[]>;
-  /** Carries a waiting write out; it stays pending unless that succeeds. */
+  /** Carries out a pending write; it stays pending unless that succeeds. */
   approve(write: PendingWrite): Promise<MemoryResult>;
   reject(write: PendingWrite): Promise<void>;
 }
@@ -127,7 +127,7 @@ function settingsOf({ memory }: Config): MemorySettings {
   };
 }
 
-/** Whatever kind of run it is: only the review and the flush are told apart from the agent at work. */
+/** Only the review and the flush are distinguished; every other run counts as the agent at work. */
 function authorOf({ origin, sessionId, turn, platform }: MemoryRun): MemoryAuthor {
   const known = origin === "background_review" || origin === "flush" ? origin : "foreground";
   return { origin: known, sessionId, turn, platform };

@@ -226,7 +226,7 @@ export function sameEntries(a: readonly string[], b: readonly string[]): boolean
 // Why a memory write failed, for the person who asked for it. The result itself speaks to a model.
 
 /** `show` is how the user looks at the entries here, e.g. `hermes memory show`. */
-export function tellUser(
+export function explainFailure(
   failure: MemoryFailure,
   about: { readonly target: MemoryTarget; readonly show: string },
 ): string {

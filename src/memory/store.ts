@@ -1,4 +1,4 @@
-// One memory of one agent: a frozen text for its prompt, the live entries beside it, and the one way in which files are changed.
+// One memory of one agent: a frozen text for its prompt, the live entries, and the one way in which files are changed.
 
 import { open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -89,7 +89,7 @@ export class MemoryStore {
   #snapshot: MemorySnapshot = { memoryText: null, userText: null };
   #live: Record<MemoryTarget, readonly string[]> = { memory: [], user: [] };
   #failures = 0;
-  /** Told about every write that was asked for and changed something. Must not throw. */
+  /** Called after every requested write that changed something. Must not throw. */
   onCommitted: ((write: CommittedWrite) => void) | null = null;
 
   constructor(options: MemoryStoreOptions) {
@@ -167,7 +167,7 @@ export class MemoryStore {
   }
 
   /** What a request would do if it were carried out now. Nothing is written. */
-  async rehearse(request: MemoryRequest): Promise<"change" | "nothing" | MemoryFailure> {
+  async dryRun(request: MemoryRequest): Promise<"change" | "nothing" | MemoryFailure> {
     const reading = await this.read(request.target);
     if (reading.type === "unreadable") return this.#unreadable(request.target, reading.reason);
     const limit = this.limitOf(request.target);

@@ -56,7 +56,7 @@ export function productHelp(toolNames: readonly string[]): string {
   return `You run on Hermes Agent. Questions about Hermes itself (setting it up, what it can do, why something does not work) are not answered from memory: consult its documentation (\`hermes --help\`, the docs folder of the installation)${skill}.`;
 }
 
-// How to behave inside somebody's code.
+// How to behave in a code base.
 
 const BRIEF = `# Working in this code
 You are the user's pair programmer inside their own code base.
@@ -153,7 +153,7 @@ function remoteBackend({ name, facts }: Extract<Backend, { type: "remote" }>): s
   return [`${where}:`, ...lines.flatMap(([label, value]) => (value === "" ? [] : [`  ${label}: ${value}`]))].join("\n");
 }
 
-// What a worker on the task board has to know when its dispatcher told it nothing of its own.
+// What a worker on the task board has to know when its dispatcher gave no guidance.
 
 export const KANBAN = `# Working on the task board
 You are a worker with one assigned task. Its id is in \`$HERMES_KANBAN_TASK\`, its folder in \`$HERMES_KANBAN_WORKSPACE\`.

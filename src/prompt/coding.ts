@@ -31,7 +31,7 @@ const SOURCE = new RegExp(
   "i",
 );
 const SKIPPED = new Set("node_modules venv __pycache__ dist build target vendor".split(" "));
-const MOST_ENTRIES = 500;
+const MAX_ENTRIES = 500;
 
 export function codingMode(setting: unknown): CodingMode {
   const word = String(setting ?? "")
@@ -85,7 +85,7 @@ async function findMarked(cwd: string, skipped: readonly string[], files: Readab
 }
 
 async function holdsSource(root: string, files: ReadableFiles): Promise<boolean> {
-  let left = MOST_ENTRIES;
+  let left = MAX_ENTRIES;
   const search = async (directory: string): Promise<readonly string[] | "found"> => {
     const entries = (await list(files, directory)).slice(0, left);
     left -= entries.length;
@@ -173,9 +173,9 @@ function marker(ids: readonly string[]): string {
 
 // What kind of project a folder holds and how its work is verified, from the files at its top.
 
-const MOST_BYTES = 256 * 1024;
-const MOST_MANIFESTS = 6;
-const MOST_COMMANDS = 8;
+const MAX_BYTES = 256 * 1024;
+const MAX_MANIFESTS = 6;
+const MAX_COMMANDS = 8;
 const TARGETS = ["test", "tests", "lint", "typecheck", "check", "build", "fmt", "format"];
 const CONTEXT_FILES = [".hermes.md", "HERMES.md", "AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 
@@ -218,9 +218,9 @@ export async function readProject(root: string, files: ReadableFiles): Promise<P
     ),
   ];
   return {
-    manifests: MANIFESTS.filter((name) => names.has(name)).slice(0, MOST_MANIFESTS),
+    manifests: MANIFESTS.filter((name) => names.has(name)).slice(0, MAX_MANIFESTS),
     managers,
-    verify: [...new Set(commands)].slice(0, MOST_COMMANDS),
+    verify: [...new Set(commands)].slice(0, MAX_COMMANDS),
     contextFiles: CONTEXT_FILES.filter((name) => names.has(name)),
   };
 }
@@ -236,7 +236,7 @@ function scriptsOf(text: string): readonly string[] {
 }
 
 async function readText(path: string, files: ReadableFiles): Promise<string> {
-  const read = await readBytes(files, path, MOST_BYTES);
+  const read = await readBytes(files, path, MAX_BYTES);
   return read.type === "bytes" ? new TextDecoder().decode(read.bytes) : "";
 }
 
@@ -245,7 +245,7 @@ async function readText(path: string, files: ReadableFiles): Promise<string> {
 const CALL_MS = 2_500;
 const LONGEST = 120;
 
-// A repository's own configuration can name programs to run; an archive may bring one along.
+// A repository's own configuration can name programs to run; an unpacked archive may hold one.
 export const SAFE_GIT: readonly string[] = [
   ...["--no-optional-locks", "--no-pager"],
   ...["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"],

@@ -106,7 +106,7 @@ export interface PromptInputs {
   readonly rebuiltOn: CalendarDay | null;
   /** Shown only when the caller asked for it. */
   readonly sessionId: string | null;
-  /** What other readers have to tell the user. */
+  /** Warnings of other readers, for the user. */
   readonly notes?: readonly string[];
 }
 
@@ -164,17 +164,17 @@ export interface CalendarDay {
 export interface PromptSource {
   /** The system prompt, byte for byte. Asked once per session and destination. */
   system(about: PromptQuestion): Promise<string | SystemPrompt>;
-  /** What building the last prompt has to tell the user (files blocked, cut, not read), once. */
+  /** Warnings of the last build for the user (files blocked, cut, not read), once. */
   takeWarnings?(): readonly string[];
-  /** Built afresh because the user asked for it, and stored in place of the one before. */
+  /** Built again because the user asked for it, and stored in place of the one before. */
   rebuild?(about: PromptQuestion): Promise<SystemPrompt>;
-  /** The same prompt for a model that stands in for a while; never stored. */
+  /** The same prompt for a fallback model; never stored. */
   retarget?(system: SystemPrompt, to: Target): SystemPrompt;
   /** Appended to the system text of every request, never stored. */
   ephemeral?(): string | undefined;
   /** Right behind the system message of every request, never stored. */
   readonly prefill?: readonly HistoryMessage[];
-  /** Blocks that ride on the current user message as it is sent; the stored text stays what the user wrote. */
+  /** Blocks that are appended to the current user message as it is sent; the stored text stays what the user wrote. */
   recall?(text: string, run: RunContext, input?: UserInput): Promise<readonly string[]>;
 }
 
@@ -193,7 +193,7 @@ export interface SystemPrompt {
 }
 
 /**
- * What a call's place has to tell the model (rules of a sub-directory), behind its result.
+ * Rules of the directory a call works in, for the model, behind its result.
  *
  * - Asked in the order of the calls, one after another, also for calls that ran side by side.
  * - `text` begins with its own blank line. It never rejects.

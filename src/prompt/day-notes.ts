@@ -1,4 +1,4 @@
-// The prompt keeps the day it was built on; a conversation that lives longer is told the new day once, with the next message.
+// The prompt keeps the day it was built on; a conversation that lives longer gets the new date once, with the next message.
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { SessionStore } from "../sessions/store.ts";
@@ -23,7 +23,7 @@ export class DayNotes {
     this.#options = options;
   }
 
-  /** For the message that is sent now; null while the model knows the day. Asking counts as telling. */
+  /** For the message that is sent now; null while the model knows the day. What is returned counts as sent. */
   async take(sessionId: string): Promise<string | null> {
     const told = await this.#lastTold(sessionId);
     const today = this.#today();
@@ -44,7 +44,7 @@ export class DayNotes {
   async #lastTold(sessionId: string): Promise<CalendarDay> {
     if (this.#told?.sessionId === sessionId) return this.#told.day;
     const { store, startedAt, home } = this.#options;
-    const stored = await store.getValue(sessionId, KEY).catch(() => null); // a store that fails is told of elsewhere
+    const stored = await store.getValue(sessionId, KEY).catch(() => null); // a store that fails is reported elsewhere
     const day = isDay(stored) ? stored : calendarDay(startedAt * 1000, home.config().timezone);
     this.#told = { sessionId, day };
     return day;

@@ -1,4 +1,4 @@
-// Rules of sub-directories are told when work reaches them: at the end of the tool result, never in the system prompt.
+// Rules of sub-directories are sent when work reaches them: at the end of the tool result, never in the system prompt.
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
@@ -21,7 +21,7 @@ import { look, type ReadableFiles, realPath } from "./ports.ts";
 
 const NAMES = ["AGENTS.md", "agents.md", "CLAUDE.md", "claude.md", ".cursorrules"];
 const PARENTS = 5;
-const MOST_CHARS = 8_000;
+const MAX_CHARS = 8_000;
 const HEADER = /^\[Subdirectory context discovered: (.+)\]$/gm;
 
 export interface HintOptions extends FileRules, ScreenOptions {
@@ -32,7 +32,7 @@ export interface HintOptions extends FileRules, ScreenOptions {
   readonly hermesHome: string;
   /** Hashes of what the system prompt already carries; see `ContextReading`. */
   readonly knownHashes?: readonly string[];
-  /** What is withheld, flagged or cut is told to the user. */
+  /** For the user: what was withheld, flagged or cut. */
   onWarning?(warning: string): void;
 }
 
@@ -62,7 +62,7 @@ export class SubdirectoryHints {
     return this.#enqueue(() => this.#discover(tool, args, from), null);
   }
 
-  /** After a resume or a compression: known is what the kept messages still tell the model. */
+  /** After a resume or a compression: known is what the kept messages still hold. */
   rebuild(messages: readonly HistoryMessage[]): Promise<void> {
     return this.#enqueue(async () => {
       const { territory, boundary } = await this.#findGround();
@@ -79,7 +79,7 @@ export class SubdirectoryHints {
   }
 
   #enqueue<T>(work: () => Promise<T>, otherwise: T): Promise<T> {
-    const done = this.#queue.then(work).catch(() => otherwise); // a hint is a courtesy
+    const done = this.#queue.then(work).catch(() => otherwise); // a hint may fail, the tool result may not
     this.#queue = done;
     return done;
   }
@@ -141,9 +141,9 @@ export class SubdirectoryHints {
     if (screened.verdict !== "clean") this.#options.onWarning?.(describeScreened(path, screened));
     if (screened.verdict === "blocked") return blockedMarker(shown, screened.findings);
     const total = countCodePoints(text);
-    if (total <= MOST_CHARS) return text;
-    this.#options.onWarning?.(`${path}: only the first ${MOST_CHARS} of ${total} characters were shown to the model.`);
-    const head = sliceCodePoints(text, 0, MOST_CHARS);
+    if (total <= MAX_CHARS) return text;
+    this.#options.onWarning?.(`${path}: only the first ${MAX_CHARS} of ${total} characters were shown to the model.`);
+    const head = sliceCodePoints(text, 0, MAX_CHARS);
     // What a cut makes of the last words is looked at as well.
     const again = screen(head, hash, this.#options);
     if (again.verdict === "blocked") return blockedMarker(shown, again.findings);
@@ -190,7 +190,7 @@ function toldFiles(messages: readonly HistoryMessage[]): readonly string[] {
 
 const withCommas = (count: number) => String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 
-// Which places a tool call touches, as far as its arguments tell.
+// Which paths a tool call touches, as far as its arguments show.
 
 interface Bearings {
   /** Where relative paths start. */
@@ -202,7 +202,7 @@ const ARGUMENTS = ["path", "file_path", "workdir"];
 const CHANGES_DIRECTORY = ["cd", "pushd"];
 const TAKES_DIRECTORY = ["-C", "--prefix", "--cwd"];
 /** A command may name thousands of files; the first ones show where it works. */
-const MOST_PATHS = 64;
+const MAX_PATHS = 64;
 
 /** Absolute paths in the order they stand in the call, each once. */
 export function pathsOfCall(
@@ -217,7 +217,7 @@ export function pathsOfCall(
     const [workdir] = pathOf(args.workdir, bearings);
     paths.push(...commandPaths(args.command, workdir === undefined ? bearings : { ...bearings, cwd: workdir }));
   }
-  return [...new Set(paths)].slice(0, MOST_PATHS);
+  return [...new Set(paths)].slice(0, MAX_PATHS);
 }
 
 function pathOf(value: unknown, bearings: Bearings): string[] {
@@ -296,7 +296,7 @@ function targetsOf({ redirections }: Pick<SimpleCommand, "redirections">): reado
   return redirections.flatMap(({ target, heredoc }) => (heredoc === null ? [target] : []));
 }
 
-/** Null for what is no path of this machine: addresses, homes of unknown users, what only running a command would tell. */
+/** Null for what is no path of this machine: addresses, homes of unknown users, what only running a command would show. */
 function locate(word: string, { cwd, userHome }: Bearings): string | null {
   if (/:\/\/|^git@|\$\(|`|\0/.test(word)) return null;
   const path = word.replace(/^\$(?:HOME|\{HOME\})(?=\/|$)/, "~");
@@ -306,7 +306,7 @@ function locate(word: string, { cwd, userHome }: Bearings): string | null {
   return isAbsolute(path) ? resolve(path) : resolve(cwd, path);
 }
 
-// Which directories below the working directory may bring rules of their own into a conversation.
+// Which directories below the working directory may add rules of their own to a conversation.
 
 const FOREIGN = new Set([
   ...["node_modules", "venv", "__pycache__", "site-packages", "dist-packages", "backups", "backup"],
@@ -317,7 +317,7 @@ interface Territory {
   /** Real paths all. */
   readonly cwd: string;
   readonly hermesHome: string;
-  /** The working directory is somebody's home or a whole file system: only repositories below it count. */
+  /** The working directory is a user's home or a whole file system: only repositories below it count. */
   readonly repositoriesOnly: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Texts that ride on every request and are never stored with the prompt.
+// Texts that are added to every request and never stored with the prompt.
 
 import { resolve } from "node:path";
 import type { OpenHome } from "../home/open.ts";
@@ -41,7 +41,7 @@ function personalityText(value: unknown): string {
 
 // Example messages in front of every conversation. All of them or none: half an example teaches the wrong thing.
 
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 interface Prefill {
   readonly messages: readonly HistoryMessage[];
@@ -61,7 +61,7 @@ export async function readPrefill({ candidates, hermesHome, userHome, files }: P
   const named = candidates.find((name) => name?.trim())?.trim();
   if (named === undefined) return { messages: [], warning: null };
   const path = expandPath(named, resolve(hermesHome), userHome);
-  const read = await readBytes(files, path, MOST_BYTES);
+  const read = await readBytes(files, path, MAX_BYTES);
   if (read.type !== "bytes")
     return none(path, read.type === "missing" ? "the file does not exist" : "the file cannot be read");
   return parsePrefill(decodeText(read.bytes) ?? "", path);
@@ -114,7 +114,7 @@ export class PrefillOnce {
     this.#store = store;
   }
 
-  /** Resolves to what the user should be told, once. */
+  /** Resolves to a warning for the user, once. */
   async load(): Promise<string | null> {
     this.#read ??= this.#load();
     const warning = await this.#read;

@@ -76,7 +76,7 @@ export type RunProgram = (
   options: { readonly cwd: string; readonly timeoutMs: number },
 ) => Promise<ProgramResult>;
 
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 export function programRunner(environment: Readonly<Record<string, string | undefined>>): RunProgram {
   return (program, args, { cwd, timeoutMs }) =>
@@ -86,7 +86,7 @@ export function programRunner(environment: Readonly<Record<string, string | unde
         env: { ...environment },
         timeout: timeoutMs,
         killSignal: "SIGKILL",
-        maxBuffer: MOST_BYTES,
+        maxBuffer: MAX_BYTES,
         encoding: "utf8",
         windowsHide: true,
       } as const;

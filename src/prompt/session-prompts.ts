@@ -44,7 +44,7 @@ class SessionPrompts {
     this.#options = options;
   }
 
-  /** What the last build has to tell the user, once. */
+  /** Warnings of the last build for the user, once. */
   takeWarnings(): readonly string[] {
     const told = this.#warnings;
     this.#warnings = [];
@@ -82,7 +82,7 @@ class SessionPrompts {
     return this.#build(sessionId, target, { origin, kept: [] });
   }
 
-  /** The user wants what SOUL.md, project files, memory and skills say now. What other models were told is forgotten too. */
+  /** The user wants what SOUL.md, project files, memory and skills say now. The prompts of other models are dropped too. */
   async rebuild({ sessionId, target }: PromptQuestion): Promise<SystemPrompt> {
     const { place } = this.#options;
     const { startedAt } = (await this.#origin(sessionId)) ?? place;
@@ -165,7 +165,7 @@ function isStampedFor(fingerprint: unknown, wanted: Parameters<typeof fingerprin
   return fingerprint !== null && fingerprintChanges(fingerprint, wanted).length === 0;
 }
 
-// Everything a conversation is told beside its messages: the stored prompt, and what is laid over it when a request is made.
+// Everything a conversation sends besides its messages: the stored prompt, and what is added to it when a request is made.
 
 export interface ConversationPrompt extends PromptSource {
   /** Of the project files in the prompt in force. */
@@ -212,7 +212,7 @@ export function promptSource(
   };
 }
 
-/** The same prompt for a model that stands in: its lines about the model change, nothing else, and nothing of it is stored. */
+/** The same prompt for a fallback model: its lines about the model change, nothing else, and nothing of it is stored. */
 function retarget(system: SystemPrompt, to: { readonly model: string; readonly provider: string }): SystemPrompt {
   const text = retargetPrompt(system.text, to);
   const { layout } = system;
@@ -238,7 +238,7 @@ export function retargetPrompt(prompt: string, to: { readonly model: string; rea
   return prompt.slice(0, start) + changed;
 }
 
-// A prompt as it is stored, and what its stamp tells about the inside of the text.
+// A prompt as it is stored, and what its stamp says about the blocks of the text.
 
 /** Id and length (in UTF-16 units) of each block, in order; between two blocks stands one blank line. */
 type StampedBlocks = readonly (readonly [id: string, length: number])[];

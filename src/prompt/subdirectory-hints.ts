@@ -1,4 +1,4 @@
-// Rules of sub-directories in a conversation: found when a call reaches them, told once, told again when the conversation lost them.
+// Rules of sub-directories in a conversation: found when a call reaches them, sent once, and again when the conversation lost them.
 import type { OpenHome } from "../home/open.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { HintsPort } from "./contract.ts";

@@ -1,4 +1,4 @@
-// What the threat scan says about text from outside. It is told, on the message and to the user; nothing is withheld for it.
+// What the threat scan says about text from outside. The message and the user get a warning; nothing is withheld.
 import type { ThreatAdvice } from "../llm/messages.ts";
 
 /** Null when nothing was found. */

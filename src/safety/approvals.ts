@@ -31,9 +31,9 @@ interface RequestOptions<Q extends Question = Question> {
   readonly sessionId?: string;
   /** Counted from when it is this question's turn; silence is a no. */
   readonly timeoutMs?: number;
-  /** Puts the question in front of somebody. Its signal ends when the question was settled elsewhere. */
+  /** Shows the question. Its signal ends when the question was settled elsewhere. */
   readonly show?: Ask;
-  /** Told the answer before the next question of the conversation comes up. */
+  /** Called with the answer before the next question of the conversation comes up. */
   onAnswer?(answer: AnswerTo<Q>): void;
 }
 

@@ -14,7 +14,7 @@ declare const decided: unique symbol;
  * A command line that may run, because a decision was made about exactly this text.
  *
  * - Only this room makes them (`clearCommand` is for safety/ alone; the house rules see to it): the guard for what it approved, the
- *   rewriters for what they made of one, `own-commands.ts` for fixed errands of the program.
+ *   rewriters for what they made of one, `own-commands.ts` for fixed scripts of the program.
  * - An environment runs nothing else. A value that merely looks like one is refused there too.
  */
 export interface ClearedCommand {
@@ -60,7 +60,7 @@ export interface RefusedCommand extends OutcomeFacts {
   readonly hardline?: boolean;
   readonly userDeny?: boolean;
   readonly outcome?: "denied" | "timeout";
-  /** Nobody could be asked yet: the question stays open, and the model is told to wait for the user. */
+  /** No user could be asked yet: the question stays open, and the model is told to wait for the user. */
   readonly pending?: boolean;
 }
 
@@ -82,7 +82,7 @@ export type ApprovalChoice = "once" | "session" | "always" | "deny";
 export interface ApprovalQuestion {
   readonly kind: "approval";
   readonly command: string;
-  /** Why it is asked; also the key under which a lasting answer is kept. */
+  /** Why it is asked; also the key under which an `always` is kept. */
   readonly description: string;
   readonly patternKey: string;
   readonly allowAlways: boolean;

@@ -38,7 +38,7 @@ const ENV_FILE = /^\.env(?:\.(?:local|development|production|test|staging))?$|^\
 
 const allow: FileVerdict = { type: "allow" };
 
-const REASONS: Readonly<Record<ProtectedPlace["holds"], string>> = {
+const REASONS: Readonly<Record<ProtectedPath["holds"], string>> = {
   settings: 'it holds the settings; change them with "hermes config set"',
   "own secrets": "it belongs to Hermes itself (keys or tokens)",
   "own state": "it belongs to Hermes itself (trust, pairing, sessions or state)",
@@ -59,23 +59,23 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
   const hermesHomes = [...profileHomes, ...rootHomes, ...(options.otherHermesHomes ?? [])];
   const safeRoots = await Promise.all(writeSafeRoots.map((root) => real(expandPath(root, process.cwd(), userHome))));
 
-  const placesOf = (path: string): ProtectedPlace[] => [
-    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PLACES),
-    ...below(path, userHomes, USER_PLACES),
-    ...SYSTEM_PLACES.filter((place) => covers(place, path)),
+  const protectedPathsOf = (path: string): ProtectedPath[] => [
+    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PATHS),
+    ...below(path, userHomes, USER_PATHS),
+    ...SYSTEM_PATHS.filter((place) => covers(place, path)),
   ];
   const isUnreadable = (path: string) =>
-    ENV_FILE.test(basename(path)) || placesOf(path).some(({ read }) => read === "deny");
+    ENV_FILE.test(basename(path)) || protectedPathsOf(path).some(({ read }) => read === "deny");
 
-  const guarded = (homes: readonly string[], places: readonly ProtectedPlace[]) =>
+  const guarded = (homes: readonly string[], places: readonly ProtectedPath[]) =>
     places.filter(({ write }) => write !== "allow").flatMap(({ path }) => homes.map((home) => join(home, path)));
 
   return {
     isUnreadable,
     watchedForWrites: unique([
-      ...guarded(hermesHomes, HERMES_PLACES),
-      ...guarded(userHomes, USER_PLACES),
-      ...guarded(["/"], SYSTEM_PLACES),
+      ...guarded(hermesHomes, HERMES_PATHS),
+      ...guarded(userHomes, USER_PATHS),
+      ...guarded(["/"], SYSTEM_PATHS),
       // Rules of other profiles, and what is theirs.
       ...rootHomes.flatMap((home) => ["profiles", ...PROFILE_AREAS].map((area) => join(home, area))),
     ]),
@@ -90,7 +90,7 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
       const hops = await follow(path);
       const target = hops.at(-1) ?? path;
       for (const hop of hops) {
-        const place = placesOf(hop).find(({ write }) => write === "deny");
+        const place = protectedPathsOf(hop).find(({ write }) => write === "deny");
         if (place !== undefined)
           return deny(
             `Write denied: ${describe(path, hop)} is protected, ${REASONS[place.holds]}. No setting allows it; the user can edit it outside the agent.`,
@@ -105,19 +105,19 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
         return deny(
           `Write denied: ${describe(path, target)} belongs to the profile "${owner}". Pass cross_profile=true only if the user asked for a change there.`,
         );
-      const asked = hops.flatMap(placesOf).find(({ write }) => write === "ask");
+      const asked = hops.flatMap(protectedPathsOf).find(({ write }) => write === "ask");
       if (asked !== undefined) return { type: "ask", command: `tee ~/${asked.path}` };
       return allow;
     },
   };
 }
 
-/** The places below one of these homes that cover a path. */
-function below(path: string, homes: readonly string[], places: readonly ProtectedPlace[]): ProtectedPlace[] {
+/** The protected paths below one of these homes that cover a path. */
+function below(path: string, homes: readonly string[], places: readonly ProtectedPath[]): ProtectedPath[] {
   return homes.flatMap((home) => {
     if (!isWithin(path, home) || path === home) return [];
     const rest = path.slice(home.endsWith(sep) ? home.length : home.length + 1).replaceAll(sep, "/");
-    // Some file systems do not tell `CONFIG.YAML` from `config.yaml`.
+    // On some file systems `CONFIG.YAML` and `config.yaml` are one file.
     const lower = rest.toLowerCase();
     return places.filter((place) => covers(place, lower));
   });
@@ -166,7 +166,7 @@ export function isForbiddenDevice(path: string): boolean {
 }
 
 /** Nothing there is a file that could be written whole; `/dev/shm` is memory with files in it. */
-export function isKernelPlace(path: string): boolean {
+export function isKernelPath(path: string): boolean {
   return /^\/(?:dev|proc|sys)\/(?!shm\/)/.test(path);
 }
 
@@ -180,9 +180,9 @@ export async function findForbiddenDevice(
   return (await follow(path)).find(isForbiddenDevice) ?? null;
 }
 
-// The one table of places that are not changed, or not shown, without more. The file tools and the shell rules both read it.
+// The one table of paths that are protected against changes or reading. The file tools and the shell rules both read it.
 
-export interface ProtectedPlace {
+export interface ProtectedPath {
   /** Below the home it belongs to, or absolute for the system. */
   readonly path: string;
   /** A directory stands for everything below it. */
@@ -193,18 +193,18 @@ export interface ProtectedPlace {
   readonly read: "deny" | "allow";
 }
 
-type Rest = Omit<ProtectedPlace, "path" | "type">;
+type Rest = Omit<ProtectedPath, "path" | "type">;
 
-const files = (names: string, rest: Rest): ProtectedPlace[] =>
+const files = (names: string, rest: Rest): ProtectedPath[] =>
   names.split(" ").map((path) => ({ path, type: "file", ...rest }));
-const directories = (names: string, rest: Rest): ProtectedPlace[] =>
+const directories = (names: string, rest: Rest): ProtectedPath[] =>
   names.split(" ").map((path) => ({ path, type: "directory", ...rest }));
 
 const START =
   ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout";
 
 /** In the home directory of a user. */
-export const USER_PLACES: readonly ProtectedPlace[] = [
+export const USER_PATHS: readonly ProtectedPath[] = [
   ...files(".netrc .pgpass .npmrc .pypirc .git-credentials", { holds: "credentials", write: "deny", read: "allow" }),
   ...directories(".ssh .aws .gnupg .kube .docker .azure .config/gh .config/gcloud", {
     holds: "credentials",
@@ -219,7 +219,7 @@ export const USER_PLACES: readonly ProtectedPlace[] = [
 ];
 
 /** In the home of a profile, and in the root home. */
-export const HERMES_PLACES: readonly ProtectedPlace[] = [
+export const HERMES_PATHS: readonly ProtectedPath[] = [
   ...files("config.yaml", { holds: "settings", write: "deny", read: "allow" }),
   ...files(".env auth.json .anthropic_oauth.json", { holds: "own secrets", write: "deny", read: "deny" }),
   ...files("auth.lock webhook_subscriptions.json auth/google_oauth.json", {
@@ -239,18 +239,18 @@ export const HERMES_PLACES: readonly ProtectedPlace[] = [
 ];
 
 /** Of the machine. */
-export const SYSTEM_PLACES: readonly ProtectedPlace[] = [
+export const SYSTEM_PATHS: readonly ProtectedPath[] = [
   ...directories("/etc /boot /usr/lib/systemd /private/etc", { holds: "system", write: "deny", read: "allow" }),
   ...files("/var/run/docker.sock /run/docker.sock", { holds: "system", write: "deny", read: "allow" }),
 ];
 
 /** Where macOS really keeps these, and the switch that stops Linux at once; only a shell is asked about them. */
-export const SYSTEM_PLACES_OF_SHELLS: readonly ProtectedPlace[] = [
+export const SHELL_SYSTEM_PATHS: readonly ProtectedPath[] = [
   ...directories("/private/var /private/tmp /private/home", { holds: "system", write: "allow", read: "allow" }),
   ...files("/proc/sysrq-trigger", { holds: "system", write: "allow", read: "allow" }),
 ];
 
-/** Whether a place covers a path that is spelled from the same start. */
-export function covers({ path, type }: ProtectedPlace, candidate: string): boolean {
+/** Whether a protected path covers a path that is written from the same start. */
+export function covers({ path, type }: ProtectedPath, candidate: string): boolean {
   return candidate === path || (type === "directory" && candidate.startsWith(`${path}/`));
 }

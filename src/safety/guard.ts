@@ -20,7 +20,7 @@ import {
   type RefusedCommand,
 } from "./decision.ts";
 import { LIMIT_KEY } from "./hardline.ts";
-import type { Places } from "./scene.ts";
+import type { Homes } from "./scene.ts";
 import { classifyCommand, USER_DENY_KEY } from "./verdict.ts";
 
 type GuardSettings = Pick<Config, "approvals" | "command_allowlist" | "delegation">;
@@ -34,9 +34,9 @@ export type SmartJudge = (
 export interface GuardOptions {
   /** Read for every command, so that a changed setting holds at once. */
   readonly settings: () => GuardSettings;
-  readonly places: Places;
+  readonly homes: Homes;
   readonly sudoPasswordSet: () => boolean;
-  /** Somebody can be asked. */
+  /** A user can be asked. */
   readonly interactive: boolean;
   /** What started the run: `foreground`, `cron`, `subagent` and so on. */
   readonly origin: string;
@@ -68,7 +68,7 @@ const CODE_VERDICT = {
   hardline: false,
 } as const satisfies CommandVerdict;
 
-/** Categories for which a lasting yes is not offered. */
+/** Categories for which `always` is not offered. */
 const NEVER_ALWAYS = new Set(["reverse shell", OWN_GUARDS_KEY]);
 
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
@@ -100,7 +100,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     if (options.isolated()) return allowed(command, null);
     const settings = options.settings();
     const verdict = classifyCommand(command, {
-      ...options.places,
+      ...options.homes,
       sudoPasswordSet: options.sudoPasswordSet(),
       denyGlobs: settings.approvals.deny,
       ...(cwd === undefined ? {} : { cwd }),

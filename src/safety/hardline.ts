@@ -106,6 +106,6 @@ export const HARDLINE: readonly Rule[] = [
 
 /** The key of the first hardline rule that matches. What runs on another machine or in a container is not this machine's end. */
 export function findHardline(scene: Scene): string | null {
-  const here = setScene(scene, scene.places, ({ remote }) => !remote);
+  const here = setScene(scene, scene.homes, ({ remote }) => !remote);
   return HARDLINE.find((rule) => rule.matches(here))?.key ?? null;
 }

@@ -3,7 +3,7 @@ import { countCodePoints } from "../kit/code-points.ts";
 
 const MIN_LENGTH = 8;
 const MIN_ENCODED = 10;
-/** A line of a secret of several lines that is nothing but key: it is told by itself too, where the text was cut. */
+/** A line of a secret of several lines that is nothing but key: it is found by itself too, where the text was cut. */
 const KEY_LINE = /^[A-Za-z0-9+/=_-]{24,}$/;
 
 /** Longest first, so that a secret inside another does not spoil the longer one; with the spellings JSON and URLs give them. */
@@ -163,7 +163,7 @@ export const fileMarks: Marks = {
 
 const FILE_MARK = /«redacted(?: private key|:[A-Za-z0-9_.-]{1,16}…)?»/;
 
-/** The first file mark in a text that somebody wants to write, if there is one. */
+/** The first file mark in a text that is to be written, if there is one. */
 export function findFileMark(text: string): string | null {
   return FILE_MARK.exec(text)?.[0] ?? null;
 }

@@ -132,7 +132,7 @@ function redactFormBody(text: string, marks: Marks): string {
 
 // Secrets known by what carries them: headers, URLs, bot tokens; and telephone numbers.
 
-// Values end where a shell ends a word, as above, and no earlier: beside a mark, a rest would be read in another way.
+// Values end where a shell ends a word, as above, and no earlier: next to a mark, a rest would be read in another way.
 const AUTHORIZATION =
   /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
 const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
@@ -166,7 +166,7 @@ function redactTelegramTokens(text: string, marks: Marks): string {
 
 const PHONE = /(?<![\w+])\+[1-9]\d{6,14}(?!\w)/g;
 
-/** International numbers; what is left is enough to tell two of them apart. */
+/** International numbers; what is left is enough to distinguish two of them. */
 export function redactPhones(text: string): string {
   return text.replace(PHONE, (phone) =>
     phone.length <= 8 ? `${phone.slice(0, 2)}****${phone.slice(-2)}` : `${phone.slice(0, 4)}****${phone.slice(-4)}`,

@@ -1,4 +1,4 @@
-// What a rule looks at: the programs of a line, and the places paths are measured against.
+// What a rule looks at: the programs of a line, and the homes that paths are folded to.
 import {
   type Analysis,
   argTexts,
@@ -9,15 +9,15 @@ import {
 } from "./analysis/invocation.ts";
 
 export interface Scene extends Analysis {
-  readonly places: Places;
+  readonly homes: Homes;
   /** The invocations of one program. */
   named(program: string): readonly Invocation[];
 }
 
-export function setScene(analysis: Analysis, places: Places, keep?: (invocation: Invocation) => boolean): Scene {
+export function setScene(analysis: Analysis, homes: Homes, keep?: (invocation: Invocation) => boolean): Scene {
   const invocations = keep ? analysis.invocations.filter(keep) : analysis.invocations;
   const byProgram = Map.groupBy(invocations, ({ program }) => program);
-  return { ...analysis, invocations, places, named: (program) => byProgram.get(program) ?? [] };
+  return { ...analysis, invocations, homes, named: (program) => byProgram.get(program) ?? [] };
 }
 
 export interface Rule {
@@ -60,9 +60,9 @@ export const optionsOf = (invocation: Invocation, spec?: OptionSpec): Options =>
   readOptions(argTexts(invocation), spec);
 
 export const pathOf = (written: string, invocation: Invocation, scene: Scene): string =>
-  placePath(written, invocation.cwd, scene.places);
+  canonicalPath(written, invocation.cwd, scene.homes);
 
-/** Only tells about itself. */
+/** Only prints its help or version. */
 export const asksForHelp = (invocation: Invocation): boolean =>
   invocation.args.length === 1 && /^--(?:help|version)$/.test(invocation.args[0]?.text ?? "");
 
@@ -73,9 +73,9 @@ export function writtenFiles(invocation: Invocation): readonly string[] {
     .map(({ target }) => target);
 }
 
-// Where a path written on a command line points, as far as the line alone tells.
+// Where a path written on a command line points, as far as the line alone shows.
 
-export interface Places {
+export interface Homes {
   /** The resolved HERMES home; folded to `~/.hermes`. */
   readonly home: string;
   /** The resolved home of the user; folded to `~`. */
@@ -83,12 +83,12 @@ export interface Places {
 }
 
 /** One canonical spelling: `~` for the home, no `//`, `/./` or `x/..`, no slash at the end, lower case. */
-function placePath(written: string, cwd: string | null, places: Places): string {
+function canonicalPath(written: string, cwd: string | null, homes: Homes): string {
   const path = expandHome(written);
   const anchored = isAnchored(path) || cwd === null ? path : `${expandHome(cwd)}/${path}`;
   // Collapsed before folding: `/home/x/../me` is `/home/me`.
   const plain = collapse(anchored).replace(PROCESS_ROOT, "/");
-  return collapse(fold(fold(plain, places.home, "~/.hermes"), places.osHome, "~")).toLowerCase();
+  return collapse(fold(fold(plain, homes.home, "~/.hermes"), homes.osHome, "~")).toLowerCase();
 }
 
 /** The root as a process sees it, which is the root. */

@@ -52,22 +52,22 @@ export async function webFetch(address: string, request: WebRequest): Promise<We
   const { timeoutMs = TIMEOUT_MS, maxRedirects = MAX_REDIRECTS } = request;
   const late = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([request.signal, late]);
-  let place = address;
+  let url = address;
   try {
     for (let redirects = 0; ; redirects++) {
-      const checked = await unlessAborted(request.check(place), signal);
-      place = checked.url.href;
+      const checked = await unlessAborted(request.check(url), signal);
+      url = checked.url.href;
       const step = await exchange(checked, request, { signal, followsRedirects: maxRedirects > 0 });
       if ("body" in step) return step;
       if (redirects >= maxRedirects)
         throw new WebError(`${address} redirects more than ${maxRedirects} times; it may go round in circles.`);
-      place = step.redirect.href;
+      url = step.redirect.href;
     }
   } catch (error) {
     if (request.signal.aborted) throw request.signal.reason;
     if (error instanceof UrlRefusedError || error instanceof WebError) throw error;
-    if (late.aborted) throw new WebError(`${hostFor(place)} did not answer within ${timeoutMs / 1000} seconds.`);
-    throw new WebError(`${hostFor(place)} ${failureWords(error)}.`);
+    if (late.aborted) throw new WebError(`${hostFor(url)} did not answer within ${timeoutMs / 1000} seconds.`);
+    throw new WebError(`${hostFor(url)} ${failureWords(error)}.`);
   }
 }
 
@@ -160,8 +160,8 @@ function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promis
   });
 }
 
-function hostFor(place: string): string {
-  return URL.canParse(place) ? new URL(place).host || hostOf(new URL(place)) : place;
+function hostFor(url: string): string {
+  return URL.canParse(url) ? new URL(url).host || hostOf(new URL(url)) : url;
 }
 
 const formatBytes = (bytes: number) =>

@@ -39,7 +39,7 @@ export interface UrlGuardOptions {
 }
 
 const METADATA_HOSTS = new Set(["metadata.google.internal", "metadata.goog"]);
-const MOST_ADDRESSES = 8;
+const MAX_ADDRESSES = 8;
 
 /** Resolves to what may be opened; rejects with `UrlRefusedError`. */
 export async function checkUrl(address: string | URL, options: UrlGuardOptions): Promise<CheckedUrl> {
@@ -55,7 +55,7 @@ export async function checkUrl(address: string | URL, options: UrlGuardOptions):
       "private",
       `Blocked: ${host} is an address of this machine or its local network. To allow such addresses set security.allow_private_urls: true in config.yaml.`,
     );
-  return { url, addresses: addresses.slice(0, MOST_ADDRESSES), isPrivate };
+  return { url, addresses: addresses.slice(0, MAX_ADDRESSES), isPrivate };
 }
 
 /** An http(s) address with its host in the one form it is compared in. Odd spellings of numbers are plain addresses afterwards. */
@@ -103,7 +103,7 @@ function refusedMetadata(host: string): UrlRefusedError {
 
 const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
-// What an IP address is: out on the internet, near, or the place where a cloud machine keeps its keys.
+// What an IP address is: out on the internet, near, or where a cloud machine keeps its keys.
 
 /** `none`: not an IP address at all. */
 type AddressKind = "public" | "private" | "metadata" | "none";
@@ -215,7 +215,7 @@ async function readRules({ settings, homeDir, userHome, log }: WebsitePolicyOpti
   const own = texts(domains, "domains", log).flatMap((line) => parse(line, "config"));
   const shared = await Promise.all(
     texts(files, "shared_files", log).map(async (name) => {
-      const path = placeOf(name, { homeDir, userHome });
+      const path = pathOf(name, { homeDir, userHome });
       try {
         return (await readFile(path, "utf8")).split(/\r?\n/).flatMap((line) => parse(line, path));
       } catch (error) {
@@ -259,7 +259,7 @@ function texts(value: unknown, key: string, log: Logger): readonly string[] {
   return good;
 }
 
-function placeOf(name: string, { homeDir, userHome }: { homeDir: string; userHome: string }): string {
+function pathOf(name: string, { homeDir, userHome }: { homeDir: string; userHome: string }): string {
   if (name.startsWith("~/")) return join(userHome, name.slice(2));
   return isAbsolute(name) ? name : join(homeDir, name);
 }

@@ -3,13 +3,13 @@
 import { stripAnsi } from "../kit/strip-ansi.ts";
 import { analyseCommand } from "./analysis/analyse.ts";
 import { readsPasswordFromInput } from "./danger/system.ts";
-import { type Danger, findDanger, findPlacedDanger } from "./danger/table.ts";
+import { type Danger, findDanger, findPathDanger } from "./danger/table.ts";
 import { type ApprovalOutcome, type CommandVerdict, clearCommand } from "./decision.ts";
 import { findHardline, LIMIT_KEY } from "./hardline.ts";
 import { matchGlob } from "./paths.ts";
-import { type Places, type Scene, setScene } from "./scene.ts";
+import { type Homes, type Scene, setScene } from "./scene.ts";
 
-export interface ClassifyOptions extends Places {
+export interface ClassifyOptions extends Homes {
   /** A sudo password is stored, so reading it from input is no guessing. */
   readonly sudoPasswordSet: boolean;
   /** Where the command would begin, if that is known. */
@@ -25,12 +25,12 @@ export function classifyCommand(command: string, options: ClassifyOptions): Comm
   if (exceedsLimits(command)) return limitExceeded;
   const texts = spellings(command);
   const scenes = texts.map((text) => setScene(analyseCommand(text), options));
-  const placed = texts.flatMap((text) =>
+  const located = texts.flatMap((text) =>
     options.cwd ? [setScene(analyseCommand(text, plainCwd(options.cwd)), options)] : [],
   );
   if (scenes.some(({ tooDeep }) => tooDeep)) return limitExceeded;
 
-  const hardline = [...scenes, ...placed].map(findHardline).find((key) => key !== null);
+  const hardline = [...scenes, ...located].map(findHardline).find((key) => key !== null);
   if (hardline) {
     return { verdict: "block", category: hardline, reason: "it would destroy or stop this machine", hardline: true };
   }
@@ -51,7 +51,7 @@ export function classifyCommand(command: string, options: ClassifyOptions): Comm
       hardline: false,
     };
   }
-  const danger = worst([...scenes.map(findDanger), ...placed.map(findPlacedDanger)]);
+  const danger = worst([...scenes.map(findDanger), ...located.map(findPathDanger)]);
   if (danger) return { verdict: "ask", category: danger.key, reason: `it ${danger.reason}`, hardline: false };
   return { verdict: "allow", category: null, reason: "nothing dangerous found", hardline: false };
 }
@@ -95,9 +95,9 @@ function spellings(command: string): readonly string[] {
 }
 
 /** One flat text for the user's own globs: lines joined, escapes and empty quotes gone, both homes by their short names. */
-function flatten(command: string, places: Places): string {
+function flatten(command: string, homes: Homes): string {
   const joined = command.replaceAll("\\\n", "");
-  return foldText(foldText(joined, places.home, "~/.hermes"), places.osHome, "~")
+  return foldText(foldText(joined, homes.home, "~/.hermes"), homes.osHome, "~")
     .replace(/\\(?=\S)/g, "")
     .replace(/''|""/g, "")
     .replace(/\s+/g, " ")

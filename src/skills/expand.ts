@@ -1,4 +1,4 @@
-// A skill in the user's message. What was typed is what is stored; the skill's text travels beside it to the model.
+// A skill in the user's message. What was typed is what is stored; the skill's text is sent with it to the model.
 import { join } from "node:path";
 import { type Bundle, loadBundles, slugOf } from "./bundles.ts";
 import { loadCatalogue, type Skill, unshadowed } from "./catalogue.ts";

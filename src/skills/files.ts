@@ -102,7 +102,7 @@ export type Manifest = Readonly<Record<string, readonly [mtimeNs: string, size: 
 export async function walkSkills(root: string): Promise<SkillTree> {
   const found = new Finds();
   // Linked directories come last, so that a folder is known by its own path and not by a link's.
-  const links: Place[] = [];
+  const links: Folder[] = [];
   const seen = new Set<string>();
   await visit({ dir: root, path: "", real: await realpath(root).catch(() => root) });
   for (let link = links.shift(); link; link = links.shift()) {
@@ -111,26 +111,26 @@ export async function walkSkills(root: string): Promise<SkillTree> {
   }
   return found.tree();
 
-  async function visit(place: Place): Promise<void> {
-    if (seen.has(place.real)) return;
-    seen.add(place.real);
-    const items = await readdir(place.dir, { withFileTypes: true }).catch((): Dirent[] => []);
-    const isSkill = (await found.add(place, "SKILL.md", items)) && place.path !== "";
-    await found.add(place, "DESCRIPTION.md", items);
+  async function visit(folder: Folder): Promise<void> {
+    if (seen.has(folder.real)) return;
+    seen.add(folder.real);
+    const items = await readdir(folder.dir, { withFileTypes: true }).catch((): Dirent[] => []);
+    const isSkill = (await found.add(folder, "SKILL.md", items)) && folder.path !== "";
+    await found.add(folder, "DESCRIPTION.md", items);
     const below = items.filter(
       ({ name }) => !NEVER_ENTERED.has(name) && !(isSkill && (SUPPORT_DIRS as readonly string[]).includes(name)),
     );
-    const at = ({ name }: Dirent): Place => ({
-      dir: join(place.dir, name),
-      path: place.path === "" ? name : `${place.path}/${name}`,
-      real: join(place.real, name),
+    const at = ({ name }: Dirent): Folder => ({
+      dir: join(folder.dir, name),
+      path: folder.path === "" ? name : `${folder.path}/${name}`,
+      real: join(folder.real, name),
     });
     links.push(...below.filter((item) => item.isSymbolicLink()).map(at));
     await Promise.all(below.filter((item) => item.isDirectory()).map((item) => visit(at(item))));
   }
 }
 
-interface Place {
+interface Folder {
   readonly dir: string;
   readonly path: string;
   readonly real: string;
@@ -140,7 +140,7 @@ class Finds {
   #manifest: Record<string, readonly [string, number]> = {};
   #dirs = { "SKILL.md": [] as string[], "DESCRIPTION.md": [] as string[] };
 
-  async add({ dir, path }: Place, file: "SKILL.md" | "DESCRIPTION.md", items: readonly Dirent[]): Promise<boolean> {
+  async add({ dir, path }: Folder, file: "SKILL.md" | "DESCRIPTION.md", items: readonly Dirent[]): Promise<boolean> {
     const item = items.find(({ name }) => name === file);
     if (!item || item.isDirectory()) return false;
     const facts = await stat(join(dir, file), { bigint: true }).catch(() => null);

@@ -16,7 +16,7 @@ import type { SkillsPlace } from "./roots.ts";
 import { failure, type SkillResult } from "./run.ts";
 import { categoryLabel } from "./snapshot.ts";
 
-/** What a surface that shows skills brings along beside the place. */
+/** What a surface that shows skills passes besides the context. */
 export interface Opening {
   readonly platform: string;
   readonly sessionId?: string | undefined;

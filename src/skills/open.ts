@@ -17,7 +17,7 @@ interface SkillsOptions {
   readonly clock: Clock;
   /** Runs commands inside skills when `skills.inline_shell` is on; see `bashSnippets`. */
   readonly inlineShell?: InlineShell;
-  /** Told which variables loaded skills declare and the user has set. */
+  /** Gets the variables that loaded skills declare and the user has set. */
   readonly passThrough?: (names: readonly string[]) => void;
   /** Plugin namespace -> its folder of skills. */
   readonly plugins?: ReadonlyMap<string, readonly string[]>;
@@ -34,7 +34,7 @@ export interface AgentSkills {
   namesAtStart(platform: string): Promise<ReadonlySet<string>>;
   /** Loaded texts are gone from the conversation (compression, undo): the next view shows them again. */
   forgetViews(): void;
-  /** The same skills for a run beside the conversation, which has seen nothing yet. */
+  /** The same skills for another run, which has seen nothing yet. */
   fork(): AgentSkills;
   /** Writes counts that still wait. */
   flush(): Promise<void>;

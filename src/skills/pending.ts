@@ -39,7 +39,7 @@ export type PendingWrite = ShapeOf<typeof pendingWrite>;
 
 const folder = (place: Pick<SkillsPlace, "paths">) => place.paths.at("pending", "skills");
 
-/** Puts a checked change aside. Throws when it cannot: nothing is dropped silently. */
+/** Stores a checked change for approval. Throws when it cannot: nothing is dropped silently. */
 export async function stage({ request, place, run }: ManageCall, plan: Plan): Promise<SkillResult> {
   const id = Math.floor(place.clock.random() * 0x1_0000_0000)
     .toString(16)

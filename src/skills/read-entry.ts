@@ -26,15 +26,15 @@ const KNOWN_PLATFORMS = /^(macos|darwin|linux|windows|win32|all|any)$/i;
 export function readEntry(path: string, parsed: Parsed | null): SkillEntry {
   const parts = path.split("/");
   const dirName = parts.at(-1) ?? path;
-  const place = { dirName, path, category: parts.length > 1 ? parts.slice(0, -1).join("/") : null };
+  const location = { dirName, path, category: parts.length > 1 ? parts.slice(0, -1).join("/") : null };
   const blank = { name: dirName, description: "", summary: "", platforms: [], environments: [], userOnly: false };
   if (parsed === null)
-    return { ...place, ...blank, conditions: conditionsOf({}), problems: ["SKILL.md cannot be read"] };
+    return { ...location, ...blank, conditions: conditionsOf({}), problems: ["SKILL.md cannot be read"] };
   const { fields, body, present, problem } = parsed;
   const problems = problem === null ? [] : [problem];
   if (!present) {
     if (problem === null) problems.push("SKILL.md has no front matter");
-    return { ...place, ...blank, conditions: conditionsOf({}), problems };
+    return { ...location, ...blank, conditions: conditionsOf({}), problems };
   }
   const given = textField(fields.name);
   const name = isShowable(given) ? given : dirName;
@@ -44,7 +44,7 @@ export function readEntry(path: string, parsed: Parsed | null): SkillEntry {
   const unknown = platforms.filter((platform) => !KNOWN_PLATFORMS.test(platform));
   if (unknown.length > 0) problems.push(`unknown platforms are ignored: ${unknown.join(", ")}`);
   return {
-    ...place,
+    ...location,
     name,
     description: unquote(textField(fields.description)),
     summary: firstBodyLine(body),
@@ -105,7 +105,7 @@ async function parseFile(path: string): Promise<Parsed | null> {
   if (text === null) return null;
   const plain = parsePlainFrontMatter(text);
   if (plain) return plain;
-  const { parseFrontMatter } = await import("../kit/front-matter.ts"); // brings the YAML parser along
+  const { parseFrontMatter } = await import("../kit/front-matter.ts"); // loads the YAML parser
   return parseFrontMatter(text);
 }
 

@@ -156,7 +156,7 @@ function namesIn(value: unknown): readonly string[] {
   return items.filter((item): item is string => typeof item === "string").map((item) => item.trim());
 }
 
-// Getting a skill ready as it is loaded: missing secrets are asked for where somebody can type them unseen.
+// Getting a skill ready as it is loaded: missing secrets are asked for where a user can type them unseen.
 
 /** The skill loads in every case; the values never reach the model. */
 export async function prepareSkill(

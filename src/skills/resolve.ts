@@ -1,4 +1,4 @@
-// One name, one skill: the only way from what somebody typed to a directory.
+// One name, one skill: the only way from a typed name to a directory.
 
 import { stat } from "node:fs/promises";
 import { type Catalogue, loadCatalogue, loadRootSkills, type RootSkills, type Skill, unshadowed } from "./catalogue.ts";
@@ -15,7 +15,7 @@ type Resolution =
 
 /**
  * Takes the front matter's name, the directory's, `category/name`, `category:name`, and `plugin:name` for skills of plugins.
- * The first root with a match has the say; what it hides in later roots is told, not dropped.
+ * The first root with a match wins; what it shadows in later roots is reported, not dropped.
  */
 export async function resolveSkill(name: string, catalogue: Catalogue, place: SkillsPlace): Promise<Resolution> {
   const wanted = name.trim().replace(/\/+$/, "");

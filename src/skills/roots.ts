@@ -16,7 +16,7 @@ export interface SkillsPlace {
   env(name: string): string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Folders of skills that plugins bring, by namespace. */
+  /** Folders of skills provided by plugins, by namespace. */
   readonly plugins?: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -42,7 +42,7 @@ export async function skillRoots(place: SkillsPlace): Promise<readonly SkillRoot
   return roots;
 }
 
-/** Around the folders a plugin registered: a skill is told by its place below a root. */
+/** Around the folders a plugin registered: a skill is known by its path below a root. */
 export function pluginRoots(place: SkillsPlace, namespace: string): readonly SkillRoot[] {
   const around = new Set((place.plugins?.get(namespace) ?? []).map((folder) => dirname(folder)));
   return [...around].map((dir) => ({ dir, kind: "plugin", namespace }));

@@ -70,7 +70,7 @@ export async function allSettings(place: SkillsPlace, platform: string): Promise
   const byKey = new Map<string, DeclaredSetting>();
   for (const skill of unshadowed(await loadCatalogue(place))) {
     if (isDisabled(skill, disabled) || !fitsOs(skill.platforms)) continue;
-    const text = await readFile(join(skill.dir, "SKILL.md"), "utf8").catch(() => ""); // hermes skills doctor tells
+    const text = await readFile(join(skill.dir, "SKILL.md"), "utf8").catch(() => ""); // hermes skills doctor reports it
     for (const setting of declaredSettings(parseFrontMatter(text).fields)) {
       if (byKey.has(setting.key)) continue;
       const isSet = givenValue(setting, place) !== null;

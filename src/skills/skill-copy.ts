@@ -41,14 +41,14 @@ export async function copySkill({ from, to, staging }: Copying): Promise<void> {
 /** Puts another version in a skill's place; if that fails the old one is back. */
 export async function replaceSkill(copying: Copying): Promise<void> {
   const { to, staging } = copying;
-  const aside = join(staging, "old");
-  await rm(aside, { recursive: true, force: true });
+  const backup = join(staging, "old");
+  await rm(backup, { recursive: true, force: true });
   await mkdir(staging, { recursive: true });
-  await rename(to, aside);
+  await rename(to, backup);
   try {
     await copySkill(copying);
   } catch (error) {
-    await rename(aside, to);
+    await rename(backup, to);
     throw error;
   }
   await rm(staging, { recursive: true, force: true });
@@ -56,8 +56,8 @@ export async function replaceSkill(copying: Copying): Promise<void> {
 
 /** After a replacement that was cut short: the old version comes back if the new one never got there. */
 export async function recoverSkill({ to, staging }: Pick<Copying, "to" | "staging">): Promise<void> {
-  for (const aside of [join(staging, "old"), `${to}.bak`]) {
-    if (!(await exists(to)) && (await exists(aside))) await moveSkill(aside, to);
+  for (const backup of [join(staging, "old"), `${to}.bak`]) {
+    if (!(await exists(to)) && (await exists(backup))) await moveSkill(backup, to);
   }
   await rm(staging, { recursive: true, force: true });
 }

@@ -105,7 +105,7 @@ class UsageLog {
     this.#waiting = stop;
     const { clock } = this.#where;
     const pause = this.#lastWrite + PAUSE_MS - clock.now();
-    // An early end is a flush by somebody else; whatever came in meanwhile is still to be written.
+    // An early end is a flush by another caller; whatever came in meanwhile is still to be written.
     if (pause > 0) await clock.sleep(pause, stop.signal).catch(() => undefined);
     this.#waiting = null;
     await this.flush();
@@ -119,7 +119,7 @@ class UsageLog {
     try {
       await withLock(skillsLock(this.#where), async () => {
         const read = await readTree(path);
-        // Pins are precious: a file that cannot be read is put aside, not overwritten.
+        // Pins are precious: a file that cannot be read is renamed, not overwritten.
         if (read.type === "broken") await rename(path, `${path}.corrupt-${Math.floor(this.#lastWrite / 1000)}`);
         const tree = read.type === "broken" ? {} : read.tree;
         for (const change of changes) change(tree);

@@ -1,4 +1,4 @@
-// What outlives a session: the agent's notes and the user's profile. The store itself is reached through a port.
+// What outlives a session: the agent's notes and the user's profile.
 import { z } from "zod";
 import { toolError } from "./toolset/dispatch.ts";
 import { register } from "./toolset/registry.ts";
@@ -17,7 +17,7 @@ const OPERATIONS = {
   description: "Several changes of one target, all or none; instead of action",
 };
 
-// The store judges the arguments, so that every refusal has its code; this schema only tells the model what to write.
+// The store judges the arguments, so that every refusal has its code; this schema only shows the model what to write.
 const shown = (schema: Readonly<Record<string, unknown>>) =>
   z
     .unknown()

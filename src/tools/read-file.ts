@@ -72,8 +72,8 @@ async function readChecked(
     return toolError(`${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`);
 
   const offset = Math.max(1, Math.trunc(args.offset ?? 1));
-  const { max_lines: mostLines, max_line_length: maxLineLength } = ctx.config.tool_output;
-  const limit = Math.min(mostLines, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
+  const { max_lines: maxLines, max_line_length: maxLineLength } = ctx.config.tool_output;
+  const limit = Math.min(maxLines, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
   const real = await files.resolve(path);
   const range = `${real}\n${offset}\n${limit}`;
   const inARow = activity.repeat(`read ${range}`);
@@ -125,7 +125,7 @@ function showPage(page: Page, maxLength: number, redact: (text: string) => strin
     return { text: isLong ? text.slice(0, safeCut(text, maxLength, -1, redact)) : text, end: isLong ? TRUNCATED : "" };
   });
   const text = cut.map((line) => line.text).join("\n");
-  // The header the page does not show is what tells the redactor that these lines are a key.
+  // The header the page does not show is what shows the redactor that these lines are a key.
   const shown = page.startsInKey
     ? redact(`-----BEGIN PRIVATE KEY-----\n${text}`).split("\n").slice(1)
     : redact(text).split("\n");

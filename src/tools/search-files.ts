@@ -71,7 +71,7 @@ export async function searchFiles(args: Arguments, ctx: ToolContext, engine?: Se
   }
 }
 
-/** ripgrep where it is installed, else our own: here, or in the place where commands run. */
+/** ripgrep where it is installed, else our own: here, or where commands run. */
 async function chooseEngine({ environment: { files }, signal }: ToolContext): Promise<SearchEngine> {
   if (files) {
     const known = engines.get(files) ?? (await ripgrepIn(files, signal)) ?? walkerOver(files);
@@ -82,7 +82,7 @@ async function chooseEngine({ environment: { files }, signal }: ToolContext): Pr
   return program === null ? walkerEngine : ripgrepEngine(program);
 }
 
-/** Looked for once in each place. */
+/** Looked for once in each environment. */
 const engines = new WeakMap<object, SearchEngine>();
 
 type Result = Readonly<Record<string, unknown>>;

@@ -115,31 +115,31 @@ async function scroll(
 ): Promise<SessionSearchResult> {
   const session = await past.session(sessionId);
   if (!session) return failure(`unknown session_id "${sessionId}"`);
-  const place = await past.store.locateMessage(anchor);
-  if (!place || (await past.root(place.sessionId)) !== (await past.root(sessionId))) {
+  const located = await past.store.locateMessage(anchor);
+  if (!located || (await past.root(located.sessionId)) !== (await past.root(sessionId))) {
     return failure(`message ${anchor} is not in session ${sessionId}`);
   }
-  if (await past.isLive(place.sessionId, place)) {
+  if (await past.isLive(located.sessionId, located)) {
     return failure("this message is part of the current conversation; it is in your context already");
   }
   const size = clamp(args.window, 5, 1, 20);
-  const around = await past.store.messagesAround(place.sessionId, anchor, size);
+  const around = await past.store.messagesAround(located.sessionId, anchor, size);
   if (around.window.length === 0) return failure(`message ${anchor} is not in session ${sessionId}`);
-  const owner = (await past.session(place.sessionId)) ?? session;
+  const owner = (await past.session(located.sessionId)) ?? session;
   return {
     success: true,
     mode: "scroll",
-    session_id: place.sessionId,
+    session_id: located.sessionId,
     around_message_id: anchor,
     session_meta: { when: formatWhen(owner.startedAt), source: owner.source, model: owner.model, title: owner.title },
     window: size,
     messages: around.window.map((message) => show(message, WINDOW_CHARS, anchor)),
     messages_before: around.messagesBefore,
     messages_after: around.messagesAfter,
-    ...(place.sessionId === sessionId
+    ...(located.sessionId === sessionId
       ? {}
       : {
-          warning: `message ${anchor} belongs to ${place.sessionId}, another part of the same conversation; shown from there`,
+          warning: `message ${anchor} belongs to ${located.sessionId}, another part of the same conversation; shown from there`,
         }),
   };
 }

@@ -15,7 +15,7 @@ export function guardRig(over: Partial<GuardOptions> = {}, settings: (config: Co
   const approvals = createSessionApprovals();
   const guard = createGuard({
     settings: () => config,
-    places: { home: "/home/me/.hermes", osHome: "/home/me" },
+    homes: { home: "/home/me/.hermes", osHome: "/home/me" },
     sudoPasswordSet: () => false,
     interactive: true,
     origin: "foreground",

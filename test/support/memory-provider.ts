@@ -4,7 +4,7 @@ import { defaultConfig } from "../../src/home/config/schema.ts";
 import { homePaths } from "../../src/home/paths.ts";
 import type { Clock } from "../../src/kit/clock.ts";
 import { type AttachOptions, attachProvider } from "../../src/memory/providers/attached.ts";
-import type { MemoryProvider, ProviderPlace } from "../../src/memory/providers/contract.ts";
+import type { MemoryProvider, ProviderContext } from "../../src/memory/providers/contract.ts";
 import { tempHome } from "./temp-home.ts";
 import { recordingLog } from "./tool-context.ts";
 
@@ -76,7 +76,7 @@ export async function attach(t: TestContext, provider: MemoryProvider, change: P
   return { attached, home, log, clock, paths, troubles };
 }
 
-export function providerPlace(dir: string, change: Partial<ProviderPlace> = {}): ProviderPlace {
+export function providerContext(dir: string, change: Partial<ProviderContext> = {}): ProviderContext {
   return {
     paths: homePaths(dir, dir, "default"),
     config: defaultConfig,

@@ -3,7 +3,7 @@ import { isSafeMode } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { localMinute, plural } from "../../kit/formats.ts";
 import { type ProviderHealth, readHealth } from "../../memory/providers/attached.ts";
-import type { MemoryProvider, ProviderField, ProviderPlace } from "../../memory/providers/contract.ts";
+import type { MemoryProvider, ProviderContext, ProviderField } from "../../memory/providers/contract.ts";
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
@@ -54,7 +54,7 @@ async function choose(names: readonly string[], ctx: CliContext, flags: Flags): 
   return null;
 }
 
-async function load(name: string, place: ProviderPlace, names: readonly string[]): Promise<MemoryProvider> {
+async function load(name: string, place: ProviderContext, names: readonly string[]): Promise<MemoryProvider> {
   let provider: MemoryProvider | null;
   try {
     provider = await findMemoryProvider(name, place);
@@ -157,7 +157,7 @@ async function offerThoseOfPlugins(
   return () => host.close();
 }
 
-function placeOf({ home, clock }: CliContext): ProviderPlace {
+function placeOf({ home, clock }: CliContext): ProviderContext {
   return {
     ...{ paths: home.paths, clock, log: home.log.child("memory") },
     config: () => home.config(),

@@ -111,9 +111,9 @@ async function report(
 ): Promise<void> {
   if (json) printJson({ io }, result);
   if (!result.success) {
-    const { tellUser } = await import("../../memory/request.ts");
+    const { explainFailure } = await import("../../memory/request.ts");
     const show = target === "memory" ? "hermes memory show" : `hermes memory show --target ${target}`;
-    throw new ExitError(1, json ? "" : tellUser(result, { target, show }));
+    throw new ExitError(1, json ? "" : explainFailure(result, { target, show }));
   }
   if (!json) io.out(`${result.message}${"usage" in result ? ` ${result.target}: ${result.usage}` : ""}\n`);
 }

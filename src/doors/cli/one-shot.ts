@@ -137,8 +137,8 @@ async function attachImages(paths: readonly string[], cwd: string): Promise<read
 }
 
 async function imagePart(path: string): Promise<ContentPart> {
-  const { imageType, MOST_IMAGE_BYTES, SHOWABLE } = await import("../../tools/media/pictures.ts");
-  const bytes = await bytesOf(path, MOST_IMAGE_BYTES);
+  const { imageType, MAX_IMAGE_BYTES, SHOWABLE } = await import("../../tools/media/pictures.ts");
+  const bytes = await bytesOf(path, MAX_IMAGE_BYTES);
   const type = imageType(bytes);
   if (type === null || !SHOWABLE.has(type))
     throw new ExitError(1, `${path} is no image this program can send (png, jpeg, gif, webp).`);

@@ -1,4 +1,4 @@
-// The provider of one conversation, behind glass: it can be slow, wrong or broken, and the conversation goes on all the same.
+// The provider of one conversation, isolated: it can be slow, wrong or broken, and the conversation goes on all the same.
 
 import { mkdir, readFile } from "node:fs/promises";
 import type { Logger } from "../../home/log.ts";
@@ -34,7 +34,7 @@ interface EndedTurn {
   readonly messages: readonly HistoryMessage[];
 }
 
-/** Starts a provider. Null when it is not available or cannot start; the reason is logged, and told by `onTrouble`. */
+/** Starts a provider. Null when it is not available or cannot start; the reason is logged and passed to `onTrouble`. */
 export async function attachProvider(
   options: AttachOptions,
   onTrouble: (reason: string) => void,
@@ -252,7 +252,7 @@ export class AttachedProvider {
   }
 }
 
-// The tools a provider brings, as far as they can be taken.
+// The tools of a provider, as far as they can be taken.
 interface ProviderTool {
   readonly name: string;
   readonly description: string;
@@ -319,7 +319,7 @@ function screenParagraph(paragraph: string): string {
   return ids.length === 0 ? paragraph : `[BLOCKED: recalled text contained threat pattern(s): ${ids.join(", ")}.]`;
 }
 
-// What went wrong with a provider lately, kept in the home so that `hermes memory status` can tell.
+// What went wrong with a provider lately, kept in the home so that `hermes memory status` can show it.
 
 export interface ProviderHealth {
   readonly provider: string;

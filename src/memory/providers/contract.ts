@@ -12,8 +12,8 @@ import type { MemoryAction } from "../request.ts";
  *
  * - Every member but the first three is optional; all may be asynchronous.
  * - Whatever throws is logged and ignored, whatever takes too long is no longer waited for: a turn never fails because of it.
- * - `prefetch`, `onPreCompress` and the tools are waited for. Everything that writes comes one after the other, in order, beside the turns.
- * - It is told what the user typed, never the text of a skill that was called with it.
+ * - `prefetch`, `onPreCompress` and the tools are waited for. Everything that writes comes one after the other, in order, while turns go on.
+ * - It gets what the user typed, never the text of a skill that was called with it.
  * - It must not write unless `agentContext` is `primary`.
  */
 export interface MemoryProvider {
@@ -110,7 +110,7 @@ export interface ProviderField {
 }
 
 /** The home a provider works for. */
-export interface ProviderPlace {
+export interface ProviderContext {
   readonly paths: HomePaths;
   config(): Config;
   env(name: string): string | undefined;
@@ -120,4 +120,4 @@ export interface ProviderPlace {
   readonly packagePlugins?: string;
 }
 
-export type ProviderFactory = (place: ProviderPlace) => MemoryProvider | Promise<MemoryProvider>;
+export type ProviderFactory = (context: ProviderContext) => MemoryProvider | Promise<MemoryProvider>;

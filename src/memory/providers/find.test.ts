@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { providerPlace, tellingProvider } from "../../../test/support/memory-provider.ts";
+import { providerContext, tellingProvider } from "../../../test/support/memory-provider.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { findMemoryProvider, memoryProviderNames, registerMemoryProvider } from "./find.ts";
 
@@ -15,22 +15,22 @@ test("the bundled provider, those of plugins and those of the home's folder are 
     "plugins/memory/half/index.mjs": "export default () => ({ name: 'half' });\n",
   });
   t.after(() => home[Symbol.asyncDispose]());
-  const place = providerPlace(home.dir);
+  const context = providerContext(home.dir);
   t.after(registerMemoryProvider("ours", () => tellingProvider().provider));
-  assert.equal((await findMemoryProvider("local", place))?.name, "local");
-  assert.equal((await findMemoryProvider("mine", place))?.name, "mine");
-  assert.equal((await findMemoryProvider("ours", place))?.name, "telling");
-  assert.equal(await findMemoryProvider("nobody", place), null);
-  assert.equal(await findMemoryProvider("../mine", place), null);
+  assert.equal((await findMemoryProvider("local", context))?.name, "local");
+  assert.equal((await findMemoryProvider("mine", context))?.name, "mine");
+  assert.equal((await findMemoryProvider("ours", context))?.name, "telling");
+  assert.equal(await findMemoryProvider("nobody", context), null);
+  assert.equal(await findMemoryProvider("../mine", context), null);
   await assert.rejects(
-    findMemoryProvider("broken", place),
-    /default export of \S+broken\/index\.mjs must be a function that makes a memory provider, \(place\) => /,
+    findMemoryProvider("broken", context),
+    /default export of \S+broken\/index\.mjs must be a function that makes a memory provider, \(context\) => /,
   );
   await assert.rejects(
-    findMemoryProvider("half", place),
-    /"half" lacks isAvailable, initialize; its function must be \(place\) => /,
+    findMemoryProvider("half", context),
+    /"half" lacks isAvailable, initialize; its function must be \(context\) => /,
   );
-  assert.deepEqual(await memoryProviderNames(place), ["local", "broken", "half", "mine", "ours"]);
+  assert.deepEqual(await memoryProviderNames(context), ["local", "broken", "half", "mine", "ours"]);
 });
 
 const misshapen: readonly (readonly [what: string, code: string, said: RegExp])[] = [
@@ -43,7 +43,7 @@ const misshapen: readonly (readonly [what: string, code: string, said: RegExp])[
   [
     "a plugin's register(ctx)",
     "export default (ctx) => ctx.registerMemoryProvider('m', () => ({}));",
-    /is a plugin's register\(ctx\), but must make the provider itself: \(place\) => /,
+    /is a plugin's register\(ctx\), but must make the provider itself: \(context\) => /,
   ],
   [
     "a function that fails for reasons of its own",
@@ -55,7 +55,7 @@ for (const [what, code, said] of misshapen) {
   test(`a folder whose default export is ${what} is refused in words that help`, async (t) => {
     const home = await tempHome({ "plugins/memory/m/index.mjs": `${code}\n` });
     t.after(() => home[Symbol.asyncDispose]());
-    await assert.rejects(findMemoryProvider("m", providerPlace(home.dir)), said);
+    await assert.rejects(findMemoryProvider("m", providerContext(home.dir)), said);
   });
 }
 
@@ -66,7 +66,7 @@ test("a provider in the package's plugin folder wins over one of that name in th
     "package/memory/more/index.mjs": CODE,
   });
   t.after(() => home[Symbol.asyncDispose]());
-  const place = providerPlace(home.dir, { packagePlugins: home.at("package") });
-  assert.equal((await findMemoryProvider("mine", place))?.name, "theirs");
-  assert.deepEqual(await memoryProviderNames(place), ["local", "mine", "more"]);
+  const context = providerContext(home.dir, { packagePlugins: home.at("package") });
+  assert.equal((await findMemoryProvider("mine", context))?.name, "theirs");
+  assert.deepEqual(await memoryProviderNames(context), ["local", "mine", "more"]);
 });

@@ -3,14 +3,14 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
 import { INDEX_FILES, importDefault } from "../../kit/lazy.ts";
-import type { MemoryProvider, ProviderFactory, ProviderPlace } from "./contract.ts";
+import type { MemoryProvider, ProviderContext, ProviderFactory } from "./contract.ts";
 
 const BUNDLED: Readonly<Record<string, () => Promise<ProviderFactory>>> = {
   local: async () => (await import("./local.ts")).localProvider,
 };
 const NAME = /^[\w-]+$/;
 /** The one shape, in folders and from plugins. */
-const SHAPE = "(place) => ({ name, isAvailable, initialize, ... })";
+const SHAPE = "(context) => ({ name, isAvailable, initialize, ... })";
 
 const registered = new Map<string, ProviderFactory>();
 
@@ -23,19 +23,19 @@ export function registerMemoryProvider(name: string, factory: ProviderFactory): 
 }
 
 /** Null when there is none of this name. Rejects when it is there and broken. */
-export async function findMemoryProvider(name: string, place: ProviderPlace): Promise<MemoryProvider | null> {
+export async function findMemoryProvider(name: string, context: ProviderContext): Promise<MemoryProvider | null> {
   if (!NAME.test(name)) return null;
   const ours = await bundled(name);
-  if (!ours && isSafeMode(place)) throw new Error("safe mode runs no plugins");
-  const factory = ours ?? registered.get(name) ?? (await fromFolders(name, place));
-  return factory ? checked(await factory(place), name) : null;
+  if (!ours && isSafeMode(context)) throw new Error("safe mode runs no plugins");
+  const factory = ours ?? registered.get(name) ?? (await fromFolders(name, context));
+  return factory ? checked(await factory(context), name) : null;
 }
 
 /** Names that may be chosen, ours first. */
 export async function memoryProviderNames(
-  place: Pick<ProviderPlace, "paths" | "packagePlugins">,
+  context: Pick<ProviderContext, "paths" | "packagePlugins">,
 ): Promise<readonly string[]> {
-  const lists = await Promise.all(foldersOf(place).map(providersIn));
+  const lists = await Promise.all(foldersOf(context).map(providersIn));
   const found = lists.flat();
   return [...new Set([...Object.keys(BUNDLED), ...[...registered.keys(), ...found].sort()])];
 }
@@ -49,7 +49,7 @@ async function providersIn(folder: string): Promise<readonly string[]> {
 }
 
 /** Those of the package first: its names win. */
-function foldersOf({ paths, packagePlugins }: Pick<ProviderPlace, "paths" | "packagePlugins">): readonly string[] {
+function foldersOf({ paths, packagePlugins }: Pick<ProviderContext, "paths" | "packagePlugins">): readonly string[] {
   return [join(packagePlugins ?? bundledPlugins(), "memory"), paths.at("plugins", "memory")];
 }
 
@@ -57,16 +57,16 @@ async function bundled(name: string): Promise<ProviderFactory | null> {
   return Object.hasOwn(BUNDLED, name) ? ((await BUNDLED[name]?.()) ?? null) : null;
 }
 
-async function fromFolders(name: string, place: ProviderPlace): Promise<ProviderFactory | null> {
-  const folders = foldersOf(place).map((folder) => join(folder, name));
+async function fromFolders(name: string, context: ProviderContext): Promise<ProviderFactory | null> {
+  const folders = foldersOf(context).map((folder) => join(folder, name));
   const made = (await importDefault(folders, `a memory provider, ${SHAPE}`)) as ProviderFactory | null; // checked when it has made one
   return made && ((home) => makeFrom(made, home));
 }
 
 /** A plugin's `register(ctx)` in this folder finds nothing to register with. */
-async function makeFrom(make: ProviderFactory, place: ProviderPlace): Promise<MemoryProvider> {
+async function makeFrom(make: ProviderFactory, context: ProviderContext): Promise<MemoryProvider> {
   try {
-    return await make(place);
+    return await make(context);
   } catch (error) {
     if (!(error instanceof TypeError && /register/i.test(error.message))) throw error;
     throw new Error(`the default export is a plugin's register(ctx), but must make the provider itself: ${SHAPE}`, {

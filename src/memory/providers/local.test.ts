@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
-import { providerPlace, SESSION } from "../../../test/support/memory-provider.ts";
+import { providerContext, SESSION } from "../../../test/support/memory-provider.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { countCodePoints } from "../../kit/code-points.ts";
 import type { MemoryProvider } from "./contract.ts";
@@ -15,14 +15,14 @@ async function openLocal(t: TestContext) {
     for (const provider of made) await provider.shutdown?.();
     await home[Symbol.asyncDispose]();
   });
-  const place = providerPlace(home.dir);
+  const context = providerContext(home.dir);
   const open = async (sessionId: string, change: object = {}) => {
-    const provider = localProvider(place);
+    const provider = localProvider(context);
     made.push(provider);
     await provider.initialize(sessionId, { ...SESSION, ...change });
     return provider;
   };
-  return { home, place, open };
+  return { home, context, open };
 }
 
 const about = (sessionId: string) => ({ sessionId, messages: [], signal: new AbortController().signal });

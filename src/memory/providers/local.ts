@@ -14,7 +14,7 @@ import {
   splitQuery,
 } from "../../sessions/search/query.ts";
 import { escapeLike } from "../../sessions/titles.ts";
-import type { MemoryProvider, ProviderPlace, ProviderSession } from "./contract.ts";
+import type { MemoryProvider, ProviderContext, ProviderSession } from "./contract.ts";
 
 const RECALLED = 5;
 const PASSAGE_CHARS = 400;
@@ -22,8 +22,8 @@ const RECALL_CHARS = 2000;
 /** Of one side of a turn; more is read in the session itself. */
 const KEPT_CHARS = 8000;
 
-export function localProvider(place: ProviderPlace): MemoryProvider {
-  const path = place.paths.at("memory-local.db");
+export function localProvider(context: ProviderContext): MemoryProvider {
+  const path = context.paths.at("memory-local.db");
   let passages: Passages | null = null;
   let about: ProviderSession | null = null;
   /** The conversation under all the names it had. */
@@ -52,14 +52,14 @@ export function localProvider(place: ProviderPlace): MemoryProvider {
     syncTurn(user, assistant, { sessionId }) {
       if (!mayWrite()) return;
       const text = `User: ${truncateCodePoints(user, KEPT_CHARS, "...")}\nYou: ${truncateCodePoints(assistant, KEPT_CHARS, "...")}`;
-      database().add({ kind: "turn", sessionId, text, at: place.clock.now() / 1000, profile: identity(about) });
+      database().add({ kind: "turn", sessionId, text, at: context.clock.now() / 1000, profile: identity(about) });
     },
     onMemoryWrite(action, target, content, meta) {
       if (!mayWrite()) return;
       const stale = action === "add" ? [] : database().entriesWith(target, meta.old_text ?? "");
       for (const id of stale) database().remove(id);
       if (content === "") return;
-      const at = place.clock.now() / 1000;
+      const at = context.clock.now() / 1000;
       const sessionId = meta.session_id;
       database().add({ kind: "memory", sessionId, text: content, at, profile: identity(about), target });
     },
@@ -367,7 +367,7 @@ function indexText(text: string): string {
     .join(" ");
 }
 
-const MOST_TERMS = 24;
+const MAX_TERMS = 24;
 
 /** What of a question is worth looking for, each once, in the order said. */
 function queryTerms(query: string): readonly string[] {
@@ -375,7 +375,7 @@ function queryTerms(query: string): readonly string[] {
     if (IS_CJK.test(piece)) return pairs(piece);
     return [...piece].length < 2 || COMMON.has(piece) ? [] : [piece];
   });
-  return [...new Set(terms)].slice(0, MOST_TERMS);
+  return [...new Set(terms)].slice(0, MAX_TERMS);
 }
 
 /** How many of the terms a text has, as a share. Pairs that overlap count for what they are: more of the same word. */

@@ -45,7 +45,7 @@ export async function readContextFiles(options: ContextFilesOptions): Promise<Co
 interface Section {
   readonly candidate: Candidate;
   readonly content: string;
-  /** Its place in `reports`. */
+  /** Its index in `reports`. */
   readonly report: number;
 }
 
@@ -264,7 +264,7 @@ interface Search {
   readonly agentsScope?: "cwd" | "git_root" | undefined;
 }
 
-const MOST_RULE_FILES = 100;
+const MAX_RULE_FILES = 100;
 
 async function findCandidates(search: Search, files: ReadableFiles): Promise<readonly CandidateKind[]> {
   const { cwd, gitRoot } = search;
@@ -283,10 +283,10 @@ async function findCandidates(search: Search, files: ReadableFiles): Promise<rea
     { kind: "claude", slots: inCwd(["CLAUDE.md", "claude.md"]), take: "first", label: "CLAUDE.md", dropped: 0 },
     {
       kind: "cursor",
-      slots: [...inCwd([".cursorrules"]), ...rules.slice(0, MOST_RULE_FILES).map((rule) => [rule])],
+      slots: [...inCwd([".cursorrules"]), ...rules.slice(0, MAX_RULE_FILES).map((rule) => [rule])],
       take: "all",
       label: ".cursorrules",
-      dropped: Math.max(0, rules.length - MOST_RULE_FILES),
+      dropped: Math.max(0, rules.length - MAX_RULE_FILES),
     },
   ];
 }
@@ -333,7 +333,7 @@ function directoriesUpTo(from: string, top: string): readonly string[] {
  */
 export async function withoutFrontMatter(text: string): Promise<string> {
   if (!/^\ufeff?---/.test(text)) return text;
-  const { parseFrontMatter } = await import("../../kit/front-matter.ts"); // brings the YAML parser along
+  const { parseFrontMatter } = await import("../../kit/front-matter.ts"); // loads the YAML parser
   const { present, problem, body } = parseFrontMatter(text);
   if (!present || (problem !== null && !looksLikeKeys(text))) return text;
   const rest = body.replace(/^\n+/, "");

@@ -8,7 +8,7 @@ import { quote } from "../../sandbox/shell-script.ts";
 import { sha256 } from "../fingerprint.ts";
 import { look, type ReadableFiles, readBytes, realPath } from "../ports.ts";
 
-const MOST_BYTES = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 const CONTEXT_NAME = /\.mdc?$|^\.cursorrules$/i;
 
 export interface FileRules {
@@ -41,14 +41,14 @@ export async function readTextFile(path: string, boundary: string, rules: FileRu
   if (!inside && !CONTEXT_NAME.test(basename(real)))
     return { type: "skipped", reason: `it is a link that leads out of ${boundary}, to ${real}` };
   if (await isDenied(real, rules)) return { type: "skipped", reason: `it leads to ${real}, which may hold secrets` };
-  const read = await readBytes(files, real, MOST_BYTES);
+  const read = await readBytes(files, real, MAX_BYTES);
   switch (read.type) {
     case "missing":
       return read;
     case "not_a_file":
       return { type: "skipped", reason: "it is not a regular file" };
     case "too_big":
-      return { type: "skipped", reason: `it has ${read.size} bytes; files over ${MOST_BYTES} are not read` };
+      return { type: "skipped", reason: `it has ${read.size} bytes; files over ${MAX_BYTES} are not read` };
     case "failed":
       return { type: "unreadable", reason: `it cannot be read (${read.code})` };
     case "bytes":

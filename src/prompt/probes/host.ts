@@ -87,7 +87,7 @@ export function parseBackendFacts(output: string): BackendFacts | null {
   return Object.values(facts).every((text) => text === "") ? null : facts;
 }
 
-// Where commands run, as the prompt tells it.
+// Where commands run, as the prompt describes it.
 
 /** What the settings alone say: for whoever looks at a prompt and runs nothing. */
 export function configuredBackend(terminal: Config["terminal"], cwd: string): Backend | undefined {

@@ -46,7 +46,7 @@ export function startPythonProbe(options: ProbeOptions): PythonProbe {
     (facts) => {
       line = describePython(facts);
     },
-    () => undefined, // a probe is a courtesy: without it the agent finds out by itself
+    () => undefined, // without the probe the agent finds out by itself
   );
   let waited: Promise<void> | null = null;
   return {
@@ -117,7 +117,7 @@ async function gatherFacts(options: ProbeOptions): Promise<PythonFacts> {
   const about = python3 ? ask(python3.path, ["-c", ABOUT_PYTHON3], options) : null;
   const [said, plain, pipVersion] = await Promise.all([
     about,
-    // Usually a link to python3: then one run tells both.
+    // Usually a link to python3: then one run answers for both.
     python && python.real !== python3?.real ? ask(python.path, ["-c", ABOUT_PYTHON], options) : null,
     pip ? pipTarget(pip, python3 ?? null, about, options) : null,
   ]);
@@ -156,7 +156,7 @@ async function findProgram(name: string, { path, delimiter, files }: ProbeOption
 
 /**
  * Its first line names the interpreter, and that one's name its version. A version manager puts scripts of its own in front of both: then
- * it is the pip beside the real python3. Only where neither tells is pip itself started, which is slow.
+ * it is the pip beside the real python3. Only where neither says is pip itself started, which is slow.
  */
 async function pipTarget(
   pip: Program,

@@ -93,7 +93,7 @@ async function attachPage({ raw, value }: Reference, { readPage }: ReferenceOpti
   return { type: "block", text: `🌐 ${raw} (${estimateTokens(text)} tokens)\n${text}` };
 }
 
-const MOST_BYTES = 10 * 1024 * 1024;
+const MAX_BYTES = 10 * 1024 * 1024;
 const LOOKED_AT = 8 * 1024;
 
 const LANGUAGES: Readonly<Record<string, string>> = {
@@ -129,7 +129,7 @@ async function attachFile(reference: Reference, options: ReferenceOptions): Prom
   if (place.type === "refused") return warning(place.reason);
   if (place.type === "missing") return warning("file not found");
   if (place.look.type !== "file") return warning("path is not a file");
-  const read = await readBytes(options.files, place.path, MOST_BYTES);
+  const read = await readBytes(options.files, place.path, MAX_BYTES);
   if (read.type === "too_big") return warning(`file is too large to attach (${readableSize(read.size)}, limit 10 MiB)`);
   if (read.type !== "bytes")
     return warning(read.type === "failed" ? `file cannot be read (${read.code})` : "file not found");
@@ -185,7 +185,7 @@ function readableSize(bytes: number): string {
   return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-const MOST_ENTRIES = 200;
+const MAX_ENTRIES = 200;
 const COUNTED_BYTES = 1024 * 1024;
 
 async function attachFolder({ raw, value }: Reference, options: ReferenceOptions): Promise<Attachment> {
@@ -199,7 +199,7 @@ async function attachFolder({ raw, value }: Reference, options: ReferenceOptions
 
 async function drawTree(root: string, options: ReferenceOptions): Promise<string> {
   const lines = [`${basename(root) || root}/`];
-  let left = MOST_ENTRIES;
+  let left = MAX_ENTRIES;
   const draw = async (directory: string, indent: string, above: IgnoreRules | null): Promise<void> => {
     const entries = await list(options.files, directory);
     const rules =

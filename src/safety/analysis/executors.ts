@@ -1,4 +1,4 @@
-// Programs that hand part of their arguments to a shell or run them, beside the shells and wrappers proper.
+// Programs that hand part of their arguments to a shell or run them, besides shells and wrappers.
 import { type Arg, argTexts, type Invocation, type Options, readOptions } from "./invocation.ts";
 
 interface Executed {
@@ -83,13 +83,13 @@ function stringsIn(text: string): readonly string[] {
 }
 
 /** More are read as one text: each for itself would take too long. */
-const MOST_STRINGS = 50;
+const MAX_STRINGS = 50;
 
 /** A command may stand in a variable first, so every string counts once the program runs one. */
 const awkTexts = (args: readonly string[]) => {
   const programs = args.filter((arg) => /\bsystem\s{0,9}\(|(?<!\|)\|(?!\|)/.test(arg));
   const strings = programs.flatMap(stringsIn);
-  return strings.length > MOST_STRINGS ? [strings.join("\n")] : strings;
+  return strings.length > MAX_STRINGS ? [strings.join("\n")] : strings;
 };
 const editorTexts = (args: readonly string[]) => [
   ...matches(args, /(?:^|[\s:+|%0-9])(?:[rw][ \t]{0,9})?!(.*)$/gm),
@@ -195,7 +195,7 @@ export function sedScripts(args: readonly string[]): readonly string[] {
 
 const FLAGS = /[a-zA-Z0-9]*/y;
 
-/** What a sed script would hand to a shell, as far as the script tells. */
+/** What a sed script would hand to a shell, as far as the script shows. */
 export function sedRuns(script: string): readonly string[] {
   const found: string[] = [];
   let at = 0;

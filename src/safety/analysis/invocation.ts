@@ -2,7 +2,7 @@
 import type { Heredoc } from "../shell/ast.ts";
 
 export interface Invocation {
-  /** Base name in lower case, without `.exe`; empty when the line does not tell. */
+  /** Base name in lower case, without `.exe`; empty when the line does not say. */
   readonly program: string;
   /** The name as it was written. */
   readonly path: string;
@@ -79,7 +79,7 @@ export interface OptionSpec {
   readonly long?: readonly string[];
   /** When given, every long name but these takes a value. */
   readonly longFlags?: readonly string[];
-  /** Stop at the first operand: what follows belongs to somebody else. */
+  /** Stop at the first operand: what follows belongs to another program. */
   readonly stopAtOperand?: boolean;
 }
 

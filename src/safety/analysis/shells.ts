@@ -58,7 +58,7 @@ export function readsCommandsFromInput(invocation: Invocation): boolean {
 
 const plain = (path: string) => path.replace(/^(?:\.\/+)+/, "");
 
-/** What an invocation prints, as far as the line tells: `echo`, `printf`, or `cat` with a heredoc. */
+/** What an invocation prints, as far as the line shows: `echo`, `printf`, or `cat` with a heredoc. */
 export function printedBy(invocation: Invocation): readonly string[] {
   const fed = invocation.redirects.flatMap(({ operator, heredoc, target }) => {
     if (heredoc) return [heredoc.body];

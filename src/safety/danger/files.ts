@@ -9,11 +9,11 @@ import {
 } from "../analysis/invocation.ts";
 import {
   covers,
-  HERMES_PLACES,
-  type ProtectedPlace,
-  SYSTEM_PLACES,
-  SYSTEM_PLACES_OF_SHELLS,
-  USER_PLACES,
+  HERMES_PATHS,
+  type ProtectedPath,
+  SHELL_SYSTEM_PATHS,
+  SYSTEM_PATHS,
+  USER_PATHS,
 } from "../file-guard.ts";
 import { isBlockDevice } from "../hardline.ts";
 import {
@@ -29,22 +29,22 @@ import {
 
 // Which files a shell command must not change without a question.
 
-/** Every spelling of a home directory that `placePath` may leave. */
+/** Every spelling of a home directory that `canonicalPath` may leave. */
 const IN_HOME = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+)\/(.+)$/;
 const IN_HERMES_HOME = /^~\/\.hermes\/(?:profiles\/[^/]+\/)?(.+)$/;
 
-const guarded = (places: readonly ProtectedPlace[]) => places.filter(({ write }) => write !== "allow");
-const HERMES = guarded(HERMES_PLACES);
-const SYSTEM = [...SYSTEM_PLACES.filter(({ type }) => type === "directory"), ...SYSTEM_PLACES_OF_SHELLS];
+const guarded = (paths: readonly ProtectedPath[]) => paths.filter(({ write }) => write !== "allow");
+const HERMES = guarded(HERMES_PATHS);
+const SYSTEM = [...SYSTEM_PATHS.filter(({ type }) => type === "directory"), ...SHELL_SYSTEM_PATHS];
 
-const isCovered = (path: string | undefined, places: readonly ProtectedPlace[]) =>
-  path !== undefined && places.some((place) => covers(place, path));
+const isCovered = (path: string | undefined, paths: readonly ProtectedPath[]) =>
+  path !== undefined && paths.some((protectedPath) => covers(protectedPath, path));
 
 const isSystemConfig = (path: string) => isCovered(path, SYSTEM);
 
 export const isHermesFile = (path: string) => isCovered(IN_HERMES_HOME.exec(path)?.[1], HERMES);
 
-const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(path)?.[1], USER_PLACES);
+const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(path)?.[1], USER_PATHS);
 
 const isSystemFile = (path: string) =>
   isSystemConfig(path) || isBlockDevice(path) || isCredentialOrStartFile(path) || isHermesFile(path);
@@ -74,7 +74,7 @@ function copyRule(key: string, isTarget: (path: string) => boolean): Rule {
 }
 
 /** A copy into a directory replaces the file of the same name there; and more than copies names the file it writes. */
-function placeRule(key: string, isTarget: (path: string, program: string) => boolean): Rule {
+function pathRule(key: string, isTarget: (path: string, program: string) => boolean): Rule {
   return {
     key,
     matches: (scene) =>
@@ -121,9 +121,9 @@ const HERMES_EDIT = "in-place edit of Hermes config/env";
 export const copiesAndEdits: RuleGroup = {
   reason: "replaces a file that holds settings or secrets",
   rules: [
-    placeRule("copy/move file into system config path", isSystemConfig),
+    pathRule("copy/move file into system config path", isSystemConfig),
     copyRule("overwrite project env/config file", (path) => isProjectSetting(path) && !isHermesFile(path)),
-    placeRule(
+    pathRule(
       "copy/move file into sensitive credential/SSH/shell-rc path",
       // Emptying a file of the agent's own has a rule of its own.
       (path, program) => isCredentialOrStartFile(path) || (program !== "truncate" && isHermesFile(path)),

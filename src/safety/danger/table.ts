@@ -91,7 +91,7 @@ export interface Danger {
 export const RULES = GROUPS.flatMap((group) => group.rules.map((rule) => ({ rule, reason: group.reason, group })));
 
 /** Rules on which file is meant: a relative name counts by where the command begins. */
-const PLACED: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards]);
+const BY_PATH: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards]);
 
 export function findDanger(scene: Scene): Danger | null {
   const rank = RULES.findIndex(({ rule }) => rule.matches(scene));
@@ -99,8 +99,8 @@ export function findDanger(scene: Scene): Danger | null {
 }
 
 /** The same for a line that was read with the directory it begins in. */
-export function findPlacedDanger(scene: Scene): Danger | null {
-  return dangerAt(RULES.findIndex(({ rule, group }) => PLACED.has(group) && rule.matches(scene)));
+export function findPathDanger(scene: Scene): Danger | null {
+  return dangerAt(RULES.findIndex(({ rule, group }) => BY_PATH.has(group) && rule.matches(scene)));
 }
 
 function dangerAt(rank: number): Danger | null {

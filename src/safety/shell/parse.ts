@@ -462,7 +462,7 @@ function trailingBackslashes(line: string): number {
   return count;
 }
 
-/** The command without its comments; null when it cannot be read well enough to tell what is one. */
+/** The command without its comments; null when it cannot be read well enough to find them. */
 export function withoutComments(command: string): string | null {
   const { ok, comments } = parseCommandLine(command);
   if (!ok) return null;

@@ -1,4 +1,4 @@
-// What a word amounts to when the shell is done with it, as far as the command line alone tells.
+// What a word amounts to when the shell is done with it, as far as the command line alone shows.
 import type { Scope, Script, Word, WordPart } from "./ast.ts";
 import { decodeAnsiC } from "./word.ts";
 
@@ -98,7 +98,7 @@ function substring(value: string, range: string): string {
   return length === undefined || Number.isNaN(length) ? tail : tail.slice(0, length);
 }
 
-/** What `$(echo rm)` or `$(which rm)` prints; null when only running it would tell. */
+/** What `$(echo rm)` or `$(which rm)` prints; null when only running it would show. */
 function literalOutput(script: Script, scope: Scope): string | null {
   const [pipeline] = script.pipelines;
   if (script.pipelines.length === 0) return "";

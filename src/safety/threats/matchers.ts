@@ -1,14 +1,14 @@
-// Ways of finding a threat. Each takes folded text (compatibility forms and ASCII capitals undone), gives the first place, and needs
+// Ways of finding a threat. Each takes folded text (compatibility forms and ASCII capitals undone), gives the first match, and needs
 // time in proportion to the text whatever the text is.
 
-export interface Place {
+export interface Span {
   readonly index: number;
   readonly end: number;
 }
 
-export type Find = (text: string) => Place | null;
+export type Find = (text: string) => Span | null;
 
-// Letters, digits and underscores of every script. Told by what they are not: the property classes of the engine take ten times as
+// Letters, digits and underscores of every script. Matched by what they are not: the property classes of the engine take ten times as
 // long to compile, and most starts of the program scan something.
 const WORD =
   "[^\\s\\x00-/:-@[-^`{-\\xa9\\xab-\\xb1\\xb4\\xb6-\\xb8\\xbb\\xbf\\xd7\\xf7\\u2000-\\u206f\\u3000-\\u3004\\u3008-\\u3020]+";
@@ -46,14 +46,14 @@ export function expression(source: string): Find {
   return (text) => {
     for (let start = 0; ; start += WINDOW - OVERLAP) {
       const end = Math.min(start + WINDOW, text.length);
-      const place = firstInside(pattern, text, start, end);
-      if (place || end === text.length) return place;
+      const span = firstInside(pattern, text, start, end);
+      if (span || end === text.length) return span;
     }
   };
 }
 
 /** What touches a cut edge may be half a word; the neighbouring window sees it whole. */
-function firstInside(pattern: RegExp, text: string, start: number, end: number): Place | null {
+function firstInside(pattern: RegExp, text: string, start: number, end: number): Span | null {
   const window = text.slice(start, end);
   for (const match of window.matchAll(pattern)) {
     const after = match.index + match[0].length;
@@ -70,23 +70,23 @@ function firstInside(pattern: RegExp, text: string, start: number, end: number):
 export function chain(reach: number, ...sources: readonly string[]): Find {
   const steps = sources.map((source) => new RegExp(source, "gu"));
   return (text) => {
-    let reached: Place[] | null = null;
+    let reached: Span[] | null = null;
     for (const step of steps) {
-      reached = reached === null ? placesOf(step, text) : continued(reached, step, text, reach);
+      reached = reached === null ? spansOf(step, text) : continued(reached, step, text, reach);
       if (reached.length === 0) return null;
     }
     return reached?.[0] ?? null;
   };
 }
 
-function placesOf(step: RegExp, text: string): Place[] {
+function spansOf(step: RegExp, text: string): Span[] {
   return Array.from(text.matchAll(step), (match) => ({ index: match.index, end: match.index + match[0].length }));
 }
 
-function continued(reached: readonly Place[], step: RegExp, text: string, reach: number): Place[] {
-  const further: Place[] = [];
+function continued(reached: readonly Span[], step: RegExp, text: string, reach: number): Span[] {
+  const further: Span[] = [];
   let at = -1;
-  for (const { index, end } of placesOf(step, text)) {
+  for (const { index, end } of spansOf(step, text)) {
     for (let next = reached[at + 1]; next && next.end <= index; next = reached[at + 1]) at++;
     const from = reached[at];
     if (!from || index - from.end > reach || text.slice(from.end, index).includes("\n")) continue;
@@ -118,5 +118,5 @@ export function anyOf(...ways: readonly Find[]): Find {
   return (text) =>
     ways
       .map((find) => find(text))
-      .reduce((best, place) => (place && (!best || place.index < best.index) ? place : best), null);
+      .reduce((best, span) => (span && (!best || span.index < best.index) ? span : best), null);
 }

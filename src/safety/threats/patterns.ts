@@ -1,5 +1,5 @@
 // What counts as a threat, in the order it is reported. Sources are written for folded text: lower case, compatibility forms undone.
-import { anyOf, chain, expression, type Find, onLine, type Place, words } from "./matchers.ts";
+import { anyOf, chain, expression, type Find, onLine, type Span, words } from "./matchers.ts";
 
 // Instructions hidden in markup: HTML comments, and elements that are not displayed.
 
@@ -11,7 +11,7 @@ const SECRECY = /(?<!\p{L})(?:system|secret|hidden)(?!\p{L})/gu;
 const COMPANION = /instruction|prompt|rule|command|message|directive|password/u;
 const ANYWHERE = /ignore|override|system|secret|hidden/gu;
 
-// What formatters and spell checkers are told: `prettier-ignore-start`, `cspell:ignore heron egret`. One word, and for tools that are
+// Directives for formatters and spell checkers: `prettier-ignore-start`, `cspell:ignore heron egret`. One word, and for tools that are
 // known up to three more.
 const FOR_A_TOOL =
   /^<!--\s*(?:[a-z]{2,20}[-:](?:[a-z]{2,12}-)?ignore(?:-[a-z0-9]{1,12}){0,2}|(?:cspell|dprint|markdownlint|prettier|textlint|vale):?\s?-?ignore(?:\s+[\w./-]{1,40}){1,3})\s*$/u;
@@ -26,7 +26,7 @@ const orderInComment: Find = (text) =>
 /** The same words in a comment in any company, even inside other words. */
 const wordInComment: Find = (text) => earliestComment(text, (body) => [...body.matchAll(ANYWHERE)]);
 
-function earliestComment(text: string, wordsIn: (body: string) => RegExpExecArray[]): Place | null {
+function earliestComment(text: string, wordsIn: (body: string) => RegExpExecArray[]): Span | null {
   let from = 0;
   for (let close = text.indexOf("-->"); close !== -1; close = text.indexOf("-->", close + 3)) {
     // A comment holds no ">", so its start lies behind the last one; a word may be so far from either end and no further.
@@ -52,7 +52,7 @@ const TAG_PARTS = /<(?:div|span)(?![\w-])|>|["']|(?<![\w-])style\s*=\s*["']?|(?<
 
 /** A div or span whose style attribute says `display: none`. */
 const hiddenElement: Find = (text) => {
-  let tag: Place | null = null;
+  let tag: Span | null = null;
   let quote: string | null = null; // of the style attribute we are in; empty when it has none
   for (const { 0: part, index } of text.matchAll(TAG_PARTS)) {
     const end = index + part.length;

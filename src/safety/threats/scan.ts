@@ -1,6 +1,6 @@
 // Looks for threats in text that is to reach a model: orders in disguise, ways out for secrets, characters nobody sees.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
-import { anyOf, type Find, type Place } from "./matchers.ts";
+import { anyOf, type Find, type Span } from "./matchers.ts";
 import { THREAT_PATTERNS, type ThreatScope } from "./patterns.ts";
 
 export type { ThreatScope };
@@ -17,7 +17,7 @@ export interface Finding {
 }
 
 /**
- * Every kind of threat in the whole text, each id once with its first place: invisible characters ascending, then the order of the
+ * Every kind of threat in the whole text, each id once with its first match: invisible characters ascending, then the order of the
  * table. Same text and scope, same findings: the ids end up in prompts.
  */
 export function scanForThreats(text: string, scope: ThreatScope): readonly Finding[] {
@@ -34,8 +34,8 @@ export function scanForThreats(text: string, scope: ThreatScope): readonly Findi
       const search = searcherOf(pattern, scope);
       const found = (index: number, excerpt: string) =>
         finding(pattern.id, pattern.weight, text, originalIndex(text, index), excerpt);
-      const place = hasNeeds(folded, pattern.needs) ? search(folded) : null;
-      if (place) return found(place.index, excerptOf(folded, place));
+      const span = hasNeeds(folded, pattern.needs) ? search(folded) : null;
+      if (span) return found(span.index, excerptOf(folded, span));
       const hidden = bare && hasNeeds(bare.text, pattern.needs) ? search(bare.text) : null;
       return bare && hidden ? found(bare.originalIndex(hidden.index), excerptOf(bare.text, hidden)) : [];
     }),
@@ -68,7 +68,7 @@ function searcherOf(pattern: { readonly find: Find; readonly strict?: Find }, sc
   return scope === "strict" && pattern.strict ? anyOf(pattern.find, pattern.strict) : pattern.find;
 }
 
-function excerptOf(folded: string, { index, end }: Place): string {
+function excerptOf(folded: string, { index, end }: Span): string {
   return folded.slice(index, Math.min(end, index + 240));
 }
 

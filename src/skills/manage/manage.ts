@@ -147,7 +147,7 @@ async function select(which: string, { place }: Pick<Ground, "place">): Promise<
   return which === "all" ? all : all.filter(({ id }) => id === which.trim());
 }
 
-/** Profiles beside this one that have a skill directory of this name. They are named, never used. */
+/** Other profiles that have a skill directory of this name. They are named, never used. */
 async function profilesWith(name: string, paths: HomePaths): Promise<readonly string[]> {
   const folder = join(paths.root, "profiles");
   const names = await readdir(folder).catch(() => []);

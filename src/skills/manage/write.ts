@@ -12,7 +12,7 @@ import { MAX_NAME, textField } from "../read-entry.ts";
 import type { SkillsPlace } from "../roots.ts";
 import { failure, type SkillResult, type SkillRun } from "../run.ts";
 
-/** Null when the file is as wished; else the refusal, and everything is as before. */
+/** Null when the file was written; else the refusal, and everything is as before. */
 export async function writeGuarded(
   skillDir: string,
   path: string,
@@ -192,7 +192,7 @@ export interface Plan {
   readonly before: string | null;
   readonly after: string | null;
   commit(): Promise<SkillResult>;
-  /** What the usage file is told afterwards. */
+  /** What the usage file records afterwards. */
   readonly effect: "created" | "patched" | "archived";
   readonly skillName: string;
   readonly skill?: Skill;

@@ -184,8 +184,8 @@ const PATTERNS: readonly SkillPattern[] = [
   ...EVASION,
 ];
 
-/** A report nobody reads helps nobody, and every further place costs another pass. */
-const PLACES_PER_PATTERN = 20;
+/** A report nobody reads helps nobody, and every further match costs another pass. */
+const MATCHES_PER_PATTERN = 20;
 /** Characters that are looked at to see everyday work for what it is. Whoever needs more of it is taken at his word. */
 const TRUSTED_WORK = 20_000_000;
 /** Longer lines are nobody's everyday work. */
@@ -238,33 +238,33 @@ function placesOf(pattern: SkillPattern, { folded: text, raw, kind }: Texts, fil
   let work = 0;
   let offset = 0;
   let line = 1;
-  while (counts.full < PLACES_PER_PATTERN && offset < text.length) {
+  while (counts.full < MATCHES_PER_PATTERN && offset < text.length) {
     const rest = offset === 0 ? text : text.slice(offset);
-    const place = find(rest);
-    if (!place) break;
+    const span = find(rest);
+    if (!span) break;
     work += rest.length;
-    line += countBreaks(rest, place.index);
-    const newline = rest.indexOf("\n", Math.max(place.index, place.end - 1));
+    line += countBreaks(rest, span.index);
+    const newline = rest.indexOf("\n", Math.max(span.index, span.end - 1));
     const around = (): Lines => {
-      const start = rest.lastIndexOf("\n", place.index - 1) + 1;
+      const start = rest.lastIndexOf("\n", span.index - 1) + 1;
       const folded = rest.slice(start, newline === -1 ? undefined : newline);
-      const first = line - 1 - countBreaks(folded, place.index - start);
+      const first = line - 1 - countBreaks(folded, span.index - start);
       return {
         folded: folded.replaceAll(JOINED, " "),
         raw: raw.slice(first, first + 1 + countBreaks(folded, folded.length)).join("\n"),
         file: raw,
         depth: file.split("/").length - 1,
-        behind: rest.slice(place.end, place.end + 2000),
+        behind: rest.slice(span.end, span.end + 2000),
       };
     };
     const weight = work > TRUSTED_WORK ? severity : weigh(pattern, kind, around);
-    const isTold = weight !== "nothing" && counts[weight === severity ? "full" : "lowered"]++ < PLACES_PER_PATTERN;
-    if (isTold) {
-      const match = sliceCodePoints(showInvisible(rest.slice(place.index, place.end).replace(/\s+/g, " ")), 0, 120);
+    const isReported = weight !== "nothing" && counts[weight === severity ? "full" : "lowered"]++ < MATCHES_PER_PATTERN;
+    if (isReported) {
+      const match = sliceCodePoints(showInvisible(rest.slice(span.index, span.end).replace(/\s+/g, " ")), 0, 120);
       found.push({ id, severity: weight, category, file, line, match });
     }
     if (newline === -1) break;
-    line += countBreaks(rest.slice(place.index), newline + 1 - place.index);
+    line += countBreaks(rest.slice(span.index), newline + 1 - span.index);
     offset += newline + 1;
   }
   return found;
@@ -310,7 +310,7 @@ function invisible(text: string, file: string): SkillFinding[] {
   if (findInvisible(text.startsWith("\ufeff") ? text.slice(1) : text).length === 0) return found;
   text.split("\n").forEach((line, index) => {
     const first = findInvisible(index === 0 && line.startsWith("\ufeff") ? line.slice(1) : line)[0];
-    if (!first || found.length >= PLACES_PER_PATTERN) return;
+    if (!first || found.length >= MATCHES_PER_PATTERN) return;
     const match = sliceCodePoints(showInvisible(line.slice(Math.max(0, first.index - 20), first.index + 60)), 0, 120);
     found.push({ id: "invisible_unicode", severity: "high", category: "injection", file, line: index + 1, match });
   });

@@ -14,20 +14,20 @@ import { type Answer, CommandError, type CommandOptions, command, explain, run, 
 import { isElsewhere } from "./launch.ts";
 import {
   type Box,
+  elementBoxes,
   IMAGES_SCRIPT,
   labelScript,
   outlinePage,
   PASSWORDS_SCRIPT,
   type PageImage,
-  placedElements,
   scrollScript,
   type TreeNode,
   UNLABEL_SCRIPT,
 } from "./page.ts";
 import { addressCheck } from "./proxy.ts";
 
-const MOST_CHARS = 8000;
-const MOST_IMAGES = 50;
+const MAX_CHARS = 8000;
+const MAX_IMAGES = 50;
 const SETTLE_MS = 1000;
 
 export function navigate({ url }: { readonly url: string }, ctx: ToolContext): Promise<string> {
@@ -44,12 +44,12 @@ export function navigate({ url }: { readonly url: string }, ctx: ToolContext): P
     };
   };
   return command(ctx, examine, async ({ browser, page, timeout }) => {
-    const told = browser.refusals.length;
+    const earlier = browser.refusals.length;
     const failed = await page.goto(address, { waitUntil: "domcontentloaded", timeout }).then(
       () => null,
       (error: unknown) => ({ error }),
     );
-    const refused = browser.refusals.slice(told).find(({ host }) => host === browser.heading);
+    const refused = browser.refusals.slice(earlier).find(({ host }) => host === browser.heading);
     if (refused) {
       if (!failed) await page.goto("about:blank");
       throw new CommandError(`${url} led to ${refused.host}, which is not opened. ${refused.reason}`);
@@ -129,7 +129,7 @@ export function getImages(ctx: ToolContext): Promise<string> {
         ...image,
         src: image.src.startsWith("data:") ? `${image.src.slice(0, 60)}…` : image.src.slice(0, 2000),
       }));
-    return { images: shown.slice(0, MOST_IMAGES), count: shown.length };
+    return { images: shown.slice(0, MAX_IMAGES), count: shown.length };
   });
 }
 
@@ -179,13 +179,13 @@ async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean
   browser.refs = outline.refs;
   const text = ctx.redact(await withoutPasswords(page, outline.text));
   const facts = { url: page.url(), title: await page.title() };
-  if (text.length <= MOST_CHARS) return { ...facts, snapshot: text, element_count: outline.elementCount };
-  const cut = text.lastIndexOf("\n", MOST_CHARS);
+  if (text.length <= MAX_CHARS) return { ...facts, snapshot: text, element_count: outline.elementCount };
+  const cut = text.lastIndexOf("\n", MAX_CHARS);
   const path = await saveWhole(text, ctx);
   const rest = `[cut after ${cut} of ${text.length} characters${path ? `; all of it: ${path}` : ""}]`;
   return {
     ...facts,
-    snapshot: `${text.slice(0, cut > 0 ? cut : MOST_CHARS).toWellFormed()}\n${rest}`,
+    snapshot: `${text.slice(0, cut > 0 ? cut : MAX_CHARS).toWellFormed()}\n${rest}`,
     element_count: outline.elementCount,
     truncated: true,
     ...(path ? { full_snapshot: path } : {}),
@@ -246,9 +246,9 @@ async function valueIn(evaluation: Promise<unknown>): Promise<unknown> {
 
 function shorten(value: unknown): unknown {
   const text = JSON.stringify(value) ?? "null";
-  return text.length <= MOST_CHARS
+  return text.length <= MAX_CHARS
     ? value
-    : `${text.slice(0, MOST_CHARS).toWellFormed()}… [cut, ${text.length} characters]`;
+    : `${text.slice(0, MAX_CHARS).toWellFormed()}… [cut, ${text.length} characters]`;
 }
 
 function withScheme(url: string): string {
@@ -258,7 +258,7 @@ function withScheme(url: string): string {
 
 // browser_vision: a screenshot of the page in front, shown to a model that sees.
 
-const MOST_LABELS = 100;
+const MAX_LABELS = 100;
 
 interface LookArguments {
   readonly question: string;
@@ -292,13 +292,13 @@ async function photograph(
   const tree = (await page.ariaSnapshotJSON({ mode: "ai", boxes: true, timeout })) as (TreeNode | string)[]; // the library gives its tree as plain JSON
   browser.refs = outlinePage(tree, { full: false }).refs;
   const window = page.viewportSize() ?? { width: 1280, height: 800 };
-  const places = placedElements(tree)
+  const boxes = elementBoxes(tree)
     .filter(({ box }) => isVisible(box, window))
-    .slice(0, MOST_LABELS)
+    .slice(0, MAX_LABELS)
     .map(({ ref, box }) => ({ label: `@${ref}`, box }));
-  await page.evaluate(labelScript(places));
+  await page.evaluate(labelScript(boxes));
   try {
-    return { bytes: await page.screenshot({ timeout }), facts: { annotated: places.map(({ label }) => label) } };
+    return { bytes: await page.screenshot({ timeout }), facts: { annotated: boxes.map(({ label }) => label) } };
   } finally {
     await page.evaluate(UNLABEL_SCRIPT).catch(() => undefined); // the page went away, and the labels with it
   }

@@ -7,7 +7,7 @@ import type { ToolContext } from "../toolset/context.ts";
 import { CommandError, command } from "./command.ts";
 import { addressCheck } from "./proxy.ts";
 
-const MOST_CHARS = 8000;
+const MAX_CHARS = 8000;
 
 interface CdpArguments {
   readonly method: string;
@@ -49,9 +49,9 @@ async function send(session: CDPSession, method: string, params: Readonly<Record
 
 function shorten(value: unknown): unknown {
   const text = JSON.stringify(value) ?? "null";
-  return text.length <= MOST_CHARS
+  return text.length <= MAX_CHARS
     ? value
-    : `${text.slice(0, MOST_CHARS).toWellFormed()}… [cut, ${text.length} characters]`;
+    : `${text.slice(0, MAX_CHARS).toWellFormed()}… [cut, ${text.length} characters]`;
 }
 
 // Which DevTools commands a model may send. The protocol can also read files, hand files to pages, change where traffic goes and end the

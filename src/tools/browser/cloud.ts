@@ -1,4 +1,4 @@
-// Browsers that run elsewhere: of a company that rents them out, or whatever a plugin brings.
+// Browsers that run elsewhere: of a company that rents them out, or provided by a plugin.
 
 import { z } from "zod";
 import { findProvider, providerNames } from "../toolset/availability.ts";
@@ -6,10 +6,10 @@ import { openWebAccess, type WebRun } from "../web/access.ts";
 
 /** `open` is asked once per conversation, with its first page. */
 export interface BrowserProvider {
-  open(): Promise<BroughtBrowser>;
+  open(): Promise<ProvidedBrowser>;
 }
 
-export interface BroughtBrowser {
+export interface ProvidedBrowser {
   /** Address of its debugging port. */
   readonly cdpUrl: string;
   /** Called when the conversation needs it no more. */
@@ -17,11 +17,11 @@ export interface BroughtBrowser {
 }
 
 /** Names for `browser.engine` that are no program of this machine. */
-export function isBrought(name: string): boolean {
+export function isProvided(name: string): boolean {
   return name === "browserbase" || providerNames("browser").includes(name);
 }
 
-/** Null when nobody brings one of this name; rejects when what a plugin brings is no browser. */
+/** Null when nobody provides one of this name; rejects when what a plugin provides is no browser. */
 export async function findBrowserProvider(name: string, run: WebRun): Promise<BrowserProvider | null> {
   if (name === "browserbase") return browserbase(run);
   const found = await findProvider("browser", name);
@@ -63,8 +63,8 @@ function browserbase(run: WebRun): BrowserProvider {
       return {
         cdpUrl: connectUrl,
         async close() {
-          const request = { projectId, status: "REQUEST_RELEASE" };
-          await post(`/v1/sessions/${encodeURIComponent(id)}`, request).catch((error: unknown) =>
+          const body = { projectId, status: "REQUEST_RELEASE" };
+          await post(`/v1/sessions/${encodeURIComponent(id)}`, body).catch((error: unknown) =>
             run.log.warn("a rented browser could not be given back; it ends by itself", error),
           );
         },

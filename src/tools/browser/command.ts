@@ -1,10 +1,10 @@
-// One command to the browser of a conversation: started if need be, held to its time, told in words when it fails.
+// One command to the browser of a conversation: started if need be, limited in time, described in words when it fails.
 
 import type { Page } from "playwright-core";
 import { messageOf } from "../../kit/errors.ts";
 import { stripAnsi } from "../../kit/strip-ansi.ts";
 import type { ToolContext } from "../toolset/context.ts";
-import { type BrowserPlace, NoBrowserError } from "./launch.ts";
+import { type BrowserLocation, NoBrowserError } from "./launch.ts";
 import { browserHolder, type OpenBrowser } from "./session.ts";
 
 export type Answer = Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export class CommandError extends Error {
 
 export interface CommandOptions {
   /** Where a browser is opened when there is none; without it the model is told to open a page first. */
-  readonly opens?: BrowserPlace;
+  readonly opens?: BrowserLocation;
   /** Answers the dialog that keeps all other commands waiting. */
   readonly answersDialog?: boolean;
   /** In place of `browser.command_timeout`. */
@@ -65,7 +65,7 @@ export async function run(
       );
     }
     const limit = 1000 * Math.max(1, seconds ?? ctx.config.browser.command_timeout);
-    const told = browser.refusals.length;
+    const earlier = browser.refusals.length;
     const outcome = await race(ctx, browser, limit, async () => {
       const page = await browser.page();
       return work({ browser, page, timeout: Math.max(500, limit - 500) });
@@ -78,7 +78,7 @@ export async function run(
         `The page did not answer within ${limit / 1000} s and kept the browser busy; it was closed. Open a page with browser_navigate.`,
       );
     }
-    const refused = browser.refusals.slice(told).filter(({ host }) => browser.wanted.has(host));
+    const refused = browser.refusals.slice(earlier).filter(({ host }) => browser.wanted.has(host));
     await leaveForbidden(browser, refused);
     const answer =
       outcome.type === "dialog"

@@ -48,9 +48,9 @@ async function rig(t: TestContext) {
   const options = {
     home: homePaths(home, home, "default"),
     env: (name: string) => variables[name],
-    tell: (line: string) => void told.push(line),
+    notify: (line: string) => void told.push(line),
   };
-  return { folder, options, variables, asked, told, driver: { ...DRIVER, integrity, beside: absent } };
+  return { folder, options, variables, asked, told, driver: { ...DRIVER, integrity, installed: absent } };
 }
 
 test("the driver is the one the tests use, to the byte", async () => {
@@ -94,7 +94,7 @@ test("without npm the user is told how to get it, and a later call tries again",
   const { options, variables, driver, folder } = await rig(t);
   const path = variables.PATH;
   variables.PATH = folder;
-  await assert.rejects(loadDriver(options, driver), /npm, which brings it, is not on the PATH\. Install it yourself/);
+  await assert.rejects(loadDriver(options, driver), /npm, which installs it, is not on the PATH\. Install it yourself/);
   variables.PATH = path;
   assert.equal((await loadDriver(options, driver)).chromium as unknown, 7);
 });

@@ -1,4 +1,4 @@
-// The library that drives browsers. Most conversations open no page, so it is not part of the program: npm brings it with the first one.
+// The library that drives browsers. Most conversations open no page, so it is not part of the program: npm installs it with the first one.
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export interface DriverOptions {
   readonly home: HomePaths;
   env(name: string): string | undefined;
   /** Says what takes so long. */
-  tell(text: string): void;
+  notify(text: string): void;
 }
 
 /** Which one, to the byte. Tested with this one only, so no other is taken. */
@@ -20,8 +20,8 @@ export const DRIVER = {
   name: "playwright-core",
   version: "1.65.0",
   integrity: "sha512-vNSKgH6YqtN7cdT/L334zo0a+YwkrpicyrHJlWWPIm/Q+Nn2SWInil01oT0mbu96U4GgoRtCYQD9CzJQgju+lA==",
-  /** A clone for development has it, and so has whoever installed it beside Hermes. */
-  beside: (): Promise<Driver> => import("playwright-core"),
+  /** A clone for development has it, or the user installed it next to Hermes. */
+  installed: (): Promise<Driver> => import("playwright-core"),
 };
 
 /** npm reads its own settings; what else the shell knows (keys, tokens) is none of its business. */
@@ -45,7 +45,7 @@ export function loadDriver(options: DriverOptions, driver = DRIVER): Promise<Dri
 
 async function load(folder: string, options: DriverOptions, driver: typeof DRIVER): Promise<Driver> {
   try {
-    return await driver.beside();
+    return await driver.installed();
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")) throw error;
   }
@@ -55,12 +55,12 @@ async function load(folder: string, options: DriverOptions, driver: typeof DRIVE
 }
 
 /** In a folder of its own, which takes its place when it is whole. */
-async function install(folder: string, { env, tell }: DriverOptions, driver: typeof DRIVER): Promise<void> {
+async function install(folder: string, { env, notify }: DriverOptions, driver: typeof DRIVER): Promise<void> {
   const { name, version, integrity } = driver;
   const byHand = `Install it yourself: npm install --prefix ${folder} ${name}@${version}`;
   const npm = await findProgram("npm", env("PATH") ?? "");
-  if (npm === null) throw new Error(`No browser driver: npm, which brings it, is not on the PATH. ${byHand}`);
-  tell(`installing the browser driver ${name} ${version} into ${folder} (about 14 MB, once)`);
+  if (npm === null) throw new Error(`No browser driver: npm, which installs it, is not on the PATH. ${byHand}`);
+  notify(`installing the browser driver ${name} ${version} into ${folder} (about 14 MB, once)`);
   const parent = join(folder, "..");
   await mkdir(parent, { recursive: true, mode: 0o700 });
   const staging = await mkdtemp(join(parent, ".new-"));

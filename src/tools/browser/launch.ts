@@ -9,24 +9,24 @@ import { messageOf } from "../../kit/errors.ts";
 import { proxySettings } from "../../safety/url-fetch.ts";
 import { findProgram } from "../../sandbox/child-env.ts";
 import { descendantsOf, isAlive, signalTree } from "../../sandbox/processes.ts";
-import { type BroughtBrowser, type BrowserProvider, isBrought } from "./cloud.ts";
+import { type BrowserProvider, isProvided, type ProvidedBrowser } from "./cloud.ts";
 import { type Driver, loadDriver } from "./driver.ts";
 import { type AddressCheck, type Refusal, startGuardedProxy } from "./proxy.ts";
 
 /** As the settings say, or on this machine whatever they say. */
-export type BrowserPlace = "as_set" | "here";
+export type BrowserLocation = "as_set" | "here";
 
 interface LaunchOptions {
-  readonly place: BrowserPlace;
+  readonly location: BrowserLocation;
   readonly home: HomePaths;
   readonly config: Config;
   env(name: string): string | undefined;
   /** Says what takes so long. */
-  tell(text: string): void;
+  notify(text: string): void;
   readonly check: AddressCheck;
   onRefused(refusal: Refusal): void;
-  /** A browser that runs elsewhere, by the name that `browser.engine` gives; null when nobody brings it. */
-  bring?(name: string): Promise<BrowserProvider | null>;
+  /** A browser that runs elsewhere, by the name that `browser.engine` gives; null when nobody provides it. */
+  findProvider?(name: string): Promise<BrowserProvider | null>;
 }
 
 export interface Launched {
@@ -60,25 +60,25 @@ const NETWORK = [
 
 export async function launchBrowser(options: LaunchOptions): Promise<Launched> {
   const { cdp_url, engine } = options.config.browser;
-  if (options.place === "here") return startOwn(options);
+  if (options.location === "here") return startOwn(options);
   if (cdp_url.trim() !== "") {
     const hint = "Start it with --remote-debugging-port, or empty the setting.";
     return joinRunning(options, { address: cdp_url.trim(), from: "browser.cdp_url in config.yaml", hint });
   }
-  const brought = await options.bring?.(engine.trim());
-  return brought ? joinBrought(options, brought) : startOwn(options);
+  const provided = await options.findProvider?.(engine.trim());
+  return provided ? joinProvided(options, provided) : startOwn(options);
 }
 
 /** Whether pages are opened by a browser on another machine: what is near there is not what is near here. */
 export function isElsewhere(settings: Config["browser"]): boolean {
   const { cdp_url } = settings;
-  if (cdp_url.trim() === "") return isBrought(settings.engine.trim());
+  if (cdp_url.trim() === "") return isProvided(settings.engine.trim());
   return URL.canParse(cdp_url.trim()) && !/^(?:localhost|127\..*|\[::1\])$/.test(new URL(cdp_url.trim()).hostname);
 }
 
 async function startOwn(options: LaunchOptions): Promise<Launched> {
   const { home, config, env, check, onRefused } = options;
-  const engine = isBrought(config.browser.engine.trim()) ? "auto" : config.browser.engine;
+  const engine = isProvided(config.browser.engine.trim()) ? "auto" : config.browser.engine;
   const program = await findChromium({ engine, path: env("PATH") ?? "" });
   if (program === null) throw new NoBrowserError(missingChromium(engine));
   const { chromium } = await driverFor(options);
@@ -167,9 +167,9 @@ async function joinRunning(
   };
 }
 
-async function joinBrought(options: LaunchOptions, provider: BrowserProvider): Promise<Launched> {
+async function joinProvided(options: LaunchOptions, provider: BrowserProvider): Promise<Launched> {
   const from = `the browser "${options.config.browser.engine.trim()}" of browser.engine in config.yaml`;
-  let given: BroughtBrowser;
+  let given: ProvidedBrowser;
   try {
     given = await provider.open();
   } catch (error) {
@@ -195,7 +195,7 @@ async function driverFor(options: LaunchOptions): Promise<Driver> {
   }
 }
 
-/** A fresh one for each conversation: what one logs in to is nothing to another. Named by our process, so that leftovers can be told. */
+/** A fresh one for each conversation: what one logs in to is nothing to another. Named by our process, so that leftovers can be recognized. */
 async function makeProfile(home: HomePaths): Promise<string> {
   const folder = join(home.cacheDir, "browser");
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -251,7 +251,7 @@ const ELSEWHERE: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> =
   ],
 };
 
-interface ProgramRequest {
+interface ProgramQuery {
   /** `browser.engine`: auto, a program's name or its path. */
   readonly engine: string;
   readonly path: string;
@@ -263,7 +263,7 @@ export async function findChromium({
   engine,
   path,
   platform = process.platform,
-}: ProgramRequest): Promise<string | null> {
+}: ProgramQuery): Promise<string | null> {
   const wanted = engine.trim();
   if (wanted !== "" && wanted !== "auto") return findProgram(wanted, path);
   for (const name of NAMES) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressesIn, refuseCommand } from "./cdp.ts";
-import { outlinePage, placedElements, type TreeNode } from "./page.ts";
+import { elementBoxes, outlinePage, type TreeNode } from "./page.ts";
 
 const TREE: readonly TreeNode[] = [
   {
@@ -54,7 +54,7 @@ test("a full snapshot keeps lists, all text and where links lead", () => {
 });
 
 test("the place of an element in a frame counts from the window's corner", () => {
-  const inside = placedElements(TREE).find(({ ref }) => ref === "f1e2");
+  const inside = elementBoxes(TREE).find(({ ref }) => ref === "f1e2");
   assert.deepEqual(inside?.box, { x: 101, y: 52, width: 5, height: 5 });
 });
 

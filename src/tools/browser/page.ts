@@ -77,8 +77,8 @@ export function outlinePage(tree: readonly (TreeNode | string)[], { full }: { re
   return { text: lines.join("\n"), elementCount, refs };
 }
 
-/** Whatever can be acted on, with its place in the window; frames count from their own corner, so their place is added. */
-export function placedElements(tree: readonly (TreeNode | string)[]): { readonly ref: string; readonly box: Box }[] {
+/** Whatever can be acted on, with its box in the window; frames count from their own corner, so their offset is added. */
+export function elementBoxes(tree: readonly (TreeNode | string)[]): { readonly ref: string; readonly box: Box }[] {
   const found: { ref: string; box: Box }[] = [];
   const visit = (node: TreeNode | string, dx: number, dy: number): void => {
     if (typeof node === "string") return;
@@ -139,13 +139,13 @@ export const PASSWORDS_SCRIPT = `[...document.querySelectorAll("input[type=passw
 
 const LABELS_ID = "hermes-annotations";
 
-/** Draws a frame and a label around each place; taken off again by `UNLABEL_SCRIPT`. */
-export function labelScript(places: readonly { readonly label: string; readonly box: object }[]): string {
+/** Draws a frame and a label around each box; taken off again by `UNLABEL_SCRIPT`. */
+export function labelScript(boxes: readonly { readonly label: string; readonly box: object }[]): string {
   return `(() => {
     const layer = document.createElement("div");
     layer.id = ${JSON.stringify(LABELS_ID)};
     layer.style.cssText = "position:fixed;inset:0;z-index:2147483647;pointer-events:none";
-    for (const { label, box } of ${JSON.stringify(places)}) {
+    for (const { label, box } of ${JSON.stringify(boxes)}) {
       const frame = document.createElement("div");
       frame.style.cssText = "position:absolute;border:2px solid #e11d48;box-sizing:border-box;left:" + box.x + "px;top:" + box.y +
         "px;width:" + box.width + "px;height:" + box.height + "px";

@@ -124,7 +124,7 @@ type Way = { readonly proxy: URL } | { readonly addresses: readonly string[] };
 
 /** The way to an address that may be opened: through the network's proxy, or to the very addresses that were judged. */
 async function wayTo(url: URL, { check, onRefused, network }: GuardOptions): Promise<Way | NoWay> {
-  // Where the browser's own errands are sent: a name that can belong to nobody.
+  // Where the browser's own requests are sent: a name that nobody can own.
   if (url.hostname.endsWith(".invalid")) return { status: 502, reason: "no such place" };
   const verdict = await check(url.href);
   if (!verdict.allowed) {

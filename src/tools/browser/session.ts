@@ -6,12 +6,12 @@ import type { Config } from "../../home/config/schema.ts";
 import { cacheFolder } from "../media/endpoint.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { findBrowserProvider } from "./cloud.ts";
-import { type BrowserPlace, type Launched, launchBrowser } from "./launch.ts";
+import { type BrowserLocation, type Launched, launchBrowser } from "./launch.ts";
 import { addressCheck, type Refusal } from "./proxy.ts";
 
-const MOST_MESSAGES = 200;
-const MOST_PAGES = 8;
-const MOST_HOSTS = 10_000;
+const MAX_MESSAGES = 200;
+const MAX_PAGES = 8;
+const MAX_HOSTS = 10_000;
 const LARGEST_DOWNLOAD = 50 * 1024 * 1024;
 const DOWNLOAD_MS = 60_000;
 
@@ -25,7 +25,7 @@ export class OpenBrowser {
   readonly dialogs: Dialogs;
   readonly messages: ConsoleLine[] = [];
   readonly errors: string[] = [];
-  /** What no answer has told yet. */
+  /** What no answer has reported yet. */
   readonly notes: string[] = [];
   readonly refusals: Refusal[];
   /** Host and status of where the page in front is heading or stands. */
@@ -42,11 +42,11 @@ export class OpenBrowser {
   #gone: string | null = null;
   #death = Promise.withResolvers<string>();
 
-  readonly place: BrowserPlace;
+  readonly location: BrowserLocation;
 
-  constructor(launched: Launched, place: BrowserPlace, ctx: ToolContext, refusals: Refusal[]) {
+  constructor(launched: Launched, location: BrowserLocation, ctx: ToolContext, refusals: Refusal[]) {
     this.#launched = launched;
-    this.place = place;
+    this.location = location;
     this.refusals = refusals;
     this.#ctx = ctx;
     this.dialogs = new Dialogs(ctx.config.browser);
@@ -56,7 +56,7 @@ export class OpenBrowser {
     context.browser()?.once("disconnected", () => this.#die("the browser ended unexpectedly"));
     context.on("request", (request) => {
       const { host } = new URL(request.url());
-      if (this.wanted.size < MOST_HOSTS) this.wanted.add(host);
+      if (this.wanted.size < MAX_HOSTS) this.wanted.add(host);
       if (this.#isInFront(request)) this.heading = host;
     });
     context.on("response", (response) => {
@@ -120,9 +120,9 @@ export class OpenBrowser {
   #adopt(page: Page): void {
     if (this.#ours.has(page)) return;
     this.#ours.add(page);
-    if (this.#page && this.#ours.size > MOST_PAGES) {
+    if (this.#page && this.#ours.size > MAX_PAGES) {
       this.#ours.delete(page);
-      this.notes.push(`a new window was closed: ${MOST_PAGES} are open already`);
+      this.notes.push(`a new window was closed: ${MAX_PAGES} are open already`);
       void page.close().catch(() => undefined); // gone by itself
       return;
     }
@@ -182,18 +182,18 @@ class BrowserHolder {
   #closed = false;
 
   /**
-   * The browser, opened if there is none; it is not closed for idleness until `release`. Asked for at another place than the one where it
+   * The browser, opened if there is none; it is not closed for idleness until `release`. Asked for at another location than the one where it
    * stands, it is closed and another one opened there.
    */
-  async hold(ctx: ToolContext, place?: BrowserPlace): Promise<OpenBrowser> {
+  async hold(ctx: ToolContext, location?: BrowserLocation): Promise<OpenBrowser> {
     this.#busy++;
     clearTimeout(this.#idle);
     try {
       const present = await this.#opening;
-      if (present && present.gone === null && (place ?? present.place) === present.place) return present;
+      if (present && present.gone === null && (location ?? present.location) === present.location) return present;
       if (this.#closed) throw new Error("this conversation is closed");
       if (present) await this.drop();
-      this.#opening = open(ctx, place ?? "as_set");
+      this.#opening = open(ctx, location ?? "as_set");
       return await this.#opening;
     } catch (error) {
       this.#opening = null;
@@ -237,24 +237,24 @@ export const browserHolder: StateKey<BrowserHolder> = {
   dispose: (holder) => holder.dispose(),
 };
 
-async function open(ctx: ToolContext, place: BrowserPlace): Promise<OpenBrowser> {
+async function open(ctx: ToolContext, location: BrowserLocation): Promise<OpenBrowser> {
   const refusals: Refusal[] = [];
   const launched = await launchBrowser({
-    place,
+    location,
     home: ctx.home,
     config: ctx.config,
     env: (name) => ctx.env?.(name),
-    tell: (text) => ctx.progress(text),
+    notify: (text) => ctx.progress(text),
     check: addressCheck(ctx),
     onRefused: (refusal) => keep(refusals, refusal),
-    bring: (name) => findBrowserProvider(name, ctx),
+    findProvider: (name) => findBrowserProvider(name, ctx),
   });
-  return new OpenBrowser(launched, place, ctx, refusals);
+  return new OpenBrowser(launched, location, ctx, refusals);
 }
 
 function keep<T>(list: T[], item: T): void {
   list.push(item);
-  if (list.length > MOST_MESSAGES) list.shift();
+  if (list.length > MAX_MESSAGES) list.shift();
 }
 
 // The dialogs a page puts over itself. It stands still until one is answered, so the model is told and has to answer.

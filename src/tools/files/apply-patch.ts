@@ -114,7 +114,7 @@ function findMarks(plan: Plan, operations: readonly PatchOperation[], identify: 
 
 /** Does what was planned; what was done before a failure is taken back. Null, or what went wrong. */
 async function runSteps(plan: Plan, workspace: Workspace): Promise<string | null> {
-  const steps = plan.steps.map(withAside);
+  const steps = plan.steps.map(withBackup);
   for (const [index, step] of steps.entries()) {
     try {
       await runStep(step, workspace);
@@ -124,18 +124,18 @@ async function runSteps(plan: Plan, workspace: Workspace): Promise<string | null
       return `The patch could not be applied: ${describeFileError(error, step.key)}. ${state}`;
     }
   }
-  for (const step of steps) if (step.type === "remove") await workspace.files.remove(step.aside);
+  for (const step of steps) if (step.type === "remove") await workspace.files.remove(step.backup);
   return null;
 }
 
-/** A file that is to be removed waits aside: until everything is done it can come back as it was. */
+/** A file that is to be removed is kept as a backup until everything is done: it can come back as it was. */
 type Step =
   | Exclude<PatchStep, { type: "remove" }>
-  | (Extract<PatchStep, { type: "remove" }> & { readonly aside: string });
+  | (Extract<PatchStep, { type: "remove" }> & { readonly backup: string });
 
-function withAside(step: PatchStep): Step {
+function withBackup(step: PatchStep): Step {
   if (step.type !== "remove") return step;
-  return { ...step, aside: join(dirname(step.key), `.hermes-removed-${randomBytes(6).toString("hex")}`) };
+  return { ...step, backup: join(dirname(step.key), `.hermes-removed-${randomBytes(6).toString("hex")}`) };
 }
 
 async function runStep(step: Step, { files, activity }: Workspace): Promise<void> {
@@ -146,7 +146,7 @@ async function runStep(step: Step, { files, activity }: Workspace): Promise<void
       return;
     }
     case "remove":
-      await files.move(step.key, step.aside);
+      await files.move(step.key, step.backup);
       activity.removed(step.key);
       return;
     case "move":
@@ -161,7 +161,7 @@ async function undo(done: readonly Step[], { files }: Workspace): Promise<string
   for (const step of done.toReversed()) {
     try {
       if (step.type === "move") await files.move(step.to, step.key);
-      else if (step.type === "remove") await files.move(step.aside, step.key);
+      else if (step.type === "remove") await files.move(step.backup, step.key);
       else if (step.before === null) await files.remove(step.key);
       else await writeTextFile(files, step.key, step.before);
     } catch {

@@ -57,7 +57,7 @@ export function ripgrepEngine(path: string): SearchEngine {
   return engineOver((run) => runHere(path, run));
 }
 
-/** The ripgrep of a place. Null when it has none. */
+/** The ripgrep of an environment. Null when it has none. */
 export async function ripgrepIn(files: EnvironmentFiles, signal: AbortSignal): Promise<SearchEngine | null> {
   const { ripgrep } = files;
   if (!ripgrep) return null;

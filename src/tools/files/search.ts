@@ -71,7 +71,7 @@ export function sortLines(lines: FoundLine[]): FoundLine[] {
   return lines.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
 }
 
-// The search engine for places without ripgrep: a walk with JavaScript's regular expressions.
+// The search engine for environments without ripgrep: a walk with JavaScript's regular expressions.
 
 /** A longer line is searched in its beginning only. */
 const MAX_LINE = 1024 * 1024;
@@ -208,7 +208,7 @@ interface RuleFile {
 /** Rules in force at one directory, outermost first: the last rule that matches decides. */
 export interface IgnoreRules {
   ignores(path: string, isDirectory: boolean): boolean;
-  /** The rules below, with the files of this directory added. A repository of its own starts afresh. */
+  /** The rules below, with the files of this directory added. A repository of its own starts with none. */
   enter(directory: string, names: readonly string[]): Promise<IgnoreRules>;
 }
 

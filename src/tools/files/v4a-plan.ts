@@ -160,18 +160,18 @@ function replaceHunk(text: string, hunk: Hunk, below: number): HunkOutcome {
     return { reason: `is ambiguous — it fits in ${places.length} places; add context lines or a hint after @@` };
 
   // A hunk that leaves no line takes its line break along.
-  const [old, request] =
+  const [old, replacement] =
     newLines.length === 0 ? [`${oldLines.join("\n")}\n`, ""] : [oldLines.join("\n"), newLines.join("\n")];
-  const found = fuzzyReplace(text, old, request);
+  const found = fuzzyReplace(text, old, replacement);
   if (found.ok) return found;
   if (found.code === "identical") return { text };
   if (found.code === "ambiguous") {
     const hinted = lineOfHints(lines, hunk.hints, below);
     const start = offsetOfLine(text, hinted ?? below);
-    const rest = fuzzyReplace(text.slice(start), old, request, { takeFirst: hinted !== null });
+    const rest = fuzzyReplace(text.slice(start), old, replacement, { takeFirst: hinted !== null });
     if (rest.ok) return { ...rest, text: text.slice(0, start) + rest.text };
   }
-  if (found.code === "not_found" && isAlreadyApplied(text, old, request))
+  if (found.code === "not_found" && isAlreadyApplied(text, old, replacement))
     return { text, warning: "a hunk was already applied" };
   return { reason: found.code === "ambiguous" ? `is ambiguous — ${found.message}` : `not found — ${found.message}` };
 }
@@ -268,14 +268,14 @@ function insertHunk(text: string, hunk: Hunk, below: number): HunkOutcome {
   const added = hunk.lines.map((line) => line.text);
   const hint = hunk.hints.at(-1);
   if (hint === undefined || hunk.atEnd) return { text: appendLines(text, added) };
-  const place = placeOfHint(lines, hunk.hints, below);
+  const place = lineOfHint(lines, hunk.hints, below);
   if ("reason" in place) return place;
   if (place.line === lines.length - 1) return { text: appendLines(text, added) };
   return { text: applyEdits(text, [editRun(haystackOf(toLf(text)), place.line + 1, 0, added)]) };
 }
 
-/** Nothing but the hint tells the place, so it must tell it without doubt. */
-function placeOfHint(
+/** Only the hint says where, so it must be unambiguous. */
+function lineOfHint(
   lines: readonly string[],
   hints: readonly string[],
   below: number,

@@ -65,26 +65,26 @@ function splitSections(lines: readonly string[]): {
   let section: Section | null = null;
   let ended = false;
   for (const [index, line] of lines.entries()) {
-    const tell = (problem: string) => void problems.push(`line ${index + 1}: "${line.trim()}" ${problem}`);
+    const report = (problem: string) => void problems.push(`line ${index + 1}: "${line.trim()}" ${problem}`);
     const marker = markerAt(lines, index, section);
     if (marker?.type === "begin" || marker?.type === "end") {
       section = null;
       ended = marker.type === "end";
     } else if (marker?.type === "header") {
-      if (ended) tell("stands behind *** End Patch");
+      if (ended) report("stands behind *** End Patch");
       const [path, to] = marker.verb === "Move" ? splitMove(marker.path) : [marker.path, ""];
       section = { verb: marker.verb, path, to, body: [] };
       sections.push(section);
     } else if (marker?.type === "move_to") {
       if (!section || section.verb === "Add" || section.verb === "Delete" || section.to !== "")
-        tell("must stand once below *** Update File: path");
-      else if (marker.path === "") tell("names no path");
+        report("must stand once below *** Update File: path");
+      else if (marker.path === "") report("names no path");
       else section.to = marker.path;
     } else if (marker?.type === "end_of_file") section?.body.push(END_OF_FILE);
     else if (line.startsWith("***"))
-      tell(`is no line of a patch (there are ${KNOWN}; text of a file has a blank, + or - in front)`);
+      report(`is no line of a patch (there are ${KNOWN}; text of a file has a blank, + or - in front)`);
     else if (section) section.body.push(line);
-    else if (!ended && /^(?:@@|[+-])/.test(line)) tell("stands above the first *** header");
+    else if (!ended && /^(?:@@|[+-])/.test(line)) report("stands above the first *** header");
   }
   return { sections, problems };
 }

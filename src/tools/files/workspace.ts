@@ -2,7 +2,7 @@
 
 import { basename, dirname, join, posix } from "node:path";
 import { similarityTo } from "../../kit/similarity.ts";
-import { createFileGuard, type FileGuard, findForbiddenDevice, isKernelPlace } from "../../safety/file-guard.ts";
+import { createFileGuard, type FileGuard, findForbiddenDevice, isKernelPath } from "../../safety/file-guard.ts";
 import { expandPath } from "../../safety/paths.ts";
 import { redactPrivateKeys } from "../../safety/redact.ts";
 import { fileMarks } from "../../safety/redact-known.ts";
@@ -55,7 +55,7 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
     async refuseWrite(path, crossProfile) {
       const device = await findForbiddenDevice(path, files.follow);
       if (device !== null) return `Cannot write ${path}: ${device} is a device.`;
-      const kernel = isKernelPlace(path) ? path : (await files.follow(path)).find(isKernelPlace);
+      const kernel = isKernelPath(path) ? path : (await files.follow(path)).find(isKernelPath);
       if (kernel !== undefined)
         return `Cannot write ${path}: ${kernel} is no ordinary file but a part of the running system.`;
       const verdict = await guard.canWrite(path, { crossProfile });
@@ -149,7 +149,7 @@ class FileActivity {
     this.breakRepetition();
   }
 
-  /** Why writing now may undo somebody else's work; null when there is no reason to think so. */
+  /** Why writing now may undo another's work; null when there is no reason to think so. */
   staleness(path: string, current: string): string | null {
     const seen = this.#seen.get(path);
     if (!seen || seen.version === current) return null;

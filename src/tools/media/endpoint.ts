@@ -13,7 +13,7 @@ import { createModelFetch } from "../../llm/wires/model-fetch.ts";
 import { providerNames } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
 
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 150_000;
 
 /** The service cannot be used or refused; the message is for the model and the user. */
@@ -80,8 +80,8 @@ export async function order(endpoint: Endpoint, wanted: Order, ctx: ToolContext)
   if (!ctx.pay) throw new MediaError(NOBODY_PAYS);
   const apiMode = task === "image_generation" ? "images" : "speech";
   try {
-    const { headers: _, ...place } = endpoint;
-    return await ctx.pay(task, { ...place, apiMode, model, input }, async () => {
+    const { headers: _, ...target } = endpoint;
+    return await ctx.pay(task, { ...target, apiMode, model, input }, async () => {
       const value = await postJson(endpoint, path, body, ctx);
       return { value, usage: usageIn(value) };
     });
@@ -157,7 +157,7 @@ async function readAll(
     const { done, value } = await reader.read();
     if (done || !value) break;
     size += value.length;
-    if (size > MOST_BYTES) {
+    if (size > MAX_BYTES) {
       await reader.cancel();
       throw new MediaError("The answer is larger than 64 MB and was not kept.");
     }
@@ -195,8 +195,8 @@ interface Choice {
 
 /** A name in the settings that nobody here goes by. */
 function unknownName({ section, settings, service }: Choice): MediaError {
-  const brought = providerNames(section);
-  const others = brought.length > 0 ? `, ${brought.join(", ")} of your plugins` : "";
+  const provided = providerNames(section);
+  const others = provided.length > 0 ? `, ${provided.join(", ")} of your plugins` : "";
   return new MediaError(
     `${section}.provider in config.yaml is "${textOf(settings.provider)}", which is not there. Use openai, ${service.name}, a provider of models that speaks ` +
       `OpenAI's protocol${others}, or give ${section}.base_url and ${section}.api_key instead.`,
@@ -225,7 +225,7 @@ function serviceEndpoint({ section, settings, service }: Choice, ctx: ToolContex
       `Not configured: ${service.title} has no key. Set ${service.keyName} (hermes config set ${service.keyName} ...) or ${section}.api_key in config.yaml.`,
     );
   const baseUrl = (textOf(settings.base_url) ?? service.baseUrl).replace(/\/+$/, "");
-  // A key that belongs to the service goes nowhere else; one that stands beside another address belongs to that.
+  // A key that belongs to the service goes nowhere else; one that is set with another address belongs to that.
   const bound = own === undefined ? { keyHosts: [new URL(service.baseUrl).hostname] } : {};
   return { provider: service.name, baseUrl, apiKey, headers: service.headers(apiKey), ...bound };
 }
@@ -252,7 +252,7 @@ export async function orderFromPlugin(
   } catch (error) {
     ctx.signal.throwIfAborted();
     if (error instanceof CallRefusedError || error instanceof MediaError) throw new MediaError(error.message);
-    throw new MediaError(`"${name}", which a plugin brings, failed: ${messageOf(error)}`);
+    throw new MediaError(`"${name}", which a plugin provides, failed: ${messageOf(error)}`);
   }
 }
 

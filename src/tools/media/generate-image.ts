@@ -19,7 +19,7 @@ import {
   orderFromPlugin,
   textOf,
 } from "./endpoint.ts";
-import { downloadImage, imageType, MOST_IMAGE_BYTES } from "./pictures.ts";
+import { downloadImage, imageType, MAX_IMAGE_BYTES } from "./pictures.ts";
 
 interface ImageRequest {
   readonly prompt: string;
@@ -40,7 +40,7 @@ export function generateImage({ prompt, aspect_ratio = "landscape" }: ImageReque
   });
 }
 
-// Who makes pictures: an endpoint like OpenAI's, FAL, or whatever a plugin brings.
+// Who makes pictures: an endpoint like OpenAI's, FAL, or a plugin.
 
 const SIZES = { landscape: "1536x1024", square: "1024x1024", portrait: "1024x1536" } as const;
 const FAL_SIZES = { landscape: "landscape_16_9", square: "square_hd", portrait: "portrait_16_9" } as const;
@@ -59,7 +59,7 @@ const fal: MediaService = {
 
 async function choosePainter(settings: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<Painter> {
   const name = textOf(settings.provider) ?? "";
-  if (providerNames("image_gen").includes(name)) return broughtPainter(name, settings, ctx);
+  if (providerNames("image_gen").includes(name)) return painterOfPlugin(name, settings, ctx);
   const endpoint = chooseEndpoint({ section: "image_gen", settings, service: fal }, ctx);
   const task = "image_generation" as const;
   if (endpoint.provider === fal.name) {
@@ -81,7 +81,7 @@ async function choosePainter(settings: Readonly<Record<string, unknown>>, ctx: T
   };
 }
 
-async function broughtPainter(
+async function painterOfPlugin(
   name: string,
   settings: Readonly<Record<string, unknown>>,
   ctx: ToolContext,
@@ -124,7 +124,7 @@ async function fetchPicture(url: string, endpoint: Endpoint, ctx: ToolContext): 
   const [, inline] = /^data:image\/[\w.+-]+;base64,(.+)$/s.exec(url) ?? [];
   if (inline !== undefined) return Buffer.from(inline, "base64");
   if (!URL.canParse(url) || new URL(url).host !== new URL(endpoint.baseUrl).host) return downloadImage(url, ctx);
-  const { status, body } = await openWebAccess(ctx).fetchService(url, { maxBytes: MOST_IMAGE_BYTES });
+  const { status, body } = await openWebAccess(ctx).fetchService(url, { maxBytes: MAX_IMAGE_BYTES });
   if (status !== 200) throw new MediaError(`${new URL(url).host} answered HTTP ${status}.`);
   return body;
 }

@@ -194,7 +194,7 @@ test("what a plugin brings makes pictures and speech when it is named, under the
   const bad = service({ image_gen: { provider: "broken" }, tts: { provider: "broken" } });
   assert.match(
     JSON.parse(await generateImage({ prompt: "x" }, bad)).error,
-    /"broken", which a plugin brings, failed: out of paint/,
+    /"broken", which a plugin provides, failed: out of paint/,
   );
   assert.match(JSON.parse(await speak({ text: "x" }, bad)).error, /no sequence of bytes/);
   assert.match(

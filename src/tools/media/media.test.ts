@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { toolContext } from "../../../test/support/tool-context.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
-import type { AsideQuestion, ToolContext } from "../toolset/context.ts";
+import type { AuxiliaryQuestion, ToolContext } from "../toolset/context.ts";
 import { analyzeImage, imageType } from "./pictures.ts";
 
 const PNG = Buffer.from(
@@ -38,14 +38,14 @@ after(async () => {
 });
 
 const rig = (given: Partial<ToolContext> = {}, allowPrivate = true) => {
-  const asked: AsideQuestion[] = [];
+  const asked: AuxiliaryQuestion[] = [];
   const config = defaultConfig();
   const plain = toolContext({ homeDir: dir });
   const ctx = toolContext({
     homeDir: join(dir, "home"),
     environment: { ...plain.environment, kind: "local", cwd: dir, home: dir },
     config: { ...config, security: { ...config.security, allow_private_urls: allowPrivate } },
-    askAside: async (question) => `seen ${asked.push(question)}`,
+    askAuxiliary: async (question) => `seen ${asked.push(question)}`,
     ...given,
   });
   return {
@@ -111,7 +111,7 @@ test("what the browser may open is not what images are fetched from", async () =
 });
 
 test("without anyone to ask the result says so, and a refusal of the model is passed on", async () => {
-  const deaf = rig({ askAside: () => Promise.reject(new Error("set auxiliary.vision.provider")) });
+  const deaf = rig({ askAuxiliary: () => Promise.reject(new Error("set auxiliary.vision.provider")) });
   assert.match(await deaf.error("pic.txt"), /auxiliary\.vision\.provider/);
 });
 

@@ -10,7 +10,7 @@ import type { ToolOutput } from "../toolset/registry.ts";
 import { openWebAccess } from "../web/access.ts";
 
 /** What providers take at most, as base64. */
-const MOST_ENCODED = 20 * 1024 * 1024;
+const MAX_ENCODED = 20 * 1024 * 1024;
 const ANSWER_TOKENS = 2000;
 
 interface Picture {
@@ -18,7 +18,7 @@ interface Picture {
   readonly type: ImageType;
 }
 
-/** `facts` are told beside the picture. Never rejects but for an interrupt. */
+/** `facts` are sent with the picture. Rejects only for an interrupt. */
 export async function showPicture(
   { bytes, type }: Picture,
   question: string,
@@ -26,7 +26,7 @@ export async function showPicture(
   ctx: ToolContext,
 ): Promise<ToolOutput> {
   const encoded = Buffer.from(bytes).toString("base64");
-  if (encoded.length > MOST_ENCODED) {
+  if (encoded.length > MAX_ENCODED) {
     const size = Math.ceil(encoded.length / 1024 / 1024);
     return failure(
       `The image is too large to be looked at: ${size} MB encoded, 20 are allowed. Make it smaller first.`,
@@ -47,9 +47,9 @@ export async function showPicture(
       }),
     };
   }
-  if (!ctx.askAside) return failure("No model that sees images can be asked here.", facts);
+  if (!ctx.askAuxiliary) return failure("No model that sees images can be asked here.", facts);
   try {
-    const analysis = await ctx.askAside({
+    const analysis = await ctx.askAuxiliary({
       task: "vision",
       maxTokens: ANSWER_TOKENS,
       messages: [{ role: "user", content: [{ type: "text", text: pictureQuestion(question) }, image] }],
@@ -105,7 +105,7 @@ export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: 
 
 export async function downloadImage(address: string, ctx: ToolContext): Promise<Uint8Array> {
   if (holdsSecret(address, ctx.redact)) throw new ImageError("The address holds one of your keys; it is not sent.");
-  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MOST_IMAGE_BYTES };
+  const limits = { timeoutMs: 1000 * ctx.config.auxiliary.vision.download_timeout, maxBytes: MAX_IMAGE_BYTES };
   const answer = await openWebAccess(ctx).fetch(address, limits);
   if (answer.status >= 400) throw new ImageError(`${address} answered ${answer.status} ${answer.statusText}.`);
   return answer.body;
@@ -122,7 +122,7 @@ async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
   try {
     const facts = await workspace.files.facts(file);
     if (facts?.type !== "file") throw new ImageError(`File not found: ${path}`);
-    if (facts.size > MOST_IMAGE_BYTES)
+    if (facts.size > MAX_IMAGE_BYTES)
       throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
     return await workspace.files.read(file);
   } catch (error) {
@@ -145,9 +145,9 @@ type ImageType =
   | "image/x-icon";
 
 /** Larger ones are not read at all. */
-export const MOST_IMAGE_BYTES = 50 * 1024 * 1024;
+export const MAX_IMAGE_BYTES = 50 * 1024 * 1024;
 
-/** What models take. The others are told apart so that the refusal can name them. */
+/** What models take. The others are recognized so that the refusal can name them. */
 export const SHOWABLE: ReadonlySet<ImageType> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export function imageType(bytes: Uint8Array): ImageType | null {

@@ -17,7 +17,7 @@ import {
   textOf,
 } from "./endpoint.ts";
 
-const MOST_PARTS = 8;
+const MAX_PARTS = 8;
 /** Platforms that show a sound as a voice message in this format only. */
 const VOICE_FORMATS: Readonly<Record<string, "opus">> = { telegram: "opus" };
 
@@ -45,7 +45,7 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
     }
     // mp3 pieces may stand one behind the other; opus ones may not.
     const all = splitText(text, speaker.mostChars);
-    const parts = all.slice(0, format === "mp3" ? MOST_PARTS : 1);
+    const parts = all.slice(0, format === "mp3" ? MAX_PARTS : 1);
     const sounds: Buffer[] = [];
     for (const part of parts) sounds.push(await speaker.say(part, format));
     const sound = Buffer.concat(sounds);
@@ -89,7 +89,7 @@ function fileName(ctx: ToolContext, format: string): string {
   return `speech_${ctx.clock.now()}_${Math.floor(ctx.clock.random() * 1e6)}.${format === "opus" ? "ogg" : "mp3"}`;
 }
 
-// Who turns text into sound: an endpoint like OpenAI's, ElevenLabs, or whatever a plugin brings.
+// Who turns text into sound: an endpoint like OpenAI's, ElevenLabs, or a plugin.
 
 type SoundFormat = "mp3" | "opus";
 
@@ -113,7 +113,7 @@ const elevenlabs: MediaService = {
 /** `settings`: those of `tts` and of the provider it names. */
 async function chooseSpeaker(settings: Readonly<Record<string, unknown>>, ctx: ToolContext): Promise<Speaker> {
   const name = textOf(settings.provider) ?? "";
-  if (providerNames("tts").includes(name)) return broughtSpeaker(name, settings, ctx);
+  if (providerNames("tts").includes(name)) return speakerOfPlugin(name, settings, ctx);
   const endpoint = chooseEndpoint({ section: "tts", settings, service: elevenlabs }, ctx);
   if (endpoint.provider !== elevenlabs.name) {
     const [model, voice] = [textOf(settings.model) ?? "gpt-4o-mini-tts", textOf(settings.voice) ?? "alloy"];
@@ -138,7 +138,7 @@ async function chooseSpeaker(settings: Readonly<Record<string, unknown>>, ctx: T
   };
 }
 
-async function broughtSpeaker(
+async function speakerOfPlugin(
   name: string,
   settings: Readonly<Record<string, unknown>>,
   ctx: ToolContext,

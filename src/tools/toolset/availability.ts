@@ -84,7 +84,7 @@ export interface DefinitionSource {
   readonly availability: AvailabilityCache;
   readonly facts: AvailabilityFacts;
   readonly log: Logger;
-  /** Tools the session has beside those that are defined here, for descriptions that name others. */
+  /** Further tools of the session, for descriptions that name others. */
   readonly session?: ReadonlySet<string>;
 }
 
@@ -135,7 +135,7 @@ function dynamicPart(entry: ToolEntry, log: Logger) {
   }
 }
 
-// Services that plugins bring for tools of ours: pictures, search, browsers, speech. A tool asks here for a name it does not know itself.
+// Services that plugins provide for our tools: pictures, search, browsers, speech. A tool asks here for a name it does not know itself.
 
 type ExtraKind = "image_gen" | "web_search" | "browser" | "tts" | "transcription";
 
@@ -156,7 +156,7 @@ export function providerNames(kind: ExtraKind): string[] {
   return [...registered.keys()].filter((key) => key.startsWith(lead)).map((key) => key.slice(lead.length));
 }
 
-/** Null when no plugin brings one of this name. What comes back is the plugin's: whoever uses it checks it. */
+/** Null when no plugin provides one of this name. What comes back is the plugin's: its user checks it. */
 export async function findProvider(kind: ExtraKind, name: string): Promise<unknown> {
   return (await registered.get(`${kind}/${name}`)?.()) ?? null;
 }

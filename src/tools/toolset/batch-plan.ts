@@ -84,18 +84,18 @@ export function pathsOfBatch(calls: readonly PlannedCall[], cwd: string, facts: 
 function demandOf(call: PlannedCall, cwd: string, facts: PlanFacts): Demand {
   const args = parseObject(call.arguments);
   if (!args) return { type: "barrier" };
-  const place = (path: string) => locate(path, cwd, facts);
+  const toReal = (path: string) => locate(path, cwd, facts);
   switch (call.name) {
     case "delegate_task":
       return { type: "delegate" };
     case "read_file":
-      return reserve([args.path], false, place);
+      return reserve([args.path], false, toReal);
     case "search_files":
-      return reserve([args.path ?? "."], false, place);
+      return reserve([args.path ?? "."], false, toReal);
     case "write_file":
-      return reserve([args.path], true, place);
+      return reserve([args.path], true, toReal);
     case "patch":
-      return reserve(isV4a(args) ? pathsInPatch(String(args.patch)) : [args.path], true, place);
+      return reserve(isV4a(args) ? pathsInPatch(String(args.patch)) : [args.path], true, toReal);
     case "terminal":
       return isQuietCommand(args, facts) ? { type: "free" } : { type: "barrier" };
     default:
@@ -103,10 +103,10 @@ function demandOf(call: PlannedCall, cwd: string, facts: PlanFacts): Demand {
   }
 }
 
-function reserve(given: readonly unknown[], writes: boolean, place: (path: string) => string): Demand {
+function reserve(given: readonly unknown[], writes: boolean, toReal: (path: string) => string): Demand {
   const paths = given.filter((path) => typeof path === "string" && path.trim() !== "");
   if (paths.length === 0 || paths.length !== given.length) return { type: "barrier" };
-  return { type: "paths", paths: paths.map((path) => place(String(path))), writes };
+  return { type: "paths", paths: paths.map((path) => toReal(String(path))), writes };
 }
 
 function isV4a(args: Readonly<Record<string, unknown>>): boolean {

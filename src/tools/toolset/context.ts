@@ -1,4 +1,4 @@
-// What a tool is handed beside its arguments: the run it belongs to, and ports to what it may use.
+// What a tool gets besides its arguments: the run it belongs to, and what it may use.
 
 import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
@@ -41,7 +41,7 @@ export interface RunContext {
   };
   readonly sender?: Sender;
   readonly origin: RunOrigin;
-  /** Somebody can be asked. */
+  /** A user can be asked. */
   readonly interactive: boolean;
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -76,8 +76,8 @@ export interface ToolContext extends RunContext {
   showDiff?(diff: string): void;
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
   notify?(text: string): void;
-  /** Asks the model that serves a side task and gives its words. Rejects with a message to show. Absent: nobody can be asked. */
-  askAside?(question: AsideQuestion): Promise<string>;
+  /** Asks the auxiliary model of a task and resolves to its answer. Rejects with a message to show. Absent: there is no such model. */
+  askAuxiliary?(question: AuxiliaryQuestion): Promise<string>;
   /**
    * Sends what is paid for and is no question to a chat model, under the caps and with a row in the ledger. Rejects with `CallRefusedError`
    * when it may not leave, else with what `send` threw. Absent: nobody keeps the books, so nothing is sent.
@@ -94,15 +94,15 @@ export interface ToolContext extends RunContext {
   readonly forScript?: boolean;
   readonly memory?: Memory;
   readonly skills?: AgentSkills;
-  /** The conversation as code of plugins knows it; for whoever runs such code. */
+  /** The conversation as plugins know it; for callers that run their code. */
   readonly conversation?: object;
-  /** Hooks may put another text in the place of what a command printed. Null: none did. */
+  /** Hooks may replace what a command printed. Null: none did. */
   transformOutput?(facts: CommandOutputFacts): Promise<string | null>;
   /** Hands tasks to agents of their own and waits for all of them. Absent where a run may start none. */
   spawnChildren?(tasks: readonly ChildTask[]): Promise<ChildrenAnswer>;
 }
 
-export interface AsideQuestion {
+export interface AuxiliaryQuestion {
   readonly task: "vision" | "web_extract";
   readonly messages: readonly Message[];
   readonly maxTokens?: number;

@@ -21,7 +21,7 @@ interface ToolsetChange {
 type ToolsetEdit =
   | { readonly unknown: readonly string[]; readonly valid: readonly string[] }
   | {
-      /** Config keys (as path segments) and their new values; empty when everything is as wished already. */
+      /** Config keys (as path segments) and their new values; empty when nothing changes. */
       readonly writes: readonly { readonly path: readonly string[]; readonly value: unknown }[];
       /** Toolsets that were switched off everywhere and had to be freed from that first. */
       readonly freed: readonly string[];
@@ -84,7 +84,7 @@ function platformList(
     ...composites,
     ...plugins.filter((name) => on.has(name)),
     ...mcpNames(before, names, enable, servers),
-    // Names of toolsets that are not loaded now were chosen by somebody too.
+    // Names of toolsets that are not loaded now were chosen too.
     ...foreign,
   ];
 }

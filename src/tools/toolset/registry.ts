@@ -58,7 +58,7 @@ interface ToolTraits {
   readonly dynamicSchema?: () => Partial<{ description: string; parameters: JsonSchema }>;
   /** The tool's own time limit for one call in milliseconds; the loop gives a call up some time after it. */
   readonly timeoutMs?: (args: Readonly<Record<string, unknown>>, config: Config) => number | undefined;
-  /** It shows signs of life itself; the loop must not show any in its place. */
+  /** It shows signs of life itself; the loop must not show any for it. */
   readonly showsLife?: true;
   /** Reads back from a resumed conversation what this family keeps in it. */
   readonly hydrate?: (state: ToolState, history: readonly HistoryMessage[]) => void;
@@ -112,7 +112,7 @@ interface ToolOutline
 const EARLY_QUESTIONS = ["available", "dynamicSchema", "hydrate"] as const;
 type EarlyQuestion = (typeof EARLY_QUESTIONS)[number];
 
-/** Who registers. Core and bundled plugins may replace a tool of another toolset; a user's plugin only with the user's leave. */
+/** Who registers. Core and bundled plugins may replace a tool of another toolset; a user's plugin only with the user's consent. */
 interface Registrant {
   readonly plugin: string;
   readonly bundled: boolean;

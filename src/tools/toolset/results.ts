@@ -121,11 +121,11 @@ export function environmentResultStore(environment: Environment, sessionId: stri
 
 /** Longer than any key block; as far as a cut is ever moved. */
 const REACH = 8192;
-/** So far it is looked at every place: most secrets are shorter. */
+/** So far every position is tried: most secrets are shorter. */
 const CLOSE_BY = 64;
 
 /**
- * The place nearest to `at`, before it (-1) or behind it (1), where the two sides redacted apart are the whole redacted.
+ * The position nearest to `at`, before it (-1) or behind it (1), where the two sides redacted apart are the whole redacted.
  * Where there is none, the text within reach is given up.
  */
 export function safeCut(text: string, at: number, direction: -1 | 1, redact: (text: string) => string): number {
@@ -133,9 +133,9 @@ export function safeCut(text: string, at: number, direction: -1 | 1, redact: (te
   const to = Math.min(text.length, at + 2 * REACH);
   const whole = redact(text.slice(from, to));
   for (let step = 0; step < REACH; step = step < CLOSE_BY ? step + 1 : step * 2) {
-    const place = wholeCharacter(text, clamp(at + direction * step, text.length));
-    if (place <= from || place >= to) return place;
-    if (redact(text.slice(from, place)) + redact(text.slice(place, to)) === whole) return place;
+    const position = wholeCharacter(text, clamp(at + direction * step, text.length));
+    if (position <= from || position >= to) return position;
+    if (redact(text.slice(from, position)) + redact(text.slice(position, to)) === whole) return position;
   }
   return wholeCharacter(text, clamp(at + direction * REACH, text.length));
 }
@@ -159,7 +159,7 @@ function isSafe(text: string, at: number, redact: (text: string) => string): boo
 }
 
 /**
- * The same beside a gap whose text is gone, so that nobody can tell what was cut: the broken line beside it is given up.
+ * The same next to a gap whose text is gone, so that nobody can know what was cut: the broken line next to it is dropped.
  * `at` is where the text ends (-1) or begins (1).
  */
 export function leaveBrokenLine(text: string, at: number, direction: -1 | 1): number {
@@ -174,7 +174,7 @@ export function leaveBrokenLine(text: string, at: number, direction: -1 | 1): nu
 
 const clamp = (at: number, length: number) => Math.min(Math.max(at, 0), length);
 
-/** The same place, or one before it when it lies inside a character of two code units. */
+/** The same position, or one before it when it lies inside a character of two code units. */
 function wholeCharacter(text: string, at: number): number {
   return at > 0 && at < text.length && /[\uD800-\uDBFF]/.test(text.charAt(at - 1)) ? at - 1 : at;
 }

@@ -7,7 +7,7 @@ import type { ToolEntry } from "./registry.ts";
 import { BRIDGES, missingArguments, objectOf, sourceOf } from "./search-split.ts";
 
 const DESCRIPTION_CHARS = 400;
-const MOST_HITS = 50;
+const MAX_HITS = 50;
 
 type Arguments = Readonly<Record<string, unknown>>;
 
@@ -52,9 +52,9 @@ export function unavailable(entry: ToolEntry): string {
 async function search(args: Arguments, scope: SearchScope): Promise<string> {
   const query = typeof args.query === "string" ? args.query : "";
   const { search_default_limit, max_search_limit } = scope.settings;
-  const most = Math.min(Math.max(1, max_search_limit), MOST_HITS);
-  const wished = typeof args.limit === "number" ? Math.trunc(args.limit) : search_default_limit;
-  const limit = Math.min(Math.max(1, wished), most);
+  const most = Math.min(Math.max(1, max_search_limit), MAX_HITS);
+  const wanted = typeof args.limit === "number" ? Math.trunc(args.limit) : search_default_limit;
+  const limit = Math.min(Math.max(1, wanted), most);
   const hidden = scope.hidden();
   const ranked = rankTools(query, hidden.map(searched));
   const matches: object[] = [];

@@ -79,7 +79,7 @@ export function chooseToolsets(question: ToolsetQuestion, registry: ToolRegistry
   const disabled = question.config.agent.disabled_toolsets.map(canonical);
   for (const name of disabled) chosen.delete(name);
   const tools = new Set([...chosen].flatMap((name) => resolveToolset(name, registry)));
-  // The browser set brings web search along for runs that name it; whoever switched "web" off meant it.
+  // The browser set includes web search for runs that name it; a user who switched "web" off meant it.
   const others = [...chosen].filter((name) => name !== "browser");
   if (!question.toolsets && !others.some((name) => resolveToolset(name, registry).includes("web_search")))
     tools.delete("web_search");
@@ -122,7 +122,7 @@ function expandBundle(bundle: string, question: ToolsetQuestion): string[] {
 
 function bundleTools(name: string): readonly string[] {
   const bundle = BUNDLES[name];
-  // A platform that a plugin brought has no entry: it gets the core.
+  // A platform of a plugin has no entry: it gets the core.
   if (!bundle) return CORE_TOOLS;
   return [...(bundle.tools ?? []), ...(bundle.includes ?? []).flatMap((inner) => BUNDLES[inner]?.tools ?? [])];
 }
@@ -275,7 +275,7 @@ export const COMPOSITE: Readonly<Record<string, Toolset>> = {
   },
 };
 
-/** Off until somebody asks for them. */
+/** Off by default. */
 const DEFAULT_OFF: ReadonlySet<string> = new Set([
   ...["moa", "homeassistant", "spotify", "discord", "discord_admin"],
   ...["video", "video_gen", "x_search"],

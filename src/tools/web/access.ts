@@ -8,7 +8,7 @@ import type { ToolContext } from "../toolset/context.ts";
 /** What of a run the web tools need; a tool's context has it all. */
 export type WebRun = Pick<ToolContext, "config" | "home" | "clock" | "log" | "signal" | "redact" | "env">;
 
-type RequestWishes = Omit<WebRequest, "check" | "proxy" | "signal">;
+type RequestOptions = Omit<WebRequest, "check" | "proxy" | "signal">;
 
 export interface WebAccess {
   /** Of the run: whatever is made of an answer ends with it, too. */
@@ -18,9 +18,9 @@ export interface WebAccess {
   /** The user's own list closes this site; nothing is looked up. */
   isClosed(url: string): Promise<boolean>;
   /** For addresses that came from a model, a page or a chat: checked, also at each redirect. */
-  fetch(url: string, wishes?: RequestWishes): Promise<WebAnswer>;
+  fetch(url: string, options?: RequestOptions): Promise<WebAnswer>;
   /** For services the user set up: they may stand on this machine. Nothing is followed, so keys go nowhere else. */
-  fetchService(url: string, wishes?: RequestWishes): Promise<WebAnswer>;
+  fetchService(url: string, options?: RequestOptions): Promise<WebAnswer>;
 }
 
 // Settings are one object until they change, and a list is remembered for a while.
@@ -52,9 +52,9 @@ export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAcce
     signal,
     check,
     isClosed: async (url) => (await policy.check(url)) !== null,
-    fetch: (url, wishes = {}) => webFetch(url, { ...wishes, check, signal, proxy }),
-    fetchService: (url, wishes = {}) =>
-      webFetch(url, { ...wishes, maxRedirects: 0, check: (place) => guard(place, true), signal, proxy }),
+    fetch: (url, options = {}) => webFetch(url, { ...options, check, signal, proxy }),
+    fetchService: (url, options = {}) =>
+      webFetch(url, { ...options, maxRedirects: 0, check: (url) => guard(url, true), signal, proxy }),
   };
 }
 

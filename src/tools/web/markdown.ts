@@ -13,7 +13,7 @@ const AROUND = "nav, header, footer, aside, form, dialog";
 /** An article smaller than this part of the page is a guess that went wrong: an index, a table, a forum. */
 const ARTICLE_SHARE = 0.25;
 // The search for an article compares elements with each other: beyond this it takes seconds.
-const MOST_ELEMENTS = 20_000;
+const MAX_ELEMENTS = 20_000;
 
 export async function htmlToMarkdown(html: string, base: URL): Promise<MarkdownPage> {
   const document = await parsePage(html);
@@ -67,9 +67,9 @@ function wholePage({ body }: PageDocument): Part {
   const all = { html: body.innerHTML, length: lengthOf(body.textContent) };
   const around = [...body.querySelectorAll(AROUND)];
   if (around.length === 0) return all;
-  const aside = around.reduce((sum, element) => sum + lengthOf(element.textContent), 0);
+  const outside = around.reduce((sum, element) => sum + lengthOf(element.textContent), 0);
   // A page may be nothing but its header and footer.
-  if (all.length - aside < 200) return all;
+  if (all.length - outside < 200) return all;
   for (const element of around) element.remove();
   return { html: body.innerHTML, length: lengthOf(body.textContent) };
 }
@@ -77,7 +77,7 @@ function wholePage({ body }: PageDocument): Part {
 async function readArticle(document: PageDocument): Promise<Part | null> {
   const { Readability } = await import("@mozilla/readability");
   try {
-    const article = new Readability(document as never, { maxElemsToParse: MOST_ELEMENTS }).parse(); // a whole document behind the narrow type
+    const article = new Readability(document as never, { maxElemsToParse: MAX_ELEMENTS }).parse(); // a whole document behind the narrow type
     return article?.content ? { html: article.content, length: lengthOf(article.textContent) } : null;
   } catch {
     return null; // too many elements, or a page that confuses it: the whole page serves
@@ -87,7 +87,7 @@ async function readArticle(document: PageDocument): Promise<Part | null> {
 // Markdown of a long page, piece by piece: the package walks its whole result again with every word it adds.
 
 /** Characters of HTML that are translated at once. */
-const MOST_CHARS = 20_000;
+const MAX_CHARS = 20_000;
 const INLINE = new Set(
   "A ABBR B BDI BDO BR CITE CODE DATA EM I IMG KBD MARK Q S SAMP SMALL SPAN STRONG SUB SUP TIME U VAR WBR".split(" "),
 );
@@ -105,7 +105,7 @@ interface Piece {
 }
 
 async function translateInPieces(html: string, translate: (html: string) => string): Promise<string> {
-  if (html.length <= MOST_CHARS) return translate(html);
+  if (html.length <= MAX_CHARS) return translate(html);
   let markdown = "";
   for (const piece of cut((await parsePage(html)).body)) {
     const text = asPart(translate(piece.html).trim(), piece);
@@ -127,13 +127,13 @@ function* cut(element: PageElement): Generator<Piece> {
   for (const node of element.childNodes) {
     const html = node.outerHTML ?? escapeText(node.textContent ?? "");
     const inline = node.tagName === undefined || INLINE.has(node.tagName);
-    if (inline || html.length + run.length <= MOST_CHARS) {
+    if (inline || html.length + run.length <= MAX_CHARS) {
       run += html;
       continue;
     }
     if (run.trim() !== "") yield block(run);
     run = "";
-    if (html.length <= MOST_CHARS) run = html;
+    if (html.length <= MAX_CHARS) run = html;
     else if (CONTAINERS.has(node.tagName ?? "")) yield* cut(node);
     else if (node.tagName === "UL" || node.tagName === "OL") yield* cutList(node, node.tagName);
     else if (node.tagName === "TABLE") yield* cutTable(node);
@@ -166,7 +166,7 @@ function* groups(parts: readonly string[]): Generator<{ readonly html: string; r
   let html = "";
   let first = 0;
   for (const [index, part] of parts.entries()) {
-    if (html !== "" && html.length + part.length > MOST_CHARS) {
+    if (html !== "" && html.length + part.length > MAX_CHARS) {
       yield { html, before: first };
       html = "";
       first = index;

@@ -108,7 +108,9 @@ interface ConvertOptions {
 export async function convertPage(html: string, base: URL, options: ConvertOptions): Promise<MarkdownPage> {
   const size = sizeOf(html);
   const page =
-    size === "hopeless" ? null : await (size === "large" ? convertAside(html, base, options) : convertHere(html, base));
+    size === "hopeless"
+      ? null
+      : await (size === "large" ? convertInWorker(html, base, options) : convertHere(html, base));
   return page ?? plainMarkdown(html, base);
 }
 
@@ -121,7 +123,7 @@ async function convertHere(html: string, base: URL): Promise<MarkdownPage | null
   }
 }
 
-function convertAside(html: string, base: URL, { signal, timeMs = TIME_MS }: ConvertOptions) {
+function convertInWorker(html: string, base: URL, { signal, timeMs = TIME_MS }: ConvertOptions) {
   const worker = new URL("./markdown-worker.ts", import.meta.url);
   return runAside<MarkdownPage>(worker, { html, base: base.href }, { signal, timeMs, memoryMb: MEMORY_MB });
 }

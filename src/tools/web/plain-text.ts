@@ -16,7 +16,7 @@ const BLOCKS = new Set(
 const LARGE = { depth: 120, tags: 2_000, chars: 200_000 };
 const HOPELESS_DEPTH = 1_000;
 /** Each takes a few microseconds; no page that is read has more. */
-const MOST_LINKS = 20_000;
+const MAX_LINKS = 20_000;
 
 /** `large`: building the tree and walking it keeps a thread busy for a while. `hopeless`: nobody comes back from that depth. */
 export function sizeOf(html: string): "small" | "large" | "hopeless" {
@@ -42,7 +42,7 @@ export function plainMarkdown(html: string, base: URL): MarkdownPage {
     if (BLOCKS.has(name)) text += "\n";
     if (name === "a") {
       if (target !== null) text += `](${target})`;
-      target = closes || ++links > MOST_LINKS ? null : targetOf(html.slice(start, end), base);
+      target = closes || ++links > MAX_LINKS ? null : targetOf(html.slice(start, end), base);
       if (target !== null) text += "[";
     }
     if (!closes && name === "li") text += "- ";
@@ -148,7 +148,7 @@ export function decodeEntities(text: string): string {
   });
 }
 
-// A page as a tree. The packages bring types for browsers; this is the little of them that is used.
+// A page as a tree. The packages have types for browsers; this is the little of them that is used.
 
 export interface PageElement {
   readonly textContent: string | null;

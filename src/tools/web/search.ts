@@ -28,7 +28,7 @@ export async function searchWeb({ query, limit = 5 }: WebSearchArguments, run: W
 
 const clamp = (limit: number) => Math.min(100, Math.max(1, Math.trunc(limit)));
 
-/** The services one after another until one answers. If none does, all of them are heard. */
+/** The services one after another until one answers. If none does, the error names them all. */
 async function firstAnswer(
   services: readonly OpenService[],
   query: string,

@@ -62,7 +62,7 @@ export function openService(
 ): OpenService {
   const baseUrl = (settings.baseUrl || service.baseUrl).replace(/\/+$/, "");
   const text = async (path: string, request: ServiceRequest = {}) => {
-    const { status, body, location } = await access.fetchService(`${baseUrl}${path}`, wishesOf(request));
+    const { status, body, location } = await access.fetchService(`${baseUrl}${path}`, optionsOf(request));
     const answer = body.toString("utf8");
     if (status < 200 || status >= 300)
       throw new WebError(describeStatus(service, status, location ?? detailOf(answer)));
@@ -81,7 +81,7 @@ export function openService(
   return { service, line };
 }
 
-function wishesOf({ headers, body, form }: ServiceRequest) {
+function optionsOf({ headers, body, form }: ServiceRequest) {
   if (body)
     return {
       method: "POST" as const,

@@ -38,7 +38,7 @@ export async function chooseServices(
   if (ability === "extract" && DIRECT.has(name)) return { services: [], named: true };
   const key = special ? `web.${ability}_backend` : "web.backend";
   const own = SERVICES.find((candidate) => candidate.name === name);
-  const service = own ?? (await findBrought((special || web.backend).trim(), run.signal));
+  const service = own ?? (await findInPlugins((special || web.backend).trim(), run.signal));
   if (!service) throw new UserError(`${key} is "${name}", which is no service. Use ${names(ability)}.`);
   if (!service[ability]) {
     // One service for everything, and it only searches: pages are read from here.
@@ -80,10 +80,10 @@ function canonical(name: string): string {
 
 function names(ability: Ability): string {
   const able = SERVICES.filter((service) => service[ability]).map(({ name }) => name);
-  return [...able, ...broughtNames(), ...(ability === "extract" ? ["local"] : [])].join(", ");
+  return [...able, ...pluginNames(), ...(ability === "extract" ? ["local"] : [])].join(", ");
 }
 
-// Search and pages by whatever a plugin brings. Its code is not ours: what it gives is checked, and what it throws is a reason.
+// Search and pages by services that plugins provide. Their code is not ours: what it returns is checked, and what it throws is a reason.
 
 const hits = z.array(z.object({ url: z.string(), title: z.string().nullish(), description: z.string().nullish() }));
 const pages = z.array(
@@ -93,26 +93,26 @@ const pages = z.array(
   ]),
 );
 
-const broughtNames = () => providerNames("web_search");
+const pluginNames = () => providerNames("web_search");
 
-/** Null when no plugin brings one of this name. It is handed the query or the addresses, and `{limit, signal}` or `{signal}`. */
-async function findBrought(name: string, signal: AbortSignal): Promise<WebService | null> {
-  if (!broughtNames().includes(name)) return null;
+/** Null when no plugin provides one of this name. It gets the query or the addresses, and `{limit, signal}` or `{signal}`. */
+async function findInPlugins(name: string, signal: AbortSignal): Promise<WebService | null> {
+  if (!pluginNames().includes(name)) return null;
   const found = ((await findProvider("web_search", name)) ?? {}) as { search?: unknown; extract?: unknown }; // whatever the plugin handed over
   const { search, extract } = found;
   if (typeof search !== "function" && typeof extract !== "function")
-    throw new UserError(`"${name}", which a plugin brings, has neither search() nor extract().`);
+    throw new UserError(`"${name}", which a plugin provides, has neither search() nor extract().`);
   const ask = async <Shape extends z.ZodType>(shape: Shape, call: () => unknown): Promise<z.infer<Shape>> => {
     let given: unknown;
     try {
       given = await call();
     } catch (error) {
       signal.throwIfAborted();
-      throw new WebError(`"${name}", which a plugin brings, failed: ${messageOf(error)}`);
+      throw new WebError(`"${name}", which a plugin provides, failed: ${messageOf(error)}`);
     }
     const parsed = shape.safeParse(given);
     if (parsed.success) return parsed.data;
-    throw new WebError(`"${name}", which a plugin brings, answered something that is not a result.`);
+    throw new WebError(`"${name}", which a plugin provides, answered something that is not a result.`);
   };
   return {
     name,

@@ -19,7 +19,7 @@ import { type CheckpointStore, openCheckpoints } from "./store.ts";
 const HOUR_MS = 3600 * 1000;
 const MB = 1024 * 1024;
 
-interface KeeperPlace {
+interface CheckpointerOptions {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly environment: Environment;
@@ -31,8 +31,8 @@ interface Change {
   readonly file?: string;
 }
 
-export class CheckpointKeeper {
-  readonly #place: KeeperPlace;
+export class Checkpointer {
+  readonly #options: CheckpointerOptions;
   readonly #store: CheckpointStore;
   /** Which turn the roots below belong to. */
   #turn = "";
@@ -42,9 +42,9 @@ export class CheckpointKeeper {
   /** What the store holds, about; null until it was measured. */
   #bytes: number | null = null;
 
-  constructor(place: KeeperPlace) {
-    this.#place = place;
-    this.#store = openCheckpoints(place.home, place.clock);
+  constructor(options: CheckpointerOptions) {
+    this.#options = options;
+    this.#store = openCheckpoints(options.home, options.clock);
   }
 
   /** Resolves when what the call may change has been copied, or cannot be. A text is for the user, once. */
@@ -54,7 +54,7 @@ export class CheckpointKeeper {
     const turn = `${run.sessionId} ${run.turn}`;
     if (turn !== this.#turn) this.#taken.clear();
     this.#turn = turn;
-    const { home, environment } = this.#place;
+    const { home, environment } = this.#options;
     const standing = { osHome: home.osHome, cwd: environment.cwd };
     const byRoot = new Map<string, string[]>();
     for (const { directory, file } of changes) {
@@ -75,7 +75,7 @@ export class CheckpointKeeper {
   }
 
   #changesOf({ name, args }: HookedCall): Change[] {
-    const { environment, home } = this.#place;
+    const { environment, home } = this.#options;
     if (name === "write_file" || name === "patch") {
       const planned = [{ name, arguments: JSON.stringify(args) }];
       const paths = pathsOfBatch(planned, environment.cwd, { home: environment.home });
@@ -97,7 +97,7 @@ export class CheckpointKeeper {
   }
 
   async #take(root: string, include: readonly string[], call: HookedCall, run: RunContext): Promise<string | null> {
-    const { home } = this.#place;
+    const { home } = this.#options;
     try {
       const why = home.redact(`before ${call.name}${whatOf(call)}`);
       const made = await this.#store.take(root, { why, sessionId: run.sessionId, include, signal: run.signal });
@@ -118,7 +118,7 @@ export class CheckpointKeeper {
 
   /** Behind the tool's back: nobody waits for it but the end of the conversation. */
   #tidyUp(addedBytes: number): void {
-    const { home } = this.#place;
+    const { home } = this.#options;
     if (this.#bytes !== null) this.#bytes += addedBytes;
     this.#tidying ??= this.#tidy()
       .catch((error) => home.log.warn("old checkpoints could not be removed", error))
@@ -128,7 +128,7 @@ export class CheckpointKeeper {
   }
 
   async #tidy(): Promise<void> {
-    const { home, clock } = this.#place;
+    const { home, clock } = this.#options;
     const settings = home.config().checkpoints;
     this.#bytes ??= await storedBytes(this.#store);
     const tooMuch = this.#bytes > settings.max_total_size_mb * MB;
