@@ -104,13 +104,13 @@ function builtinsOnDemand(source) {
 function namesOfPackages(source) {
   const named =
     '(m) => Object.keys(m).length === 1 && typeof m.default === "object" ? { ...m.default, default: m.default } : m';
-  return source.replace(/(?<!typeof )\bimport\("(?!\.|node:)[^"]+"\)/g, (call) => `${call}.then(${named})`);
+  return source.replace(/(?<!typeof\s+)\bimport\(\s*"(?!\.|node:)[^"]+",?\s*\)/g, (call) => `${call}.then(${named})`);
 }
 
 /** Threads run a file of their own, which lies beside the program's. */
 function besideTheRest(source) {
   return source.replace(
-    /new URL\("\.\/([\w-]+-worker)\.ts", import\.meta\.url\)/g,
+    /new URL\(\s*"\.\/([\w-]+-worker)\.ts",\s*import\.meta\.url,?\s*\)/g,
     'new URL("./$1.js", import.meta.url)',
   );
 }

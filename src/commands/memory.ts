@@ -36,8 +36,7 @@ const memory: CommandDefinition = {
 };
 
 async function overview(store: Memory, ctx: CommandContext): Promise<string> {
-  const { FILE_NAMES, TARGETS, lengthOf } = await import("../memory/entries.ts");
-  const { longUsage } = await import("../memory/entries.ts");
+  const { FILE_NAMES, TARGETS, lengthOf, longUsage } = await import("../memory/entries.ts");
   const parts: string[] = [];
   for (const target of TARGETS) {
     const reading = await store.read(target);

@@ -58,8 +58,7 @@ const toolsets: CommandDefinition = {
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { registry } = await import("../tools/toolset/registry.ts");
-    const { CONFIGURABLE } = await import("../tools/toolset/toolsets.ts");
-    const { chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
+    const { CONFIGURABLE, chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
     const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
     const chosen = new Set(chooseToolsets(question, registry).toolsets);
     const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));

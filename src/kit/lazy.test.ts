@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { importDefault } from "./lazy.ts";
+import { importDefault, lazy } from "./lazy.ts";
 
 test("the first folder with an index file counts; what is broken is told, what is absent is null", async (t) => {
   const root = await mkdtemp(join(tmpdir(), "import-default-"));
@@ -25,4 +25,16 @@ test("the first folder with an index file counts; what is broken is told, what i
     /default export of .*index\.mjs must be a function that makes a number/,
   );
   await assert.rejects(importDefault([needy], "a number"), /missing\.mjs/);
+});
+
+test("a lazy value is made once, by its first use", () => {
+  let made = 0;
+  const value = lazy(() => {
+    made++;
+    return undefined;
+  });
+  assert.equal(made, 0);
+  value();
+  value();
+  assert.equal(made, 1);
 });

@@ -1,5 +1,15 @@
+// What is made or loaded with its first use.
 import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
+
+/** Made by the first call, the same for every later one. */
+export function lazy<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
 
 export const INDEX_FILES: readonly string[] = ["index.mjs", "index.js", "index.ts"];
 

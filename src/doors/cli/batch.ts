@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { LockTimeoutError, withLock } from "../../home/lock.ts";
 import { feedLine, feedSuffix } from "../feed.ts";
 import { onStopSignal } from "../stop-signals.ts";
+import { DISTRIBUTIONS, runBatch } from "./batch/runner.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
 
@@ -66,7 +67,6 @@ async function runLocked(
     clock: ctx.clock,
   });
   try {
-    const { runBatch } = await import("./batch/runner.ts");
     const { statistics, interrupted, left } = await runBatch(
       {
         datasetFile: flags.dataset_file ?? "",
@@ -102,7 +102,6 @@ async function runLocked(
 }
 
 async function listDistributions(ctx: CliContext): Promise<void> {
-  const { DISTRIBUTIONS } = await import("./batch/runner.ts");
   for (const [name, toolsets] of Object.entries(DISTRIBUTIONS)) {
     const list = Object.entries(toolsets).map(([toolset, percent]) => `${toolset} ${percent}%`);
     ctx.io.out(`${name.padEnd(14)} ${list.join(", ")}\n`);

@@ -3,6 +3,7 @@
 import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
 import { didYouMean } from "../../kit/similarity.ts";
+import { HOOKS } from "../../plugins/hooks.ts";
 import { openShellHooks } from "../../plugins/shared.ts";
 import type { ShellHook } from "../../plugins/shell-hooks/run.ts";
 import type { HookStanding, ShellHooks } from "../../plugins/shell-hooks/shell-hooks.ts";
@@ -75,7 +76,6 @@ async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
 const matcherOf = ({ matcher }: ShellHook) => (matcher === null ? "" : `tools ${matcher.source.slice(4, -2)}`);
 
 async function test(event: string, flags: { tool: string; acceptHooks?: true }, ctx: CliContext): Promise<void> {
-  const { HOOKS } = await import("../../plugins/hooks.ts");
   if (!(event in HOOKS)) {
     const near = didYouMean(event, Object.keys(HOOKS));
     const hint =

@@ -5,6 +5,8 @@ import { localMinute, plural } from "../../kit/formats.ts";
 import { type ProviderHealth, readHealth } from "../../memory/providers/attached.ts";
 import type { MemoryProvider, ProviderContext, ProviderField } from "../../memory/providers/contract.ts";
 import { findMemoryProvider, memoryProviderNames } from "../../memory/providers/find.ts";
+import { sharedPlugins } from "../../plugins/shared.ts";
+import { loadTools } from "../../tools/toolset/discover.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson } from "./present.ts";
 
@@ -147,8 +149,6 @@ async function offerThoseOfPlugins(
   name: string | undefined,
 ): Promise<() => void> {
   if (isSafeMode(home)) return () => undefined;
-  const { sharedPlugins } = await import("../../plugins/shared.ts");
-  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(home.log);
   const { host } = sharedPlugins({ home, clock, cwd });
   await host.refresh();

@@ -1,12 +1,19 @@
 // `hermes memory`: what the agent remembers, who wrote it, and changes by hand that are logged and can be taken back.
+
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { localMinute, relativeTime } from "../../kit/formats.ts";
 import { lengthOf, longUsage, type MemoryResult, type MemoryTarget, TARGETS } from "../../memory/entries.ts";
-import { type HistoryRecord, recordThatWrote, undoneIds } from "../../memory/history.ts";
+import { type HistoryRecord, newestToUndo, recordThatWrote, undoneIds } from "../../memory/history.ts";
 import type { Memory } from "../../memory/open.ts";
-import { findEntry } from "../../memory/request.ts";
+import { openMemory } from "../../memory/open.ts";
+import { explainFailure, findEntry } from "../../memory/request.ts";
 import { scanForThreats } from "../../safety/threats/scan.ts";
+import { findEditor, runEditor } from "./config.ts";
 import { type CliContext, ExitError } from "./context.ts";
+import { printProvider, reportProvider, setUpProvider } from "./memory-provider.ts";
 import { briefly, confirm, oneLine, printJson, wholeNumber } from "./present.ts";
 
 interface MemoryFlags {
@@ -85,18 +92,13 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act((memory, flags: ResetFlags) => reset(memory, ctx, flags)));
   sub("setup", "choose and configure an external memory provider")
     .argument("[provider]", "its name, e.g. local")
-    .action(
-      act(async (_memory, name: string | undefined, flags: MemoryFlags) =>
-        (await import("./memory-provider.ts")).setUpProvider(ctx, name, flags),
-      ),
-    );
+    .action(act((_memory, name: string | undefined, flags: MemoryFlags) => setUpProvider(ctx, name, flags)));
   sub("off", "use no external memory provider").action(act((_memory, flags: MemoryFlags) => providerOff(ctx, flags)));
 }
 
 const USER = { origin: "user", platform: "cli" } as const;
 
 async function open({ home, clock }: CliContext): Promise<Memory> {
-  const { openMemory } = await import("../../memory/open.ts");
   return openMemory({ paths: home.paths, config: () => home.config(), clock, log: home.log });
 }
 
@@ -111,7 +113,6 @@ async function report(
 ): Promise<void> {
   if (json) printJson({ io }, result);
   if (!result.success) {
-    const { explainFailure } = await import("../../memory/request.ts");
     const show = target === "memory" ? "hermes memory show" : `hermes memory show --target ${target}`;
     throw new ExitError(1, json ? "" : explainFailure(result, { target, show }));
   }
@@ -126,10 +127,6 @@ async function reportUndo(ctx: CliContext, result: MemoryResult, flags: MemoryFl
 }
 
 async function editInEditor({ home }: CliContext, entry: string): Promise<string> {
-  const { mkdtemp, readFile, rm, writeFile } = await import("node:fs/promises");
-  const { tmpdir } = await import("node:os");
-  const { join } = await import("node:path");
-  const { findEditor, runEditor } = await import("./config.ts");
   const editor = await findEditor(home);
   if (!editor) throw new ExitError(1, "No editor found. Set EDITOR, or give the new text as an argument.");
   const folder = await mkdtemp(join(tmpdir(), "hermes-memory-"));
@@ -145,7 +142,6 @@ async function editInEditor({ home }: CliContext, entry: string): Promise<string
 }
 
 async function undo(memory: Memory, ctx: CliContext, n: number | undefined, flags: MemoryFlags): Promise<void> {
-  const { newestToUndo } = await import("../../memory/history.ts");
   const records = await memory.history();
   const record = n === undefined ? newestToUndo(records) : (records.toReversed()[n - 1] ?? null);
   if (!record) {
@@ -239,7 +235,6 @@ async function show(memory: Memory, ctx: CliContext, { target, json }: MemoryFla
 
 export async function status(memory: Memory, ctx: CliContext, { json }: { readonly json?: true }): Promise<void> {
   const { provider, write_approval } = ctx.home.config().memory;
-  const { printProvider, reportProvider } = await import("./memory-provider.ts");
   const external = await reportProvider(ctx);
   const stores = [];
   for (const target of TARGETS) {

@@ -1,10 +1,16 @@
 // `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
 
 import type { Command } from "commander";
+import { builtinCommands } from "../../commands/builtin.ts";
 import { isSafeMode } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
+import { namesOf } from "../../plugins/find.ts";
 import type { PluginRow } from "../../plugins/inspect.ts";
+import { describePlugin, inspectPlugins, missingPlugins } from "../../plugins/inspect.ts";
+import { installPlugin, originOf, removePlugin } from "../../plugins/install.ts";
+import { sharedPlugins } from "../../plugins/shared.ts";
+import { loadTools } from "../../tools/toolset/discover.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { confirm, printJson } from "./present.ts";
 
@@ -46,7 +52,6 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ json }: { json?: true }, ctx: CliContext): Promise<void> {
-  const { describePlugin, missingPlugins } = await import("../../plugins/inspect.ts");
   const rows = await inspect(ctx);
   if (json) return printJson(ctx, rows.map(asJson));
   for (const name of missingPlugins(rows, ctx.home.config()))
@@ -91,8 +96,6 @@ async function enable(names: readonly string[], ctx: CliContext): Promise<void> 
 
 /** Loads what was switched on, once: whoever switched it on wants to know whether it works. */
 async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<void> {
-  const { sharedPlugins } = await import("../../plugins/shared.ts");
-  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(ctx.home.log);
   const { host } = sharedPlugins(ctx);
   await host.refresh();
@@ -117,7 +120,6 @@ async function takenCommands(
   { commands, cliCommands }: NonNullable<PluginRow["outline"]>,
   ours: ReadonlySet<string>,
 ): Promise<readonly string[]> {
-  const { builtinCommands } = await import("../../commands/builtin.ts");
   const registry = builtinCommands();
   return [
     ...commands.filter(({ name }) => registry.get(name) !== null).map(({ name }) => `/${name}`),
@@ -148,7 +150,6 @@ async function disable(names: readonly string[], ctx: CliContext): Promise<void>
 }
 
 async function install(source: string, flags: { force?: true; enable?: true }, ctx: CliContext): Promise<void> {
-  const { installPlugin } = await import("../../plugins/install.ts");
   const { plugin, replaced } = await installPlugin(source, { replace: flags.force === true }, installPorts(ctx));
   const { name, version } = plugin.manifest;
   const before = replaced === null ? "" : `, in place of ${replaced === "" ? "the one before" : replaced}`;
@@ -161,7 +162,6 @@ async function install(source: string, flags: { force?: true; enable?: true }, c
 }
 
 async function update(names: readonly string[], ctx: CliContext): Promise<void> {
-  const { installPlugin, originOf } = await import("../../plugins/install.ts");
   const rows =
     names.length > 0 ? await pick(names, ctx) : (await inspect(ctx)).filter(({ plugin }) => plugin.source === "home");
   let failed = 0;
@@ -201,7 +201,6 @@ async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Pro
     );
   }
   await confirm(ctx, `Delete ${ctx.home.display(plugin.folder)}?`, flags);
-  const { removePlugin } = await import("../../plugins/install.ts");
   await removePlugin(plugin);
   await writeLists(ctx, { gone: [row] });
   ctx.io.out(`Removed ${plugin.key}.\n`);
@@ -215,7 +214,6 @@ async function writeLists(
     readonly gone?: readonly PluginRow[];
   },
 ): Promise<void> {
-  const { namesOf } = await import("../../plugins/find.ts");
   const { enabled = [], disabled } = ctx.home.config().plugins;
   const { on = [], off = [], gone = [] } = change;
   const touched = new Set([...on, ...off, ...gone].flatMap(({ plugin }) => namesOf(plugin)));
@@ -227,7 +225,6 @@ async function writeLists(
 }
 
 async function pick(names: readonly string[], ctx: CliContext): Promise<readonly PluginRow[]> {
-  const { namesOf } = await import("../../plugins/find.ts");
   const rows = await inspect(ctx);
   return names.map((name) => {
     const row = rows.find(({ plugin }) => namesOf(plugin).includes(name));
@@ -242,7 +239,6 @@ async function pick(names: readonly string[], ctx: CliContext): Promise<readonly
 }
 
 async function inspect(ctx: CliContext): Promise<readonly PluginRow[]> {
-  const { inspectPlugins } = await import("../../plugins/inspect.ts");
   return inspectPlugins(ctx);
 }
 
@@ -265,8 +261,6 @@ export async function runPluginCommand(
   { home, io, clock, cwd }: Pick<CliContext, "home" | "io" | "clock" | "cwd">,
 ): Promise<number | null> {
   if (isSafeMode(home) || (home.config().plugins.enabled ?? []).length === 0) return null;
-  const { sharedPlugins } = await import("../../plugins/shared.ts");
-  const { loadTools } = await import("../../tools/toolset/discover.ts");
   await loadTools(home.log);
   const { host } = sharedPlugins({ home, clock, cwd });
   await host.refresh();

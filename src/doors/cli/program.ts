@@ -7,9 +7,10 @@ import { type OpenHome, openHome } from "../../home/open.ts";
 import { installRoot, versionLine } from "../../home/paths.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { messageOf, UserError } from "../../kit/errors.ts";
+import { lazy } from "../../kit/lazy.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { createRedactor } from "../../safety/redact.ts";
-import { type SessionStore, StoreError } from "../../sessions/store.ts";
+import { StoreError } from "../../sessions/store.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import {
   addChatOptions,
@@ -244,8 +245,6 @@ function meant(word: string, names: readonly string[]): string {
 }
 
 function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
-  let opened: Promise<SessionStore> | null = null;
-  let held: Promise<SessionStore> | null = null;
   const open = async (how: { readonly readOnly?: boolean; readonly inMemory?: boolean }) => {
     const { openSessionStore } = await import("../../sessions/open.ts");
     const store = await openSessionStore({
@@ -267,18 +266,14 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
     clock: systemClock,
     cwd: process.cwd(),
     commands: NAMES,
-    store() {
+    store: lazy(() => {
       const readOnly = home.unwritable !== null;
-      opened ??= open({ readOnly }).catch((error: unknown) => {
+      return open({ readOnly }).catch((error: unknown) => {
         if (readOnly || !(error instanceof StoreError) || error.code !== "read_only") throw error;
         return open({ readOnly: true }); // the file alone cannot be written
       });
-      return opened;
-    },
-    conversationStore() {
-      held ??= open({ inMemory: home.unwritable !== null });
-      return held;
-    },
+    }),
+    conversationStore: lazy(() => open({ inMemory: home.unwritable !== null })),
     rerun: (args) =>
       new Promise((resolve, reject) => {
         const child = spawn(process.execPath, [join(installRoot(), "bin", "hermes.mjs"), ...args], {

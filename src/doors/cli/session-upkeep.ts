@@ -5,6 +5,7 @@ import { type Command, Option } from "commander";
 import { runningGateway } from "../../home/profiles.ts";
 import { exists } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
+import { countSessions, repairDatabase, restoreDatabase } from "../../sessions/repair.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { confirm, dateSeconds, oneLine, print, printJson, wholeNumber } from "./present.ts";
@@ -114,7 +115,6 @@ export async function optimize(ctx: CliContext): Promise<void> {
 }
 
 export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Promise<void> {
-  const { repairDatabase } = await import("../../sessions/repair.ts");
   const report = await repairDatabase({
     path: ctx.home.paths.stateDb,
     log: ctx.home.log,
@@ -156,7 +156,6 @@ export async function restore(ctx: CliContext, file: string, flags: { yes?: true
   const { home } = ctx;
   const pid = await runningGateway(ctx.home.paths.dir);
   if (pid !== null) throw new ExitError(1, `A gateway is running (pid ${pid}) and uses the database. Stop it first.`);
-  const { countSessions, restoreDatabase } = await import("../../sessions/repair.ts");
   const from = resolve(ctx.cwd, file);
   const to = home.paths.stateDb;
   const keepAs = await newBackup(ctx);

@@ -3,8 +3,22 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
+import {
+  acceptBundled,
+  diffBundled,
+  findBundled,
+  optOut as leaveShipped,
+  modifiedSkills,
+  restoreBundled,
+  syncBundledSkills,
+  optIn as takeShipped,
+} from "../../skills/bundled.ts";
 import type { Bundle } from "../../skills/bundles.ts";
-import type { SkillsPlace } from "../../skills/roots.ts";
+import { bundlesDir, loadBundles, slugOf, writeBundle } from "../../skills/bundles.ts";
+import { loadCatalogue } from "../../skills/catalogue.ts";
+import { skillsPlace } from "../../skills/open.ts";
+import { resolveSkill } from "../../skills/resolve.ts";
+import { exists } from "../../skills/skill-copy.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { confirm, printJson } from "./present.ts";
 
@@ -39,8 +53,7 @@ export function defineBundled(command: Command, ctx: CliContext): void {
 }
 
 async function listModified(json: boolean, ctx: CliContext): Promise<void> {
-  const { modifiedSkills } = await import("../../skills/bundled.ts");
-  const names = (await modifiedSkills(await placeOf(ctx))).map(({ name }) => name);
+  const names = (await modifiedSkills(skillsPlace(ctx))).map(({ name }) => name);
   if (json) printJson(ctx, { modified: names });
   else
     ctx.io.out(
@@ -49,22 +62,18 @@ async function listModified(json: boolean, ctx: CliContext): Promise<void> {
 }
 
 async function shipped(name: string, ctx: CliContext) {
-  const { findBundled } = await import("../../skills/bundled.ts");
-  const place = await placeOf(ctx);
+  const place = skillsPlace(ctx);
   const skill = await findBundled(name, place);
   if (!skill) throw new ExitError(1, `The program ships no skill "${name}".`);
   return { place, skill };
 }
 
 async function diff(name: string, ctx: CliContext): Promise<void> {
-  const { diffBundled } = await import("../../skills/bundled.ts");
   const { place, skill } = await shipped(name, ctx);
   ctx.io.out((await diffBundled(skill, place)) || `Your copy of ${skill.name} is the shipped one.\n`);
 }
 
 async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: CliContext): Promise<void> {
-  const { acceptBundled, restoreBundled } = await import("../../skills/bundled.ts");
-  const { exists } = await import("../../skills/skill-copy.ts");
   const { place, skill } = await shipped(name, ctx);
   if (!flags.restore) {
     if (!(await exists(`${place.paths.skillsDir}/${skill.path}`)))
@@ -83,21 +92,18 @@ async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: C
 }
 
 async function optOut(remove: boolean, ctx: CliContext): Promise<void> {
-  const edits = await import("../../skills/bundled.ts");
-  const removed = await edits.optOut(await placeOf(ctx), { remove });
+  const removed = await leaveShipped(skillsPlace(ctx), { remove });
   ctx.io.out('No shipped skills come into this home from now on. "hermes skills opt-in" undoes it.\n');
   if (removed.length > 0) ctx.io.out(`Removed: ${removed.join(", ")}\n`);
 }
 
 async function optIn(sync: boolean, ctx: CliContext): Promise<void> {
-  const edits = await import("../../skills/bundled.ts");
-  const place = await placeOf(ctx);
-  await edits.optIn(place);
+  const place = skillsPlace(ctx);
+  await takeShipped(place);
   if (!sync) {
     ctx.io.out("Shipped skills come with the next start.\n");
     return;
   }
-  const { syncBundledSkills } = await import("../../skills/bundled.ts");
   const { total_bundled, ...lists } = await syncBundledSkills(place);
   for (const [what, names] of Object.entries(lists)) {
     if (names.length > 0 && what !== "skipped") ctx.io.out(`${what.replace("_", " ")}: ${names.join(", ")}\n`);
@@ -150,14 +156,12 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function load(ctx: CliContext) {
-  const { loadBundles } = await import("../../skills/bundles.ts");
-  const found = await loadBundles(await placeOf(ctx));
+  const found = await loadBundles(skillsPlace(ctx));
   for (const warning of found.warnings) ctx.io.err(`⚠ ${warning}\n`);
   return found.bundles;
 }
 
 async function find(name: string, ctx: CliContext): Promise<Bundle> {
-  const { slugOf } = await import("../../skills/bundles.ts");
   const bundle = (await load(ctx)).get(slugOf(name));
   if (bundle) return bundle;
   throw new ExitError(1, `There is no bundle "${name}". "hermes bundles list" shows the bundles there are.`);
@@ -175,9 +179,7 @@ async function list({ json }: Flags, ctx: CliContext): Promise<void> {
 }
 
 async function unknownSkills(names: readonly string[], ctx: CliContext): Promise<readonly string[]> {
-  const { loadCatalogue } = await import("../../skills/catalogue.ts");
-  const { resolveSkill } = await import("../../skills/resolve.ts");
-  const place = await placeOf(ctx);
+  const place = skillsPlace(ctx);
   const catalogue = await loadCatalogue(place);
   const found = await Promise.all(names.map((name) => resolveSkill(name, catalogue, place)));
   return names.filter((_, index) => found[index]?.type !== "found");
@@ -194,9 +196,7 @@ async function show(name: string, { json }: Flags, ctx: CliContext): Promise<voi
 }
 
 async function create(name: string, flags: Flags, ctx: CliContext): Promise<void> {
-  const { bundlesDir, writeBundle } = await import("../../skills/bundles.ts");
-  const { slugOf } = await import("../../skills/bundles.ts");
-  const place = await placeOf(ctx);
+  const place = skillsPlace(ctx);
   const slug = slugOf(name);
   const skills = [...new Set(flags.skill ?? [])];
   if (slug === "") throw new ExitError(1, `"${name}" has no letters for a command. Nothing was written.`);
@@ -224,10 +224,4 @@ async function remove(name: string, ctx: CliContext): Promise<void> {
   const { file, slug } = await find(name, ctx);
   await rm(file);
   ctx.io.out(`Bundle ${slug} is gone. Its skills stay.\n`);
-}
-
-/** The skills of the home this command was called for. */
-export async function placeOf(ctx: CliContext): Promise<SkillsPlace> {
-  const { skillsPlace } = await import("../../skills/open.ts");
-  return skillsPlace({ home: ctx.home, clock: ctx.clock });
 }

@@ -1,14 +1,21 @@
 // `hermes skills`: what the agent knows how to do, and what came with the program.
 
-import { stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
 import type { Skill } from "../../skills/catalogue.ts";
+import { loadCatalogue, unshadowed } from "../../skills/catalogue.ts";
+import { safePath, skillFiles } from "../../skills/files.ts";
+import { skillsPlace } from "../../skills/open.ts";
+import { provenanceOf } from "../../skills/provenance.ts";
+import { disabledSkills, fitsOs, isDisabled } from "../../skills/requirements.ts";
+import { diagnoseSkills, pathName, resolveSkill } from "../../skills/resolve.ts";
+import { categoryLabel } from "../../skills/snapshot.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson, tick } from "./present.ts";
-import { defineBundled, placeOf } from "./skills-bundled.ts";
+import { defineBundled } from "./skills-bundled.ts";
 
 interface Flags {
   readonly platform: string;
@@ -47,11 +54,7 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
-  const place = await placeOf(ctx);
-  const { loadCatalogue, unshadowed } = await import("../../skills/catalogue.ts");
-  const { disabledSkills, fitsOs, isDisabled } = await import("../../skills/requirements.ts");
-  const { provenanceOf } = await import("../../skills/provenance.ts");
-  const { categoryLabel } = await import("../../skills/snapshot.ts");
+  const place = skillsPlace(ctx);
   const disabled = disabledSkills(place.config(), platform);
   const rows = await Promise.all(
     [...unshadowed(await loadCatalogue(place))].sort(byCategory).map(async (skill) => ({
@@ -96,11 +99,7 @@ function cut(text: string, room: number): string {
 }
 
 async function view(name: string, file: string | undefined, ctx: CliContext): Promise<void> {
-  const place = await placeOf(ctx);
-  const { loadCatalogue } = await import("../../skills/catalogue.ts");
-  const { pathName, resolveSkill } = await import("../../skills/resolve.ts");
-  const { safePath, skillFiles } = await import("../../skills/files.ts");
-  const { readFile } = await import("node:fs/promises");
+  const place = skillsPlace(ctx);
   const found = await resolveSkill(name, await loadCatalogue(place), place);
   if (found.type === "bad_name") throw new ExitError(1, `${name}: ${found.reason}.`);
   if (found.type === "not_found")
@@ -125,8 +124,7 @@ async function view(name: string, file: string | undefined, ctx: CliContext): Pr
 const EXIT = { safe: 0, caution: 1, dangerous: 2 } as const;
 
 async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<void> {
-  const { scanSkill } = await import("../../skills/scan/scan.ts");
-  const { formatScan } = await import("../../skills/scan/scan.ts");
+  const { formatScan, scanSkill } = await import("../../skills/scan/scan.ts");
   const dir = resolve(ctx.cwd, given);
   const isDirectory = await stat(dir).then(
     (facts) => facts.isDirectory(),
@@ -144,8 +142,7 @@ async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<vo
 }
 
 async function doctor(ctx: CliContext): Promise<void> {
-  const { diagnoseSkills } = await import("../../skills/resolve.ts");
-  const { count, problems } = await diagnoseSkills(await placeOf(ctx));
+  const { count, problems } = await diagnoseSkills(skillsPlace(ctx));
   for (const problem of problems) ctx.io.out(`✗ ${problem}\n`);
   if (problems.length > 0) throw new ExitError(1, `${plural(problems.length, "problem")}.`);
   ctx.io.out(`✓ ${plural(count, "skill")}, no problems.\n`);
@@ -174,8 +171,7 @@ function defineConfig(command: Command, ctx: CliContext): void {
 }
 
 async function knownSkills(ctx: CliContext) {
-  const { loadCatalogue, unshadowed } = await import("../../skills/catalogue.ts");
-  const place = await placeOf(ctx);
+  const place = skillsPlace(ctx);
   const skills = unshadowed(await loadCatalogue(place));
   return [...skills].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -1,7 +1,18 @@
 // `hermes tools`: which toolsets each platform offers, and switching them on and off.
 import type { Command } from "commander";
+import { AvailabilityCache, availableTools } from "../../tools/toolset/availability.ts";
+import { loadTools } from "../../tools/toolset/discover.ts";
+import { editToolsets } from "../../tools/toolset/edit.ts";
 import type { ToolRegistry } from "../../tools/toolset/registry.ts";
+import { registry } from "../../tools/toolset/registry.ts";
 import type { ToolsetQuestion } from "../../tools/toolset/toolsets.ts";
+import {
+  CONFIGURABLE,
+  chooseToolsets,
+  PLATFORMS,
+  resolveToolset,
+  switchableToolsets,
+} from "../../tools/toolset/toolsets.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { printJson, tick } from "./present.ts";
 
@@ -35,7 +46,6 @@ export function define(command: Command, ctx: CliContext): void {
 /** Where nobody can answer, the list alone. */
 async function choose(ctx: CliContext): Promise<void> {
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal) return list({ platform: "cli" }, ctx);
-  const { PLATFORMS } = await import("../../tools/toolset/toolsets.ts");
   const platforms = [...new Set([...PLATFORMS, ...Object.keys(ctx.home.config().platform_toolsets)])];
   for (let selected = platforms.indexOf("cli"); ; ) {
     const [platform] =
@@ -71,10 +81,6 @@ async function tickToolsets(platform: string, ctx: CliContext): Promise<void> {
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
   const { registry, question } = await load(platform, ctx);
-  const { availableTools } = await import("../../tools/toolset/availability.ts");
-  const { AvailabilityCache } = await import("../../tools/toolset/availability.ts");
-  const { CONFIGURABLE } = await import("../../tools/toolset/toolsets.ts");
-  const { chooseToolsets, resolveToolset, switchableToolsets } = await import("../../tools/toolset/toolsets.ts");
 
   const chosen = chooseToolsets(question, registry);
   const source = {
@@ -124,8 +130,6 @@ function describeTool(tool: { name: string; available: boolean; missing_env: rea
 }
 
 async function summarize(ctx: CliContext): Promise<void> {
-  const { PLATFORMS } = await import("../../tools/toolset/toolsets.ts");
-  const { chooseToolsets } = await import("../../tools/toolset/toolsets.ts");
   const configured = Object.keys(ctx.home.config().platform_toolsets);
   for (const platform of [...new Set([...PLATFORMS, ...configured])]) {
     const { registry, question } = await load(platform, ctx);
@@ -137,7 +141,6 @@ async function summarize(ctx: CliContext): Promise<void> {
 
 async function edit(verb: "enable" | "disable", given: string[], { platform }: Flags, ctx: CliContext): Promise<void> {
   const { registry, question } = await load(platform, ctx);
-  const { editToolsets } = await import("../../tools/toolset/edit.ts");
   const names = given.flatMap((name) => name.split(",")).filter((name) => name !== "");
   const result = editToolsets({ enable: verb === "enable", names }, question, registry);
   if ("unknown" in result) {
@@ -160,9 +163,6 @@ async function edit(verb: "enable" | "disable", given: string[], { platform }: F
 
 async function load(platform: string, ctx: CliContext) {
   const { home } = ctx;
-  const { loadTools } = await import("../../tools/toolset/discover.ts");
-  const { registry } = await import("../../tools/toolset/registry.ts");
-  const { PLATFORMS } = await import("../../tools/toolset/toolsets.ts");
   const config = home.config();
   if (!PLATFORMS.includes(platform) && !(platform in config.platform_toolsets)) {
     throw new ExitError(1, `Unknown platform: ${platform}. Known: ${PLATFORMS.join(", ")}`);
@@ -182,8 +182,6 @@ interface Switch {
 }
 
 async function switchesOf(registry: ToolRegistry, question: ToolsetQuestion): Promise<readonly Switch[]> {
-  const { CONFIGURABLE } = await import("../../tools/toolset/toolsets.ts");
-  const { chooseToolsets, switchableToolsets } = await import("../../tools/toolset/toolsets.ts");
   const chosen = chooseToolsets(question, registry);
   return [
     ...switchableToolsets(registry).map((name) => ({

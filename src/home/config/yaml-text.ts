@@ -16,13 +16,8 @@ type ParsedText =
   | { readonly ok: true; readonly tree: Tree; readonly document: YamlDocument }
   | { readonly ok: false; readonly problem: YamlProblem };
 
-let loading: Promise<Yaml> | undefined;
-
 /** The parser is the heaviest thing in this room; it is loaded when there is a file to parse. */
-export function loadYaml(): Promise<Yaml> {
-  loading ??= import("yaml");
-  return loading;
-}
+export const loadYaml = (): Promise<Yaml> => import("yaml");
 
 /** An empty file is an empty mapping; any other root that is no mapping is a problem. */
 export function parseText(yaml: Yaml, text: string): ParsedText {

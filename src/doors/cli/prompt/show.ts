@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { type InspectedPrompt, inspectPrompt } from "../../../agent/inspect-prompt.ts";
 import type { Layer } from "../../../prompt/contract.ts";
 import { layoutOf } from "../../../prompt/session-prompts.ts";
+import { loadCatalogue, unshadowed } from "../../../skills/catalogue.ts";
+import { skillsPlace } from "../../../skills/open.ts";
+import { registry } from "../../../tools/toolset/registry.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print, printJson, table } from "../present.ts";
 import { resolveSession } from "../session-command.ts";
@@ -191,7 +194,6 @@ export async function size(flags: { platform: string; json?: true }, ctx: CliCon
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 async function toolsetCosts({ definitions }: InspectedPrompt): Promise<readonly ToolsetCost[]> {
-  const { registry } = await import("../../../tools/toolset/registry.ts");
   const bySet = Map.groupBy(definitions, ({ function: { name } }) => registry.get(name)?.toolset ?? "");
   return [...bySet]
     .map(([toolset, tools]) => ({ toolset, tool_count: tools.length, json_bytes: jsonBytes(tools) }))
@@ -201,8 +203,6 @@ async function toolsetCosts({ definitions }: InspectedPrompt): Promise<readonly 
 /** What a skill costs in the index, and what loading it would cost. */
 async function skillCosts(index: string, { home, clock }: CliContext): Promise<readonly SkillCost[]> {
   if (index === "") return [];
-  const { skillsPlace } = await import("../../../skills/open.ts");
-  const { loadCatalogue, unshadowed } = await import("../../../skills/catalogue.ts");
   const lines = index.split("\n");
   const skills = unshadowed(await loadCatalogue(skillsPlace({ home, clock })));
   const costs = skills.map(async ({ name, dir }): Promise<SkillCost | null> => {
