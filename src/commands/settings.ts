@@ -20,7 +20,7 @@ const model: CommandDefinition = {
       ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
     // The list at hand serves now; a newer one the next time.
     else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
-    const request = name ? { model: name, ...(provider ? { provider } : {}) } : await pickModel(ctx);
+    const request = name ? { model: name, provider: provider || undefined } : await pickModel(ctx);
     if (request === null) return;
     try {
       ctx.say(await ctx.conversation.switchModel({ ...request, global }));

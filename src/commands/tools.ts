@@ -130,7 +130,7 @@ export function pluginCommands(home: OpenHome, taken: (name: string) => boolean)
     name,
     description: description === "" ? `(plugin ${plugin})` : description,
     category: "Tools & Skills",
-    ...(argsHint === undefined ? {} : { argsHint }),
+    argsHint,
     run: async (args, ctx) => {
       const surface = {
         sessionId: ctx.conversation.agent.sessionId,

@@ -97,7 +97,7 @@ async function add(
     const added: PoolEntry = {
       ...{ id, label: label ?? `key ${entries.length + 1}`, auth_type: "api_key", priority, source: "manual" },
       access_token: key,
-      ...(baseUrl ? { base_url: baseUrl } : {}),
+      base_url: baseUrl,
       request_count: 0,
     };
     return withPool(file, provider, [...entries, added]);

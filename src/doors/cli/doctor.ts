@@ -285,10 +285,7 @@ async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
       level: "ok",
       text: `${stats.sessions} sessions, ${stats.messages} messages, ${(stats.sizeBytes / 1e6).toFixed(1)} MB`,
     };
-    return [
-      facts,
-      ...health.map(({ ok, text, fix }): Finding => ({ level: ok ? "ok" : "error", text, ...(fix ? { fix } : {}) })),
-    ];
+    return [facts, ...health.map(({ ok, text, fix }): Finding => ({ level: ok ? "ok" : "error", text, fix }))];
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     const fix =

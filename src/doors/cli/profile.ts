@@ -152,7 +152,7 @@ async function create(ctx: CliContext, given: string, flags: CreateFlags): Promi
     copy,
     from,
     withSkills: flags.skills,
-    ...(flags.description === undefined ? {} : { description: flags.description }),
+    description: flags.description,
   });
   const name = profileName(given) ?? given;
   io.out(`✓ Created profile ${name} in ${home.display(dir)}${copy === "nothing" ? "" : `, cloned from ${from}`}\n`);

@@ -130,7 +130,7 @@ async function answer(id: string, choice: string, reason: string, ctx: CliContex
   const found = (await store.questions()).filter((row) => row.id.startsWith(id));
   const [row] = found;
   if (found.length > 1) throw new ExitError(1, `More than one question begins with ${id}. Give more of its id.`);
-  const given = { choice, ...(reason === "" ? {} : { reason }) };
+  const given = { choice, reason: reason || undefined };
   if (!row || !(await store.answerQuestion(row.id, given, "cli")))
     throw new ExitError(1, `No question ${id} waits for an answer. "hermes approvals list" shows those that do.`);
   ctx.io.out(`Answered "${choice}": ${shownOf(row).command}\n`);

@@ -70,9 +70,8 @@ export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" |
   const timed = [olderThan, newerThan, rest.before, rest.after].some((time) => time !== undefined);
   const filter: PruneFilter = {
     ...rest,
-    ...(timed ? {} : { olderThanDays: 90 }),
-    ...(olderThan === undefined ? {} : { olderThanDays: olderThan }),
-    ...(newerThan === undefined ? {} : { newerThanDays: newerThan }),
+    olderThanDays: timed ? olderThan : 90,
+    newerThanDays: newerThan,
   };
   const archiveOnly = what === "archive";
   const found = await store.prune(filter, { dryRun: true, archiveOnly });

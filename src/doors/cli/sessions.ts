@@ -213,8 +213,8 @@ async function search(ctx: CliContext, query: string, flags: SearchFlags): Promi
   const result = await store.search(query, {
     limit: flags.limit,
     sort: flags.sort ?? null,
-    ...(flags.source === undefined ? {} : { sourceFilter: [flags.source] }),
-    ...(flags.role === undefined ? {} : { roleFilter: [flags.role] }),
+    sourceFilter: flags.source === undefined ? undefined : [flags.source],
+    roleFilter: flags.role === undefined ? undefined : [flags.role],
   });
   if (result.unavailable !== undefined) throw new ExitError(1, result.unavailable);
   if (result.indexRebuild) ctx.io.err(`${result.indexRebuild.note}\n`);
@@ -258,8 +258,8 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
   const store = await ctx.store();
   const sessionId = flags.sessionId === undefined ? undefined : await resolveSession(store, flags.sessionId);
   const sessions = store.export({
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(flags.source === undefined ? {} : { source: flags.source }),
+    sessionId,
+    source: flags.source,
   });
   let count = 0;
   const counted = async function* () {

@@ -133,7 +133,7 @@ async function pickModel(provider: Choice, apiKey: string | undefined, ctx: CliC
 /** What the endpoint says it has; else what is published of the provider. */
 async function offered(provider: Choice, apiKey: string | undefined, ctx: CliContext): Promise<readonly string[]> {
   const url = provider.baseUrl ?? LOCAL_SERVERS[provider.id] ?? provider.row?.baseUrl;
-  const live = url ? await listEndpointModels(url, { fetch, ...(apiKey ? { apiKey } : {}) }) : null;
+  const live = url ? await listEndpointModels(url, { fetch, apiKey }) : null;
   if (live?.ok && live.models.length > 0) return live.models;
   // Not every provider lists its models, but a refused key is worth knowing now.
   if (live && !live.ok && (!provider.row || refusesKey(provider.row, live.attempt))) ctx.io.err(`⚠ ${live.attempt}\n`);

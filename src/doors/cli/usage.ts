@@ -42,8 +42,8 @@ async function show(flags: UsageFlags, ctx: CliContext): Promise<void> {
   }
   const rows = await store.usage({
     by: flags.by,
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(flags.days === undefined ? {} : { sinceSeconds: ctx.clock.now() / 1000 - flags.days * 86_400 }),
+    sessionId,
+    sinceSeconds: flags.days === undefined ? undefined : ctx.clock.now() / 1000 - flags.days * 86_400,
   });
   const total = [...rows.values()].reduce(addUsage, NOTHING);
   if (flags.json) {

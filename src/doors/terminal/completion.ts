@@ -189,7 +189,7 @@ async function describe(path: string, shown: string): Promise<AutocompleteItem &
     value: shown + name,
     label: name,
     isFolder,
-    ...(facts && !isFolder && { description: readableSize(facts.size) }),
+    description: facts && !isFolder ? readableSize(facts.size) : undefined,
   };
 }
 

@@ -113,7 +113,7 @@ async function work({ request, ports, folder, distribution, items, todo }: Run):
         ...{ home, clock, store, gate, cwd, signal, model: request.model, maxTurns: request.maxTurns },
         onNote: tell,
         jobId: `batch:${request.runName}:${index}:${started}`,
-        ...(ports.onEvent ? { onEvent: (event: AgentEvent) => ports.onEvent?.(index, event) } : {}),
+        onEvent: (event) => ports.onEvent?.(index, event),
       });
       if (result.type === "interrupted") return;
       if (result.type === "sample") await folder.keep(Math.floor(index / request.batchSize), result.sample);
@@ -208,7 +208,7 @@ async function play(item: DatasetItem, toolsets: readonly string[], place: Promp
       origin: "foreground",
       jobId: place.jobId,
       skills: true,
-      ...(place.gate ? { gate: place.gate } : {}),
+      gate: place.gate,
     },
   });
   try {
