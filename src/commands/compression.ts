@@ -4,7 +4,7 @@ import { tokenCount } from "../kit/formats.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const DEFAULT_TURNS = 2;
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 
 const compress: CommandDefinition = {
   name: "compress",
@@ -14,22 +14,22 @@ const compress: CommandDefinition = {
   argsHint: "[focus] | here [N] | --preview",
   subcommands: ["here", "--preview"],
   async run(args, ctx) {
-    const request = readWish(args);
+    const request = parseOptions(args);
     if (typeof request === "string") return ctx.warn(request);
     if (!request.preview) ctx.say("Compressing the conversation ...");
     const report = await ctx.conversation.agent.compress(request);
-    tell(report, ctx);
+    sayReport(report, ctx);
   },
 };
 
-interface Wish {
+interface CompressOptions {
   readonly focus?: string;
   readonly here?: number;
   readonly preview?: boolean;
 }
 
-/** A text is a complaint. */
-function readWish(args: string): Wish | string {
+/** A string is an error message. */
+function parseOptions(args: string): CompressOptions | string {
   const words = args.split(/\s+/).filter((word) => word !== "");
   const preview = words.includes("--preview");
   const rest = words.filter((word) => word !== "--preview");
@@ -41,7 +41,7 @@ function readWish(args: string): Wish | string {
   return { ...shared, here };
 }
 
-function tell(report: CompressReport, ctx: CommandContext): void {
+function sayReport(report: CompressReport, ctx: CommandContext): void {
   switch (report.type) {
     case "nothing":
       return ctx.say("There is too little to compress yet.");
@@ -72,7 +72,7 @@ const size = ({ messages, tokens }: { messages: number; tokens: number }) =>
   `${messages} messages, about ${tokenCount(tokens)} tokens`;
 
 function missingLines(missing: readonly string[]): string {
-  const shown = missing.slice(0, MOST_SHOWN).map((fact) => `  ${fact}`);
+  const shown = missing.slice(0, MAX_SHOWN).map((fact) => `  ${fact}`);
   return ["Not in the summary (/pin <text> keeps a line for good, then /undo and /compress again):", ...shown].join(
     "\n",
   );

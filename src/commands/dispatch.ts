@@ -16,7 +16,7 @@ export interface DispatchSurface {
   interrupt(): Promise<void>;
 }
 
-/** Runs the command that the text names. False = it is no command and belongs to the model. Never throws for what a command did. */
+/** Runs the command that the text names. False = it is not a command and belongs to the model. Never throws for what a command did. */
 export async function dispatchTyped(
   text: string,
   registry: CommandRegistry,
@@ -144,7 +144,7 @@ function parse(entry: unknown): Quick | null {
 }
 
 const LIMIT_MS = 30_000;
-const MOST_CHARS = 200_000;
+const MAX_CHARS = 200_000;
 
 interface LineResult {
   readonly output: string;
@@ -176,10 +176,10 @@ export function runLine(
     let output = "";
     let errors = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      if (output.length < MOST_CHARS) output += text;
+      if (output.length < MAX_CHARS) output += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      if (errors.length < MOST_CHARS) errors += text;
+      if (errors.length < MAX_CHARS) errors += text;
     });
     child.on("error", reject);
     child.on("close", (code) => {

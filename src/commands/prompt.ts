@@ -2,7 +2,7 @@
 import type { Share, WindowPlace, WindowUse } from "../agent/inspect-prompt.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
-const MOST_LISTED = 15;
+const MAX_LISTED = 15;
 const COLUMNS = 20;
 const CELLS = 100;
 const SYMBOLS = ["█", "▓", "▒", "◆", "■", "●", "▲", "▚"];
@@ -68,8 +68,8 @@ function legend({ categories, free, contextLength }: WindowUse): string {
 
 function list(title: string, shares: readonly Share[]): readonly string[] {
   if (shares.length === 0) return [];
-  const shown = shares.slice(0, MOST_LISTED).map(({ label, tokens }) => `${figure(tokens).padStart(9)}  ${label}`);
-  const rest = shares.length > MOST_LISTED ? [`           and ${shares.length - MOST_LISTED} more`] : [];
+  const shown = shares.slice(0, MAX_LISTED).map(({ label, tokens }) => `${figure(tokens).padStart(9)}  ${label}`);
+  const rest = shares.length > MAX_LISTED ? [`           and ${shares.length - MAX_LISTED} more`] : [];
   return [[title, ...shown, ...rest].join("\n")];
 }
 

@@ -104,12 +104,12 @@ export function subcommandsOf(command: CommandDefinition): readonly string[] {
 }
 
 /** A longer one pushes its own description to the right, not everybody's. */
-const MOST_USAGE = 28;
+const MAX_USAGE = 28;
 
 /** Per category: `/name args` left, description right, aliases appended. */
 export function helpText(commands: readonly CommandDefinition[]): string {
   const usage = (command: CommandDefinition) => `/${command.name}${command.argsHint ? ` ${command.argsHint}` : ""}`;
-  const widths = commands.map((command) => usage(command).length).filter((width) => width <= MOST_USAGE);
+  const widths = commands.map((command) => usage(command).length).filter((width) => width <= MAX_USAGE);
   const width = Math.max(0, ...widths);
   const line = (command: CommandDefinition) => {
     const aliases = command.aliases?.length ? ` (also ${command.aliases.map((alias) => `/${alias}`).join(", ")})` : "";

@@ -4,7 +4,7 @@ import { UserError } from "../kit/errors.ts";
 import { relativeTime } from "../kit/formats.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 const REMOVE = "--remove-new";
 
 const rollback: CommandDefinition = {
@@ -92,10 +92,10 @@ async function show(
 
 function section(title: string, lines: readonly string[]): string[] {
   if (lines.length === 0) return [];
-  const more = lines.length - MOST_NAMED;
+  const more = lines.length - MAX_NAMED;
   return [
     `${title}:`,
-    ...lines.slice(0, MOST_NAMED).map((line) => `  ${line}`),
+    ...lines.slice(0, MAX_NAMED).map((line) => `  ${line}`),
     ...(more > 0 ? [`  and ${more} more`] : []),
   ];
 }

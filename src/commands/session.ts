@@ -102,12 +102,12 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
 /** What watches over the window, as soon as it had to do something. */
 function engineLines(status: CommandContext["conversation"]["agent"]["engineStatus"]): string[] {
   if (!status) return [];
-  // What is nothing is not worth a word.
+  // Zeros and empty values say nothing.
   const facts = Object.entries(status.facts).filter(([key, value]) => key !== "engine" && isPlain(value) && value);
-  const told = facts.map(
+  const parts = facts.map(
     ([key, value]) => `${inWords(key)} ${typeof value === "number" ? value.toLocaleString("en-US") : value}`,
   );
-  return [`Engine:         ${[status.name, ...told].join(", ")}`];
+  return [`Engine:         ${[status.name, ...parts].join(", ")}`];
 }
 
 const inWords = (name: string) =>
@@ -162,7 +162,7 @@ function lineOf({ limit, remaining, usagePct, resetSeconds }: RateLimit, ageSeco
 // The last lines of `/status`: what this conversation has been about.
 
 const FILE_TOOLS = new Set(["write_file", "patch", "read_file"]);
-const MOST_FILES = 6;
+const MAX_FILES = 6;
 const CHARS = 120;
 
 function statusRecap(messages: readonly HistoryMessage[], name: string): string[] {
@@ -173,12 +173,12 @@ function statusRecap(messages: readonly HistoryMessage[], name: string): string[
   const results = messages.filter((message) => message.role === "tool");
   const tools = counted(calls.map((call) => call.function.name));
   const files = [...new Set(calls.flatMap((call) => fileOf(call.function.name, call.function.arguments)))];
-  const more = files.length > MOST_FILES ? `, ${files.length - MOST_FILES} more` : "";
+  const more = files.length > MAX_FILES ? `, ${files.length - MAX_FILES} more` : "";
   return [
     `Session recap — ${name}`,
     `Recent: ${users.length} user turn(s) / ${answers.length} assistant replies, ${results.length} tool result(s)`,
     ...(tools.length > 0 ? [`Tools used: ${tools.join(", ")}`] : []),
-    ...(files.length > 0 ? [`Files touched: ${files.slice(0, MOST_FILES).join(", ")}${more}`] : []),
+    ...(files.length > 0 ? [`Files touched: ${files.slice(0, MAX_FILES).join(", ")}${more}`] : []),
     `Last ask: ${oneLine(users.at(-1))}`,
     ...(answers.length > 0 ? [`Last reply: ${oneLine(answers.at(-1))}`] : []),
   ];

@@ -116,7 +116,7 @@ const reasoning: CommandDefinition = {
     }
     const now = ctx.conversation.agent.model.reasoning;
     const level = now === undefined ? "the provider's default" : now.enabled ? (now.effort ?? "on") : "none";
-    if (word !== "") ctx.warn(`"${args}" is no level. Choose from ${LEVELS.join(" ")}, show or hide.`);
+    if (word !== "") ctx.warn(`"${args}" is not a level. Choose from ${LEVELS.join(" ")}, show or hide.`);
     else ctx.say(`Reasoning: ${level}; ${ctx.home.config().display.show_reasoning ? "shown" : "hidden"}.`);
   },
 };

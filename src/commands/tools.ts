@@ -119,11 +119,11 @@ const refused = new WeakMap<OpenHome, Set<string>>();
 /** Commands of the plugins that run for this home. A name that is taken already keeps its meaning; the log says so, once. */
 export function pluginCommands(home: OpenHome, taken: (name: string) => boolean): CommandDefinition[] {
   const offered = pluginHosts.get(home)?.commands() ?? [];
-  const told = refused.get(home) ?? new Set();
-  refused.set(home, told);
+  const reported = refused.get(home) ?? new Set();
+  refused.set(home, reported);
   for (const { name, plugin } of offered) {
-    if (!taken(name) || told.has(name)) continue;
-    told.add(name);
+    if (!taken(name) || reported.has(name)) continue;
+    reported.add(name);
     home.log.warn(`plugin "${plugin}": the command /${name} was refused, its name is taken`);
   }
   return offered.map(({ name, description, argsHint, plugin, run }) => ({

@@ -25,7 +25,7 @@ interface StopSignals {
 interface StopOptions {
   /** Called once, with the first signal. */
   stop(): void;
-  /** Seconds a turn gets to end after SIGTERM or SIGHUP, or when nobody reads any more; what is no number counts as 1.5. */
+  /** Seconds a turn gets to end after SIGTERM or SIGHUP, or when nobody reads any more; anything but a number counts as 1.5. */
   readonly graceSeconds?: string | undefined;
   readonly clock: Pick<Clock, "now">;
 }

@@ -61,7 +61,7 @@ export function makeTheme(color: boolean): Theme {
   };
 }
 
-// Text of models, tools and files must not drive the terminal: what is no text is left out, or shown where hiding it could deceive.
+// Text of models, tools and files must not drive the terminal: what is not text is left out, or shown where hiding it could deceive.
 
 const TAB = "    ";
 

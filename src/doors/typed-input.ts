@@ -4,7 +4,7 @@ import type { OpenRequest } from "../agent/open-request.ts";
 import type { OpenAgent } from "../agent/opened.ts";
 import type { UserInput } from "../llm/messages.ts";
 
-interface Teller {
+interface Notify {
   /** A quiet line: what was attached. */
   note(text: string): void;
   warn(text: string): void;
@@ -17,7 +17,7 @@ const LOOKS_LIKE_ONE = /@(?:diff|staged|file:|folder:|git:|url:)/;
 export async function withReferences(
   input: UserInput,
   conversation: Pick<OpenAgent, "attachReferences">,
-  tell: Teller,
+  notify: Notify,
 ): Promise<UserInput | null> {
   // Notes of the program and texts of skills are not the user's words.
   if (input.from === "synthetic" || input.persistText !== undefined || !LOOKS_LIKE_ONE.test(input.text)) return input;
@@ -27,16 +27,16 @@ export async function withReferences(
   });
   if (expansion === null) return input;
   if (expansion === "interrupted") {
-    tell.warn("Interrupted while reading what the message points at. Nothing was sent.");
+    notify.warn("Interrupted while reading what the message points at. Nothing was sent.");
     return null;
   }
-  for (const warning of expansion.warnings) tell.warn(warning);
+  for (const warning of expansion.warnings) notify.warn(warning);
   if (expansion.blocked) {
-    tell.warn("Nothing was sent. Point at less, or at line ranges such as @file:PATH:10-80.");
+    notify.warn("Nothing was sent. Point at less, or at line ranges such as @file:PATH:10-80.");
     return null;
   }
   const { describeExpansion } = await import("../prompt/references/expand.ts");
-  tell.note(describeExpansion(expansion));
+  notify.note(describeExpansion(expansion));
   if (!expansion.expanded) return input;
   return { ...input, text: expansion.message, persistText: input.text };
 }

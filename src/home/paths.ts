@@ -73,7 +73,7 @@ export function rootOf(dir: string, location: HomeLocation): string {
   return basename(dirname(dir)) === "profiles" ? dirname(dirname(dir)) : dir;
 }
 
-/** `default`, the profile's name, or `custom` for a home that is no profile of its root. */
+/** `default`, the profile's name, or `custom` for a home that is not a profile of its root. */
 export function profileOf(dir: string, root: string): string {
   if (dir === root) return "default";
   return dirname(dir) === join(root, "profiles") ? basename(dir) : "custom";

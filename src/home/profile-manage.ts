@@ -286,7 +286,7 @@ export async function removeWrapper(profile: string, alias: string, place: Wrapp
   return true;
 }
 
-/** The profile a file starts, or null when it is no wrapper of ours. */
+/** The profile a file starts, or null when it is not a wrapper of ours. */
 async function profileOf(path: string): Promise<string | null> {
   const stat = await lstat(path).catch(() => null);
   if (!stat?.isFile() || stat.size > 300) return null;

@@ -17,7 +17,7 @@ type Split =
   | { readonly type: "found"; readonly yaml: string; readonly body: string }
   | { readonly type: "none"; readonly parsed: Parsed };
 
-/** A byte order mark, CRLF and blanks behind the dashes are no trouble. */
+/** A byte order mark, CRLF and blanks behind the dashes are accepted. */
 export function splitFrontMatter(text: string): Split {
   const plain = text.startsWith("\ufeff") ? text.slice(1) : text;
   const none = { fields: {}, body: plain, present: false };

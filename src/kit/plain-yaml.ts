@@ -127,7 +127,7 @@ class PlainReader<Word> {
     return line?.indent === indent ? line : undefined;
   }
 
-  /** A comma inside quotes leaves halves that are no items, so such a list goes to the parser. */
+  /** A comma inside quotes leaves halves that are not items, so such a list goes to the parser. */
   #flowItems(inside: string): readonly PlainValue<Word>[] | undefined {
     if (inside.trim() === "") return [];
     const items = inside.split(",").map((part) => {

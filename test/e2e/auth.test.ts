@@ -13,7 +13,7 @@ describe("hermes auth", () => {
   });
   after(() => server.close());
 
-  test("keys are added, used, changed when one is spent, shown without their value, woken and removed", async () => {
+  test("keys are added, used, changed when one is spent, shown without their value, re-enabled and removed", async () => {
     await using home = await tempHome({
       "config.yaml": `model:\n  default: fake-model\n  provider: lmstudio\n  base_url: ${server.url}\n  context_length: 128000\n`,
     });
@@ -26,8 +26,8 @@ describe("hermes auth", () => {
     assert.match(added.stdout, /^✓ [0-9a-f]{6} is kept for lmstudio\.\n$/);
     assert.equal((await auth(["add", "lmstudio"], "lm-second-0123456789")).code, 0);
     assert.match((await auth(["add", "lmstudio"], "lm-second-0123456789")).stderr, /kept already/);
-    assert.match((await auth(["add", "lmstudio"], "changeme")).stderr, /no key/);
-    assert.match((await auth(["add", "lmstudio"], "lm-first-01234\nlm-second-5678")).stderr, /no key.*one line/);
+    assert.match((await auth(["add", "lmstudio"], "changeme")).stderr, /not a key/);
+    assert.match((await auth(["add", "lmstudio"], "lm-first-01234\nlm-second-5678")).stderr, /not a key.*one line/);
     assert.match((await auth(["add", "nobody"], "lm-x-0123456789")).stderr, /Unknown provider "nobody"/);
     assert.equal((await stat(home.at("auth.json"))).mode & 0o777, 0o600);
 
@@ -41,11 +41,11 @@ describe("hermes auth", () => {
     const { stdout } = await auth(["list", "lmstudio"]);
     assert.match(
       stdout,
-      /lmstudio +[0-9a-f]{6} +key +\.\.\.6789 +rests until \d\d:\d\d \(402\) +mine\n.* ready +key 2\n/,
+      /lmstudio +[0-9a-f]{6} +key +\.\.\.6789 +paused until \d\d:\d\d \(402\) +mine\n.* ready +key 2\n/,
     );
     assert.ok(!stdout.includes("0123456789"));
     assert.match((await auth(["reset", "lmstudio"])).stdout, /1 of them may be used again/);
-    assert.match((await auth(["reset", "lmstudio"])).stdout, /No key rests/);
+    assert.match((await auth(["reset", "lmstudio"])).stdout, /No key is paused/);
     assert.match((await auth(["remove", "lmstudio", "nope"])).stderr, /has no key "nope"/);
     assert.equal((await auth(["remove", "lmstudio", "mine"])).code, 0);
     const kept = JSON.parse(await readFile(home.at("auth.json"), "utf8")).credential_pool.lmstudio;

@@ -91,7 +91,7 @@ test("a question of one process is seen and answered from another", async (t) =>
     assert.equal(description, "shell command via -c/-lc flag");
     assert.equal(shown, COMMAND);
     assert.match((await hermes()).stdout, /^[0-9a-f]{8} {2}.*\[shell command via -c\/-lc flag\] bash -c/);
-    assert.match((await hermes("answer", id, "maybe")).stderr, /"maybe" is no answer/);
+    assert.match((await hermes("answer", id, "maybe")).stderr, /"maybe" is not an answer/);
     assert.match((await hermes("answer", "nothing", "once")).stderr, /No question nothing waits/);
     assert.equal((await hermes("answer", id.slice(0, 8), "once")).code, 0);
   }

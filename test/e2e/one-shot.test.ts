@@ -152,7 +152,7 @@ describe("hermes -z", () => {
     await writeFile(join(home.project, "text.png"), "not really a picture");
     const none = await runHermes(["-z", "and this?", "--image", "text.png"], { home });
     assert.equal(none.code, 1);
-    assert.match(none.stderr, /text\.png is no image/);
+    assert.match(none.stderr, /text\.png is not an image/);
   });
 
   test("--usage-file holds tokens and cost", async () => {
@@ -176,7 +176,7 @@ describe("hermes -z", () => {
   test("a profile that is no name is refused, not replaced by the standard one", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const { stderr, code } = await runHermes(["-p", "My Profile", "-z", "x"], { home });
-    assert.match(stderr, /"My Profile" is no profile name/);
+    assert.match(stderr, /"My Profile" is not a profile name/);
     assert.equal(code, 2);
     assert.equal(server.requests.length, 0);
   });

@@ -22,7 +22,7 @@ export function define(command: Command, ctx: CliContext): void {
     .command("list", { isDefault: true })
     .alias("status")
     .argument("[provider]")
-    .description("which keys there are, and which of them rest")
+    .description("which keys there are, and which of them are paused")
     .action((provider?: string) => list(provider, ctx));
   command
     .command("add")
@@ -40,7 +40,7 @@ export function define(command: Command, ctx: CliContext): void {
   command
     .command("reset")
     .argument("<provider>")
-    .description("wake keys that rest")
+    .description("re-enable paused keys")
     .action((provider: string) => reset(provider, ctx));
   command
     .command("logout")
@@ -69,7 +69,7 @@ function state(entry: PoolEntry, ctx: CliContext): string {
   const until = restsUntil(entry);
   if (until <= ctx.clock.now() / 1000) return "ready";
   const at = new Date(until * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  return `rests until ${at}${entry.last_error_code ? ` (${entry.last_error_code})` : ""}`;
+  return `paused until ${at}${entry.last_error_code ? ` (${entry.last_error_code})` : ""}`;
 }
 
 async function add(
@@ -87,7 +87,7 @@ async function add(
     : await readAll(ctx.io.stdin);
   const key = typed?.trim() ?? "";
   if (!isUsableKey(key) || !/^[\x21-\x7e]+$/.test(key))
-    throw new ExitError(1, "nothing was added; that is no key. A key is one line of letters, digits and signs.");
+    throw new ExitError(1, "nothing was added; that is not a key. A key is one line of letters, digits and signs.");
   const id = randomBytes(3).toString("hex");
   await editAuth(ctx.home, (file) => {
     const entries = entriesIn(file, provider);
@@ -125,16 +125,16 @@ async function remove(wanted: string, which: string, ctx: CliContext): Promise<v
 
 async function reset(wanted: string, ctx: CliContext): Promise<void> {
   const provider = providerNamed(wanted);
-  let woken = 0;
+  let enabled = 0;
   await change(ctx, (file) => {
     const entries = entriesIn(file, provider).map((entry): PoolEntry => {
       if (entry.last_status !== "exhausted") return entry;
-      woken++;
+      enabled++;
       return { ...entry, last_status: null, last_error_reset_at: null };
     });
     return withPool(file, provider, entries);
   });
-  ctx.io.out(woken === 0 ? "No key rests.\n" : `✓ ${woken} of them may be used again.\n`);
+  ctx.io.out(enabled === 0 ? "No key is paused.\n" : `✓ ${enabled} of them may be used again.\n`);
 }
 
 async function logout(wanted: string, ctx: CliContext): Promise<void> {

@@ -38,11 +38,11 @@ function refuseBrokenConfig({ home }: CliContext): void {
   if (!problem) return;
   throw new ExitError(
     1,
-    `${home.display(home.paths.configFile)} is broken at line ${problem.line}, column ${problem.column}: ${problem.message}\nMend it with "hermes config edit". Nothing was sent.`,
+    `${home.display(home.paths.configFile)} is broken at line ${problem.line}, column ${problem.column}: ${problem.message}\nFix it with "hermes config edit". Nothing was sent.`,
   );
 }
 
-/** The text of `-q`, or all of stdin when that is no terminal; null = the interactive screen is wanted. */
+/** The text of `-q`, or all of stdin when that is not a terminal; null = the interactive screen is wanted. */
 async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | null> {
   const fromStdin = options.query === "-" || (options.query === undefined && !ctx.io.stdinIsTerminal);
   if (!fromStdin) {

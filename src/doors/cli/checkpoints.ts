@@ -34,8 +34,8 @@ async function status(ctx: CliContext): Promise<void> {
   const { enabled, retention_days, max_snapshots, max_total_size_mb } = home.config().checkpoints;
   io.out(`Checkpoints: ${enabled ? "on" : "off (hermes config set checkpoints.enabled true)"}\n`);
   if (!(await store.exists())) return io.out("Nothing is kept yet.\n");
-  const projects = await told(() => readProjects(store));
-  const bytes = await told(() => storedBytes(store));
+  const projects = await readable(() => readProjects(store));
+  const bytes = await readable(() => storedBytes(store));
   io.out(`Store:       ${home.display(store.git.store)}, ${megabytes(bytes)} of at most ${max_total_size_mb} MB\n`);
   io.out(`Kept:        ${retention_days} days, ${max_snapshots} per folder\n`);
   const now = ctx.clock.now() / 1000;
@@ -49,7 +49,7 @@ async function status(ctx: CliContext): Promise<void> {
 async function pruneNow(ctx: CliContext): Promise<void> {
   const store = openCheckpoints(ctx.home, ctx.clock);
   if (!(await store.exists())) return ctx.io.out("Nothing is kept yet.\n");
-  const { checkpoints, projects, bytesBefore, bytesAfter } = await told(() => prune(store));
+  const { checkpoints, projects, bytesBefore, bytesAfter } = await readable(() => prune(store));
   ctx.io.out(
     `Removed ${plural(checkpoints, "checkpoint")} and ${plural(projects, "folder")}; ${megabytes(bytesBefore)} before, ${megabytes(bytesAfter)} now.\n`,
   );
@@ -68,7 +68,7 @@ async function removeAll(store: CheckpointStore): Promise<void> {
   await store.exclusively(() => rm(store.git.store, { recursive: true, force: true }), { patient: true });
 }
 
-async function told<T>(work: () => Promise<T>): Promise<T> {
+async function readable<T>(work: () => Promise<T>): Promise<T> {
   return work().catch((error: unknown) => {
     const what = messageOf(error);
     throw new ExitError(1, `the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" begins afresh.`);

@@ -141,7 +141,7 @@ export function checkConfig({ home, io }: CliContext): void {
   const problem = home.configProblem;
   if (tree === null) {
     const place = problem ? ` at line ${problem.line}, column ${problem.column}: ${problem.message}` : "";
-    throw new ExitError(1, `✗ ${file} is broken${place}\n  mend it with: hermes config edit`);
+    throw new ExitError(1, `✗ ${file} is broken${place}\n  fix it with: hermes config edit`);
   }
   io.out(`${versionLine(tree, file)}\n`);
 

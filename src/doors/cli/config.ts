@@ -166,7 +166,7 @@ async function unsetKey({ home, io }: CliContext, key: string | undefined): Prom
 function brokenFile(home: CliContext["home"]): string {
   const problem = home.configProblem;
   const place = problem ? ` at line ${problem.line}, column ${problem.column}: ${problem.message}` : "";
-  return `${home.paths.configFile} is broken${place}. Nothing was saved; mend it with: hermes config edit`;
+  return `${home.paths.configFile} is broken${place}. Nothing was saved; fix it with: hermes config edit`;
 }
 
 async function migrate(ctx: CliContext): Promise<void> {

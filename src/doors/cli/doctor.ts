@@ -1,4 +1,4 @@
-// `hermes doctor`: finds what is wrong and says how to mend it.
+// `hermes doctor`: finds what is wrong and says how to fix it.
 
 import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";

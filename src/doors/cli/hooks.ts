@@ -207,7 +207,7 @@ async function programTrouble(
   if (script === undefined)
     return (await can(program.replace(/^~(?=\/)/, home.osHome), constants.F_OK)) ? null : `${program} is not there`;
   if (!script.endsWith(program.replace(/^~/, "")) || (await can(script, constants.X_OK))) return null;
-  return `${home.display(script)} may not be executed; chmod +x mends it`;
+  return `${home.display(script)} may not be executed; chmod +x fixes it`;
 }
 
 async function can(path: string, mode: number): Promise<boolean> {

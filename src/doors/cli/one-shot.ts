@@ -141,7 +141,7 @@ async function imagePart(path: string): Promise<ContentPart> {
   const bytes = await bytesOf(path, MAX_IMAGE_BYTES);
   const type = imageType(bytes);
   if (type === null || !SHOWABLE.has(type))
-    throw new ExitError(1, `${path} is no image this program can send (png, jpeg, gif, webp).`);
+    throw new ExitError(1, `${path} is not an image this program can send (png, jpeg, gif, webp).`);
   return { type: "image_url", image_url: { url: `data:${type};base64,${bytes.toString("base64")}` } };
 }
 

@@ -32,8 +32,8 @@ interface SubcommandModule {
 interface Subcommand {
   readonly name: string;
   readonly summary: string;
-  /** It tells what is wrong with the settings itself. */
-  readonly tellsWarnings?: true;
+  /** It reports problems of the settings itself. */
+  readonly showsWarnings?: true;
   load(): Promise<SubcommandModule>;
 }
 
@@ -43,7 +43,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "questions that wait for your yes; try a command against the policy",
     load: async () => ({ define: (await import("./safety.ts")).defineApprovals }),
   },
-  { name: "auth", summary: "several keys of one provider: add, list, remove, wake", load: () => import("./auth.ts") },
+  {
+    name: "auth",
+    summary: "several keys of one provider: add, list, remove, re-enable",
+    load: () => import("./auth.ts"),
+  },
   {
     name: "batch",
     summary: "run many prompts and keep what the agent did as trajectories",
@@ -55,11 +59,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "copies of your files before the agent changed them: how many, how large, remove them",
     load: () => import("./checkpoints.ts"),
   },
-  { name: "config", summary: "show and change settings", tellsWarnings: true, load: () => import("./config.ts") },
+  { name: "config", summary: "show and change settings", showsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",
-    summary: "find out what is wrong and how to mend it",
-    tellsWarnings: true,
+    summary: "find out what is wrong and how to fix it",
+    showsWarnings: true,
     load: () => import("./doctor.ts"),
   },
   { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
@@ -171,7 +175,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   const command = new Command(entry ? `hermes ${entry.name}` : "hermes");
   command.exitOverride().configureOutput({ writeOut: io.out, writeErr: io.err }).showHelpAfterError("(see --help)");
   let code = 0;
-  if (entry && !entry.tellsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
+  if (entry && !entry.showsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
   if (entry) (await entry.load()).define(command, ctx);
   else {
     addChatOptions(command)
@@ -232,7 +236,7 @@ function unknownSubcommand(group: Command, word: string | undefined): ExitError 
 }
 
 const notAProfile = (name: string) =>
-  `hermes: "${name}" is no profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
+  `hermes: "${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
 
 function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
   const hint = meant(word, [...names]);

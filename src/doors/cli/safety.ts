@@ -125,7 +125,7 @@ async function list({ json }: { readonly json?: true }, ctx: CliContext): Promis
 
 async function answer(id: string, choice: string, reason: string, ctx: CliContext): Promise<void> {
   if (!CHOICES.includes(choice))
-    throw new ExitError(1, `"${choice}" is no answer. Choose one of: ${CHOICES.join(", ")}.`);
+    throw new ExitError(1, `"${choice}" is not an answer. Choose one of: ${CHOICES.join(", ")}.`);
   const store = await ctx.store();
   const found = (await store.questions()).filter((row) => row.id.startsWith(id));
   const [row] = found;

@@ -129,7 +129,7 @@ export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Prom
     case "damaged":
       throw new ExitError(
         1,
-        "The database is damaged. `hermes sessions repair` mends the search index, or rescues the rest into a new file.",
+        "The database is damaged. `hermes sessions repair` fixes the search index, or rescues the rest into a new file.",
       );
     case "rescued":
       for (const { table, rows, gaps } of report.rescued) {

@@ -34,7 +34,7 @@ const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
 export function define(command: Command, ctx: CliContext): void {
   command.description("list, search, export and tidy up past conversations");
   const sub = (usage: string, description: string) => command.command(usage).description(description);
-  /** Whatever the store refuses is told in its own words, without a stack. */
+  /** Whatever the store refuses is reported in its own words, without a stack. */
   const act =
     <Args extends unknown[]>(run: (...args: Args) => Promise<void>) =>
     async (...args: Args) => {
@@ -60,7 +60,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--full", "tool results whole")
     .option("--json", "machine-readable")
     .action(act((session: string, flags: ShowFlags) => show(ctx, session, flags)));
-  sub("search <query...>", "search everything said and heard")
+  sub("search <query...>", "search all messages")
     .option("--source <SOURCE>", "only this source")
     .option("--role <ROLE>", "only this role")
     .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
@@ -100,7 +100,7 @@ export function define(command: Command, ctx: CliContext): void {
   sub("restore <file>", "put a copy in place of the database; what is there now is kept")
     .option("-y, --yes", "do not ask")
     .action(act((file: string, flags: { yes?: true }) => restore(ctx, file, flags)));
-  sub("repair", "check the database and mend or rescue it")
+  sub("repair", "check the database and fix or rescue it")
     .option("--check-only", "look, change nothing")
     .action(act((flags: { checkOnly?: true }) => repair(ctx, flags)));
 }

@@ -42,7 +42,7 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
     return ctx.io.out(`${byHand()}\n`);
   }
   const { home } = ctx;
-  if (home.configProblem) throw new ExitError(1, `${home.warnings.join("\n")}\nMend it with: hermes config edit`);
+  if (home.configProblem) throw new ExitError(1, `${home.warnings.join("\n")}\nFix it with: hermes config edit`);
   await useKeptFacts(home);
   const provider = await pickProvider(ctx);
   if (provider === null) throw cancelled(null);

@@ -109,7 +109,7 @@ async function optIn(sync: boolean, ctx: CliContext): Promise<void> {
     if (names.length > 0 && what !== "skipped") ctx.io.out(`${what.replace("_", " ")}: ${names.join(", ")}\n`);
   }
   ctx.io.out(`${total_bundled} shipped skills.\n`);
-  if (lists.failed.length > 0) throw new ExitError(1, "Not all of them could be brought.");
+  if (lists.failed.length > 0) throw new ExitError(1, "Not all of them could be copied.");
 }
 
 // `hermes bundles`: several skills under one command.

@@ -130,7 +130,7 @@ async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<vo
     (facts) => facts.isDirectory(),
     () => false,
   );
-  if (!isDirectory) throw new ExitError(3, `${given} is no folder. Give the folder of a skill.`);
+  if (!isDirectory) throw new ExitError(3, `${given} is not a folder. Give the folder of a skill.`);
   let result: Awaited<ReturnType<typeof scanSkill>>;
   try {
     result = await scanSkill(dir);

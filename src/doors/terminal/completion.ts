@@ -22,7 +22,7 @@ interface CompletionSources {
   readonly cwd: string;
 }
 
-const MOST_STACKED = 5;
+const MAX_STACKED = 5;
 /** `_` and `-` are one thing in a skill's name. */
 const slugLike = (typed: string) => typed.toLowerCase().replaceAll("_", "-");
 
@@ -89,7 +89,7 @@ export class Completion implements AutocompleteProvider {
   async #stacked(before: string): Promise<AutocompleteSuggestions | null> {
     const words = before.split(/\s+/);
     const last = words.pop() ?? "";
-    if (!/^\/[^/]*$/.test(last) || words.length >= MOST_STACKED) return null;
+    if (!/^\/[^/]*$/.test(last) || words.length >= MAX_STACKED) return null;
     const offered = (await this.#sources.skills()).filter(({ kind }) => kind === "skill");
     const isSkill = (word: string) => offered.some(({ name }) => `/${name}` === `/${slugLike(word.slice(1))}`);
     if (!words.every((word) => word.startsWith("/") && isSkill(word))) return null;
@@ -129,7 +129,7 @@ export interface Completing {
   commands(): CommandRegistry;
 }
 
-const MOST_TITLES = 50;
+const MAX_TITLES = 50;
 
 export function completionSources(screen: Completing): CompletionSources {
   const { cwd, clock } = screen.request;
@@ -157,7 +157,7 @@ function valuesOf(command: string, { request, conversation }: Completing): Promi
   if (command === "personality")
     return Promise.resolve([...Object.keys(request.home.config().agent.personalities).sort(), "none"]);
   if (command !== "resume") return null;
-  const listed = open.store.list({ limit: MOST_TITLES, orderByLastActive: true, minMessageCount: 1 });
+  const listed = open.store.list({ limit: MAX_TITLES, orderByLastActive: true, minMessageCount: 1 });
   return listed.then((sessions) => sessions.flatMap(({ title }) => (title ? [title] : [])));
 }
 
@@ -209,7 +209,7 @@ const KINDS: readonly (readonly [value: string, about: string])[] = [
   ["@git:", "the last commits: @git:3"],
   ["@url:", "a page"],
 ];
-const MOST_FILES = 20;
+const MAX_FILES = 20;
 
 interface ReferenceSources {
   /** Paths of project files, relative to the folder. */
@@ -234,7 +234,7 @@ async function completeValue(kind: string, typed: string, sources: ReferenceSour
 }
 
 async function projectFiles(query: string, { files, cwd }: ReferenceSources): Promise<AutocompleteItem[]> {
-  const ranked = rankFiles(await files(), query, MOST_FILES);
+  const ranked = rankFiles(await files(), query, MAX_FILES);
   return Promise.all(
     ranked.map(async (path) => {
       const facts = await stat(join(cwd, path)).catch(() => null); // gone since it was listed
@@ -284,7 +284,7 @@ function isSubsequence(wanted: string, text: string): boolean {
 // The files of the folder, for completion: remembered for a few seconds, ignored ones left out.
 
 const FRESH_MS = 5000;
-const MOST_PROJECT_FILES = 5000;
+const MAX_PROJECT_FILES = 5000;
 
 export class ProjectFiles {
   readonly #folder: string;
@@ -309,7 +309,7 @@ async function listFiles(folder: string): Promise<readonly string[]> {
     const { findRipgrep, ripgrepEngine } = await import("../../tools/files/ripgrep.ts");
     const ripgrep = await findRipgrep();
     const engine = ripgrep ? ripgrepEngine(ripgrep) : (await import("../../tools/files/search.ts")).walkerEngine;
-    return (await engine.listFiles(folder, AbortSignal.timeout(FRESH_MS))).slice(0, MOST_PROJECT_FILES);
+    return (await engine.listFiles(folder, AbortSignal.timeout(FRESH_MS))).slice(0, MAX_PROJECT_FILES);
   } catch {
     return []; // no list, no suggestions: typing goes on
   }

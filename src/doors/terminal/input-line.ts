@@ -1,4 +1,4 @@
-// The editor with what surrounds it: lasting history, big pastes, a draft put aside.
+// The editor with what surrounds it: persistent history, large pastes, a draft set aside.
 
 import { appendFile, chmod, readFile } from "node:fs/promises";
 import { Editor, matchesKey, type TUI } from "@earendil-works/pi-tui";
@@ -110,7 +110,7 @@ const reason = (error: unknown) => messageOf(error);
 // The input: a prompt symbol in front, history on Up and Down, a shadow of what could follow, a menu that never submits by accident.
 
 // The editor takes 30 % of the rows it is told of, so it is told of few enough to stay at 8.
-const MOST_ROWS = 27;
+const MAX_ROWS = 27;
 const CURSOR_AT_END = "\u001b[7m \u001b[0m";
 
 interface PromptEditorOptions {
@@ -209,7 +209,7 @@ function withFewRows(tui: TUI): TUI {
   return {
     terminal: {
       get rows() {
-        return Math.min(tui.terminal.rows, MOST_ROWS);
+        return Math.min(tui.terminal.rows, MAX_ROWS);
       },
     },
     requestRender: (force?: boolean) => tui.requestRender(force),

@@ -51,7 +51,7 @@ export class ScreenTerminal extends ProcessTerminal {
 // A long conversation: lines that have scrolled away belong to the terminal. The renderer compares all lines it knows for every frame, so
 // from time to time it is told to forget the oldest; they stay where the user scrolls back to.
 
-const MOST_LINES = 3000;
+const MAX_LINES = 3000;
 const KEPT_LINES = 1500;
 
 /** `blocks` are the screen's first lines, oldest first; only ever their beginning is taken away. */
@@ -59,7 +59,7 @@ export function forgetScrolledLines(tui: TuiMainScreen, blocks: Component[]): vo
   const width = tui.terminal.columns;
   const lengths = blocks.map((block) => block.render(width).length);
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  if (total <= MOST_LINES) return;
+  if (total <= MAX_LINES) return;
   tui.renderNow();
   const state = tui.captureRenderState();
   let lines = 0;

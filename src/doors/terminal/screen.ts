@@ -231,13 +231,13 @@ class Screen {
   #speaker(): Speaker {
     const conversation = this.#ready();
     const { agent } = conversation;
-    const tell = { note: (text: string) => this.#transcript.dim(text), warn: (text: string) => this.#warn(text) };
+    const notify = { note: (text: string) => this.#transcript.dim(text), warn: (text: string) => this.#warn(text) };
     return {
       activeChildren: agent.activeChildren,
       interrupt: (reason) => agent.interrupt(reason),
       steer: (text) => agent.steer(text),
       async *run(input) {
-        const ready = await withReferences(input, conversation, tell);
+        const ready = await withReferences(input, conversation, notify);
         if (ready) yield* agent.run(ready);
       },
     };

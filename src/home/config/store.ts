@@ -139,7 +139,7 @@ export class ConfigStore {
     await withLock(lockPath, async () => {
       const { text: old, parsed } = parseFile(yaml, path);
       if (!parsed.ok)
-        throw new ConfigError(`${describe(path, parsed.problem)}. Nothing was saved; mend the file first.`);
+        throw new ConfigError(`${describe(path, parsed.problem)}. Nothing was saved; fix the file first.`);
       const start = old ?? `_config_version: ${CONFIG_VERSION}\n`; // a file of our own making needs no migration
       const text = changesFor(parsed.tree).reduce((before, change) => edit(yaml, before, change, path), start);
       if (text === old) return;
@@ -280,7 +280,7 @@ function parseFile(yaml: Yaml | null, path: string): { text: string | null; pars
   }
 }
 
-/** A copy of the broken file, once per state, so that a user who mends it by deleting has not lost anything. */
+/** A copy of the broken file, once per state, so that a user who fixes it by deleting has not lost anything. */
 function keepCorruptCopy(path: string, now: Date): string {
   try {
     const stat = lstatSync(path);

@@ -19,7 +19,7 @@ type ParsedText =
 /** The parser is the heaviest thing in this room; it is loaded when there is a file to parse. */
 export const loadYaml = (): Promise<Yaml> => import("yaml");
 
-/** An empty file is an empty mapping; any other root that is no mapping is a problem. */
+/** An empty file is an empty mapping; any other root is a problem. */
 export function parseText(yaml: Yaml, text: string): ParsedText {
   const document = yaml.parseDocument(text, {
     version: "1.1",

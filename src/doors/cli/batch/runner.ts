@@ -97,10 +97,10 @@ async function work({ request, ports, folder, distribution, items, todo }: Run):
   const { clock, signal, home, store, cwd } = ports;
   const gate = openGate(home, store, clock, (message) => ports.say(message));
   const waiting = [...todo];
-  const told = new Set<string>();
-  const tell = (note: string) => {
-    if (!told.has(note)) ports.say(note);
-    told.add(note);
+  const shown = new Set<string>();
+  const notify = (note: string) => {
+    if (!shown.has(note)) ports.say(note);
+    shown.add(note);
   };
   const started = clock.now();
   let failed = 0;
@@ -111,7 +111,7 @@ async function work({ request, ports, folder, distribution, items, todo }: Run):
       const began = clock.now();
       const result = await runPrompt(item, drawToolsets(distribution, clock), {
         ...{ home, clock, store, gate, cwd, signal, model: request.model, maxTurns: request.maxTurns },
-        onNote: tell,
+        onNote: notify,
         jobId: `batch:${request.runName}:${index}:${started}`,
         onEvent: (event) => ports.onEvent?.(index, event),
       });

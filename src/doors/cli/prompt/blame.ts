@@ -213,5 +213,5 @@ function readAsked(text: string): z.infer<typeof Asked> {
   const parsed = Asked.safeParse(value);
   if (parsed.success) return parsed.data;
   const [first] = parsed.error.issues;
-  throw new ExitError(2, `Standard input is no request: ${first?.path.join(".")}: ${first?.message}`);
+  throw new ExitError(2, `Standard input is not a request: ${first?.path.join(".")}: ${first?.message}`);
 }
