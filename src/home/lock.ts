@@ -10,7 +10,7 @@ import { UserError } from "../kit/errors.ts";
 import { FileWriteError } from "../kit/files.ts";
 import { makeDirectory } from "./paths.ts";
 
-export interface LockOptions {
+interface LockOptions {
   /** How long to wait for another holder, in milliseconds. */
   readonly waitMs?: number;
   readonly clock?: Clock;

@@ -27,7 +27,7 @@ export interface RootLogger extends Logger {
   mirror(write: ((line: string) => void) | null): void;
 }
 
-export interface LoggerOptions {
+interface LoggerOptions {
   /** The `logs` directory; made on the first line. */
   readonly dir: string;
   readonly level?: LogLevel;
@@ -110,7 +110,7 @@ export function runWithSessionTag<T>(id: string, fn: () => T): T {
   return sessionTag.run(id, fn);
 }
 
-export function currentSessionTag(): string | undefined {
+function currentSessionTag(): string | undefined {
   return sessionTag.getStore();
 }
 
@@ -153,12 +153,12 @@ function onOneEntry(text: string): string {
 
 // One log file: lines queue up and are appended in the background. Several processes may write to the same file and rotate it.
 
-export interface LogFile {
+interface LogFile {
   append(line: string): void;
   flush(): Promise<void>;
 }
 
-export interface LogFileOptions {
+interface LogFileOptions {
   readonly path: string;
   readonly maxBytes: number;
   readonly backups: number;

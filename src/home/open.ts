@@ -233,14 +233,14 @@ const directories = [
 /** Made like the others, but a home that somebody else manages may do without. */
 const optionalDirectories = ["plugins"];
 
-export interface EnsuredHome {
+interface EnsuredHome {
   /** Why nothing can be stored here; null in an ordinary home. */
   readonly unwritable: string | null;
   readonly warnings: readonly string[];
 }
 
 /** Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading. */
-export function ensureHome(
+function ensureHome(
   paths: HomePaths,
   { env, managed, identity = DEFAULT_IDENTITY }: { env: Env; managed: Managed | null; identity?: string },
 ): EnsuredHome {
@@ -278,7 +278,7 @@ function failureOf(attempt: () => void): unknown {
 }
 
 /** Whether modes of existing files may be tightened. Containers and package managers set their own. */
-export function mayChmod(env: Env, managed: Managed | null): boolean {
+function mayChmod(env: Env, managed: Managed | null): boolean {
   return !managed && !env.HERMES_SKIP_CHMOD && !env.HERMES_CONTAINER && !existsSync("/.dockerenv");
 }
 
@@ -298,7 +298,7 @@ function seed(path: string, text: string): void {
 
 // Runs the migration of a home: config.yaml, .env, directories.
 
-export interface MigrationParts {
+interface MigrationParts {
   readonly paths: HomePaths;
   readonly config: ConfigStore;
   readonly environment: HomeEnvironment;
@@ -306,7 +306,7 @@ export interface MigrationParts {
   readonly now: () => Date;
 }
 
-export async function migrateHome(parts: MigrationParts): Promise<MigrationResult> {
+async function migrateHome(parts: MigrationParts): Promise<MigrationResult> {
   const { paths, config, environment } = parts;
   const tree = config.tree();
   if (tree === null || !existsSync(paths.configFile)) {

@@ -49,7 +49,7 @@ export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock
 }
 
 /** What came of work that may ignore its signal. */
-export type Settled<T> = { readonly done: true; readonly value: T } | { readonly done: false };
+type Settled<T> = { readonly done: true; readonly value: T } | { readonly done: false };
 
 /** Waits for work; once the signal aborts it gets `graceMs` more, then it is left to itself and its late result is dropped. */
 export async function orAbandon<T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<Settled<T>> {

@@ -4,7 +4,7 @@ import type { ClientRequest, IncomingMessage } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { Readable, Transform } from "node:stream";
 
-export interface HttpOptions
+interface HttpOptions
   extends Pick<
     RequestOptions,
     "method" | "headers" | "agent" | "lookup" | "ca" | "cert" | "key" | "rejectUnauthorized"
