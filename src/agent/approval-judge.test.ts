@@ -48,7 +48,7 @@ test("only one clear word counts; everything else means that the user is asked",
 test("the model is asked once, coldly and briefly, on the books of this task", async () => {
   const { gate, ask } = rig({ text: "APPROVE" });
   assert.equal(await ask("rm -r build"), "approve");
-  assert.deepEqual(gate.purposes, [{ task: "approval", sessionId: "s1", turn: 4 }]);
+  assert.deepEqual(gate.purposes, [{ task: "approval", sessionId: "s1", turn: 4, jobId: undefined }]);
   assert.deepEqual([gate.requests[0]?.temperature, gate.requests[0]?.maxTokens], [0, 16]);
   assert.deepEqual(gate.requests[0]?.tools, []);
 });

@@ -102,7 +102,7 @@ async function listen(stream: AsyncIterable<ModelEvent>, listener: Listener): Pr
           const { finishReason, rateLimits } = event;
           const message = withoutRecall(event.message);
           if (!thinkingShown && message.reasoning) listener.emit({ type: "thinking", delta: message.reasoning });
-          return { type: "answer", message, finishReason, streamed, ...(rateLimits ? { rateLimits } : {}) };
+          return { type: "answer", message, finishReason, streamed, rateLimits };
         }
         case "failed":
           show(flush());

@@ -24,7 +24,7 @@ export interface Target {
   readonly apiMode: ApiMode;
   readonly contextLength: number;
   /** Nobody said how large the window is: `contextLength` is only assumed. */
-  readonly windowAssumed?: true;
+  readonly windowAssumed?: boolean;
   /** How this host differs from the plain protocol. */
   readonly profile: ProviderProfile;
   readonly headers?: Readonly<Record<string, string>>;

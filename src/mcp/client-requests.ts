@@ -52,7 +52,7 @@ export class Sampler {
       server,
       messages: messagesOf(params),
       maxTokens: Math.min(params.maxTokens, settings.maxTokensCap),
-      ...(params.temperature === undefined ? {} : { temperature: params.temperature }),
+      temperature: params.temperature,
       tools: (params.tools ?? []).map(({ name, description, inputSchema }) => ({
         type: "function",
         function: { name, description: description ?? "", parameters: { ...inputSchema } },

@@ -131,7 +131,7 @@ export async function malwareNotices(found: FetchedPackage, question: OsvQuestio
     const response = await question.fetch(question.url ?? OSV, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ package: { name, ecosystem }, ...(version ? { version } : {}) }),
+      body: JSON.stringify({ package: { name, ecosystem }, version: version ?? undefined }),
       signal: AbortSignal.any([question.signal, AbortSignal.timeout(WAIT_MS)]),
     });
     if (response.status !== 200) return [];

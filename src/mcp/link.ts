@@ -70,7 +70,7 @@ async function checkLaunch(place: StdioPlace, { settings, ports, signal }: LinkO
   if (refusal !== null) throw new McpError("blocked", `MCP server "${settings.name}": ${refusal}`);
   const fetched = packageOf(place.command, place.args);
   if (!fetched) return;
-  const notices = await malwareNotices(fetched, { fetch, signal, ...(ports.osvUrl ? { url: ports.osvUrl } : {}) });
+  const notices = await malwareNotices(fetched, { fetch, signal, url: ports.osvUrl });
   if (notices.length === 0) return;
   throw new McpError(
     "blocked",
@@ -97,13 +97,13 @@ async function http(sdk: Sdk, place: HttpPlace, { settings, ports }: LinkOptions
         // Nobody is sent there from here; it is what a login would have used.
         redirectUrl: `http://127.0.0.1:${place.oauth.redirectPort || 1}/callback`,
       })
-    : null;
+    : undefined;
   const shared = {
     fetch: await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
     // Ours: it follows redirects, and leaves credentials behind when they lead elsewhere.
     redirectPolicy: "follow" as const,
     requestInit: { headers: { ...place.headers } },
-    ...(authProvider ? { authProvider } : {}),
+    authProvider,
   };
   if (place.type === "sse") return new sdk.SSEClientTransport(place.url, shared);
   return new sdk.StreamableHTTPClientTransport(place.url, shared);
@@ -111,8 +111,8 @@ async function http(sdk: Sdk, place: HttpPlace, { settings, ports }: LinkOptions
 
 function makeClient(sdk: Sdk, { settings, sampler, caller, onToolsChanged }: LinkOptions): Client {
   const capabilities: ClientCapabilities = {
-    ...(sampler.enabled ? { sampling: { tools: {} } } : {}),
-    ...(settings.elicitation.enabled ? { elicitation: { form: {} } } : {}),
+    sampling: sampler.enabled ? { tools: {} } : undefined,
+    elicitation: settings.elicitation.enabled ? { form: {} } : undefined,
   };
   const client = new sdk.Client({ name: "hermes", version: VERSION }, { capabilities });
   client.setNotificationHandler("notifications/tools/list_changed", onToolsChanged);

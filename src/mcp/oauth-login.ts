@@ -40,15 +40,11 @@ export async function login(settings: ServerSettings, ports: LoginPorts): Promis
       show: (url) => ports.show(String(url)),
     });
     const fetchFn = await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome });
-    const question = { serverUrl: place.url, fetchFn, ...(place.oauth.scope ? { scope: place.oauth.scope } : {}) };
+    const question = { serverUrl: place.url, fetchFn, scope: place.oauth.scope || undefined };
     const begun = await sdk.auth(provider, { ...question, forceReauthorization: true });
     if (begun !== "AUTHORIZED") {
       const answer = await Promise.race([callback.answer, pasted(ports, state), aborted(ports.signal)]);
-      await sdk.auth(provider, {
-        ...question,
-        authorizationCode: answer.code,
-        ...(answer.iss ? { iss: answer.iss } : {}),
-      });
+      await sdk.auth(provider, { ...question, authorizationCode: answer.code, iss: answer.iss ?? undefined });
     }
     return { tokensFile: files.path("tokens") };
   } catch (error) {

@@ -39,7 +39,7 @@ export class TokenProvider implements OAuthClientProvider {
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],
       token_endpoint_auth_method: settings.clientSecret === null ? "none" : "client_secret_post",
-      ...(settings.scope === null ? {} : { scope: settings.scope }),
+      scope: settings.scope ?? undefined,
     };
   }
 
@@ -50,10 +50,7 @@ export class TokenProvider implements OAuthClientProvider {
   async clientInformation() {
     const { settings, files } = this.#options;
     if (settings.clientId !== null) {
-      return {
-        client_id: settings.clientId,
-        ...(settings.clientSecret === null ? {} : { client_secret: settings.clientSecret }),
-      };
+      return { client_id: settings.clientId, client_secret: settings.clientSecret ?? undefined };
     }
     const stored = await files.read("client");
     return typeof stored?.client_id === "string" ? { ...stored, client_id: stored.client_id } : undefined;

@@ -35,8 +35,7 @@ export async function toolResult(result: CallToolResult, ports: ResultPorts): Pr
     return JSON.stringify({
       error: withoutSecrets(text || "the tool reported an error without a text", (rest) => ports.redact(rest)),
     });
-  const { structuredContent } = result;
-  return JSON.stringify({ result: text, ...(structuredContent === undefined ? {} : { structuredContent }) });
+  return JSON.stringify({ result: text, structuredContent: result.structuredContent });
 }
 
 export async function resourceResult({ contents }: ReadResourceResult, ports: ResultPorts): Promise<string> {
@@ -48,7 +47,7 @@ export async function promptResult({ messages, description }: GetPromptResult, p
   const spoken = await Promise.all(
     messages.map(async ({ role, content }) => ({ role, content: await blockText(content, ports) })),
   );
-  return JSON.stringify({ ...(description ? { description } : {}), messages: spoken });
+  return JSON.stringify({ description: description || undefined, messages: spoken });
 }
 
 async function joined(content: readonly Block[], ports: ResultPorts): Promise<string> {

@@ -34,8 +34,8 @@ export async function readListing(client: Client, options: RequestOptions): Prom
   return {
     tools: listed.map(({ name, title, description, inputSchema }) => ({
       name,
-      ...(title === undefined ? {} : { title }),
-      ...(description === undefined ? {} : { description }),
+      title,
+      description,
       inputSchema,
     })),
     resources: capabilities?.resources !== undefined,

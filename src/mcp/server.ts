@@ -75,7 +75,7 @@ export class McpServer {
       server: settings.name,
       settings: settings.sampling,
       clock: ports.clock,
-      ...(ports.sample ? { sample: (call) => (ports.sample as NonNullable<typeof ports.sample>)(call) } : {}), // checked on the same line
+      sample: ports.sample,
     });
   }
 

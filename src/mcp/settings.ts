@@ -318,7 +318,7 @@ export interface McpPayer {
 
 /** Names of the servers this conversation may use. */
 export function wantedServers({ home, platform, toolsets }: McpRequest): string[] {
-  return chooseServers({ platform, config: home.config(), ...(toolsets ? { toolsets } : {}) });
+  return chooseServers({ platform, config: home.config(), toolsets });
 }
 
 // How a server's tools are called towards the model.

@@ -115,7 +115,7 @@ export function hubPorts(request: McpRequest, sample?: HubPorts["sample"]): HubP
         sudoPasswordSet: home.env("SUDO_PASSWORD") !== undefined,
         yolo: request.yolo === true,
       }),
-    ...(sample ? { sample } : {}),
+    sample,
   };
 }
 
@@ -237,7 +237,7 @@ async function sample(
     timeout: call.timeoutSeconds,
     signal: call.signal,
     sessionId: call.sessionId,
-    ...(call.model === null ? {} : { model: call.model }),
+    model: call.model ?? undefined,
   });
   return { text, toolCalls: message.tool_calls ?? [], finishReason, model: target.model };
 }

@@ -95,7 +95,7 @@ export class ActivePlugin {
       plugin: key,
       name,
       description,
-      ...(argsHint === undefined ? {} : { argsHint }),
+      argsHint,
       run: async (args: string, surface) => {
         const command = (await this.code()).commands.find((one) => one.name === name);
         if (!command) throw new Error(`plugin "${key}" no longer has /${name}`);
@@ -235,7 +235,7 @@ export class ActivePlugin {
     return {
       ...outline,
       toolset: outline.toolset ?? manifest.name,
-      ...(outline.asks ? { available } : {}),
+      available: outline.asks ? available : undefined,
       handler: (args, call) =>
         this.#as(async () =>
           (await real()).handler(args, { ...call, env: (name) => (given.has(name) ? call.env(name) : undefined) }),

@@ -54,7 +54,7 @@ export async function openContextEngine(search: EngineSearch): Promise<OpenedEng
     complaint = `The context engine "${name}" could not be loaded (${messageOf(error)})`;
   }
   complaint += "; the default one is used. context.engine in config.yaml names it.";
-  log.warn(complaint, ...(cause === undefined ? [] : [cause]));
+  log.warn(complaint, cause);
   return { engine: await search.standard(), complaint };
 }
 

@@ -122,7 +122,7 @@ const STANDARD_SECONDS = 300;
 const pluginSinks: PluginSinks = {
   tool(tool, by) {
     const before = registry.get(tool.name);
-    const taken = registry.register(specOf(tool), { by, ...(tool.override ? { override: true } : {}) });
+    const taken = registry.register(specOf(tool), { by, override: tool.override });
     if (!taken) {
       throw new Error(
         `the name belongs to a tool of the toolset "${before?.toolset}"; override: true and plugins.entries.${by.plugin}.allow_tool_override would let it take its place`,
@@ -148,11 +148,11 @@ function specOf(tool: OfferedTool): ForeignToolSpec {
     description,
     parameters: tool.parameters ?? { type: "object", properties: {} },
     timeoutMs: () => (tool.timeout ?? STANDARD_SECONDS) * 1000,
-    ...(emoji === undefined ? {} : { emoji }),
-    ...(requiresEnv === undefined ? {} : { requiresEnv }),
-    ...(maxResultChars === undefined ? {} : { maxResultChars }),
-    ...(deferred === undefined ? {} : { deferred }),
-    ...(available === undefined ? {} : { available: () => available() }),
+    emoji,
+    requiresEnv,
+    maxResultChars,
+    deferred,
+    available: available && (() => available()),
     // The dispatcher holds what comes back to the contract of results.
     handler: async (args, ctx) => (await run(tool, args, ctx)) as ToolOutput,
   };

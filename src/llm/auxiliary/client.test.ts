@@ -69,7 +69,7 @@ test("by default the main model is asked, through the gate, under the task's nam
   const { gate, call } = rig({ steps: [{ text: " A title " }] });
   const answer = await call({ turn: 3, maxTokens: 50, temperature: 0.3 });
   assert.equal(answer.text, "A title");
-  assert.deepEqual(gate.purposes, [{ task: "title_generation", sessionId: "s1", turn: 3 }]);
+  assert.deepEqual(gate.purposes, [{ task: "title_generation", sessionId: "s1", turn: 3, jobId: undefined }]);
   const [request] = gate.requests;
   assert.equal(request?.target, main);
   assert.deepEqual(request?.limits, { totalMs: 30_000 });

@@ -155,12 +155,7 @@ class Auxiliary implements AuxiliaryClient {
   async #send(call: AuxCall, request: ModelRequest): Promise<Attempt> {
     const { task, sessionId, turn, jobId = this.#ports.jobId, signal } = call;
     if (signal.aborted) return { type: "interrupted" };
-    const purpose: CallPurpose = {
-      task,
-      sessionId,
-      ...(turn === undefined ? {} : { turn }),
-      ...(jobId === undefined ? {} : { jobId }),
-    };
+    const purpose: CallPurpose = { task, sessionId, turn, jobId };
     const reply = await listenToModel(this.#ports.gate.stream(request, purpose, signal), signal, {
       emit: () => undefined,
       usage: (usage) => this.#ports.onUsage?.(usage, task),
@@ -182,14 +177,12 @@ class Auxiliary implements AuxiliaryClient {
       target,
       messages,
       tools,
-      ...(maxTokens === undefined ? {} : { maxTokens }),
-      ...(temperature === undefined ? {} : { temperature }),
-      ...(sessionId === null ? {} : { sessionId }),
-      ...(seconds > 0 ? { limits: { totalMs: seconds * 1000 } } : {}),
+      maxTokens,
+      temperature,
+      sessionId: sessionId ?? undefined,
+      limits: seconds > 0 ? { totalMs: seconds * 1000 } : undefined,
       ...like,
-      ...(Object.keys(settings.extra_body).length > 0
-        ? { overrides: { ...like?.overrides, ...settings.extra_body } }
-        : {}),
+      overrides: { ...like?.overrides, ...settings.extra_body },
     };
   }
 

@@ -23,7 +23,7 @@ export async function resolvePlace(home: OpenHome, place: AuxPlace, clock: Clock
     apiMode: place.apiMode,
     config: elsewhere(place, config) ? { ...config, model: { ...config.model, api_mode: undefined } } : config,
     env: (name) => home.env(name),
-    ...(pooled ? { pooled } : {}),
+    pooled,
   });
   const target = await targetFor(runtime, { config, ignoreConfiguredWindow: true, learned: learnedWindows(home) });
   return place.contextLength ? { ...target, contextLength: place.contextLength, windowAssumed: undefined } : target;

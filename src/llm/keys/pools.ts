@@ -226,12 +226,12 @@ function moved(target: Target, entry: PoolEntry, home: Home): Target | null {
 function explain({ error, classified }: Failure, now: number) {
   const reset = namedReset(error, now);
   return {
-    ...(classified.statusCode === undefined ? {} : { statusCode: classified.statusCode }),
+    statusCode: classified.statusCode,
     errorContext: {
       reason: classified.reason,
       message: classified.message,
       // At least a second: a rest of no length would hand out the same key again.
-      ...(reset === null ? {} : { reset_at: Math.max(reset, now / 1000 + 1) }),
+      reset_at: reset === null ? undefined : Math.max(reset, now / 1000 + 1),
     },
   };
 }

@@ -110,15 +110,15 @@ export class PrefixWatch {
     };
     const before = talk.baselines.get(to);
     if (!before) {
-      const cause = talk.baselines.size > 0 ? "model" : talk.causes.at(-1);
-      const report = { bytes: sizeOf(sent), commonBytes: 0, ...(cause && kind === "line" ? { cause } : {}) };
+      const begins = talk.baselines.size > 0 ? "model" : talk.causes.at(-1);
+      const report = { bytes: sizeOf(sent), commonBytes: 0, cause: kind === "line" ? begins : undefined };
       return { report, defect: null, answered };
     }
     const { broke, ...sizes } = compare(before, request, sent);
     const forked = kind === "fork" && broke?.owner.startsWith("message");
     if (!broke || forked) return { report: sizes, defect: null, answered };
     const cause = talk.causes.slice(before.serial).at(-1) ?? (broke.owner === EPHEMERAL ? "ephemeral" : undefined);
-    const report = { ...sizes, brokeOwner: broke.owner, brokeOffset: broke.offset, ...(cause ? { cause } : {}) };
+    const report = { ...sizes, brokeOwner: broke.owner, brokeOffset: broke.offset, cause };
     return { report, defect: cause ? null : describe(request, sessionId, report), answered };
   }
 

@@ -160,7 +160,7 @@ async function ask(url: string, ports: ProbePorts, body?: unknown): Promise<Answ
         ...(apiKey && apiKey !== NO_KEY && apiKey !== LMSTUDIO_KEY ? { authorization: `Bearer ${apiKey}` } : {}),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      body: JSON.stringify(body),
     });
     const text = await response.text();
     if (!response.ok) return { ok: false, attempt: `${method} ${url}: HTTP ${response.status}` };

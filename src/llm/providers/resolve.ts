@@ -281,7 +281,7 @@ function runtimeOfUrl(server: string | null, facts: Facts): RuntimeProvider {
     keyHosts: bound?.hosts ?? [],
     source: bound?.source ?? origin,
     ...model,
-    ...(server ? { localServer: server } : {}),
+    localServer: server ?? undefined,
     warnings: [],
   };
 

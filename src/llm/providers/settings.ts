@@ -69,11 +69,9 @@ export function customProviders(config: ProviderConfig): readonly CustomProvider
 /** What the settings say about how long a provider, built in or custom, may take for this model. */
 export function patienceOf(config: ProviderConfig, provider: string, model: string): NonNullable<Target["patience"]> {
   const entry = customProviders(config).find(({ name, slug }) => name === provider || slug === provider);
-  const totalSeconds = entry?.models[model]?.timeoutSeconds ?? entry?.requestTimeoutSeconds;
-  const staleSeconds = entry?.staleTimeoutSeconds;
   return {
-    ...(totalSeconds === undefined ? {} : { totalSeconds }),
-    ...(staleSeconds === undefined ? {} : { staleSeconds }),
+    totalSeconds: entry?.models[model]?.timeoutSeconds ?? entry?.requestTimeoutSeconds,
+    staleSeconds: entry?.staleTimeoutSeconds,
   };
 }
 

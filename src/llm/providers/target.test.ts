@@ -202,7 +202,7 @@ test("routing wishes go to OpenRouter and nowhere else, only the ones that are s
   const auto = await targetFor(resolveRuntimeProvider({ config, env, model: "openrouter/auto" }), { config });
   assert.deepEqual(auto.extraBody?.plugins, [{ id: "pareto-router", min_coding_score: 0.7 }]);
   const direct = await targetFor(resolveRuntimeProvider({ requested: "anthropic", config, env }), { config });
-  assert.equal(direct.extraBody, undefined);
+  assert.deepEqual(direct.extraBody, {});
 });
 
 test("no model anywhere is an error that says where to set one", async () => {
@@ -299,7 +299,7 @@ test("how long a provider may take is read from its own settings, the model's be
     ).patience;
   assert.deepEqual(await patience("mine", "slow"), { totalSeconds: 900, staleSeconds: 20 });
   assert.deepEqual(await patience("mine", "quick"), { totalSeconds: 100, staleSeconds: 20 });
-  assert.deepEqual(await patience("openrouter", "a/b"), { totalSeconds: 55 });
+  assert.deepEqual(await patience("openrouter", "a/b"), { totalSeconds: 55, staleSeconds: undefined });
 });
 
 test("a server elsewhere is asked for a window only where there would be a guess, and once", async () => {

@@ -61,16 +61,8 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
   const relayed = /claude/i.test(model) && (onOpenRouter(baseUrl) || provider === "nous") ? outputLimit(model) : null;
   const profile = relayed && !known.defaultMaxTokens ? { ...known, defaultMaxTokens: relayed } : known;
   const images = settings.supportsVision ?? facts?.images ?? profile.images;
-  const headers = { ...(onOpenRouter(baseUrl) ? openRouterHeaders(options.config, model) : {}), ...custom?.headers };
-  const body = {
-    ...(onOpenRouter(baseUrl) ? openRouterBody(options.config, model) : {}),
-    ...ollamaBody(
-      runtime,
-      asked.answer?.numCtx ? window.tokens : (settings.ollamaNumCtx ?? statedFor(runtime, configured)),
-    ),
-    ...custom?.extraBody,
-  };
-  const patience = patienceOf(options.config, custom?.name ?? provider, model);
+  const routed = onOpenRouter(baseUrl);
+  const numCtx = asked.answer?.numCtx ? window.tokens : (settings.ollamaNumCtx ?? statedFor(runtime, configured));
   return {
     provider,
     model,
@@ -79,11 +71,15 @@ export async function targetFor(runtime: RuntimeProvider, options: TargetOptions
     keyHosts: runtime.keyHosts,
     apiMode,
     contextLength: window.tokens,
-    ...(window.source === "default" ? { windowAssumed: true } : {}),
+    windowAssumed: window.source === "default",
     profile: { ...profile, images: custom?.compat.images ?? (provider === "demo" ? false : images) },
-    ...(Object.keys(headers).length > 0 ? { headers } : {}),
-    ...(Object.keys(body).length > 0 ? { extraBody: body } : {}),
-    ...(Object.keys(patience).length > 0 ? { patience } : {}),
+    headers: { ...(routed && openRouterHeaders(options.config, model)), ...custom?.headers },
+    extraBody: {
+      ...(routed && openRouterBody(options.config, model)),
+      ...ollamaBody(runtime, numCtx),
+      ...custom?.extraBody,
+    },
+    patience: patienceOf(options.config, custom?.name ?? provider, model),
   };
 }
 

@@ -302,7 +302,7 @@ class ToolSlots {
       id,
       name,
       arguments: args,
-      ...(extra !== undefined && { extra: { extra_content: extra } }),
+      extra: extra === undefined ? undefined : { extra_content: extra },
     }));
     return finishCalls(raw, ids, options);
   }

@@ -340,9 +340,9 @@ export function failureFrom(
   return new WireFailure({
     ...rest,
     message,
-    ...(status === undefined ? {} : { status }),
-    ...(code === undefined ? {} : { code }),
-    ...(body === undefined || body === "" ? {} : { body }),
+    status,
+    code,
+    body: body === "" ? undefined : body,
   });
 }
 

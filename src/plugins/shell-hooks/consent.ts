@@ -50,7 +50,7 @@ export class ConsentStore {
       command,
       approved_at: new Date(now).toISOString(),
       script_mtime_at_approval: facts.mtimeMs === null ? null : new Date(facts.mtimeMs).toISOString(),
-      ...(facts.sha256 === null ? {} : { script_sha256: facts.sha256 }),
+      script_sha256: facts.sha256 ?? undefined,
     };
     await this.#change((list) => [...list.filter((one) => one.event !== event || one.command !== command), approval]);
   }

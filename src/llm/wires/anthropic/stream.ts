@@ -163,12 +163,8 @@ function recordOrder(blocks: readonly Json[], calls: readonly ToolCall[]): reado
 }
 
 function errorOf(event: Json): WireFailure {
-  const type = asText(asRecord(event.error).type);
-  const status = ERROR_STATUS[type];
-  return failureFrom(event, {
-    fallback: "The server reported an error inside the stream.",
-    ...(status !== undefined && { status }),
-  });
+  const status = ERROR_STATUS[asText(asRecord(event.error).type)];
+  return failureFrom(event, { fallback: "The server reported an error inside the stream.", status });
 }
 
 // anthropic_messages: what comes back, whole or as a stream.

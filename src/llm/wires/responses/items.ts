@@ -212,6 +212,6 @@ export function responseFailure(response: Json) {
   const fallback = `The response ended with status ${asText(response.status) || "failed"}.`;
   return failureFrom(isRecord(response.error) ? { error: response.error } : {}, {
     fallback,
-    ...(isRecord(response.error) ? {} : { code: asText(response.status) || "failed" }),
+    code: isRecord(response.error) ? undefined : asText(response.status) || "failed",
   });
 }

@@ -107,7 +107,7 @@ export class ResponsesAssembler implements Assembler {
       name: call.name,
       arguments: call.arguments,
       hasCallId: true,
-      ...(call.itemId && { extra: { response_item_id: call.itemId } }),
+      extra: call.itemId ? { response_item_id: call.itemId } : undefined,
     }));
     const finished = finishCalls(raw, this.#ids, { truncated: false });
     const said = {
