@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -87,6 +88,20 @@ describe("first use", () => {
     assert.equal(home.unwritable, home.warnings[0]);
     assert.equal(home.config().agent.max_turns, 90);
     await home.close();
+  });
+
+  test("a file in the place of the home is an error that says so", async () => {
+    const me = user({ file: "in the way" });
+    await assert.rejects(me.open({ env: { HERMES_HOME: me.at("file") } }), /file is a file, not a folder.*HERMES_HOME/);
+  });
+
+  test("a home that may not be entered is not taken for a managed one", {
+    skip: process.getuid?.() === 0,
+  }, async () => {
+    const me = user({ ".hermes/SOUL.md": "" });
+    chmodSync(me.at(".hermes"), 0o000);
+    await assert.rejects(me.open(), /cannot be read \(EACCES\)\. Change its mode or owner/);
+    chmodSync(me.at(".hermes"), 0o700);
   });
 
   test("one folder that cannot be made is told, and everything else is stored as ever", async () => {

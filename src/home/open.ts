@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -118,10 +119,11 @@ export interface RedactorSettings {
   readonly knownSecrets: () => readonly string[];
 }
 
-/** Finds the profile, makes what is missing, reads .env and config.yaml. Throws `ProfileError` or, in a managed home, `ConfigError`. */
+/** Finds the profile, makes what is missing, reads .env and config.yaml. Throws `ProfileError`, or `ConfigError` when the home cannot be used. */
 export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
   const { env, osHome, clock = systemClock } = options;
   const { paths, argv, warnings: selectionWarnings } = selectProfile(options);
+  requireReadable(paths.dir);
   const managed = managedBy(paths.dir, env);
   const ensured = ensureHome(paths, { env, managed });
   const warnings = [...selectionWarnings, ...ensured.warnings];
@@ -237,6 +239,19 @@ interface EnsuredHome {
   /** Why nothing can be stored here; null in an ordinary home. */
   readonly unwritable: string | null;
   readonly warnings: readonly string[];
+}
+
+/** A home that does not exist is made later; a file, or a folder this user may not enter, cannot be one. */
+function requireReadable(dir: string): void {
+  const otherwise = "or set HERMES_HOME to another folder";
+  const failed = failureOf(() => {
+    const found = statSync(dir, { throwIfNoEntry: false });
+    if (found?.isDirectory()) accessSync(dir, constants.R_OK | constants.X_OK);
+    else if (found) throw new ConfigError(`The home ${dir} is a file, not a folder. Move it away, ${otherwise}.`);
+  });
+  if (failed instanceof ConfigError) throw failed;
+  if (codeOf(failed) === "EACCES")
+    throw new ConfigError(`The home ${dir} cannot be read (EACCES). Change its mode or owner, ${otherwise}.`);
 }
 
 /** Makes what is missing and touches nothing that is there. A home that cannot be written to is still usable for reading. */
