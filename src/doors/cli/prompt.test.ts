@@ -389,6 +389,7 @@ test("size tells layers, skills, memory and tools, under both its names", async 
   assert.ok(report.memory.chars > 0 && report.user_profile.chars === 0);
   const brew = report.skills_breakdown.find((skill: { name: string }) => skill.name === "brew");
   assert.deepEqual([brew.index_line_bytes, brew.skill_md_bytes], ["    - brew: Make tea".length, 53]);
+  assert.ok(report.toolsets_breakdown.some((set: { toolset: string }) => set.toolset === "other"));
   const bytes = report.toolsets_breakdown.map((set: { json_bytes: number }) => set.json_bytes);
   assert.deepEqual(
     bytes,

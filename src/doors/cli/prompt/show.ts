@@ -194,7 +194,7 @@ export async function size(flags: { platform: string; json?: true }, ctx: CliCon
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 async function toolsetCosts({ definitions }: InspectedPrompt): Promise<readonly ToolsetCost[]> {
-  const bySet = Map.groupBy(definitions, ({ function: { name } }) => registry.get(name)?.toolset ?? "");
+  const bySet = Map.groupBy(definitions, ({ function: { name } }) => registry.get(name)?.toolset ?? "other");
   return [...bySet]
     .map(([toolset, tools]) => ({ toolset, tool_count: tools.length, json_bytes: jsonBytes(tools) }))
     .sort((a, b) => b.json_bytes - a.json_bytes || (a.toolset < b.toolset ? -1 : 1));
