@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { open, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { openAgent } from "../../src/agent/open.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { openRequest } from "../support/open-request.ts";
-import { runHermes } from "../support/run-hermes.ts";
+import { environmentFor, launcher, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 describe("hermes -z", () => {
@@ -176,9 +181,46 @@ describe("hermes -z", () => {
   test("a profile that is no name is refused, not replaced by the standard one", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const { stderr, code } = await runHermes(["-p", "My Profile", "-z", "x"], { home });
-    assert.match(stderr, /"My Profile" is not a profile name/);
+    assert.match(stderr, /^hermes: "My Profile" is not a profile name/);
     assert.equal(code, 2);
     assert.equal(server.requests.length, 0);
+  });
+
+  test("an error names the program once", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const cases = [
+      [["sessions", "lst"], /^hermes sessions: unknown command "lst"/],
+      [["batch"], /^hermes batch: --dataset_file is missing/],
+      [["config", "set"], /^Usage: hermes config set KEY VALUE/],
+      [["-p", "nobody", "-z", "x"], /^Error: Profile 'nobody' does not exist/],
+      [["-z", "x", "--image", "gone.png"], /^hermes: cannot read the image .*gone\.png: there is no such file\.\n/],
+    ] as const;
+    for (const [args, expected] of cases) {
+      const { stderr, code } = await runHermes(args, { home });
+      assert.match(stderr, expected);
+      assert.notEqual(code, 0);
+    }
+  });
+
+  test("a full disk behind stdout is one line and a failure", { skip: !existsSync("/dev/full") }, async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.script({ text: "an answer" });
+    await using full = await open("/dev/full", "w");
+    for (const args of [
+      ["-z", "hello"],
+      ["sessions", "list"],
+    ]) {
+      const child = spawn(process.execPath, [launcher, ...args], {
+        ...{ cwd: home.project, env: environmentFor({ home }) },
+        stdio: ["ignore", full.fd, "pipe"],
+      });
+      const ended = once(child, "close");
+      assert.equal(
+        await text(child.stderr as Readable), // a pipe, as asked above
+        "hermes: stdout cannot be written: ENOSPC: no space left on device, write.\n",
+      );
+      assert.notEqual((await ended)[0], 0);
+    }
   });
 
   test("what would need asking is refused and the model is told", async () => {

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { UserError } from "../../kit/errors.ts";
+import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { stopForGoneReader } from "../stop-signals.ts";
@@ -60,13 +60,18 @@ export class ExitError extends UserError {
 
 export function processIo(options: { readonly noColor: boolean }): CliIo {
   const { stdin, stdout, stderr } = process;
-  // A reader that has seen enough (`| head`) is no error. A turn that runs is ended first: its last call is booked, its answer stored.
   let stopping = false;
-  for (const stream of [stdout, stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
+  let failed = false;
+  for (const [name, stream, other] of [["stdout", stdout, stderr] as const, ["stderr", stderr, stdout] as const]) {
+    stream.on("error", (error) => {
+      // A reader that has seen enough (`| head`) is not an error; a full disk is.
+      if (codeOf(error) !== "EPIPE" && !failed) {
+        failed = true;
+        other.write(`hermes: ${name} cannot be written: ${messageOf(error)}.\n`);
+      }
+      // A turn that runs is ended first: its last call is booked, its answer stored.
       stopping ||= stopForGoneReader();
-      if (!stopping) process.exit();
+      if (!stopping) process.exit(failed ? 1 : undefined);
     });
   }
   return {

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { openAgent } from "../../agent/open.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
-import { messageOf } from "../../kit/errors.ts";
+import { isMissing, messageOf } from "../../kit/errors.ts";
 import type { ContentPart, UserInput } from "../../llm/messages.ts";
 import { onStopSignal } from "../stop-signals.ts";
 import { type ChatRequest, withReferences } from "../typed-input.ts";
@@ -149,7 +149,8 @@ async function bytesOf(path: string, most: number): Promise<Buffer> {
   try {
     if ((await stat(path)).size <= most) return await readFile(path);
   } catch (error) {
-    throw new ExitError(1, `cannot read the image ${path}: ${(error as NodeJS.ErrnoException).code ?? error}.`);
+    const why = isMissing(error) ? "there is no such file" : messageOf(error);
+    throw new ExitError(1, `cannot read the image ${path}: ${why}.`);
   }
   throw new ExitError(1, `${path} is too large to send; 50 MB are allowed.`);
 }

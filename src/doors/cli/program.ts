@@ -181,7 +181,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
     addChatOptions(command)
       .usage("[options] [command]")
       .description("A personal AI agent that learns. Without a command: an interactive conversation.")
-      .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help tells more about each.`)
+      .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help shows the options of each.`)
       .action(async (options: ChatOptions & { version?: boolean }) => {
         if (options.version) return io.out(`${versionLine()}\n`);
         code = await (await import("./chat.ts")).runChat(options, ctx, start.openTerminal);
@@ -236,7 +236,7 @@ function unknownSubcommand(group: Command, word: string | undefined): ExitError 
 }
 
 const notAProfile = (name: string) =>
-  `hermes: "${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
+  `"${name}" is not a profile name (letters, digits, - and _, at most 64). "hermes profile list" shows the profiles there are.`;
 
 function unknownCommand(word: string, names: ReadonlySet<string>): ExitError {
   const hint = meant(word, [...names]);
@@ -290,10 +290,13 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
   };
 }
 
+/** Messages that name the program or carry a mark of their own get no `hermes:` in front. */
+const STANDS_ALONE = /^(?:hermes|Error:|Usage:|✗)(?:\s|:)/;
+
 /** Every way a command can fail, as one line and an exit code. */
 function report(error: unknown, io: CliIo): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   const message = messageOf(error);
-  if (message !== "") io.err(`hermes: ${message}\n`);
+  if (message !== "") io.err(`${STANDS_ALONE.test(message) ? "" : "hermes: "}${message}\n`);
   return error instanceof UserError ? error.exitCode : 1;
 }
