@@ -10,7 +10,7 @@ import type { Assembly, ModelChoice } from "./assembly.ts";
 import type { ContextKeeper } from "./compression/keeper.ts";
 import type { Pins } from "./compression/pins.ts";
 import type { CompressReport, CompressRequest } from "./compression/shortener.ts";
-import { Conversation } from "./conversation.ts";
+import { Conversation, inUseSentence } from "./conversation.ts";
 import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
 import { withPendingSteer } from "./outcome.ts";
@@ -166,7 +166,7 @@ export class Agent {
    */
   async undo(turns = 1): Promise<readonly string[]> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
-    const said = await this.#conversation.undo(turns);
+    const said = await this.alone(() => this.#conversation.undo(turns));
     if (said.length === 0) return said;
     this.#lastOutcome = null;
     this.#conversation.assembly.follower?.rewound?.(this.sessionId);
@@ -180,7 +180,7 @@ export class Agent {
   async compress(request: CompressRequest = {}): Promise<CompressReport> {
     if (this.busy)
       throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
-    return this.beside(async (signal) => {
+    return this.alone(async (signal) => {
       await this.#conversation.open();
       const emit = (event: AgentEventBody) => {
         if (event.type === "status" && event.kind === "warn") this.publish(event);
@@ -221,8 +221,10 @@ export class Agent {
   /** Takes the last compression back, if nothing was said since; null when there is none. */
   async undoCompression(): Promise<{ readonly kind: "summary" | "prune" } | null> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
-    await this.#conversation.open();
-    const undone = await this.#conversation.context.undo();
+    const undone = await this.alone(async () => {
+      await this.#conversation.open();
+      return this.#conversation.context.undo();
+    });
     if (undone?.kind === "summary") this.publish(await this.#conversation.describeSession("undone"));
     return undone;
   }
@@ -230,7 +232,7 @@ export class Agent {
   /** Builds the system prompt anew from what is on disk now. Refused while a turn runs. */
   async reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }> {
     if (this.busy) throw new AgentBusyError("the prompt cannot be built anew while a turn runs; interrupt it first");
-    const changed = await this.#conversation.reloadPrompt();
+    const changed = await this.alone(() => this.#conversation.reloadPrompt());
     return { changed, warnings: this.#conversation.assembly.prompt.takeWarnings?.() ?? [] };
   }
 
@@ -339,6 +341,19 @@ export class Agent {
       this.#beside = null;
       resolve();
     }
+  }
+
+  /** Work between two turns that changes what is stored: nobody else writes the conversation meanwhile. */
+  alone<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.beside(async (signal) => {
+      const lane = await this.#conversation.hold();
+      if (lane.type !== "taken") throw new AgentBusyError(inUseSentence(lane));
+      try {
+        return await work(AbortSignal.any([signal, lane.lost]));
+      } finally {
+        await lane.release();
+      }
+    });
   }
 
   /** Nothing waits for it, and nothing of it is ever an error. */

@@ -13,6 +13,7 @@ import type { Memory } from "../memory/open.ts";
 import type { HintsPort, PromptSource } from "../prompt/contract.ts";
 import type { Ask, CommandGuard, Question } from "../safety/decision.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import type { Lane } from "../sessions/lanes.ts";
 import type { NewSession, SessionStore } from "../sessions/store.ts";
 import type {
   ChildrenAnswer,
@@ -88,6 +89,8 @@ interface SessionOptions {
   readonly profile: string;
   /** Null: nothing is kept. */
   readonly store: SessionStore | null;
+  /** The right to write it; `store` is its store. Null without a store, and where whoever started this conversation holds it. */
+  readonly lane: Lane | null;
   /** Taken as the conversation so far instead of what the store holds. Copied, never changed, not stored again. */
   readonly history?: readonly HistoryMessage[] | undefined;
   /** Rides in front of the first message as it is sent: skills that are active for the whole conversation. */

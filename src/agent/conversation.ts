@@ -9,6 +9,7 @@ import { FitPictures, lacksImage } from "../llm/pictures/fit.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
+import { type HeldLane, holderInWords, type Lane, type LaneHeld } from "../sessions/lanes.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
 import { ContextKeeper, engineTools } from "./compression/keeper.ts";
 import { Pins } from "./compression/pins.ts";
@@ -19,6 +20,19 @@ import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
 import { Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
+
+/** The right to write the conversation, as long as it lasts. */
+export type OwnLane = Pick<HeldLane, "type" | "lost" | "release">;
+
+export const inUseSentence = ({ by }: LaneHeld) =>
+  `This conversation is in use by ${holderInWords(by)}. Nothing was sent: try again when it is done, or go on in a copy (/branch).`;
+
+/** Nothing is stored, or whoever started this conversation holds its lane. */
+const FREE: OwnLane = {
+  type: "taken",
+  lost: new AbortController().signal,
+  release: async () => undefined,
+};
 
 export interface SentSoFar {
   readonly sessionId: string;
@@ -88,6 +102,18 @@ export class Conversation {
 
   get turns(): number {
     return this.#turns;
+  }
+
+  /**
+   * The right to write this conversation, until it is released. What others wrote meanwhile is in memory then. While somebody else has it:
+   * waits as long as `wait` says, which may reject.
+   */
+  async hold(wait?: Parameters<Lane["hold"]>[1]): Promise<OwnLane | LaneHeld> {
+    const { lane } = this.#assembly.session;
+    if (!lane) return FREE;
+    const held = await lane.hold(this.transcript.sessionId, wait);
+    if (held.type === "taken" && held.othersWrote) await this.transcript.forget(held.lease.lane);
+    return held;
   }
 
   /** Loads what the store knows and counts the turn that begins. */

@@ -12,6 +12,7 @@ import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
 import { promptSource } from "../prompt/session-prompts.ts";
 import { openEnvironment } from "../sandbox/open.ts";
+import { Lane } from "../sessions/lanes.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { processTable } from "../tools/terminal/processes.ts";
@@ -67,7 +68,10 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const { home, clock, start } = request;
   refuseUnreadGuards(home);
   const config = home.config();
-  const store = await request.store();
+  const log = home.log.child("agent");
+  // What was delegated is written under the lease of whoever delegated it.
+  const lane = start?.delegatedFrom ? null : new Lane(await request.store(), log);
+  const store = lane?.store ?? (await request.store());
   if (!start) tidyUp(store, home);
   const found = request.resume ? await resumeSession(request.resume.name, store) : null;
   const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
@@ -154,6 +158,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       platform: request.platform,
       profile: home.paths.profile,
       store,
+      lane,
       row: {
         cwd,
         userId: request.sender?.userId,
@@ -183,7 +188,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
     takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
-    log: home.log.child("agent"),
+    log,
     paths: home.paths,
     config: () => home.config(),
     environment,
@@ -220,7 +225,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
         const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
-        return spawnChildren(delegatingParent(request, openAgent, parts), tasks, call);
+        return spawnChildren(delegatingParent({ ...request, store: async () => store }, openAgent, parts), tasks, call);
       },
     },
   };

@@ -59,6 +59,8 @@ export class Transcript {
   #messages: readonly HistoryMessage[];
   #unwritten: HistoryMessage[] = [];
   #loaded: boolean;
+  /** Its client keeps the history; the store is not asked. */
+  readonly #isClients: boolean;
   #ensured = false;
 
   constructor(options: {
@@ -73,6 +75,7 @@ export class Transcript {
     this.#store = options.store;
     this.#describe = options.describe;
     this.#messages = options.history ? legal(options.history) : [];
+    this.#isClients = options.history !== undefined;
     this.#loaded = options.history !== undefined || options.store === null;
   }
 
@@ -93,6 +96,14 @@ export class Transcript {
     if (this.#loaded) return;
     if (this.#unwritten.length > 0) await this.#write([]);
     this.#messages = legal((await this.#load()).map(withoutRow));
+  }
+
+  /** Somebody else wrote the conversation since: `open` loads it anew, and what never came to disk is dropped. `root`: its first session. */
+  async forget(root: string): Promise<void> {
+    if (!this.#store || this.#isClients) return;
+    this.#unwritten = [];
+    this.#loaded = false;
+    this.#sessionId = await this.#store.tip(root);
   }
 
   /** Answers calls that a crash left open, so that every later request shows the same history. */

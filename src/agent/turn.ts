@@ -3,9 +3,10 @@
 import { orAbandon } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
-import { StoreError } from "../sessions/store.ts";
+import { holderInWords } from "../sessions/lanes.ts";
+import { LaneMovedError, StoreError } from "../sessions/store.ts";
 import { type Asked, type Asking, answerAtLimit, askModel, showFinalText } from "./ask-model.ts";
-import type { Conversation } from "./conversation.ts";
+import { type Conversation, inUseSentence, type OwnLane } from "./conversation.ts";
 import type { TurnOutcome } from "./events.ts";
 import type { Cause } from "./fallback.ts";
 import type { Verdict } from "./judge.ts";
@@ -31,6 +32,8 @@ const MOVES_ON: Readonly<Record<string, string>> = {
   content_policy_blocked: "it refused the request",
 };
 const PREPARE_GRACE_MS = 250;
+/** How long a turn that nobody watches waits for another process on its conversation. */
+const LANE_WAIT_MS = 30_000;
 
 /** Plays one turn to its end. Never rejects: a turn that cannot even begin ends as a failed one. */
 export async function playTurn(
@@ -38,21 +41,52 @@ export async function playTurn(
   input: UserInput,
   options: TurnOptions,
 ): Promise<TurnOutcome> {
+  const before = (ending: Ending) => makeOutcome(conversation, ending, { apiCalls: 0, withinBudget: true });
   try {
-    await conversation.beginTurn();
-    await conversation.nudges.turnStarts(input);
-    options.emit({ type: "turn_start", input });
-    await conversation.fallback.beginTurn(options.emit);
-    const user = await storeUserMessage(conversation, input);
-    const outcome = await new Turn(conversation, user, options).play(input);
-    await conversation.nudges.turnEnds();
-    return outcome;
+    const lane = await takeLane(conversation, options);
+    if (!("release" in lane)) return before(lane);
+    try {
+      return await playHeld(conversation, input, { ...options, signal: AbortSignal.any([options.signal, lane.lost]) });
+    } finally {
+      await lane.release();
+    }
   } catch (error) {
-    return makeOutcome(conversation, brokenEnding(conversation, error), { apiCalls: 0, withinBudget: true });
+    return before(brokenEnding(conversation, error));
+  }
+}
+
+async function playHeld(conversation: Conversation, input: UserInput, options: TurnOptions): Promise<TurnOutcome> {
+  await conversation.beginTurn();
+  await conversation.nudges.turnStarts(input);
+  options.emit({ type: "turn_start", input });
+  await conversation.fallback.beginTurn(options.emit);
+  const user = await storeUserMessage(conversation, input);
+  const outcome = await new Turn(conversation, user, options).play(input);
+  await conversation.nudges.turnEnds();
+  return outcome;
+}
+
+/** A person may wait for another process as long as they like; whoever else asks gets an answer soon. */
+async function takeLane(conversation: Conversation, { signal, emit }: TurnOptions): Promise<OwnLane | Ending> {
+  const { clock, session } = conversation.assembly;
+  try {
+    const lane = await conversation.hold({
+      ms: session.interactive ? Number.POSITIVE_INFINITY : LANE_WAIT_MS,
+      clock,
+      signal,
+      onWait: ({ by }) =>
+        emit({ type: "status", kind: "waiting", message: `${holderInWords(by)} works on this conversation; waiting` }),
+    });
+    if (lane.type === "taken") return lane;
+    return failedEnding("conversation_in_use", inUseSentence(lane));
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return interruptedEnding("interrupted_by_user", "Operation interrupted: nothing was sent.");
   }
 }
 
 function brokenEnding({ assembly }: Conversation, error: unknown): Ending {
+  if (error instanceof LaneMovedError) return interruptedEnding("conversation_moved", error.message);
   assembly.log.error("the turn could not go on", error);
   return failedEnding("non_retryable_error", messageOf(error));
 }
@@ -308,6 +342,8 @@ class Turn {
   }
 
   #interrupted(): Ending {
+    const { reason } = this.#options.signal;
+    if (reason instanceof LaneMovedError) return interruptedEnding("conversation_moved", reason.message);
     const tools = this.#messages.at(-1)?.role === "tool" ? this.#previousTools : [];
     const last = [...new Set(tools)].join(", ");
     return interruptedEnding(

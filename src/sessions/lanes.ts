@@ -163,22 +163,34 @@ export interface HeldLane {
   release(): Promise<void>;
 }
 
+/** Somebody else has it. */
+export type LaneHeld = Exclude<LaneAnswer, { readonly type: "taken" }>;
+
 interface HoldOptions {
   readonly log: Logger;
   /** Default: one of its own, so that two conversations of one process exclude each other too. */
   readonly holder?: string;
   readonly seconds?: number;
   /** How long to wait for whoever holds it; default not at all. */
-  readonly wait?: { readonly ms: number; readonly clock: Clock; readonly signal?: AbortSignal };
+  readonly wait?: LaneWait | undefined;
+}
+
+interface LaneWait {
+  readonly ms: number;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+  /** Once, before the waiting begins. */
+  onWait?(held: LaneHeld): void;
 }
 
 export async function holdLane(
   store: Pick<SessionStore, "takeLane" | "renewLane" | "releaseLane">,
   sessionId: string,
   { log, holder = newHolder(), seconds = LEASE_SECONDS, wait }: HoldOptions,
-): Promise<HeldLane | Exclude<LaneAnswer, { readonly type: "taken" }>> {
+): Promise<HeldLane | LaneHeld> {
   const deadline = wait ? wait.clock.now() + wait.ms : 0;
   let answer = await store.takeLane(sessionId, holder, { seconds });
+  if (answer.type !== "taken") wait?.onWait?.(answer);
   while (answer.type !== "taken" && wait && wait.clock.now() < deadline) {
     await wait.clock.sleep(LOOK_AGAIN_MS, wait.signal);
     answer = await store.takeLane(sessionId, holder, { seconds });
@@ -211,4 +223,57 @@ export async function holdLane(
     await store.releaseLane(lease).catch((error) => log.warn("the lease of a conversation was not given back", error));
   };
   return { type: "taken", lease, lost: lost.signal, release };
+}
+
+/**
+ * The lane of one open conversation.
+ *
+ * - Whatever is written through `store` while the lane is held carries its lease: whoever writes need not know of it.
+ * - One holder at a time: `hold` is not called again before `release`.
+ */
+export class Lane {
+  readonly store: SessionStore;
+  readonly #log: Logger;
+  readonly #holder = newHolder();
+  #lease: LaneToken | undefined;
+  #lastToken: number | null = null;
+
+  constructor(store: SessionStore, log: Logger) {
+    this.store = withLease(store, () => this.#lease);
+    this.#log = log;
+  }
+
+  /** `othersWrote`: since it was last held here, so what is in memory may be out of date. */
+  async hold(sessionId: string, wait?: LaneWait): Promise<(HeldLane & { readonly othersWrote: boolean }) | LaneHeld> {
+    const held = await holdLane(this.store, sessionId, { log: this.#log, holder: this.#holder, wait });
+    if (held.type !== "taken") return held;
+    const { lease } = held;
+    const othersWrote = this.#lastToken !== null && lease.token !== this.#lastToken + 1;
+    this.#lease = lease;
+    this.#lastToken = lease.token;
+    const release = async () => {
+      this.#lease = undefined;
+      await held.release();
+    };
+    return { ...held, othersWrote, release };
+  }
+}
+
+function withLease(store: SessionStore, current: () => LaneToken | undefined): SessionStore {
+  const leased = <T extends Leased>(options?: T) => ({ lease: current(), ...options });
+  return {
+    ...store,
+    end: (id, reason, options) => store.end(id, reason, leased(options)),
+    update: (id, change, options) => store.update(id, change, leased(options)),
+    leaseCompression: (id, options) => store.leaseCompression(id, leased(options)),
+    continueAfterCompression: (id, rows, options) => store.continueAfterCompression(id, rows, leased(options)),
+    undoCompression: (id, options) => store.undoCompression(id, leased(options)),
+    branch: (id, newId, options) => store.branch(id, newId, leased(options)),
+    append: (id, rows, options) => store.append(id, rows, leased(options)),
+    replace: (id, rows, options) => store.replace(id, rows, leased(options)),
+    rewind: (id, messageId, options) => store.rewind(id, messageId, leased(options)),
+    setApiContent: (messageId, text, options) => store.setApiContent(messageId, text, leased(options)),
+    setPrompt: (id, record, options) => store.setPrompt(id, record, leased(options)),
+    setValue: (id, key, value, options) => store.setValue(id, key, value, leased(options)),
+  };
 }

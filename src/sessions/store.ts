@@ -13,7 +13,12 @@ export type EndReason =
   | "resumed_other"
   | "session_reset"
   | "session_switch"
-  | "orphaned_compression";
+  | "orphaned_compression"
+  | "agent_close"
+  | "cron_complete"
+  | "idle"
+  | "daily"
+  | "suspended";
 
 export interface NewSession {
   readonly id: string;

@@ -71,6 +71,7 @@ async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<For
       id: sent.sessionId,
       turn: sent.turn,
       store: null,
+      lane: null,
       history: routed ? digestOf(sent.messages) : sent.messages,
       origin: "background_review",
       task: "background_review",

@@ -84,7 +84,7 @@ export async function runTurn(
     const outcome = await answer(conversation, input, warnings, door);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);
     await door.present(outcome);
-    if (outcome.interrupted) return signals.code ?? 130;
+    if (outcome.interrupted) return signals.code ?? 1;
     if (options.learn) await learn(conversation, door.learned);
     return door.exitCode(outcome);
   } finally {

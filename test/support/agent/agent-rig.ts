@@ -7,6 +7,7 @@ import { defaultConfig } from "../../../src/home/config/schema.ts";
 import { homePaths } from "../../../src/home/paths.ts";
 import type { ModelGate } from "../../../src/llm/gate.ts";
 import type { UserInput } from "../../../src/llm/messages.ts";
+import { Lane } from "../../../src/sessions/lanes.ts";
 import type { SessionStore } from "../../../src/sessions/store.ts";
 import { AvailabilityCache } from "../../../src/tools/toolset/availability.ts";
 import type { ToolContext } from "../../../src/tools/toolset/context.ts";
@@ -59,6 +60,7 @@ export function rigOptions(rig: RigOptions): Assembly {
     redact: (text) => text,
     ...rig.ports,
   };
+  const lane = rig.store ? new Lane(rig.store, ports.log) : null;
   return {
     ...ports,
     session: {
@@ -66,7 +68,8 @@ export function rigOptions(rig: RigOptions): Assembly {
       source: "cli",
       platform: "cli",
       profile: "default",
-      store: rig.store ?? null,
+      store: lane?.store ?? null,
+      lane,
       interactive: true,
       ...rig.session,
     },

@@ -1,0 +1,160 @@
+// One conversation, several processes: one of them writes at a time, and what it wrote is what the others go on from.
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
+import { play, type RigOptions, rigAgent } from "../../test/support/agent/agent-rig.ts";
+import { assertLegalHistory } from "../../test/support/agent/legal.ts";
+import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
+import { manualClock, temporaryStore } from "../../test/support/session-store.ts";
+import { systemClock } from "../kit/clock.ts";
+import { openSessionStore } from "../sessions/open.ts";
+import type { Agent } from "./agent.ts";
+import { AgentBusyError } from "./agent.ts";
+
+async function open(t: TestContext) {
+  const { store, path, log, clock } = await temporaryStore(t);
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  t.after(() => db.close());
+  const another = async (rig: Omit<RigOptions, "store">) => {
+    const own = await openSessionStore({ path, journalMode: "auto", log, clock });
+    t.after(() => own.close());
+    return rigAgent({ ports: { clock: systemClock }, ...rig, store: own });
+  };
+  const rows = async () => (await store.load("session-1")).map(({ role, content }) => `${role}: ${content}`);
+  const letLeaseExpire = () => db.exec("UPDATE lanes SET expires = 0");
+  return { store, another, rows, letLeaseExpire };
+}
+
+/** A turn in the middle of its answer; `end` interrupts it. */
+async function inTheMiddle(agent: Agent, text: string) {
+  const { promise: talking, resolve } = Promise.withResolvers<void>();
+  const done = play(agent, text, { onEvent: (event) => event.type === "text" && resolve() });
+  await talking;
+  return {
+    done,
+    async end() {
+      agent.interrupt();
+      return (await done).outcome;
+    },
+  };
+}
+
+test("a turn waits for the one of another process and goes on from what that said", async (t) => {
+  const { another, rows } = await open(t);
+  const bobGate = new ScriptedGate({ text: "early" }, { text: "late" });
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }, { text: "Ann's answer" }) });
+  const bob = await another({ gate: bobGate });
+  await play(bob, "first");
+  const running = await inTheMiddle(ann, "second");
+  const { promise: waits, resolve } = Promise.withResolvers<string>();
+  const waiting = play(bob, "fourth", {
+    onEvent: (event) => event.type === "status" && event.kind === "waiting" && resolve(event.message),
+  });
+  assert.match(await waits, /^process \d+ works on this conversation; waiting$/);
+  await running.end();
+  await waiting;
+  assert.deepEqual(await rows(), [
+    "user: first",
+    "assistant: early",
+    "user: second",
+    "user: fourth",
+    "assistant: late",
+  ]);
+  assert.deepEqual(
+    bobGate.requests.at(-1)?.messages.map((message) => message.content),
+    ["You are a test.", "first", "early", "second\n\nfourth"],
+  );
+  await play(ann, "fifth");
+  assert.deepEqual((await rows()).slice(-2), ["user: fifth", "assistant: Ann's answer"]);
+});
+
+test("a turn that nobody watches gives up after half a minute and says who has the conversation", async (t) => {
+  const { another, rows } = await open(t);
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }) });
+  const running = await inTheMiddle(ann, "first");
+  const clock = manualClock();
+  const started = clock.now();
+  const gate = new ScriptedGate({ text: "never" });
+  const bob = await another({ gate, session: { interactive: false }, ports: { clock } });
+  const { outcome } = await play(bob, "second");
+  assert.equal(outcome.exitReason, "conversation_in_use");
+  assert.match(outcome.finalText ?? "", /^This conversation is in use by process \d+\. Nothing was sent/);
+  assert.ok(clock.now() - started >= 30_000);
+  assert.equal(gate.requests.length, 0);
+  await running.end();
+  assert.deepEqual(await rows(), ["user: first"]);
+});
+
+test("an interrupt ends the waiting, and nothing was sent", async (t) => {
+  const { another, rows } = await open(t);
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }) });
+  const running = await inTheMiddle(ann, "first");
+  const bob = await another({ gate: new ScriptedGate({ text: "never" }) });
+  const { outcome } = await play(bob, "second", { onEvent: (event) => event.type === "status" && bob.interrupt() });
+  assert.equal(outcome.exitReason, "interrupted_by_user");
+  assert.match(outcome.finalText ?? "", /nothing was sent/);
+  await running.end();
+  assert.deepEqual(await rows(), ["user: first"]);
+});
+
+test("what is done between turns is refused while another process has the conversation", async (t) => {
+  const { another, rows } = await open(t);
+  const bob = await another({ gate: new ScriptedGate({ text: "early" }) });
+  await play(bob, "first");
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }) });
+  const running = await inTheMiddle(ann, "second");
+  const inUse = (error: unknown) => error instanceof AgentBusyError && /in use by process/.test(error.message);
+  await assert.rejects(bob.undo(), inUse);
+  await assert.rejects(bob.compress(), inUse);
+  await assert.rejects(bob.undoCompression(), inUse);
+  await assert.rejects(bob.reloadPrompt(), inUse);
+  await running.end();
+  assert.deepEqual(await bob.undo(), ["second"]);
+  assert.deepEqual(await rows(), ["user: first", "assistant: early"]);
+});
+
+test("a turn whose conversation was taken over writes nothing more, and the next one goes on from what is there", async (t) => {
+  const { another, rows, letLeaseExpire } = await open(t);
+  const { promise: released, resolve: release } = Promise.withResolvers<string>();
+  const { promise: calling, resolve: called } = Promise.withResolvers<void>();
+  const slow = () => {
+    called();
+    return released;
+  };
+  const gate = new ScriptedGate({ calls: [{ id: "c1", name: "slow", args: {} }] }, { text: "mine" });
+  const ann = await another({ gate, tools: { slow } });
+  const late = play(ann, "first");
+  await calling;
+  letLeaseExpire();
+  const bob = await another({ gate: new ScriptedGate({ text: "Bob's answer" }) });
+  await play(bob, "second");
+  const stored = await rows();
+  release("too late");
+  const { outcome } = await late;
+  assert.equal(outcome.exitReason, "conversation_moved");
+  assert.equal(outcome.interrupted, true);
+  assert.match(outcome.finalText ?? "", /nothing was stored/);
+  assert.equal(gate.requests.length, 1, "no model is asked for what cannot be kept");
+  assert.deepEqual(await rows(), stored);
+  const { outcome: next } = await play(ann, "third");
+  assert.equal(next.finalText, "mine");
+  assertLegalHistory(next.messages);
+  assert.deepEqual(await rows(), [...stored, "user: third", "assistant: mine"]);
+});
+
+test("a history that its client keeps is not taken from the store, whoever wrote there", async (t) => {
+  const { another } = await open(t);
+  const history = [
+    { role: "user", content: "before" },
+    { role: "assistant", content: "then" },
+  ] as const;
+  const gate = new ScriptedGate({ text: "one" }, { text: "two" });
+  const ann = await another({ gate, session: { history } });
+  await play(ann, "first");
+  await play(await another({ gate: new ScriptedGate({ text: "aside" }) }), "between");
+  await play(ann, "second");
+  assert.deepEqual(
+    gate.requests.at(-1)?.messages.map((message) => message.content),
+    ["You are a test.", "before", "then", "first", "one", "second"],
+  );
+});

@@ -1,0 +1,104 @@
+// Two processes on one conversation, as a user may have them open in two windows.
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exists } from "../../src/kit/files.ts";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes, startHermes } from "../support/run-hermes.ts";
+import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
+
+describe("two processes on one conversation", () => {
+  let server: ModelServer;
+  before(async () => {
+    server = await ModelServer.start();
+  });
+  beforeEach(() => void server.clear());
+  after(() => server.close());
+
+  const query = (home: TempHome, sql: string) => {
+    const db = new DatabaseSync(home.at("state.db"), { timeout: 5000 });
+    try {
+      return db.prepare(sql).all();
+    } finally {
+      db.close();
+    }
+  };
+  const rows = (home: TempHome) =>
+    query(home, "SELECT role, content FROM messages ORDER BY id").map(({ role, content }) => `${role}: ${content}`);
+
+  /** A conversation with one exchange, and a process that runs a command in it until `go` is there. */
+  async function atWork(home: TempHome) {
+    server.script({ text: "hello" });
+    const first = await runHermes(["-z", "first"], { home });
+    assert.equal(first.code, 0, first.stderr);
+    const [session] = query(home, "SELECT id FROM sessions");
+    const id = String(session?.id);
+    const command = "touch started; while [ ! -e go ]; do sleep 0.05; done";
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command } }] });
+    const child = startHermes(["--resume", id, "-z", "second"], { home });
+    while (!(await exists(join(home.project, "started")))) await sleep(20);
+    return { id, child, go: () => writeFile(join(home.project, "go"), "") };
+  }
+
+  test("one that slept past its lease writes nothing after another went on", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { id, child, go } = await atWork(home);
+    child.kill("SIGSTOP");
+    try {
+      query(home, "UPDATE lanes SET expires = 0");
+      server.script({ text: "the other's answer" });
+      const other = await runHermes(["--resume", id, "-z", "third"], { home });
+      assert.equal(other.stdout, "the other's answer\n", other.stderr);
+      await go();
+    } finally {
+      child.kill("SIGCONT");
+    }
+    const stored = rows(home);
+    const asked = server.requests.length;
+    const { code, stdout, stderr } = await child.result;
+    assert.equal(code, 1);
+    assert.equal(stdout, "");
+    assert.match(stderr, /^hermes: .*nothing was stored/m);
+    assert.deepEqual(rows(home), stored);
+    assert.equal(server.requests.length, asked, "no model is asked for what cannot be kept");
+    assert.deepEqual(stored.at(-1), "assistant: the other's answer");
+  });
+
+  test("one waits for the other and answers with what that said before it", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { id, child, go } = await atWork(home);
+    server.script({ text: "the second answer" }, { text: "the third answer" });
+    const other = startHermes(["--resume", id, "-z", "third"], { home });
+    const started = query(home, "SELECT count(*) AS n FROM messages")[0]?.n;
+    await sleep(1500);
+    assert.equal(
+      query(home, "SELECT count(*) AS n FROM messages")[0]?.n,
+      started,
+      "nothing is written beside the other",
+    );
+    await go();
+    assert.equal((await child.result).stdout, "the second answer\n");
+    const late = await other.result;
+    assert.equal(late.stdout, "the third answer\n", late.stderr);
+    assert.deepEqual(rows(home).slice(-3), [
+      "assistant: the second answer",
+      "user: third",
+      "assistant: the third answer",
+    ]);
+    assert.match(JSON.stringify(server.last.body), /the second answer/);
+  });
+
+  test("one that was killed holds nobody up", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const { id, child, go } = await atWork(home);
+    child.kill("SIGKILL");
+    await child.result;
+    await go();
+    server.script({ text: "at once" });
+    const { stdout, stderr } = await runHermes(["--resume", id, "-z", "third"], { home });
+    assert.equal(stdout, "at once\n", stderr);
+  });
+});
