@@ -102,6 +102,9 @@ function install(level) {
     mkdirSync(join(staging, "test"), { recursive: true });
     for (const file of ["package.json", "package-lock.json", ".npmrc", join("test", "package.json")])
       copyFileSync(join(root, file), join(staging, file));
+    // npm runs install scripts with the programs of the tree above first; a Node there that is broken must not be one of them.
+    const above = join(modules, ".bin", "node");
+    if (existsSync(above) && spawnSync(above, ["--version"]).status !== 0) rmSync(above);
     // Named though they are npm's defaults: NODE_ENV=production or a setting of the user's would leave them out.
     const args = ["ci", "--include=dev", "--include=optional", "--loglevel=error", "--no-fund", "--no-audit"];
     if (level === "run") args.push("--workspaces=false");

@@ -1,8 +1,9 @@
 // npm test: set-up, npm run check, then every test with the project's own Node.
 // npm test -- --only PATTERN ...: those files alone, without the checks, each in a process of its own and hermes from source.
+import { spawnSync } from "node:child_process";
 import fs from "node:fs"; // an older Node, which only gets as far as the set-up, has not all of its names
 import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
@@ -26,40 +27,43 @@ try {
 async function everything() {
   const checked = await run(projectNode(), [join(root, "scripts", "check.mjs")]);
   if (checked !== 0) return checked;
-  process.env.HERMES_TEST_PROGRAM = await buildProgram();
+  const program = join(work, "program");
+  const built = await buildProgram(program);
+  if (built !== 0) return built;
+  process.env.HERMES_TEST_PROGRAM = program;
+  const startsProgram = (file) => file.startsWith(join(root, "test", "e2e"));
+  const across = find("test/**/*.test.ts");
   // The long ones first: the short ones fill what is left of the time.
   return runFiles([
-    ...find("test/e2e/**/*.test.ts"),
-    ...batches(find("test/*.test.ts"), 4),
-    ...find("test/support/**/*.test.ts"),
+    ...across.filter(startsProgram),
+    ...batches(
+      across.filter((file) => !startsProgram(file)),
+      4,
+    ),
     ...batches(find("src/**/*.test.ts"), 25),
   ]);
 }
 
 function find(pattern) {
   return fs
-    .globSync(pattern, { cwd: root })
+    .globSync(pattern, { cwd: root, exclude: ["**/node_modules"] })
     .sort()
     .map((file) => join(root, file));
 }
 
 /** The program as users install it, made once for all tests that start it: it starts in half the time of the source. */
-async function buildProgram() {
-  const program = join(work, "program");
+function buildProgram(program) {
   fs.mkdirSync(program);
   for (const name of ["bin", "package.json", "skills"])
     fs.cpSync(join(root, name), join(program, name), { recursive: true });
   fs.symlinkSync(join(root, "node_modules"), join(program, "node_modules"), "junction");
-  const built = await run(projectNode(), [join(root, "scripts", "build.mjs"), join(program, "dist")]);
-  if (built !== 0) process.exit(built);
-  return program;
+  return run(projectNode(), [join(root, "scripts", "build.mjs"), join(program, "dist")]);
 }
 
 /** Files that share a process, as most cost more to load than to run; each stays a suite with its own hooks. */
 function batches(all, size) {
-  const [alone, files] = [[], []];
-  for (const file of all) (WAITS_FIRST.test(fs.readFileSync(file, "utf8")) ? alone : files).push(file);
-  const made = alone;
+  const [made, files] = [[], []];
+  for (const file of all) (needsProcess(fs.readFileSync(file, "utf8")) ? made : files).push(file);
   for (let from = 0; from < files.length; from += size) {
     const batch = join(fs.mkdtempSync(join(work, "batch-")), "batch.mjs");
     const runner = JSON.stringify(join(root, "scripts", "test-batch.mjs"));
@@ -70,11 +74,18 @@ function batches(all, size) {
   return made;
 }
 
+/** A file that waits before it has tests, or that measures the memory of its process. */
+function needsProcess(source) {
+  return WAITS_FIRST.test(source) || source.includes("process.memoryUsage");
+}
+
 /** Prints what the test runner of Node prints, then one line with the totals; resolves to the exit code. */
 async function runFiles(files) {
+  if (files.length === 0) throw new Error("no test file has such a name");
   const { run: runTests } = await import("node:test");
   const { spec } = await import("node:test/reporters");
   process.env.NO_COLOR = "1";
+  process.env.PATH = [...pythonFolder(), process.env.PATH].join(delimiter);
   // Each module's types are stripped once, not once per process.
   process.env.NODE_COMPILE_CACHE = join(root, "node_modules", ".cache", "tests");
   const stop = new AbortController();
@@ -82,7 +93,7 @@ async function runFiles(files) {
   // Many tests wait for other programs, so no core is kept free.
   const concurrency = Math.max(2, availableParallelism());
   const events = runTests({ cwd: root, files, concurrency, timeout: TIMEOUT_MS, signal: stop.signal });
-  let failed = files.length === 0;
+  let failed = false;
   const counts = { passed: 0, failed: 0, cancelled: 0 };
   events.on("test:fail", ({ todo }) => {
     failed ||= todo === undefined || todo === false;
@@ -94,4 +105,10 @@ async function runFiles(files) {
   for await (const text of events.compose(spec)) process.stdout.write(text);
   process.stdout.write(`${counts.passed} passed, ${counts.failed + counts.cancelled} failed\n`);
   return failed ? 1 : 0;
+}
+
+/** The script that a version manager puts in front of Python starts a hundred processes each time; the real one is asked directly. */
+function pythonFolder() {
+  const { status, stdout } = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+  return status === 0 ? [dirname(stdout.trim())] : [];
 }

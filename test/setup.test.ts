@@ -164,6 +164,22 @@ test("a set-up that was killed keeps nobody waiting, and its leftovers go", asyn
   assert.deepEqual(await readdir(join(root, ".cache")), []);
 });
 
+test("a broken Node in the old packages does not stand in the way of new ones", async (t) => {
+  const { root, develop, calls } = await clone(t);
+  await develop();
+  const bin = join(root, "node_modules", ".bin");
+  await mkdir(bin);
+  await writeFile(join(bin, "node"), "#!/bin/sh\nexit 1\n");
+  await chmod(join(bin, "node"), 0o755);
+  await writeFile(join(root, "package-lock.json"), "{}");
+  // As npm does it: programs of the trees above come first for install scripts.
+  const npm = await readFile(join(root, "npm"), "utf8");
+  await writeFile(join(root, "npm"), npm.replace("\n", `\nPATH="${bin}:$PATH" node --version >&2 || exit 8\n`));
+  const { code, stderr } = await develop();
+  assert.equal(code, 0, stderr);
+  assert.equal((await calls()).length, 2);
+});
+
 test("a real clone starts with less than 260 MB", { skip: downloadsUnwanted("all packages") }, async (t) => {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-clone-")));
   t.after(() => rm(root, { recursive: true, force: true }));
