@@ -1,11 +1,13 @@
 // npm test: set-up, npm run check, then every test with the project's own Node.
 // npm test -- --only PATTERN ...: those files alone, without the checks, each in a process of its own and hermes from source.
+// --times before that: at the end also a table of what each file took.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs"; // an older Node, which only gets as far as the set-up, has not all of its names
 import { availableParallelism, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { projectNode, root, run, setup } from "./setup.mjs";
+import { cpuSeconds } from "./test-batch.mjs";
 
 /** Ends what hangs. Nothing that works comes near it, on a busy machine neither. */
 const TIMEOUT_MS = 300_000;
@@ -16,8 +18,11 @@ setup();
 const self = fileURLToPath(import.meta.url);
 if (process.execPath !== projectNode()) process.exit(await run(projectNode(), [self, ...process.argv.slice(2)]));
 
-const only = process.argv[2] === "--only" ? process.argv.slice(3) : null;
+const args = process.argv.slice(2);
+const timed = args[0] === "--times" && args.shift() !== undefined;
+const only = args[0] === "--only" ? args.slice(1) : null;
 const work = fs.mkdtempSync(join(tmpdir(), "hermes-tests-"));
+const timesFile = join(work, "times");
 try {
   process.exitCode = only ? await runFiles(only.flatMap(find)) : await everything();
 } finally {
@@ -92,7 +97,9 @@ async function runFiles(files) {
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort());
   // Many tests wait for other programs, so no core is kept free.
   const concurrency = Math.max(2, availableParallelism());
-  const events = runTests({ cwd: root, files, concurrency, timeout: TIMEOUT_MS, signal: stop.signal });
+  const execArgv = timed ? ["--import", join(root, "scripts", "test-batch.mjs")] : [];
+  if (timed) process.env.HERMES_TEST_TIMES = timesFile;
+  const events = runTests({ cwd: root, files, concurrency, execArgv, timeout: TIMEOUT_MS, signal: stop.signal });
   let failed = false;
   const counts = { passed: 0, failed: 0, cancelled: 0 };
   events.on("test:fail", ({ todo }) => {
@@ -103,6 +110,7 @@ async function runFiles(files) {
     failed ||= !summary.success;
   });
   for await (const text of events.compose(spec)) process.stdout.write(text);
+  if (timed) process.stdout.write(tableOfTimes());
   process.stdout.write(`${counts.passed} passed, ${counts.failed + counts.cancelled} failed\n`);
   return failed ? 1 : 0;
 }
@@ -111,4 +119,18 @@ async function runFiles(files) {
 function pythonFolder() {
   const { status, stdout } = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
   return status === 0 ? [dirname(stdout.trim())] : [];
+}
+
+/** The dearest first: CPU seconds with all that a file starts, seconds on the clock, the process it ran in. */
+function tableOfTimes() {
+  const rows = fs
+    .readFileSync(timesFile, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  rows.push({ pid: process.pid, file: "all", wall: performance.now() / 1000, cpu: cpuSeconds() });
+  rows.sort((a, b) => b.cpu - a.cpu);
+  const line = (...cells) => `${cells.map((cell) => String(cell).padStart(8)).join(" ")}`;
+  const lines = rows.map(({ cpu, wall, pid, file }) => `${line(cpu.toFixed(1), wall.toFixed(1), pid)}  ${file}\n`);
+  return `${line("CPU s", "wall s", "process")}  file\n${lines.join("")}`;
 }
