@@ -7,7 +7,15 @@ import { systemClock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
 import type { OutputPipe } from "./output.ts";
 import { type Launch, newMark, type ShellIo, StartMark } from "./place.ts";
-import { descendantsOf, type ShellProcess, settledWithin, signalEach, signalNumber, startShell } from "./processes.ts";
+import {
+  descendantsOf,
+  type ShellProcess,
+  settledWithin,
+  signalEach,
+  signalNumber,
+  standStill,
+  startShell,
+} from "./processes.ts";
 
 const READY_MS = 5000;
 
@@ -129,8 +137,8 @@ async function openAll(paths: readonly string[]): Promise<FileHandle[]> {
 
 export const TRIES = 5;
 const PAUSE_MS = 20;
-// Five seconds: on a busy machine bwrap may take that long to fork, and killed before its child it would leave that child running.
-const KILL_ROUNDS = 250;
+const KILL_ROUNDS = 20;
+const KILL_MS = 250;
 
 // bwrap reads the table of mounts and then walks it; a container engine that takes one away meanwhile makes it give up.
 const MOUNTS_MOVED = /Can't bind mount .*Unable to (?:apply mount flags|remount|find)/;
@@ -219,18 +227,14 @@ export async function startInside({ io, launch, pipe }: InsideStart): Promise<Sh
 }
 
 /**
- * Kills what bwrap started, at any moment of the start. bwrap itself ends when its child does, and until then adopts what the child
- * leaves behind; killed first, it would leave the child running.
+ * Kills what bwrap started, at any moment of the start and however slow the machine is: what stands still cannot fork. bwrap itself ends
+ * when its child does, and until then adopts what the child leaves behind; it is killed only while it has no child.
  */
 export async function killInside(pid: number, ended: Promise<unknown>): Promise<void> {
   for (let round = 0; round < KILL_ROUNDS; round++) {
-    const family = await descendantsOf(pid);
-    // As a group first: that reaches what was forked since we looked.
-    signalEach(
-      family.flatMap((member) => [-member, member]),
-      "SIGKILL",
-    );
-    if (await settledWithin(ended, PAUSE_MS)) return;
+    const family = await standStill(pid);
+    signalEach(family.length === 0 ? [pid] : family.flatMap((member) => [-member, member]), "SIGKILL");
+    signalEach([pid], "SIGCONT");
+    if (await settledWithin(ended, KILL_MS)) return;
   }
-  signalEach([pid], "SIGKILL");
 }

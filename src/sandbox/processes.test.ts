@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { isAlive } from "./processes.ts";
+import { descendantsOf, isAlive, signalEach, standStill } from "./processes.ts";
 
 test("a program that leaves at once takes its running shells with it", async () => {
   const program = `
@@ -29,4 +30,22 @@ test("a program that leaves at once takes its running shells with it", async () 
   assert.ok(pid > 0, stdout);
   for (let i = 0; isAlive(pid) && i < 200; i++) await sleep(25);
   assert.equal(isAlive(pid), false);
+});
+
+test("a family of processes that forks without end is made to stand still, and none of it is missed", {
+  skip: process.platform !== "linux",
+}, async (t) => {
+  // Each child forks in its turn, as fast as it can; a limit for the case that the test fails.
+  const forking = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); sh -c 'sleep 30 & wait' & done; wait";
+  for (const ms of [0, 3, 10, 30]) {
+    const child = spawn("/bin/sh", ["-c", forking], { detached: true, stdio: "ignore" });
+    const pid = child.pid ?? 0;
+    t.after(() => signalEach([-pid], "SIGKILL"));
+    await sleep(ms);
+    const family = await standStill(pid);
+    await sleep(20);
+    assert.deepEqual(await descendantsOf(pid), family);
+    signalEach([-pid], "SIGKILL");
+    await once(child, "exit");
+  }
 });

@@ -160,6 +160,8 @@ interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  /** `T` and `t` when it is stopped, `Z` when it has ended. */
+  readonly state: string;
   /** Anything that differs between two processes that had the same pid. */
   readonly startTime: string;
 }
@@ -191,6 +193,29 @@ export async function descendantsOf(pid: number): Promise<number[]> {
   }
   return found;
 }
+
+/**
+ * Stops a process and everything it has started; resolves to the latter, children before grandchildren. All of them are in it: a stopped
+ * process cannot fork, and those that were forked before it stopped are stopped in turn. Linux only.
+ */
+export async function standStill(pid: number): Promise<number[]> {
+  const stopped = new Set<number>();
+  for (;;) {
+    const family = await descendantsOf(pid);
+    const moving = [pid, ...family].filter((member) => !stopped.has(member));
+    if (moving.length === 0) return family;
+    signalEach(moving, "SIGSTOP");
+    for (const member of moving) {
+      // One that waits for a disk or a mount stops when that is over. If it never is, it cannot fork either.
+      for (let look = 0; look < STOP_LOOKS && !/^[TtZX]?$/.test((await readFacts(member))?.state ?? ""); look++)
+        await new Promise((resolve) => setTimeout(resolve, STOP_LOOK_MS));
+      stopped.add(member);
+    }
+  }
+}
+
+const STOP_LOOKS = 2000;
+const STOP_LOOK_MS = 5;
 
 /** The first of these processes that leads a group; Linux only. */
 export async function groupLeader(pids: readonly number[]): Promise<number | undefined> {
@@ -241,7 +266,8 @@ async function readFacts(pid: number): Promise<ProcessFacts | null> {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8");
     // The second field is the program name in parentheses and may hold blanks and parentheses itself.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { pid, parent: Number(fields[1]), group: Number(fields[2]), startTime: fields[19] ?? "" };
+    const [state = "", parent, group] = fields;
+    return { pid, parent: Number(parent), group: Number(group), state, startTime: fields[19] ?? "" };
   } catch {
     return null; // it ended while we looked
   }
