@@ -109,3 +109,11 @@ test("help is grouped by category with aliases", () => {
     "Session\n  /new [name]  does new\n\nExit\n  /quit        does quit (also /exit)",
   );
 });
+
+test("a long usage has its description on the next line, in the column of the others", () => {
+  const long = command("agents", { argsHint: "[stop <id>|pause|resume|and more]" });
+  assert.equal(
+    helpText([command("new"), long]),
+    "Session\n  /new  does new\n  /agents [stop <id>|pause|resume|and more]\n        does agents",
+  );
+});

@@ -103,7 +103,7 @@ export function subcommandsOf(command: CommandDefinition): readonly string[] {
   return words ? words.split("|") : [];
 }
 
-/** A longer one pushes its own description to the right, not everybody's. */
+/** A longer usage has its description on the next line. */
 const MAX_USAGE = 28;
 
 /** Per category: `/name args` left, description right, aliases appended. */
@@ -113,7 +113,8 @@ export function helpText(commands: readonly CommandDefinition[]): string {
   const width = Math.max(0, ...widths);
   const line = (command: CommandDefinition) => {
     const aliases = command.aliases?.length ? ` (also ${command.aliases.map((alias) => `/${alias}`).join(", ")})` : "";
-    return `  ${usage(command).padEnd(width)}  ${command.description}${aliases}`;
+    const gap = usage(command).length > width ? `\n${" ".repeat(width + 4)}` : "  ";
+    return `  ${usage(command).padEnd(width)}${gap}${command.description}${aliases}`;
   };
   const section = (category: Category) => {
     const own = commands.filter((command) => command.category === category);

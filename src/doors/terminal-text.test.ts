@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cellWidth, cut, padCells, wrapLines } from "./terminal-text.ts";
+import { cellWidth, cut, padCells, wrapColumns, wrapLines } from "./terminal-text.ts";
 
 const widths: readonly (readonly [text: string, width: number])[] = [
   ["", 0],
@@ -42,6 +42,17 @@ test("text is wrapped at blanks, and inside a word only where it must be", () =>
   assert.deepEqual(wrapLines("你好世界", 5), ["你好", "世界"]);
   assert.deepEqual(wrapLines("a verylongword b", 6), ["a", "verylo", "ngword", "b"]);
   assert.deepEqual(wrapLines("", 5), [""]);
+});
+
+test("text in columns is wrapped below its column, or below its beginning where the column is far to the right", () => {
+  assert.deepEqual(wrapColumns("  /new   start another one", 18), [
+    "  /new   start",
+    "         another",
+    "         one",
+  ]);
+  assert.deepEqual(wrapColumns("  /a [b|c|d]  what it does", 18), ["  /a [b|c|d]  what", "  it does"]);
+  assert.deepEqual(wrapColumns("  one two three", 9), ["  one two", "  three"]);
+  assert.deepEqual(wrapColumns("one two", 5), ["one", "two"]);
 });
 
 const characters = new Intl.Segmenter();

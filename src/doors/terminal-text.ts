@@ -25,6 +25,18 @@ export function wrapLines(text: string, cells: number): string[] {
   return text.split("\n").flatMap((line) => (cellWidth(line) <= cells ? [line] : wrapTextWithAnsi(line, cells)));
 }
 
+/** The same for text in columns: the rest of `  name   text` stands below the text, and that of an indented line below its beginning. */
+export function wrapColumns(text: string, cells: number): string[] {
+  return text.split("\n").flatMap((line) => {
+    if (cellWidth(line) <= cells) return [line];
+    const heads = [/^ +\S+(?: \S+)* {2,}/, /^ +/].flatMap((shape) => shape.exec(line)?.[0] ?? []);
+    const head = heads.find((each) => cellWidth(each) * 2 <= cells) ?? "";
+    const indent = cellWidth(head);
+    const wrapped = wrapTextWithAnsi(line.slice(head.length), cells - indent);
+    return wrapped.map((part, at) => (at === 0 ? head : " ".repeat(indent)) + part);
+  });
+}
+
 // Colours by meaning. Without colour every function returns its text unchanged.
 
 export interface Theme {

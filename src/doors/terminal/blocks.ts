@@ -1,6 +1,6 @@
 // The pieces a transcript is made of. Each renders itself for a width and remembers the result until it changes.
 import type { Component, SelectListTheme } from "@earendil-works/pi-tui";
-import { cellWidth, cut, printable, type Theme, wrapLines } from "../terminal-text.ts";
+import { cellWidth, cut, printable, type Theme, wrapColumns } from "../terminal-text.ts";
 
 export type LineStyle = (line: string) => string;
 const asIs: LineStyle = (line) => line;
@@ -20,7 +20,7 @@ export abstract class CachedBlock implements Component {
   protected abstract draw(width: number): string[];
 }
 
-/** Text that is wrapped, styled line by line. */
+/** Text that is wrapped with its columns kept, styled line by line. */
 export class Lines extends CachedBlock {
   readonly #text: string;
   readonly #style: LineStyle;
@@ -32,7 +32,7 @@ export class Lines extends CachedBlock {
   }
 
   protected draw(width: number): string[] {
-    return wrapLines(this.#text, width).map(this.#style);
+    return wrapColumns(this.#text, width).map(this.#style);
   }
 }
 
