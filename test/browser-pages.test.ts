@@ -117,7 +117,7 @@ await withEngine("Chromium", missingChromium, () => {
       for (const wrong of [ref, "@e999", "rubbish"]) {
         const { success, error } = await user.call("browser_click", { ref: wrong });
         assert.equal(success, false);
-        assert.match(error, /no element of the last snapshot.*browser_snapshot/);
+        assert.match(error, /not an element of the last snapshot.*browser_snapshot/);
       }
     });
 

@@ -74,7 +74,7 @@ test("a plugin that throws, one that hands over nonsense and one without code ar
   });
   const notes = conversation.conversation.notes.join("\n");
   assert.match(notes, /Plugin "t_bad" could not be loaded: no luck\. It is left out/);
-  assert.match(notes, /Plugin "t_odd" could not be loaded: "x y" is no name for a tool/);
+  assert.match(notes, /Plugin "t_odd" could not be loaded: "x y" is not a valid name for a tool/);
   assert.doesNotMatch(notes, /t_py/);
   conversation.server.script({ text: "fine" });
   const events = await conversation.say("go");
@@ -92,7 +92,7 @@ test("a memory or an engine is registered as what makes it; anything else is ref
   });
   const notes = conversation.conversation.notes.join("\n");
   assert.match(notes, /memory provider t_made: the second argument must be a function that makes it, not an object/);
-  assert.match(notes, /an object, given first, is no name for a memory provider/);
+  assert.match(notes, /an object, given first, is not a valid name for a memory provider/);
   assert.match(notes, /context engine t_engine: the second argument must be a function that makes it, not undefined/);
 });
 

@@ -255,7 +255,7 @@ describe("which service is asked", () => {
     const { error } = await search({ query: "x" }, { web: { search_backend: "gogle" } });
     assert.equal(
       error,
-      'web.search_backend is "gogle", which is no service. Use firecrawl, parallel, tavily, exa, searxng, brave, ddgs.',
+      'web.search_backend is "gogle", which is not a service. Use firecrawl, parallel, tavily, exa, searxng, brave, ddgs.',
     );
   });
 });
@@ -284,7 +284,7 @@ test("a service that a plugin brings is asked when it is named; what it does wro
     ["odd", /"odd".*not a result/],
     ["reader", /"reader", which cannot do that/],
     ["empty", /neither search\(\) nor extract\(\)/],
-    ["almanack", /no service. Use firecrawl,.*ddgs, almanac, broken/],
+    ["almanack", /not a service. Use firecrawl,.*ddgs, almanac, broken/],
   ] as const)
     assert.match((await search({ query: "x" }, { web: { search_backend: name } })).error, why);
 });

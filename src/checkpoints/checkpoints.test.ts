@@ -214,10 +214,10 @@ test("a file that changed within the second of its last copy, and kept its size,
 });
 
 const bad = [
-  { name: "0", says: /no checkpoint; take a number/ },
-  { name: "99", says: /no checkpoint; take a number/ },
-  { name: "abc", says: /no checkpoint; take a number/ },
-  { name: "--output=x", says: /no checkpoint; take a number/ },
+  { name: "0", says: /not a checkpoint; take a number/ },
+  { name: "99", says: /not a checkpoint; take a number/ },
+  { name: "abc", says: /not a checkpoint; take a number/ },
+  { name: "--output=x", says: /not a checkpoint; take a number/ },
   { name: "beef", says: /No checkpoint of .* is called beef/ },
 ] as const;
 test("a checkpoint has a number or an id of hex digits, and a file lies inside", async (t) => {

@@ -56,7 +56,7 @@ export class Rollback {
     if (byNumber) return byNumber;
     if (!/^[0-9a-f]{4,64}$/i.test(name))
       throw new RollbackError(
-        `"${name}" is no checkpoint; take a number from 1 to ${all.length} or the first 4 or more characters of an id.`,
+        `"${name}" is not a checkpoint; take a number from 1 to ${all.length} or the first 4 or more characters of an id.`,
       );
     const found = all.filter(({ id }) => id.startsWith(name.toLowerCase()));
     if (found.length === 1 && found[0]) return found[0];

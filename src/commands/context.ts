@@ -15,7 +15,7 @@ export interface CommandContext {
   readonly home: OpenHome;
   readonly store: SessionStore;
   readonly clock: Clock;
-  /** Where the user stands. */
+  /** The working directory. */
   readonly cwd: string;
   /** The platform whose tools are in force, such as `cli`. */
   readonly platform: string;
@@ -44,7 +44,7 @@ export interface CommandContext {
   commands(): string;
   /** Skills and bundles that can be typed as commands here. */
   skillCommands(): Promise<readonly MenuSkill[]>;
-  /** Prompts that run beside the conversation. Absent where nobody could be shown their answers. */
+  /** Background prompts. Absent where their answers could not be shown. */
   readonly background?: BackgroundPort;
   quit(options: { readonly deleteSession: boolean }): void;
   /** Absent where there is none: commands that need it are offered in the terminal alone. */
@@ -98,7 +98,7 @@ export interface CommandDefinition {
   readonly busyPolicy?: "dispatch" | "reject" | "interrupt_then_dispatch";
   /**
    * The question before a destructive command, and what has to be refused as it was typed. False = the command does not run.
-   * Comes before a running turn is interrupted: who says no loses nothing.
+   * Asked before a running turn is interrupted, so that a no loses nothing.
    */
   mayRun?(args: string, ctx: CommandContext): Promise<boolean>;
   run(args: string, ctx: CommandContext): Promise<void>;
@@ -111,7 +111,7 @@ interface DestructiveQuestion {
   readonly skip: boolean;
 }
 
-/** Destructive commands ask first, unless told not to or there is nothing to lose. True = go on. */
+/** Destructive commands ask first, unless they are told not to ask or nothing would be lost. True = go on. */
 export async function confirmDestructive(
   ctx: CommandContext,
   { what, detail, skip }: DestructiveQuestion,

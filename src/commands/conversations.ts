@@ -55,7 +55,7 @@ const title: CommandDefinition = {
 
 const resume: CommandDefinition = {
   name: "resume",
-  description: "go on with an earlier conversation",
+  description: "resume an earlier conversation",
   category: "Session",
   argsHint: "[name, id or number]",
   async run(args, ctx) {
@@ -79,7 +79,7 @@ const sessions: CommandDefinition = {
 const branch: CommandDefinition = {
   name: "branch",
   aliases: ["fork"],
-  description: "go on in a copy of this conversation",
+  description: "continue in a copy of this conversation",
   category: "Session",
   argsHint: "[name]",
   async run(args, ctx) {
@@ -135,7 +135,7 @@ async function pickSession(ctx: CommandContext): Promise<string | null> {
     return null;
   }
   return ctx.pick(
-    "Go on with",
+    "Resume",
     others.map((session) => ({
       label: labelOf(session),
       hint: relativeTime(session.lastActive, ctx.now()),

@@ -27,13 +27,13 @@ export async function dispatchTyped(
   const typed = parseTyped(text);
   if (typed === null) return false;
   const known = commandsOf(registry, ctx, surface, visited);
-  // A whole name comes before every beginning of one, be it a command's or a skill's.
+  // An exact name of a command or skill wins over an abbreviation.
   const exact = known.get(typed.name);
   if (!exact && (await invokeSkills(text, ctx, known))) return true;
   const all = exact ? known : await withSkillCommands(ctx, known);
   const match = all.find(typed.name);
   if (match.type === "unknown") {
-    // A file that was dropped into the terminal is something to talk about.
+    // A path of a file dropped into the terminal goes to the model.
     if (await isFile(`/${typed.name}`)) return false;
     const near = didYouMean(
       typed.name,
@@ -57,7 +57,7 @@ export async function dispatchTyped(
   if (hasToWait()) return true;
   try {
     if (command.mayRun && !(await command.mayRun(typed.args, ctx))) return true;
-    // While a question was open a turn may have begun, or come to its end.
+    // A turn may have begun or ended while the question was open.
     if (hasToWait()) return true;
     if (ctx.busy && policy === "interrupt_then_dispatch") await surface.interrupt();
     await command.run(typed.args, ctx);
@@ -86,7 +86,7 @@ export function commandsOf(
 }
 
 async function isFile(path: string): Promise<boolean> {
-  const facts = await stat(path).catch(() => null); // not there, or not ours to see
+  const facts = await stat(path).catch(() => null); // missing or unreadable
   return facts?.isFile() === true;
 }
 
@@ -168,7 +168,7 @@ export function runLine(
       detached: process.platform !== "win32",
     });
     const stop = () => {
-      // The shell's children too: they are a group of their own.
+      // Kills the whole process group, the shell's children included.
       if (child.pid !== undefined && process.platform !== "win32") process.kill(-child.pid, "SIGKILL");
       else child.kill("SIGKILL");
     };

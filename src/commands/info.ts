@@ -1,4 +1,4 @@
-// Commands that tell something about the program and the folder.
+// Commands about the program and the folder.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// `/memory`: what is remembered, and writes that wait for the user's leave.
+// `/memory`: the agent's memory, and writes that wait for approval.
 import type { Memory } from "../memory/open.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
@@ -84,7 +84,7 @@ async function reject(store: Memory, which: string, ctx: CommandContext): Promis
 
 export const MEMORY_COMMANDS: readonly CommandDefinition[] = [memory];
 
-// What `/memory` and `/skills` have in common: writes that wait for the user's leave.
+// What `/memory` and `/skills` have in common: writes that wait for approval.
 
 interface WaitingWrite {
   readonly id: string;
@@ -101,7 +101,7 @@ export function pendingList(writes: readonly WaitingWrite[], command: string): s
   return `${lines.join("\n")}\n/${command} approve ID|all lets them through, /${command} reject ID|all throws them away.`;
 }
 
-/** What came of letting writes through: what failed is still there. */
+/** The results of approved writes; those that failed stay pending. */
 export function approvedText(
   answers: readonly { readonly write: WaitingWrite; readonly error: string | null }[],
 ): string {

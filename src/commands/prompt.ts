@@ -1,4 +1,4 @@
-// Commands about what the model is told: what fills its window, who it is asked to be, and a prompt built afresh.
+// Commands about the prompt: what fills the window, the personality, rebuilding it.
 import type { Share, WindowPlace, WindowUse } from "../agent/inspect-prompt.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
@@ -43,7 +43,7 @@ function summary({ contextLength, free }: WindowUse, { conversation }: CommandCo
   return `${conversation.target.model}: about ${figure(used)} of ${figure(contextLength)} tokens in use (${percent(used, contextLength)}).${last}`;
 }
 
-/** One cell is one percent; whatever is there at all has a cell. */
+/** One cell is one percent; a non-zero share has at least one. */
 function grid(use: WindowUse): string {
   const cells = use.categories.map(({ tokens }) =>
     tokens === 0 ? 0 : Math.max(1, Math.round((tokens / use.contextLength) * CELLS)),

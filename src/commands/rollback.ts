@@ -36,7 +36,7 @@ async function act(args: string, files: Rollback, ctx: CommandContext): Promise<
   if (diff !== undefined) return show(files, checkpoint, file, ctx);
   const report = await files.restore(checkpoint, { file, removeNew });
   const { restored, removed, created, kept } = report;
-  // The checkpoint of the present moved its number, and at the limit its id too.
+  // The checkpoint just made of the present state moved the numbers, and at the limit removed the oldest.
   const isIt = ({ at, tree }: typeof checkpoint) => at === checkpoint.at && tree === checkpoint.tree;
   const again = (await files.list()).findIndex(isIt) + 1;
   const lines = [

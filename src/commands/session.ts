@@ -1,4 +1,4 @@
-// Commands that tell about this conversation.
+// Commands about this conversation.
 import { compactDuration, contextSize, dollars, exactDuration, tokenCount } from "../kit/formats.ts";
 import { type HistoryMessage, textOf } from "../llm/messages.ts";
 import type { RateLimit, RateLimits } from "../llm/usage.ts";
@@ -99,7 +99,7 @@ function totalLines(totals: UsageTotals, session: Session | null, ctx: CommandCo
   ];
 }
 
-/** What watches over the window, as soon as it had to do something. */
+/** The context engine, once it had something to do. */
 function engineLines(status: CommandContext["conversation"]["agent"]["engineStatus"]): string[] {
   if (!status) return [];
   // Zeros and empty values say nothing.
@@ -126,7 +126,7 @@ function usageRow(purpose: string, totals: UsageTotals): string {
   return `${purpose.padEnd(18)} ${String(totals.calls).padStart(6)} ${figures}  ${costOf(totals)}`;
 }
 
-/** Unknown is never shown as nothing. */
+/** An unknown cost is never shown as 0. */
 function costOf(totals: UsageTotals): string {
   if (totals.unknownCostCalls === 0) return `${dollars(totals.costUsd)} (${totals.costStatus})`;
   return totals.unknownCostCalls === totals.calls

@@ -18,7 +18,7 @@ const model: CommandDefinition = {
     const [name, provider, global, refresh] = parseModelFlags(args);
     if (refresh)
       ctx.say((await ctx.conversation.refreshModels({ force: true })) ?? "The list of models is up to date.");
-    // The list at hand serves now; a newer one the next time.
+    // Uses the stored list now; a newer one is fetched for the next time.
     else if (worthRefreshing(ctx)) void ctx.conversation.refreshModels();
     const request = name ? { model: name, provider: provider || undefined } : await pickModel(ctx);
     if (request === null) return;

@@ -148,7 +148,7 @@ test("/reload-skills tells what came and went; /bundles lists bundles; /help nam
   });
   await rig.ctx.conversation.skills?.namesAtStart("cli");
   await rig.type("/reload-skills");
-  assert.match(rig.text(), /^No skill came or went\.\n3 skills\. The prompt of this conversation stays/);
+  assert.match(rig.text(), /^No skills were added or removed\.\n3 skills\. The prompt of this conversation stays/);
   const { mkdir, writeFile } = await import("node:fs/promises");
   await mkdir(rig.ctx.home.paths.at("skills", "fresh"));
   await writeFile(rig.ctx.home.paths.at("skills", "fresh", "SKILL.md"), skillText("fresh", "Fresh one"));

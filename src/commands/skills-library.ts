@@ -1,4 +1,4 @@
-// `/skills`, `/bundles`, `/reload-skills`: the library itself, as far as a conversation can look at it and decide about it.
+// `/skills`, `/bundles`, `/reload-skills`: the skill library inside a conversation.
 
 import { randomUUID } from "node:crypto";
 import { plural } from "../kit/formats.ts";
@@ -74,7 +74,7 @@ async function view({ place }: AgentSkills, name: string, ctx: CommandContext): 
   ctx.say(`${ctx.home.display(opened.skill.dir)}\n\n${opened.text.trimEnd()}`);
 }
 
-/** A change let through is the user's own doing; what it was read for was seen when it was made. */
+/** An approved change counts as the user's own; it was scanned when it was made. */
 async function ground(own: AgentSkills, ctx: CommandContext) {
   const { guardAgentSkill } = await import("../skills/scan/scan.ts");
   return {
@@ -124,7 +124,7 @@ const bundles: CommandDefinition = {
   },
 };
 
-/** What a place's skills were at the last look, by the conversation that looked. */
+/** The skills at the last reload, by conversation. */
 const seen = new WeakMap<AgentSkills, ReadonlySet<string>>();
 
 const reloadSkills: CommandDefinition = {
@@ -147,7 +147,7 @@ const reloadSkills: CommandDefinition = {
       ...(added.length > 0 ? [`Added: ${added.join(", ")}`] : []),
       ...(removed.length > 0 ? [`Removed: ${removed.join(", ")}`] : []),
     ];
-    const what = changes.length > 0 ? changes.join("\n") : "No skill came or went.";
+    const what = changes.length > 0 ? changes.join("\n") : "No skills were added or removed.";
     ctx.say(`${what}\n${plural(now.size, "skill")}. The prompt of this conversation stays as it is.`);
   },
 };

@@ -17,7 +17,7 @@ export async function invokeSkills(text: string, ctx: CommandContext, commands: 
   return true;
 }
 
-/** The commands and, behind them, every skill and bundle: half a name may mean any of them. */
+/** The commands, then every skill and bundle: an abbreviation may mean any of them. */
 export async function withSkillCommands(ctx: CommandContext, commands: CommandRegistry): Promise<CommandRegistry> {
   const offered = await menuSkills(ctx, commands);
   const asCommand = ({ name, description }: (typeof offered)[number]): CommandDefinition => ({
@@ -54,7 +54,7 @@ const skill: CommandDefinition = {
 
 export const SKILL_COMMANDS: readonly CommandDefinition[] = [skill];
 
-// Skills and bundles as they are offered beside the commands: in the completion menu, in help, and to whoever types half a name.
+// Skills and bundles in the completion menu, in help, and for abbreviated names.
 
 export interface MenuSkill {
   /** What is typed behind the slash. */

@@ -109,9 +109,9 @@ const reloadMcp: CommandDefinition = {
 
 export const MCP_COMMANDS: readonly CommandDefinition[] = [reloadMcp];
 
-// Plugins at the prompt line: /plugins, and the commands that plugins bring.
+// Plugins at the prompt line: /plugins, and the commands provided by plugins.
 
-/** How long a plugin's command may keep the line. */
+/** Time limit of a plugin's command. */
 const LIMIT_MS = 60_000;
 
 const refused = new WeakMap<OpenHome, Set<string>>();

@@ -1,4 +1,4 @@
-// Commands about what is said next, what is being done now, and what should not have been said.
+// Commands about the next message, the running turn, and taking messages back.
 
 import { compactDuration } from "../kit/formats.ts";
 import { undoCompression } from "./compression.ts";
@@ -28,7 +28,7 @@ const steer: CommandDefinition = {
   async run(args, ctx) {
     if (args === "") return ctx.warn("/steer needs a text: /steer <prompt>");
     if (!ctx.busy) return ctx.submit(args);
-    // Busy without a turn, as while the conversation is compressed: then it waits for its own.
+    // Busy without a turn, for example while compressing: the text waits for a turn of its own.
     if (!ctx.conversation.agent.steer(args)) return ctx.queue(args);
     ctx.say(`↪ with the next tool result: ${args}`);
   },
@@ -94,12 +94,12 @@ const compose: CommandDefinition = {
 
 export const TURN_COMMANDS: readonly CommandDefinition[] = [queue, steer, stop, retry, undo, compose];
 
-// Commands about agents at work beside the conversation: prompts in the background, sub-agents, processes.
+// Commands about background work: prompts, sub-agents, processes.
 
 const background: CommandDefinition = {
   name: "background",
   aliases: ["bg", "btw"],
-  description: "run a prompt beside this conversation",
+  description: "run a prompt in the background",
   category: "Session",
   argsHint: "<prompt>",
   busyPolicy: "dispatch",

@@ -150,7 +150,7 @@ export interface ScreenQuestion<T>
   readonly hint: string;
 }
 
-/** The list with its title and hint; `done` hears what was taken, or null. */
+/** The list with its title and hint; `done` gets the chosen values, or null. */
 export function questionPage<T>(
   question: ScreenQuestion<T>,
   screen: { readonly theme: Theme; rows(): number; done(taken: readonly T[] | null): void },
@@ -181,7 +181,7 @@ export function questionPage<T>(
   };
 }
 
-/** Takes the terminal over until something is taken, or null when the user leaves; then gives it back as it was. */
+/** Takes over the terminal until something is chosen (null = cancelled), then restores it. */
 export async function chooseOnScreen<T>(
   question: ScreenQuestion<T>,
   options: { readonly color: boolean },

@@ -54,7 +54,7 @@ function cutLeft(text: string, cells: number): string {
   return `...${points.join("")}`;
 }
 
-/** What went wrong, in brackets; null when nothing did. */
+/** The failure, in brackets; null when there was none. */
 export function feedSuffix(name: string, result: string): string | null {
   const value = parseObject(result);
   if (value === null) return /^\s*error/i.test(result) ? "[error]" : null;
@@ -225,7 +225,7 @@ function callText(call: NonNullable<SubagentEvent["call"]>): string {
   return `${emoji} ${verb} ${detail.slice(0, 300)}`;
 }
 
-// What went wrong and was got over, for doors that print lines.
+// Failures the agent recovered from, for doors that print lines.
 
 /** One line for a step of recovery or a shortened conversation; null for everything else. Warnings are the door's own. */
 export function recoveryLine(event: AgentEvent): string | null {

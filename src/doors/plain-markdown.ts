@@ -46,7 +46,7 @@ export function fenceAfter(line: string, open: string | null): string | null {
 const looksLikeCron = (line: string) => /^\s*(\*\s+){4}\*\s*$/.test(line);
 
 function plainInline(line: string): string {
-  // Code spans are set aside so that nothing inside them is read as a marker.
+  // Code spans are replaced first, so that nothing inside them is read as a marker.
   const spans: string[] = [];
   const masked = line.replace(/(`+)([^`]|[^`].*?[^`])\1(?!`)/g, (_all, _ticks, code: string) => {
     spans.push(code.replace(/^ (.*) $/, "$1"));

@@ -10,7 +10,7 @@ const SAME_PRESS_MS = 300;
 
 const whenReaderLeft = new Set<() => void>();
 
-/** Stops what runs, as a signal would; false when nothing does. SIGPIPE itself cannot tell: a tool's closed pipe raises it as well. */
+/** Stops what runs, as a signal would; false when nothing does. SIGPIPE itself is ambiguous: a tool's closed pipe raises it as well. */
 export function stopForGoneReader(): boolean {
   for (const stop of whenReaderLeft) stop();
   return whenReaderLeft.size > 0;

@@ -1,4 +1,4 @@
-// What a user typed, on its way to the agent: what it points at with `@` rides along, what is stored stays as typed.
+// A typed message on its way to the agent: `@` references are expanded for the model, the stored text stays as typed.
 
 import type { OpenRequest } from "../agent/open-request.ts";
 import type { OpenAgent } from "../agent/opened.ts";
@@ -13,7 +13,7 @@ interface Notify {
 // Loading the reader of references is only worth it where something looks like one.
 const LOOKS_LIKE_ONE = /@(?:diff|staged|file:|folder:|git:|url:)/;
 
-/** The input as it should be run; null when it must not be sent, and the user was told why. */
+/** The input to run; null when it must not be sent and the reason was shown. */
 export async function withReferences(
   input: UserInput,
   conversation: Pick<OpenAgent, "attachReferences">,

@@ -250,7 +250,7 @@ async function readManifest(folder: string, fallbackName: string): Promise<Manif
 function manifestOf(tree: Readonly<Record<string, unknown>>, fallbackName: string): ManifestAnswer {
   const name = words(tree.name) || fallbackName;
   if (name.length > 100 || !NAME.test(name))
-    return { type: "broken", problem: `plugin.yaml: "${name}" is no name (letters, digits, - _ . and one /)` };
+    return { type: "broken", problem: `plugin.yaml: "${name}" is not a valid name (letters, digits, - _ . and one /)` };
   const kind = words(tree.kind) || "standalone";
   if (!isKind(kind)) {
     return { type: "broken", problem: `plugin.yaml: kind "${kind}" is unknown; there are ${KINDS.join(", ")}` };

@@ -89,7 +89,7 @@ function makeContext(
     env: (name) => (given.has(name) ? ports.env(name) : undefined),
     registerTool: (tool) => add(taken.tools, checkTool(tool), `tool ${tool?.name}`),
     registerHook(event, call) {
-      if (typeof call !== "function") throw new Error(`hook ${event}: the callback is no function`);
+      if (typeof call !== "function") throw new Error(`hook ${event}: the callback is not a function`);
       if (!(event in HOOKS))
         ports.log.warn(`plugin "${manifest.name}": no event is called ${event}; it is kept anyway`);
       add(taken.hooks, { event, call }, `hook ${event}`);
@@ -121,7 +121,7 @@ function makeContext(
 
 function checkTool(tool: PluginTool): PluginTool {
   checkName(tool?.name, "tool");
-  if (typeof tool.handler !== "function") throw new Error(`tool ${tool.name}: handler is no function`);
+  if (typeof tool.handler !== "function") throw new Error(`tool ${tool.name}: handler is not a function`);
   if (typeof tool.description !== "string" || tool.description.trim() === "")
     throw new Error(`tool ${tool.name}: it needs a description`);
   const { parameters } = tool;
@@ -132,8 +132,8 @@ function checkTool(tool: PluginTool): PluginTool {
 
 function checkCommand<C extends PluginCommand | PluginCliCommand>(command: C, lead: string): C {
   if (typeof command?.name !== "string" || !COMMAND.test(command.name))
-    throw new Error(`"${command?.name}" is no name for a command (lower-case letters, digits, - and _)`);
-  if (typeof command.run !== "function") throw new Error(`${lead}${command.name}: run is no function`);
+    throw new Error(`"${command?.name}" is not a valid name for a command (lower-case letters, digits, - and _)`);
+  if (typeof command.run !== "function") throw new Error(`${lead}${command.name}: run is not a function`);
   if (typeof command.description !== "string") throw new Error(`${lead}${command.name}: it needs a description`);
   return command;
 }
@@ -152,7 +152,7 @@ function checkFactory(
 function checkName(name: unknown, what: string): string {
   if (typeof name === "string" && NAME.test(name)) return name;
   const given = typeof name === "string" ? `"${name}"` : `${kindOf(name)}, given first,`;
-  throw new Error(`${given} is no name for a ${what} (letters, digits, - and _, at most 64)`);
+  throw new Error(`${given} is not a valid name for a ${what} (letters, digits, - and _, at most 64)`);
 }
 
 function kindOf(value: unknown): string {

@@ -86,7 +86,10 @@ test("a redirect to another scheme or to nothing is refused", async (t) => {
     response.writeHead(301, { location: request.url === "/file" ? "file:///etc/hostname" : "http://" }).end(),
   );
   await assert.rejects(webFetch(`http://site.test:${port}/file`, asked()), /Only http and https/);
-  await assert.rejects(webFetch(`http://site.test:${port}/x`, asked()), /redirects to something that is no address/);
+  await assert.rejects(
+    webFetch(`http://site.test:${port}/x`, asked()),
+    /redirects to something that is not an address/,
+  );
 });
 
 test("redirects are followed to their end, and a circle has one", async (t) => {

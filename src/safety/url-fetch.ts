@@ -127,7 +127,8 @@ function headOf(incoming: IncomingMessage, url: URL): WebHead {
 
 function redirectOf({ status, location, url }: WebHead): URL | null {
   if (![301, 302, 303, 307, 308].includes(status) || location === undefined) return null;
-  if (!URL.canParse(location, url.href)) throw new WebError(`${url.host} redirects to something that is no address.`);
+  if (!URL.canParse(location, url.href))
+    throw new WebError(`${url.host} redirects to something that is not an address.`);
   return new URL(location, url.href);
 }
 

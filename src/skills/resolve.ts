@@ -100,7 +100,7 @@ async function missingFolders(place: SkillsPlace): Promise<string[]> {
       ),
     ),
   );
-  return given.filter((_, index) => !there[index]).map((dir) => `skills.external_dirs: ${dir} is no folder`);
+  return given.filter((_, index) => !there[index]).map((dir) => `skills.external_dirs: ${dir} is not a folder`);
 }
 
 function doubles(skills: readonly Skill[]): string[] {

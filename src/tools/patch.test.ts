@@ -296,17 +296,17 @@ const broken: [string, string, RegExp][] = [
   [
     "a header it does not know",
     "*** Add File: no.txt\n+x\n*** Rename File: a -> b",
-    /line 3: "\*\*\* Rename File: a -> b" is no line of a patch/,
+    /line 3: "\*\*\* Rename File: a -> b" is not a line of a patch/,
   ],
   [
     "a line with stars in a hunk",
     "*** Update File: twice.txt\n@@\n***bold***\n-1\n+2",
-    /line 3: "\*\*\*bold\*\*\*" is no line of a patch.*blank, \+ or - in front/,
+    /line 3: "\*\*\*bold\*\*\*" is not a line of a patch.*blank, \+ or - in front/,
   ],
   [
     "a header with a typo",
     "*** Add File: no.txt\n+x\n*** Updat File: a.txt\n@@\n-1\n+2",
-    /line 3: .* is no line of a patch/,
+    /line 3: .* is not a line of a patch/,
   ],
   [
     "a new name for an added file",

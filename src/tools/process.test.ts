@@ -169,7 +169,7 @@ test("a wait that takes too long is no error, and its length has a limit", async
   const id = await start("sleep 60");
   const result = await act("wait", id, { timeout: 50 });
   assert.deepEqual([result.status, result.process_running], ["timeout", true]);
-  assert.match(result.note, /no error/);
+  assert.match(result.note, /not an error/);
   assert.match(result.timeout_note, /1 second/);
 });
 

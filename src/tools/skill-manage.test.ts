@@ -88,7 +88,7 @@ const refusals: readonly (readonly [string, Record<string, unknown>, string, Reg
   ["a name that is taken", { name: "old", content: good("old") }, "exists", /exists already/],
   ["a name taken by another directory", { name: "front", content: good("front") }, "exists", /exists already/],
   ["a name taken in an external folder", { name: "ext", content: good("ext") }, "exists", /exists already/],
-  ["a directory that is no skill", { name: "plain", content: good("plain") }, "exists", /no skill/],
+  ["a directory that is no skill", { name: "plain", content: good("plain") }, "exists", /not a skill/],
   ["a category that is a link", { category: "linked" }, "traversal", /link/],
 ];
 for (const [what, change, code, message] of refusals) {

@@ -186,7 +186,7 @@ await withEngine("Chromium", missingChromium, () => {
       assert.match(clicked, /"success":true,"clicked":"@e\d+"/);
       assert.match(read, /Welcome aboard, Ada/);
       assert.match(JSON.stringify(seen), /screenshot_path.*data:image\/png;base64/);
-      assert.match(stale, /no element of the last snapshot/);
+      assert.match(stale, /not an element of the last snapshot/);
     });
   });
 });

@@ -102,7 +102,7 @@ test("/rollback lists, shows and goes back on the screen; hermes checkpoints kee
     await screen.say("/rollback diff 1");
     await screen.waitFor("-the old text");
     await screen.say("/rollback 7");
-    await screen.waitFor("is no checkpoint");
+    await screen.waitFor("is not a checkpoint");
     await screen.say("/rollback 1 no-such.txt");
     await screen.waitFor("no-such.txt is not in checkpoint");
     await screen.say("/rollback 1");

@@ -78,7 +78,7 @@ describe("a signal", () => {
     child.kill("SIGINT");
     child.kill("SIGHUP"); // another name, because two of the same may arrive as one
     const result = await child.result;
-    assert.match(result.stderr, /goes on with this conversation/);
+    assert.match(result.stderr, /resumes this conversation/);
     assert.ok(result.code === 130 || result.code === 129, String(result.code));
     await waitFor(() => !isAlive(pid));
   });

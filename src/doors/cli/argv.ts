@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { EFFORTS } from "../../home/config/sections/model.ts";
 
-// What the shell handed over, put into the form the parser expects.
+// Arguments as the parser expects them.
 
 /** Options of `hermes` and `hermes chat` that take a value; their values are never read as something else. */
 const VALUE_OPTIONS: ReadonlySet<string> = new Set([
@@ -51,7 +51,7 @@ export function joinNames(argv: readonly string[], subcommands: ReadonlySet<stri
   return out;
 }
 
-/** Where the first word stands that is neither an option nor an option's value: the sub-command. -1 when there is none. */
+/** Index of the sub-command: the first word that is neither an option nor an option's value. -1 when there is none. */
 export function commandIndex(argv: readonly string[]): number {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] as string; // i is in range
@@ -134,8 +134,8 @@ export function addChatOptions(command: Command): Command {
     .option("--provider <name>", "provider of this run")
     .option("-t, --toolsets <names>", "tools of this run, comma separated (all = everything)")
     .option("-s, --skills <names>", "skills for the whole conversation, comma separated (repeatable)", collect)
-    .option("-r, --resume <id or title>", "go on with a conversation")
-    .option("-c, --continue [title]", "go on with the latest conversation, or the one with this title")
+    .option("-r, --resume <id or title>", "resume a conversation")
+    .option("-c, --continue [title]", "resume the latest conversation, or the one with this title")
     .option("--no-restore-cwd", "when resuming, stay in this folder")
     .option("--yolo", "run dangerous commands without asking")
     .option("--checkpoints", "keep copies of files before the agent changes them; /rollback goes back")

@@ -79,7 +79,7 @@ async function add(
 ): Promise<void> {
   const provider = providerNamed(wanted);
   if (provider === "custom" || provider === "demo")
-    throw new ExitError(1, `${provider} keeps no keys here; write \`api_key\` beside its address in config.yaml.`);
+    throw new ExitError(1, `${provider} keeps no keys here; write \`api_key\` next to its address in config.yaml.`);
   if (baseUrl !== undefined && !URL.canParse(baseUrl))
     throw new ExitError(1, `"${baseUrl}" is not a web address. Give it as https://host/v1.`);
   const typed = ctx.io.stdinIsTerminal
@@ -147,7 +147,7 @@ async function logout(wanted: string, ctx: CliContext): Promise<void> {
   ctx.io.out(`✓ No login of ${provider} is kept.\n`);
 }
 
-/** Without a file there is nothing to change, and none is made. */
+/** A missing file is not created. */
 async function change(ctx: CliContext, how: (file: AuthFile) => AuthFile): Promise<void> {
   try {
     await access(ctx.home.paths.at("auth.json"));

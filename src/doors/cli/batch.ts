@@ -32,7 +32,7 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--model <ID>", "model of this run; provider:model is understood")
     .addOption(number("--max_turns <N>", "model calls per prompt", 10))
     .addOption(number("--num_workers <N>", "prompts at the same time", 4))
-    .option("--resume", "go on with a run that was stopped or killed")
+    .option("--resume", "resume a run that was stopped or killed")
     .addOption(number("--max_samples <N>", "only the first N prompts"))
     .option("--verbose", "show every tool call")
     .option("--list_distributions", "show the distributions and leave")

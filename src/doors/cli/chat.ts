@@ -27,12 +27,12 @@ export async function runChat(
       'hermes: the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".',
     );
   }
-  // The screen owns the terminal; lines from elsewhere would tear it.
+  // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
   return openTerminal(requestOf(options, ctx, true));
 }
 
-/** A run that nobody watches must not answer with other settings than the user wrote. */
+/** An unattended run must not fall back to default settings. */
 function refuseBrokenConfig({ home }: CliContext): void {
   const problem = home.configProblem;
   if (!problem) return;
@@ -46,7 +46,7 @@ function refuseBrokenConfig({ home }: CliContext): void {
 async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | null> {
   const fromStdin = options.query === "-" || (options.query === undefined && !ctx.io.stdinIsTerminal);
   if (!fromStdin) {
-    // A picture may be all there is to say.
+    // A query may be a picture alone.
     if (options.query?.trim() === "" && !options.image?.length) throw new ExitError(1, "the prompt is empty.");
     return options.query ?? null;
   }

@@ -1,4 +1,4 @@
-// `hermes checkpoints`: what /rollback has in store. Going back itself is done in a conversation.
+// `hermes checkpoints`: the store behind /rollback. Going back itself is done in a conversation.
 
 import { rm } from "node:fs/promises";
 import type { Command } from "commander";
@@ -63,7 +63,7 @@ async function clear(flags: { readonly yes?: true }, ctx: CliContext): Promise<v
   ctx.io.out("Every checkpoint is removed.\n");
 }
 
-/** A damaged store is removed as well: that is what one would want to do with it. */
+/** Removes a damaged store too. */
 async function removeAll(store: CheckpointStore): Promise<void> {
   await store.exclusively(() => rm(store.git.store, { recursive: true, force: true }), { patient: true });
 }
@@ -71,7 +71,7 @@ async function removeAll(store: CheckpointStore): Promise<void> {
 async function readable<T>(work: () => Promise<T>): Promise<T> {
   return work().catch((error: unknown) => {
     const what = messageOf(error);
-    throw new ExitError(1, `the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" begins afresh.`);
+    throw new ExitError(1, `the checkpoints cannot be read: ${what}\n"hermes checkpoints clear" starts over.`);
   });
 }
 

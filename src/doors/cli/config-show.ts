@@ -98,7 +98,7 @@ function backendRows(terminal: ReturnType<typeof defaultConfig>["terminal"]): Ro
   return typeof image === "string" ? [["Image", image]] : [];
 }
 
-/** Only tasks that differ from following the main model. */
+/** Only tasks that do not use the main model. */
 function auxiliaryRows(auxiliary: ReturnType<typeof defaultConfig>["auxiliary"]): Row[] {
   return Object.entries(configSchema.fields.auxiliary.fields).flatMap(([task, section]): Row[] => {
     const { provider, model } = auxiliary[task as keyof typeof configSchema.fields.auxiliary.fields];
@@ -187,7 +187,7 @@ function unknownKeys(tree: Readonly<Record<string, unknown>>): string[] {
   });
 }
 
-/** What differs from its default and is read by nobody. */
+/** Changed settings that nothing reads yet. */
 function idleKeys(tree: Readonly<Record<string, unknown>>): string[] {
   const settings = normalise(tree);
   return [...eachField(configSchema.fields)].flatMap(({ path, field }) => {

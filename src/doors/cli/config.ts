@@ -182,7 +182,7 @@ async function migrate(ctx: CliContext): Promise<void> {
   await askForSkillSettings(ctx);
 }
 
-/** A home without any model key is not much use; everything else can wait. */
+/** Asks for a model key only; everything else is optional. */
 async function offerKey({ home, io }: Pick<CliContext, "home" | "io">): Promise<void> {
   const environment = home.environment();
   if (Object.keys(environment).some((name) => /_API_KEY$/.test(name)) || home.config().model.api_key) return;
@@ -212,7 +212,7 @@ async function editConfig({ home, io }: CliContext): Promise<void> {
     const { line, column, message } = parsed.problem;
     throw new ExitError(
       1,
-      `✗ Line ${line}, column ${column}: ${message}\n  Nothing reads ${path} until this is mended.`,
+      `✗ Line ${line}, column ${column}: ${message}\n  Nothing reads ${path} until this is fixed.`,
     );
   }
   home.config();
@@ -273,7 +273,7 @@ async function askForSkillSettings(ctx: CliContext): Promise<void> {
     if (isSet) continue;
     const otherwise = value === "" ? "Enter to skip" : `Enter for ${value}`;
     const typed = await io.question(`${setting.prompt} (skill ${skill}, ${otherwise}): `);
-    if (typed === null) return; // gone, or wants no more questions
+    if (typed === null) return; // end of input
     if (typed.trim() === "") continue;
     const path = ["skills", "config", ...setting.key.split(".")];
     await home.setConfigKey(path, typed.trim());

@@ -27,7 +27,7 @@ export interface CliIo {
   question(prompt: string): Promise<string | null>;
   /** The same without showing what is typed. */
   secret(prompt: string): Promise<string | null>;
-  /** Values taken from a list that fills the terminal; null when the user leaves it. For terminals on both sides only. */
+  /** A full-screen list; null when the user leaves it. Needs a terminal on stdin and stdout. */
   choose<T>(question: ScreenQuestion<T>): Promise<readonly T[] | null>;
 }
 
@@ -36,9 +36,9 @@ export interface CliContext {
   readonly io: CliIo;
   readonly clock: Clock;
   readonly cwd: string;
-  /** What `hermes` may be followed by. */
+  /** Names of the sub-commands. */
   readonly commands: ReadonlySet<string>;
-  /** Opens the store of this home once, to look at it and after it; where it cannot be written, for reading. Closed by the program at its end. */
+  /** The store of this home, opened once; read-only where it cannot be written. The program closes it. */
   store(): Promise<SessionStore>;
   /** The store that conversations are held in: the same, or a copy in memory where the home cannot be written. */
   conversationStore(): Promise<SessionStore>;
@@ -84,7 +84,7 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     color: stdout.isTTY === true && !options.noColor,
     columns: stdout.columns ?? 80,
     question: (prompt) => ask(prompt, stderr),
-    // A line editor that draws nowhere: a renderer for one masked line would load all of pi-tui.
+    // A line editor that draws nowhere. pi-tui has no masked input, and loading it for one line costs more than this.
     async secret(prompt) {
       stderr.write(prompt);
       const typed = await ask("", new Writable({ write: (_chunk, _encoding, done) => done() }));
@@ -106,7 +106,7 @@ async function ask(prompt: string, output: NodeJS.WritableStream): Promise<strin
       reader.once("close", () => resolve(null));
       reader.once("SIGINT", () => {
         resolve(null);
-        // The line editor has swallowed the key: whoever listens to the signal, or the shell, hears of it all the same.
+        // The line editor swallowed the key: raise the signal for its listeners and the shell.
         process.kill(process.pid, "SIGINT");
       });
       reader.question(prompt).then(resolve, () => resolve(null));

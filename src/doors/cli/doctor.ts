@@ -48,7 +48,7 @@ export function define(command: Command, ctx: CliContext): void {
     });
 }
 
-/** A check that breaks is itself a finding. */
+/** A check that throws becomes a finding. */
 async function examine(title: string, run: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
   try {
     return await run();
@@ -143,7 +143,7 @@ async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
   }
 }
 
-/** Any answer means that somebody is there; only 401 and 403 say something about the key. */
+/** Any answer means the server is up; only 401 and 403 are about the key. */
 async function reach(target: Target): Promise<Finding> {
   const url = `${target.baseUrl.replace(/\/$/, "")}${target.apiMode === "anthropic_messages" ? "/v1/models" : "/models"}`;
   try {
@@ -207,7 +207,7 @@ function findings({ name, state, reason, tools, warnings }: ServerStatus): Findi
   if (state === "connected") return [{ level: "ok", text: `${name}: ${tools} tools` }, ...looks];
   if (state === "connecting" || state === "waiting")
     return [{ level: "warn", text: `${name}: no answer within ${REACH_MS / 1000} s`, fix: `hermes mcp test ${name}` }];
-  // Conversations go on without it: nothing of ours is broken.
+  // A warning, not an error: conversations work without it.
   return [{ level: "warn", text: reason ?? `${name}: ${state}` }];
 }
 

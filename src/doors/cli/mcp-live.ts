@@ -28,7 +28,7 @@ export async function tryServer(settings: ServerSettings, ctx: CliContext): Prom
   const hub = await McpHub.open(ports, () => undefined);
   const began = clock.now();
   try {
-    // Somebody waits for the answer: one that is sure not to come this minute is given up.
+    // The user waits: connect at once, and give up after the connect timeout.
     hub.start([{ ...settings, lazy: false }]);
     await hub.settled(settings.connectMs + 1000);
     const server = hub.get(settings.name);
@@ -120,7 +120,7 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
       redact: (text) => home.redact(text),
       show: (url) => io.out(`Open this address in your browser and sign in:\n\n  ${url}\n\n`),
       paste: () => io.question("If the browser is on another machine, paste the address it ends at here: "),
-      // Without a terminal nobody can press Ctrl+C: the wait has an end of its own.
+      // Without a terminal nobody can press Ctrl+C, so the wait is limited.
       signal: AbortSignal.any([stop.signal, AbortSignal.timeout(300_000)]),
     });
     io.out(`Signed in to ${name}. Tokens are in ${home.display(tokensFile)}.\n`);

@@ -143,7 +143,7 @@ export function printProvider(ctx: CliContext, report: ProviderReport | null): v
   ctx.io.out(`  ${counts}; the last ${localMinute(health.last_at)}: ${health.last}\n`);
 }
 
-/** As a conversation does: plugins that are on, and the one that declares what is named. Returns how to take them back. */
+/** Loads enabled plugins and the one that provides the named memory, as a conversation does. Returns how to unload them. */
 async function offerThoseOfPlugins(
   { home, clock, cwd, io }: CliContext,
   name: string | undefined,

@@ -119,7 +119,7 @@ async function report(
   if (!json) io.out(`${result.message}${"usage" in result ? ` ${result.target}: ${result.usage}` : ""}\n`);
 }
 
-/** An undo speaks of the change, not of an entry: its own words fit. */
+/** An undo reports the change, not an entry. */
 async function reportUndo(ctx: CliContext, result: MemoryResult, flags: MemoryFlags): Promise<void> {
   if (result.success || flags.json || !["no_match", "over_limit"].includes(result.code))
     return report(ctx, result, flags);

@@ -21,7 +21,7 @@ export async function runOneShot(
   if (prompt.trim() === "") throw new ExitError(1, "the prompt is empty.");
   const json = options.json === true;
   return runTurn(prompt, request, options, ctx, {
-    // Even a script is told that nothing can be kept, and that no model is connected.
+    // Scripts too see that nothing can be stored or that no model is configured.
     opened({ demo, notes }) {
       if (ctx.home.unwritable !== null) ctx.io.err(`hermes: ${ctx.home.unwritable}\n`);
       if (demo) for (const note of notes) ctx.io.err(`${note}\n`);
@@ -79,7 +79,7 @@ export async function runTurn(
         door.warn(warning);
       },
     });
-    // A signal that came before there was a turn to stop counts as well.
+    // A signal may have come before the turn began.
     if (input === null || signals.code !== null) return signals.code ?? 1;
     const outcome = await answer(conversation, input, warnings, door);
     if (options.json) ctx.io.out(`${JSON.stringify(resultJson(outcome, warnings))}\n`);

@@ -1,4 +1,4 @@
-// `hermes plugins`: what is installed, switching it on and off, bringing it in and taking it out.
+// `hermes plugins`: list, enable, disable, install, update and remove plugins.
 
 import type { Command } from "commander";
 import { builtinCommands } from "../../commands/builtin.ts";
@@ -94,7 +94,7 @@ async function enable(names: readonly string[], ctx: CliContext): Promise<void> 
   await showLoaded(rows, ctx);
 }
 
-/** Loads what was switched on, once: whoever switched it on wants to know whether it works. */
+/** Loads the enabled plugins once, to show whether they work. */
 async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<void> {
   await loadTools(ctx.home.log);
   const { host } = sharedPlugins(ctx);
@@ -115,7 +115,7 @@ async function showLoaded(rows: readonly PluginRow[], ctx: CliContext): Promise<
   ctx.io.out("New conversations use the change.\n");
 }
 
-/** Commands of ours keep their names. */
+/** Names that built-in commands have already. */
 async function takenCommands(
   { commands, cliCommands }: NonNullable<PluginRow["outline"]>,
   ours: ReadonlySet<string>,
@@ -252,7 +252,7 @@ function installPorts({ home, cwd, clock }: CliContext) {
   };
 }
 
-// `hermes WORD ...` where WORD is a command that a plugin brings.
+// `hermes WORD ...` where WORD is a command provided by a plugin.
 
 /** The exit code; null when no plugin that is on has a command of this name. */
 export async function runPluginCommand(

@@ -70,7 +70,7 @@ function farewell(outcome: TurnOutcome, { home }: CliContext): string {
   if (home.unwritable !== null) return "";
   const { profile } = home.paths;
   const chosen = profile === "default" || profile === "custom" ? "" : ` -p ${profile}`;
-  return `\nhermes${chosen} --resume ${outcome.sessionId}  goes on with this conversation\n`;
+  return `\nhermes${chosen} --resume ${outcome.sessionId}  resumes this conversation\n`;
 }
 
 /** Typed answers on stderr and stdin; anything that is not a clear yes is a no. */

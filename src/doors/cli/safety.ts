@@ -88,7 +88,7 @@ function show(command: string, verdict: CommandVerdict, flags: CheckFlags, { io 
   io.out(`${verdict.verdict}${key} ${reason}: ${command}\n`);
 }
 
-// `hermes approvals list` and `answer`: questions that an agent in another terminal, a chat or a server waits with.
+// `hermes approvals list` and `answer`: questions of agents in other processes.
 
 const CHOICES = ["once", "session", "always", "deny"];
 

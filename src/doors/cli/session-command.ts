@@ -52,7 +52,7 @@ export function sessionTable(items: readonly SessionListItem[], now: number): re
   return [line((one) => one.head, "ID"), ...items.map((item) => line((one) => oneLine(one.text(item, now)), item.id))];
 }
 
-/** The narrow source column may be full to the brim; the id must not stick to it. */
+/** Keeps a blank between a full source column and the id. */
 const column = (wanted: Column, columns: readonly Column[]) => (columns.at(-1) === wanted ? " " : "");
 
 /** The same facts for machines. */

@@ -275,7 +275,7 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
   }
   const target = resolve(ctx.cwd, file);
   await writeFileAtomic(target, text, { newMode: 0o600 }).catch((error: unknown) => {
-    // What the store could not read is no fault of the target.
+    // A failed read of the store is not the fault of the target file.
     if (error instanceof Error && error.cause instanceof StoreError) throw error.cause;
     throw new ExitError(1, messageOf(error));
   });

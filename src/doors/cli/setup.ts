@@ -104,7 +104,7 @@ interface KeyGiven {
   readonly stored: string | null;
 }
 
-/** Null: the user wants out. A server of the user's own may need no key. */
+/** Null: the user cancelled. A server of the user's own may need no key. */
 async function ensureKey({ row, name, baseUrl }: Choice, ctx: CliContext): Promise<KeyGiven | null> {
   const { home } = ctx;
   const variable = row?.keyEnv[0];
@@ -163,7 +163,7 @@ async function pick<T>(
   }
 }
 
-/** Null: the user wants out (Ctrl+C, Ctrl+D). */
+/** Null: the user cancelled (Ctrl+C, Ctrl+D). */
 async function required(ctx: CliContext, prompt: string): Promise<string | null> {
   const typed = await ctx.io.question(prompt);
   if (typed === null) return null;

@@ -135,7 +135,7 @@ test("doctor finds what is broken, doubled, hidden or missing", async (t) => {
     /ask for a\/t or b\/t/,
     /ext\/t: hidden/,
     /no skill ghost/,
-    /nowhere is no folder/,
+    /nowhere is not a folder/,
     /\.usage\.json/,
   ]) {
     assert.match(out, problem);

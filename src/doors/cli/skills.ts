@@ -69,8 +69,7 @@ async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
     })),
   );
   if (json) return printJson(ctx, { platform, skills: rows });
-  if (rows.length === 0)
-    ctx.io.out('There are no skills. "hermes skills opt-in --sync" brings those of the program.\n');
+  if (rows.length === 0) ctx.io.out('There are no skills. "hermes skills opt-in --sync" copies the shipped ones.\n');
   const width = Math.max(0, ...rows.map(({ name }) => name.length));
   let heading: string | null = null;
   for (const row of rows) {
@@ -197,7 +196,7 @@ async function switchSkills(
 ): Promise<void> {
   const skills = await knownSkills(ctx);
   const unknown = names.filter((name) => !skills.some((skill) => skill.name === name || skill.dirName === name));
-  // A name nobody has any more may still be taken out of the list.
+  // The name of a removed skill can still be taken off the list.
   const wrong = off ? unknown : unknown.filter((name) => !ownList(ctx, platform).includes(name));
   if (wrong.length > 0)
     throw new ExitError(

@@ -43,7 +43,7 @@ export function define(command: Command, ctx: CliContext): void {
   }
 }
 
-/** Where nobody can answer, the list alone. */
+/** Without a terminal, only the list. */
 async function choose(ctx: CliContext): Promise<void> {
   if (!ctx.io.stdinIsTerminal || !ctx.io.stdoutIsTerminal) return list({ platform: "cli" }, ctx);
   const platforms = [...new Set([...PLATFORMS, ...Object.keys(ctx.home.config().platform_toolsets)])];

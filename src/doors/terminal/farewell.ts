@@ -1,4 +1,4 @@
-// The end of a conversation on the screen: stored, closed, and told how to come back to it.
+// The end of a conversation on the screen: store it, close it, show how to resume it.
 
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
@@ -60,7 +60,7 @@ function exitSummary(facts: SummaryFacts): string {
   ].join("\n");
 }
 
-/** Before a conversation is left, what is worth keeping is saved; the user sees why it takes a moment. */
+/** Saves memories before a conversation is left, with a line that says why it takes a moment. */
 export async function lastLook(agent: Agent, say: (line: string) => void): Promise<void> {
   if (!agent.wantsToSave) return;
   say("Looking for something worth remembering … Ctrl+C skips it.");

@@ -1,4 +1,4 @@
-// The editor with what surrounds it: persistent history, large pastes, a draft set aside.
+// The editor with what surrounds it: persistent history, large pastes, a stashed draft.
 
 import { appendFile, chmod, readFile } from "node:fs/promises";
 import { Editor, matchesKey, type TUI } from "@earendil-works/pi-tui";
@@ -60,7 +60,7 @@ export class InputLine {
     }
   }
 
-  /** Puts the draft aside; with nothing typed, brings it back. */
+  /** Stashes the draft; with nothing typed, restores it. */
   stash(): void {
     const draft = this.draft;
     this.draft = draft === "" ? this.#stash : "";
@@ -109,7 +109,7 @@ const reason = (error: unknown) => messageOf(error);
 
 // The input: a prompt symbol in front, history on Up and Down, a shadow of what could follow, a menu that never submits by accident.
 
-// The editor takes 30 % of the rows it is told of, so it is told of few enough to stay at 8.
+// pi-tui's editor uses 30 % of the rows; with this limit it stays at 8.
 const MAX_ROWS = 27;
 const CURSOR_AT_END = "\u001b[7m \u001b[0m";
 
@@ -221,10 +221,10 @@ function withFewRows(tui: TUI): TUI {
 
 const MAX_ENTRIES = 1000;
 
-/** What was typed before, and a place in it while somebody walks through it. */
+/** Earlier inputs, and the position while the user steps through them. */
 export class InputHistory {
   readonly #entries: string[];
-  /** How far back the walk is; 0 = at the draft. */
+  /** Steps back from the draft; 0 = at the draft. */
   #back = 0;
   #draft = "";
 
@@ -250,7 +250,7 @@ export class InputHistory {
     return this.#shown();
   }
 
-  /** The entry after the shown text, at last the draft; null when nobody walks. */
+  /** The entry after the shown text, then the draft; null at the draft. */
   newer(shown: string): string | null {
     if (this.#back === 0 || shown !== this.#shown()) return null;
     this.#back--;

@@ -1,4 +1,4 @@
-// What a key does to the screen, once `keys.ts` and `ctrl-c.ts` have said what it means.
+// What a key does to the screen, once its meaning is known.
 
 import { isKeyRelease, matchesKey } from "@earendil-works/pi-tui";
 import type { InputLine } from "./input-line.ts";

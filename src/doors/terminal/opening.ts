@@ -31,7 +31,7 @@ export function showRecap(conversation: OpenAgent, transcript: Transcript, displ
   }
 }
 
-/** The banner. It tells how the program was started and is not rewritten by later conversations: it has scrolled away by then. */
+/** The banner. It shows how the program was started and is not rewritten by later conversations: it has scrolled away by then. */
 export class Header implements Component {
   readonly startedAt: number;
   readonly #request: ChatRequest;
@@ -147,12 +147,12 @@ const TIPS: readonly string[] = [
   "Alt+Enter, Ctrl+J or a backslash before Enter begin a new line.",
   "Ctrl+R searches what you typed before; Up and Down walk through it.",
   "Ctrl+G opens your draft in $EDITOR.",
-  "Ctrl+S puts the draft aside; pressed again it brings it back.",
+  "Ctrl+S stashes the draft; pressed again it restores it.",
   "Esc twice on an empty line takes your last message back for editing.",
   "/undo takes the last exchange back, /retry asks the same again.",
   "/branch goes on in a copy: the conversation so far stays as it is.",
   "/resume lists earlier conversations; /resume 3 takes the third one.",
-  "hermes -c goes on with your newest conversation.",
+  "hermes -c resumes your newest conversation.",
   "@ completes a file of the project, Tab completes paths.",
   "/model switches the model for this conversation; --global makes it the default.",
   "/usage shows tokens and money by purpose.",

@@ -103,7 +103,7 @@ export class Pastes {
     try {
       return path === null ? null : await readFile(path, "utf8");
     } catch {
-      return null; // gone: the caller tells the user
+      return null; // gone: the caller reports it
     }
   }
 

@@ -49,7 +49,7 @@ export class ScreenTerminal extends ProcessTerminal {
 }
 
 // A long conversation: lines that have scrolled away belong to the terminal. The renderer compares all lines it knows for every frame, so
-// from time to time it is told to forget the oldest; they stay where the user scrolls back to.
+// from time to time it forgets the oldest; they stay in the terminal's scrollback.
 
 const MAX_LINES = 3000;
 const KEPT_LINES = 1500;
@@ -80,7 +80,7 @@ export function forgetScrolledLines(tui: TuiMainScreen, blocks: Component[]): vo
   });
 }
 
-// Whatever happened, the user's terminal must be as it was.
+// Restores the user's terminal after any kind of end.
 const RESET = [
   "\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1006l", // mouse
   "\u001b[?1004l", // focus reports
@@ -94,7 +94,7 @@ export function resetTerminal(stream: NodeJS.WriteStream): void {
   if (stream.isTTY) stream.write(RESET);
 }
 
-// Ctrl+Z: the terminal is given back, the program stops, and `fg` brings everything as it was.
+// Ctrl+Z: the terminal is given back, the program stops, and `fg` restores everything.
 
 interface Suspended {
   /** Gives the terminal back to the shell. */

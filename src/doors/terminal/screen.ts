@@ -360,7 +360,7 @@ class Screen {
     this.#left.resolve(code);
   }
 
-  /** Gives the terminal to somebody else, or back for good. */
+  /** Releases the terminal, for another program or for good. */
   #release(): void {
     this.#activity.pause();
     try {
@@ -388,7 +388,7 @@ class Screen {
     const waiting = setTimeout(timer.resolve, grace * 1000);
     await Promise.race([Promise.all([this.#turns.idle(), this.#background.close()]), timer.promise]);
     clearTimeout(waiting);
-    // A process that is told to end has no time for it.
+    // There is no time for it after a signal.
     if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(`${line}\n`));
     const seconds = (clock.now() - this.#header.startedAt) / 1000;
     const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });

@@ -12,7 +12,7 @@ interface StatusSources {
   turnSeconds(): number | null;
   readonly turns: Turns;
   showCost(): boolean;
-  /** Prompts that run beside the conversation. */
+  /** Background prompts. */
   background(): number;
 }
 
@@ -96,7 +96,7 @@ export interface StatusFacts {
   readonly compressions: number;
   /** Processes the agent started in the background. */
   readonly processes: number;
-  /** Prompts that run beside the conversation. */
+  /** Background prompts. */
   readonly background?: number;
   readonly queued: number;
   readonly yolo: boolean;
@@ -265,7 +265,7 @@ export function watchProcess({ onSignal, onCrash }: ProcessEnds): () => void {
   const onEnd = (signal: Watched) => end(CODES[signal]);
   const onHangup = () => end(HANGUP);
   const onUncaught = (error: unknown) => {
-    // A terminal that is gone cannot be written to; that is a hang-up and no defect.
+    // A terminal that is gone cannot be written to; that is a hang-up, not a defect.
     if (isGone(error)) return onHangup();
     void onCrash(error).finally(() => process.exit(1));
   };

@@ -228,7 +228,7 @@ function countLines(text: string): number {
 const MAX_FILES = 6;
 const MAX_LINES = 80;
 
-/** What a call changed: told to the screen alone, or as the `diff` of a successful result. Null when there is none. */
+/** The diff of a call: from its event, or from `diff` in a successful result. Null when there is none. */
 export function diffOf(event: {
   readonly result: string;
   readonly failed: boolean;

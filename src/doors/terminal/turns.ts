@@ -1,4 +1,4 @@
-// Which text is said when: runs turns one after another and decides what typing means while one is running.
+// Runs turns one after another and decides what a message means while one is running.
 import type { AgentEvent } from "../../agent/events.ts";
 import type { UserInput } from "../../llm/messages.ts";
 
@@ -49,7 +49,7 @@ export class Turns {
     }
     const mode = this.#options.busyMode();
     if (mode === "steer" && this.#options.speaker().steer(text)) return "steered";
-    // A word in between should not throw away the work of several agents.
+    // A message should not discard the work of several sub-agents.
     const childrenWork = (this.#options.speaker().activeChildren ?? 0) > 0;
     if (mode !== "interrupt" || childrenWork) {
       this.#enqueue({ text });

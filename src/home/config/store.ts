@@ -173,7 +173,7 @@ export class ConfigStore {
     if (fresh) this.#lastLoaded = this.#buildBroken(text);
     const instead = fresh ? "The built-in defaults are used" : "The settings from before stay in force";
     const kept = keepCorruptCopy(path, this.#options.now());
-    warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is mended.${kept}`);
+    warn(`${describe(path, parsed.problem)}. ${instead}, and nothing is saved until it is fixed.${kept}`);
     return true;
   }
 

@@ -242,7 +242,7 @@ export async function openAuth(home: Pick<Home, "paths">): Promise<AuthFile> {
     if (code === "ENOENT") return {};
     // The words of a parser quote the file, and with it keys.
     throw new UserError(
-      `${home.paths.at("auth.json")} cannot be read (${code ?? "it is not JSON"}); its keys are not used. Mend or remove it.`,
+      `${home.paths.at("auth.json")} cannot be read (${code ?? "it is not JSON"}); its keys are not used. Fix or remove it.`,
     );
   }
 }

@@ -20,8 +20,8 @@ const ANSWERS: readonly (readonly [event: string, stdout: string, answer: object
   ["pre_llm_call", "", { type: "nothing" }],
   ["pre_llm_call", "{}", { type: "nothing" }],
   ["pre_llm_call", "done", /not JSON/],
-  ["pre_llm_call", '["context"]', /no JSON object/],
-  ["pre_llm_call", "null", /no JSON object/],
+  ["pre_llm_call", '["context"]', /not a JSON object/],
+  ["pre_llm_call", "null", /not a JSON object/],
 ];
 for (const [event, stdout, wanted] of ANSWERS) {
   test(`${event}: ${JSON.stringify(stdout)} means ${wanted instanceof RegExp ? wanted.source : JSON.stringify(wanted)}`, () => {
@@ -87,8 +87,8 @@ const WRONG: readonly (readonly [settings: Readonly<Record<string, unknown>>, pr
   [{ pre_tool_call: [{ command: " " }] }, /it needs a command/],
   [{ pre_tool_call: [{ command: "'x" }] }, /a quote in its command is not closed/],
   [{ pre_tool_call: [{ command: "''" }] }, /its command names no program/],
-  [{ pre_tool_call: [{ command: "x", matcher: "(" }] }, /its matcher is no regular expression/],
-  [{ pre_tool_call: [{ command: "x", matcher: 5 }] }, /its matcher is no text/],
+  [{ pre_tool_call: [{ command: "x", matcher: "(" }] }, /its matcher is not a regular expression/],
+  [{ pre_tool_call: [{ command: "x", matcher: 5 }] }, /its matcher is not a text/],
   [{ pre_tool_cal: [{ command: "x" }] }, /hooks\.pre_tool_cal: no event has this name/],
 ];
 for (const [settings, problem] of WRONG) {

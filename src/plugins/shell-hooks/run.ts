@@ -115,7 +115,7 @@ export function readAnswer({ event }: Pick<ShellHook, "event">, stdout: string):
   } catch {
     return { type: "ignored", why: "what it printed is not JSON" };
   }
-  if (!isRecord(value)) return { type: "ignored", why: "what it printed is no JSON object" };
+  if (!isRecord(value)) return { type: "ignored", why: "what it printed is not a JSON object" };
   const blocks = value.decision === "block" || value.action === "block";
   if (blocks) {
     if (event !== "pre_tool_call") return { type: "ignored", why: `only pre_tool_call may block, not ${event}` };
@@ -180,11 +180,11 @@ function readEntry(event: string, entry: unknown): ShellHook | string {
 function readMatcher(event: string, matcher: unknown): RegExp | null | string {
   if (matcher === undefined || matcher === null || matcher === "" || matcher === "*") return null;
   if (HOOKS[event]?.tool !== true) return null; // nothing to match against
-  if (typeof matcher !== "string") return "its matcher is no text";
+  if (typeof matcher !== "string") return "its matcher is not a text";
   try {
     return new RegExp(`^(?:${matcher})$`);
   } catch (error) {
-    return `its matcher is no regular expression: ${messageOf(error)}`;
+    return `its matcher is not a regular expression: ${messageOf(error)}`;
   }
 }
 

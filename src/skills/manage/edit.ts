@@ -48,7 +48,7 @@ export async function planCreate(call: ManageCall): Promise<Planned> {
   const dir = category === null ? join(root, name) : join(root, category, name);
   if (category !== null && (await isLink(join(root, category))))
     return refuse("traversal", `The category '${category}' is a link; choose another.`);
-  if (await exists(dir)) return refuse("exists", `${dir} exists already and is no skill. Choose another name.`);
+  if (await exists(dir)) return refuse("exists", `${dir} exists already and is not a skill. Choose another name.`);
 
   const path = category === null ? name : `${category}/${name}`;
   return {

@@ -215,7 +215,7 @@ async function withoutPasswords(page: Scene["page"], text: string): Promise<stri
 async function element({ browser, page }: Scene, ref: string) {
   const name = ref.trim().replace(/^@/, "");
   const stale = new CommandError(
-    `${ref} is no element of the last snapshot (refs are void after the next snapshot and after a navigation). Take a new one with browser_snapshot.`,
+    `${ref} is not an element of the last snapshot (refs are void after the next snapshot and after a navigation). Take a new one with browser_snapshot.`,
   );
   if (!browser.refs.has(name)) throw stale;
   const target = page.getByRef(name);

@@ -81,7 +81,7 @@ const CLOSED = new Set([
 /** Null, or why this command is not sent. */
 export function refuseCommand(method: string, params: Readonly<Record<string, unknown>>): string | null {
   const match = /^([A-Za-z]+)\.([A-Za-z]+)$/.exec(method);
-  if (!match) return `"${method}" is no command; they are named Domain.command, e.g. Page.reload.`;
+  if (!match) return `"${method}" is not a command; they are named Domain.command, e.g. Page.reload.`;
   if (!DOMAINS.has(match[1] ?? "")) {
     return `Commands of ${match[1]} are not sent: only those that concern the open page (${[...DOMAINS].slice(0, 8).join(", ")}, …).`;
   }

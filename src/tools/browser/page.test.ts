@@ -71,7 +71,7 @@ const COMMANDS: readonly (readonly [string, Readonly<Record<string, unknown>>, R
   ["Browser.close", {}, /Commands of Browser/],
   ["IO.read", {}, /Commands of IO/],
   ["Fetch.enable", {}, /Commands of Fetch/],
-  ["rubbish", {}, /is no command/],
+  ["rubbish", {}, /is not a command/],
 ];
 for (const [method, params, expected] of COMMANDS)
   test(`${method} ${JSON.stringify(params)} is ${expected ? "refused" : "sent"}`, () => {

@@ -82,7 +82,7 @@ function splitSections(lines: readonly string[]): {
       else section.to = marker.path;
     } else if (marker?.type === "end_of_file") section?.body.push(END_OF_FILE);
     else if (line.startsWith("***"))
-      report(`is no line of a patch (there are ${KNOWN}; text of a file has a blank, + or - in front)`);
+      report(`is not a line of a patch (there are ${KNOWN}; text of a file has a blank, + or - in front)`);
     else if (section) section.body.push(line);
     else if (!ended && /^(?:@@|[+-])/.test(line)) report("stands above the first *** header");
   }

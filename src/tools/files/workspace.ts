@@ -57,7 +57,7 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
       if (device !== null) return `Cannot write ${path}: ${device} is a device.`;
       const kernel = isKernelPath(path) ? path : (await files.follow(path)).find(isKernelPath);
       if (kernel !== undefined)
-        return `Cannot write ${path}: ${kernel} is no ordinary file but a part of the running system.`;
+        return `Cannot write ${path}: ${kernel} is not an ordinary file but a part of the running system.`;
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
       if (verdict.type === "allow") return null;

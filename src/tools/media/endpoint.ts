@@ -258,7 +258,7 @@ export async function orderFromPlugin(
 
 export function bytesOf(made: unknown): Buffer {
   if (made instanceof Uint8Array) return Buffer.from(made);
-  throw new MediaError("What the plugin gave is no sequence of bytes (Uint8Array).");
+  throw new MediaError("What the plugin gave is not a sequence of bytes (Uint8Array).");
 }
 
 // Where media files are kept. A home that has the folders of an older version goes on with them.

@@ -32,7 +32,7 @@ export function generateImage({ prompt, aspect_ratio = "landscape" }: ImageReque
     const paint = await choosePainter(mappingOf(ctx.config.image_gen), ctx);
     const bytes = await paint(prompt, aspect_ratio);
     const type = imageType(bytes);
-    if (type === null) throw new MediaError("What came back is no image.");
+    if (type === null) throw new MediaError("What came back is not an image.");
     const name = `image_${ctx.clock.now()}_${Math.floor(ctx.clock.random() * 1e6)}.${type.slice(6).replace("jpeg", "jpg")}`;
     const path = join(await cacheFolder(ctx.home, "images"), name);
     await writeFile(path, bytes, { mode: 0o600 });
@@ -103,7 +103,7 @@ async function pictureIn(answer: Buffer, endpoint: Endpoint, ctx: ToolContext): 
   try {
     body = JSON.parse(answer.toString("utf8"));
   } catch {
-    throw new MediaError("What came back is no JSON.");
+    throw new MediaError("What came back is not JSON.");
   }
   const { data, images } = mappingOf(body);
   const first = mappingOf([data, images].find((list) => Array.isArray(list))?.[0]);

@@ -196,7 +196,7 @@ test("what a plugin brings makes pictures and speech when it is named, under the
     JSON.parse(await generateImage({ prompt: "x" }, bad)).error,
     /"broken", which a plugin provides, failed: out of paint/,
   );
-  assert.match(JSON.parse(await speak({ text: "x" }, bad)).error, /no sequence of bytes/);
+  assert.match(JSON.parse(await speak({ text: "x" }, bad)).error, /not a sequence of bytes/);
   assert.match(
     JSON.parse(await speak({ text: "x" }, service({ tts: { provider: "empty" } }))).error,
     /has no speak\(\)/,

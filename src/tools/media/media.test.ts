@@ -80,7 +80,7 @@ test("a model that sees gets the image itself", async () => {
 test("what cannot be looked at is refused in words", async () => {
   const { error } = rig();
   assert.match(await error("missing.png"), /not found/i);
-  assert.match(await error("fake.png"), /no image/);
+  assert.match(await error("fake.png"), /not an image/);
   assert.match(await error("drawing.svg"), /image\/svg\+xml.*Convert/);
   assert.match(await error(`${origin}/nothing`), /404/);
   assert.match(await error(`${origin}/to-metadata`), /metadata/);

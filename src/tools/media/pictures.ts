@@ -90,7 +90,7 @@ export async function analyzeImage({ image_url, question }: ImageQuestion, ctx: 
     const source = image_url.trim();
     const bytes = /^https?:/i.test(source) ? await downloadImage(source, ctx) : await readImage(source, ctx);
     const type = imageType(bytes);
-    if (type === null) throw new ImageError(`${image_url} is no image: its content is none of the known kinds.`);
+    if (type === null) throw new ImageError(`${image_url} is not an image: its content is none of the known kinds.`);
     if (!SHOWABLE.has(type)) {
       throw new ImageError(`${image_url} is ${type}; models look at png, jpeg, gif and webp. Convert it first.`);
     }

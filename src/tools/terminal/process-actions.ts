@@ -95,7 +95,7 @@ async function wait(process: TrackedProcess, wished: number | undefined, ctx: To
   return {
     status: "timeout",
     process_running: true,
-    note: `Still running after ${seconds} seconds; that is no error. Wait again, poll, or do something else meanwhile`,
+    note: `Still running after ${seconds} seconds; that is not an error. Wait again, poll, or do something else meanwhile`,
     ...base,
   };
 }

@@ -39,7 +39,7 @@ export async function chooseServices(
   const key = special ? `web.${ability}_backend` : "web.backend";
   const own = SERVICES.find((candidate) => candidate.name === name);
   const service = own ?? (await findInPlugins((special || web.backend).trim(), run.signal));
-  if (!service) throw new UserError(`${key} is "${name}", which is no service. Use ${names(ability)}.`);
+  if (!service) throw new UserError(`${key} is "${name}", which is not a service. Use ${names(ability)}.`);
   if (!service[ability]) {
     // One service for everything, and it only searches: pages are read from here.
     if (!special) return { services: [], named: true };

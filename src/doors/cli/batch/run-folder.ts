@@ -263,7 +263,7 @@ export interface DatasetItem {
 
 interface Dataset {
   readonly items: readonly DatasetItem[];
-  /** Lines that hold no prompt, or a place that is no text. */
+  /** Lines that hold no prompt, or a `cwd` or image that is not a text. */
   readonly corrupt: number;
 }
 
@@ -291,7 +291,7 @@ function parseItem(line: string, index: number): DatasetItem | null {
   const value = parseLine(line);
   const prompt = value?.prompt;
   if (typeof prompt !== "string" || prompt.trim() === "") return null;
-  // A place that cannot be read must not become another one.
+  // An unreadable image or folder must not fall back to the default one.
   if (![value?.image, value?.docker_image, value?.cwd].every(isTextOrAbsent)) return null;
   const image = textIn(value?.image) ?? textIn(value?.docker_image);
   const cwd = textIn(value?.cwd);

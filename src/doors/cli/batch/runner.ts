@@ -42,7 +42,7 @@ interface BatchPorts {
   readonly store: SessionStore;
   readonly cwd: string;
   readonly signal: AbortSignal;
-  /** A line for whoever watches. */
+  /** Progress, one line each. */
   say(line: string): void;
   onEvent?(index: number, event: AgentEvent): void;
 }
@@ -63,7 +63,7 @@ export async function runBatch(request: BatchRequest, ports: BatchPorts): Promis
   const folder = new RunFolder(request.dir, request.runName, () => ports.clock.now());
   if (!request.resume && (await folder.hasRun())) {
     throw new UserError(
-      `A run called "${request.runName}" is there already. --resume goes on with it; another --run_name starts a new one.`,
+      `A run called "${request.runName}" exists already. --resume continues it; another --run_name starts a new one.`,
     );
   }
   await folder.load();
@@ -121,7 +121,7 @@ async function work({ request, ports, folder, distribution, items, todo }: Run):
       if (result.type === "failed") {
         failed++;
         if (result.sample) await folder.keepFailure({ ...result.sample, error: result.error });
-        // Nothing leaves any more today; the rest would only fail one by one.
+        // The daily cap is reached: every further prompt would fail too.
         if (result.dayIsSpent) waiting.length = 0;
       } else done++;
       const seconds = ((clock.now() - began) / 1000).toFixed(1);
@@ -264,7 +264,7 @@ function inContainer(home: OpenHome, image: string): OpenHome {
   });
 }
 
-// Which toolsets a prompt gets: each is drawn by its own percentage, so that the data shows agents with different hands.
+// Which toolsets a prompt gets: each is drawn by its own percentage, so that the data shows agents with different tools.
 
 /** Toolset -> percent. */
 type Distribution = Readonly<Record<string, number>>;

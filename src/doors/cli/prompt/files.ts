@@ -52,7 +52,7 @@ function findingLine(found: ContextFileReport["findings"][number]): string {
   return `  line ${line}, column ${column}: ${id} (${weight})  ${oneLine(excerpt)}`;
 }
 
-// `hermes prompt hints`: which sub-directory rules a series of tool calls would bring up. One tracker, as in a conversation.
+// `hermes prompt hints`: which sub-directory rules a series of tool calls would load. One tracker, as in a conversation.
 
 export async function hints(flags: { cwd?: string }, ctx: CliContext): Promise<void> {
   const { home, clock } = ctx;
@@ -142,7 +142,7 @@ async function bytesOf(file: string, ctx: CliContext): Promise<Uint8Array> {
   }
 }
 
-// `hermes prompt trust`: the user's word for a file that looks suspicious. It is for these bytes and no others.
+// `hermes prompt trust`: the user trusts a file that looks suspicious, for exactly these bytes.
 
 export async function trust(file: string, flags: { yes?: true; json?: true }, ctx: CliContext): Promise<void> {
   const path = await realPath(file, ctx);
@@ -174,7 +174,7 @@ export async function trust(file: string, flags: { yes?: true; json?: true }, ct
 export async function untrust(file: string, flags: { json?: true }, ctx: CliContext): Promise<void> {
   const { paths } = ctx.home;
   const given = resolve(ctx.cwd, file);
-  // A file that is gone can still be on the list.
+  // A deleted file may still be listed.
   const path = await realPath(file, ctx).catch(() => given);
   const removed = (await untrustContextFile(paths, path)) || (await untrustContextFile(paths, given));
   if (flags.json) return printJson(ctx, { path, removed });

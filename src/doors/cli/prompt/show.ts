@@ -99,7 +99,7 @@ async function stored(name: string, ctx: CliContext): Promise<Shown> {
 
 const CONTEXT_BLOCKS = ["workspace_snapshot", "cwd", "system_message", "context_files"];
 
-/** A text of which nothing is known is one block. */
+/** A text without a stored layout is one block. */
 function blocksOf(prompt: string, layout: ReturnType<typeof layoutOf>): readonly ShownBlock[] {
   if (!layout || layout.blocks.length === 0) return [{ id: "system_prompt", layer: "stable", text: prompt }];
   let at = 0;

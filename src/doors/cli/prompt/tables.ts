@@ -46,7 +46,7 @@ function bar(cells: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? "");
 }
 
-// Sizes of texts, as every view of the prompt tells them.
+// Sizes of texts, as every view of the prompt shows them.
 
 export interface TextSize {
   readonly chars: number;
@@ -73,7 +73,7 @@ export const withCommas = (count: number) => count.toLocaleString("en-US");
 export async function folderOf(given: string | undefined, { home, cwd }: CliContext): Promise<string> {
   if (given === undefined) return (await sessionCwd(home, cwd)).cwd;
   const folder = resolve(cwd, given);
-  const found = await stat(folder).catch(() => null); // told below
+  const found = await stat(folder).catch(() => null); // reported below
   if (!found?.isDirectory()) throw new ExitError(2, `There is no folder ${given}. --cwd takes one that exists.`);
   return folder;
 }
