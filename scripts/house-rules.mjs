@@ -63,11 +63,6 @@ const MAX_LINES = 500;
 /** Below this a file with a single user of its own room belongs to that user. */
 const SMALL_LINES = 60;
 
-/** Small files that stay for now, and why. */
-const mayBeSmall = {
-  "src/agent/hints-once.ts": "the opening of a conversation is being put together anew",
-};
-
 let broken = 0;
 const report = (line) => {
   process.stdout.write(`${line}\n`);
@@ -112,7 +107,6 @@ const holdsOnlyTypes = (text) =>
 const isTool = (path) => /^src\/tools\/[^/]+$/.test(path);
 const isGenerated = (text) => /^\/\/.*\bgenerated\b/i.test(text);
 
-const keptSmall = new Set(Object.keys(mayBeSmall));
 for (const [path, text] of sources) {
   const lines = linesOf(path);
   if (lines > MAX_LINES && !isGenerated(text))
@@ -122,10 +116,7 @@ for (const [path, text] of sources) {
   const [user, ...others] = importers.get(path) ?? [];
   const isPart = lines < SMALL_LINES && user && others.length === 0 && roomOf(user) === roomOf(path);
   if (!isPart || isTool(path) || loaded.has(path) || holdsOnlyTypes(text) || isGenerated(text)) continue;
-  if (lines + linesOf(user) > MAX_LINES || keptSmall.delete(path)) continue;
+  if (lines + linesOf(user) > MAX_LINES) continue;
   report(`${path}: has ${lines} lines and is imported by ${user} alone: it is part of that file`);
 }
-if (!process.argv[2])
-  for (const path of keptSmall)
-    report(`${path}: needs no leave to be small; take it off the list in scripts/house-rules.mjs`);
 process.exitCode = broken > 0 ? 1 : 0;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { play, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { manualClock } from "../../test/support/session-store.ts";
-import type { Activity } from "./activity.ts";
+import type { Activity } from "./events.ts";
 
 test("activity tells what a turn does and how much of its limit is used; between turns nothing is", async () => {
   const clock = manualClock();

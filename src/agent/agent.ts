@@ -5,16 +5,21 @@ import { UserError } from "../kit/errors.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
-import { type Activity, ActivityWatch } from "./activity.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
-import type { ContextKeeper } from "./compression/keeper.ts";
-import type { Pins } from "./compression/pins.ts";
+import type { ContextKeeper, Pins } from "./compression/keeper.ts";
 import type { CompressReport, CompressRequest } from "./compression/shortener.ts";
 import { Conversation, inUseSentence } from "./conversation.ts";
-import type { AgentEvent, AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
+import {
+  type Activity,
+  ActivityWatch,
+  type AgentEvent,
+  type AgentEventBody,
+  type SessionTotals,
+  type TurnOutcome,
+} from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
+import { BackgroundReview } from "./nudges.ts";
 import { withPendingSteer } from "./outcome.ts";
-import { BackgroundReview } from "./review/background-review.ts";
 import { IterationBudget } from "./steer.ts";
 import { playTurn } from "./turn.ts";
 import type { KnownLimits } from "./usage-meter.ts";

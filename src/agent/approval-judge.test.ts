@@ -5,7 +5,7 @@ import { aTarget } from "../../test/support/model-target.ts";
 import { manualClock, recordedLog } from "../../test/support/session-store.ts";
 import { defaultConfig } from "../home/config/schema.ts";
 import { createAuxiliary } from "../llm/auxiliary/client.ts";
-import { approvalJudge, readWord } from "./approval-judge.ts";
+import { approvalJudge, readWord } from "./open-guard.ts";
 
 function rig(...steps: ScriptedStep[]) {
   const gate = new ScriptedGate(...steps);

@@ -10,11 +10,10 @@ import { type BuiltPrompt, buildPrompt, type PromptPlace } from "../prompt/open.
 import { configuredBackend } from "../prompt/probes/host.ts";
 import { layoutOf } from "../prompt/session-prompts.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import { openAgentSkills } from "../skills/open.ts";
 import { messagesCost } from "./compression/boundaries.ts";
 import { chooseTarget } from "./open-model.ts";
-import { registerPluginTools } from "./open-plugins.ts";
 import type { OpenRequest } from "./open-request.ts";
-import { openAgentSkills } from "./open-skills.ts";
 import { focusToolsets, hashedChoice, openTools, toolHashes } from "./open-tools.ts";
 import type { OpenAgent } from "./opened.ts";
 
@@ -53,7 +52,7 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
     ...{ home, clock, cwd, platform, source: "cli", interactive: true, ignoreRules: request.ignoreRules },
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
-  await registerPluginTools(asked);
+  await (await import("../plugins/shared.ts")).registerPluginTools(asked);
   const toolPlace = {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),

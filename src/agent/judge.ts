@@ -10,22 +10,20 @@ import type {
 } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/scrub.ts";
 import {
+  acceptBatch,
+  type CheckedCall,
+  checkCall,
   hasInlineThinking,
   hasOpenScratchpad,
   hasThought,
   joinReplayItems,
+  type Rejected,
+  rejectArguments,
+  rejectNames,
   takeIn,
   thoughtOf,
   visibleText,
 } from "./assistant-message.ts";
-import {
-  acceptBatch,
-  type CheckedCall,
-  checkCall,
-  type Rejected,
-  rejectArguments,
-  rejectNames,
-} from "./call-checks.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
 import { hasPayload } from "./repair.ts";
 import { neutralizeSteerMarkers } from "./steer.ts";

@@ -1,12 +1,13 @@
 // Which model answers: resolved from flags, settings and keys; the embedded demo when nothing is configured.
-
 import { access } from "node:fs/promises";
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
-import { systemClock } from "../kit/clock.ts";
+import { type Clock, systemClock } from "../kit/clock.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { type Price, priceOf } from "../llm/catalogue/prices.ts";
 import { useKeptFacts } from "../llm/catalogue/published-facts.ts";
+import { createGate } from "../llm/gate/create-gate.ts";
+import type { ModelGate } from "../llm/gate.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import type { ModelList } from "../llm/providers/local.ts";
 import { resolveModelName, splitProviderPrefix } from "../llm/providers/model-names.ts";
@@ -20,6 +21,8 @@ import {
 import { ProviderError } from "../llm/providers/settings.ts";
 import { type TargetOptions, targetFor } from "../llm/providers/target.ts";
 import type { Target } from "../llm/wire.ts";
+import { createWire } from "../llm/wires/drive.ts";
+import { createModelFetch } from "../llm/wires/model-fetch.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { smallWindowNote, windowText } from "./usage-meter.ts";
@@ -270,3 +273,33 @@ export const modelConfig = ({ target, providerName }: ChosenModel) => ({
   provider: providerName,
   base_url: target.baseUrl,
 });
+
+// The one gate of a process, with this home's caps, prices and ledger.
+
+export function openGate(
+  home: OpenHome,
+  store: SessionStore,
+  clock: Clock,
+  warn: (message: string) => void,
+): ModelGate {
+  const log = home.log.child("llm");
+  const fetch = createModelFetch();
+  return createGate({
+    ledger: store,
+    caps: () => home.config().budget,
+    priceOf,
+    wireFor: (target) => createWire(target.apiMode, { fetch, clock }),
+    clock,
+    cacheTtl: () => home.config().prompt_caching.cache_ttl,
+    prefixMemory: {
+      read: (sessionId) => store.getValue(sessionId, "prefix"),
+      write: (sessionId, state) => store.setValue(sessionId, "prefix", state),
+    },
+    onDefect: (what, error) => log.error(what, error),
+    onColdCache: (message) => log.warn(message),
+    onUnknownPrice: (message) => {
+      log.warn(message);
+      warn(message);
+    },
+  });
+}

@@ -16,7 +16,8 @@ import { SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import type { OpenRequest } from "./open-request.ts";
 
-export interface ToolPlace {
+/** What the choice of tools depends on beside the request. */
+export interface ToolChoice {
   readonly environment: Environment;
   readonly contextLength: number;
   /** Tools whose port this conversation does not have. */
@@ -37,31 +38,31 @@ export interface ToolPlace {
  */
 export async function openSessionTools(
   request: OpenRequest,
-  place: ToolPlace,
+  choice: ToolChoice,
   resumed: { readonly id: string; readonly store: SessionStore } | null,
 ): Promise<SessionTools> {
   if (resumed) {
-    const live = await openTools(request, place);
-    const hashes = toolHashes(live, request.home.config(), hashedChoice(request, place));
+    const live = await openTools(request, choice);
+    const hashes = toolHashes(live, request.home.config(), hashedChoice(request, choice));
     if (await freezeTools(live, hashes, resumed.id, resumed.store)) return live;
   }
-  await place.mcp?.ready();
-  return openTools(request, place);
+  await choice.mcp?.ready();
+  return openTools(request, choice);
 }
 
 /** What decides about the tools beside the settings. */
 export const hashedChoice = (
   { toolsets }: Pick<OpenRequest, "toolsets">,
-  place: Pick<ToolPlace, "without" | "toolsets">,
+  choice: Pick<ToolChoice, "without" | "toolsets">,
 ) => ({
-  without: place.without,
-  ownList: (toolsets ?? place.toolsets ?? []).length > 0,
+  without: choice.without,
+  ownList: (toolsets ?? choice.toolsets ?? []).length > 0,
 });
 
 /** Throws when the request names toolsets and none of them exists: a run without tools is never what was meant. */
-export async function openTools(request: OpenRequest, place: ToolPlace): Promise<SessionTools> {
-  const { home, platform, toolsets = place.toolsets } = request;
-  const only = place.only ?? request.start?.only;
+export async function openTools(request: OpenRequest, choice: ToolChoice): Promise<SessionTools> {
+  const { home, platform, toolsets = choice.toolsets } = request;
+  const only = choice.only ?? request.start?.only;
   const config = home.config();
   const log = home.log.child("tools");
   await loadTools(log);
@@ -71,24 +72,24 @@ export async function openTools(request: OpenRequest, place: ToolPlace): Promise
     platform,
     config: {
       ...config,
-      tools: { ...config.tools, disabled_functions: [...config.tools.disabled_functions, ...place.without] },
+      tools: { ...config.tools, disabled_functions: [...config.tools.disabled_functions, ...choice.without] },
     },
     ...(toolsets ? { toolsets } : {}),
     ...(only ? { only } : {}),
     delegated: request.start?.origin === "subagent",
-    environment: place.environment,
-    contextLength: place.contextLength,
+    environment: choice.environment,
+    contextLength: choice.contextLength,
     log,
     env: (name) => home.env(name),
     ports: new Set(canAsk(request) ? ["ask"] : []),
-    explainMissing: async (name, signal) => (await place.mcp?.explainMissing(name, signal)) ?? null,
+    explainMissing: async (name, signal) => (await choice.mcp?.explainMissing(name, signal)) ?? null,
   });
   if (toolsets && toolsets.length > 0 && toolsets.every((name) => tools.unknown.includes(name))) {
     throw new ToolsetError(
       `No such toolset: ${toolsets.join(", ")}. "hermes tools list" shows the names; --toolsets all takes everything.`,
     );
   }
-  place.extend?.(tools);
+  choice.extend?.(tools);
   return tools;
 }
 

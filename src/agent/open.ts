@@ -1,44 +1,46 @@
 // From a home and a request to a conversation: everything an agent is made of is chosen and put together here, once, for every door.
-
 import { delimiter } from "node:path";
 import { openCheckpointPort } from "../checkpoints/port.ts";
 import type { OpenHome } from "../home/open.ts";
+import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { UserError } from "../kit/errors.ts";
+import { isDirectory } from "../kit/files.ts";
 import type { AuxPlace } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { lazyKeys } from "../llm/keys/ring.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
-import { promptSource } from "../prompt/session-prompts.ts";
+import { isStandard } from "../plugins/context-engines.ts";
+import type { HintsPort } from "../prompt/contract.ts";
+import { type ConversationPrompt, promptSource } from "../prompt/session-prompts.ts";
+import type { Environment } from "../sandbox/environment.ts";
 import { openEnvironment } from "../sandbox/open.ts";
 import { Lane } from "../sessions/lanes.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { processTable } from "../tools/terminal/processes.ts";
+import { openAgentSkills, preloadFor } from "../skills/open.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
 import { delegatingParent, wantsHints } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
-import { hintsOnce } from "./hints-once.ts";
-import { openGate } from "./open-gate.ts";
 import { openGuard } from "./open-guard.ts";
-import { chooseTarget, handedOver, modelConfig, resumedModel } from "./open-model.ts";
-import { openPlugins } from "./open-plugins.ts";
+import { chooseTarget, handedOver, modelConfig, openGate, resumedModel } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import type { OpenRequest } from "./open-request.ts";
-import { openAgentSkills, preloadFor } from "./open-skills.ts";
 import {
   focusToolsets,
   hashedChoice,
   openSessionTools,
   openTools,
   restampTools,
-  type ToolPlace,
+  type ToolChoice,
   toolHashes,
 } from "./open-tools.ts";
 import { type OpenAgent, Opened } from "./opened.ts";
+import type { ConversationPlugins } from "./plugins.ts";
+import { dumpRequest } from "./recovery.ts";
 import { resumeSession, sessionCwd } from "./resume.ts";
 import { openTrajectories } from "./trajectory.ts";
 import { smallWindowNote } from "./usage-meter.ts";
@@ -64,27 +66,194 @@ function refuseUnreadGuards(home: OpenHome): void {
   );
 }
 
+/** Each step needs those above it. */
 async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<OpenAgent> {
   const { home, clock, start } = request;
   refuseUnreadGuards(home);
-  const config = home.config();
+  const notes: string[] = [];
+  const session = await openSession(request, notes);
+  const { store, found } = session;
+  const environment = await openWorkplace(request, session);
+  const knowledge = await openKnowledge(request, session, environment, notes);
+  const { memory, provider, plugins, skills } = knowledge;
+  const toolkit = await openToolkit(request, session, { environment, mcp, knowledge });
+  const { tools } = toolkit;
+  const prompt = openPrompt(request, session, { environment, knowledge, toolkit });
+  const guard = openGuard(request, environment, session.currentId);
+  const checkpoints = openCheckpointPort(request, environment);
+  const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
+  const unknownPrices: string[] = [];
+  const resolvePlace = async (place: AuxPlace) =>
+    (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
+  const own: Assembly = {
+    session: sessionOptions(request, session, knowledge.opening),
+    model: start?.model ?? modelChoice(request, session.chosen.target),
+    prompt,
+    tools,
+    limits: loopLimits(request),
+    gate: start?.gate ?? openGate(home, store, clock, (message) => unknownPrices.push(message)),
+    takeWarnings: () => [...unknownPrices.splice(0), ...(start ? [] : mcp.takeTroubles())],
+    clock,
+    log: session.log,
+    paths: home.paths,
+    config: () => home.config(),
+    environment,
+    redact: home.redact,
+    redactKept: home.redact.forKeeping,
+    toolPorts: {
+      env: (name) => home.env(name),
+      redactFile: (text, path) => home.redact.forFile(text, path),
+      skills: skills ?? undefined,
+      writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
+    },
+    memory: memory?.enabled ? memory : undefined,
+    resolvePlace,
+    keys: lazyKeys(home, clock),
+    renewConnections: closeIdleConnections,
+    keepRefused: (refused) => dumpRequest(home, clock, refused),
+    follower: trajectories ? trajectories.beside(provider?.follower) : provider?.follower,
+    compression: {
+      ...provider?.compression,
+      flushMemories: async ({ signal }) => void (await session.current.agent?.flushMemories("compression", signal)),
+      async compressed(change) {
+        skills?.forgetViews();
+        await provider?.compression.compressed?.(change);
+      },
+    },
+    learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
+    hints: wantsHints(request) && !environment.files ? hintsOnce(home, session.cwd, prompt) : undefined,
+    beforeTurn: () => mcp.beforeTurn(),
+    ...guard.ports,
+    checkpoint: checkpoints?.before,
+    delegation: {
+      async spawn(tasks, call) {
+        const { spawnChildren } = await import("./delegation/spawn.ts");
+        const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
+        const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
+        // Children write under the lease of this conversation.
+        const parent = delegatingParent({ ...request, store: async () => store }, openAgent, parts);
+        return spawnChildren(parent, tasks, call);
+      },
+    },
+  };
+  const assembly = plugins?.into(own) ?? own;
+  const agent = new Agent(assembly);
+  session.current.agent = agent;
+  const { gate } = assembly;
+  plugins?.attach(agent, gate);
+  mcp.paidBy({
+    sessionId: session.currentId,
+    jobId: start?.jobId,
+    gate,
+    main: () => agent.model.target,
+    resolve: resolvePlace,
+    used: (usage) => agent.countSideCall(usage),
+  });
+  const complaint = await agent.prepareEngine();
+  if (complaint !== null) notes.push(complaint);
+  if (!start) notes.push(...mcp.takeTroubles());
+  if (found) await store.reopen(found.id);
+  notes.push(...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`));
+
+  async function reload(): Promise<readonly string[]> {
+    const lines = await mcp.reload();
+    const before = toolkit.hashes().toolsHash;
+    tools.swap(await openTools(request, toolkit.choice));
+    if (toolkit.hashes().toolsHash === before)
+      return [...lines, "The tools of this conversation are the same as before."];
+    gate.expectNewPrefix(agent.sessionId, "reload");
+    await restampTools(tools, toolkit.hashes(), agent.sessionId, store);
+    return lines;
+  }
+  return new Opened(agent, {
+    ...{
+      request,
+      assembly,
+      notes,
+      found,
+      guard,
+      checkpoints,
+      trajectories,
+      mcp,
+      plugins,
+      provider,
+      skills,
+      memory,
+      reload,
+    },
+    ...{ store, chosen: session.chosen, cwd: session.cwd },
+  });
+}
+
+// --- the steps
+
+type OpenedSession = Awaited<ReturnType<typeof openSession>>;
+
+/** Which conversation it is, where it is kept, which model it is held with and in which folder. */
+async function openSession(request: OpenRequest, notes: string[]) {
+  const { home, clock, start } = request;
   const log = home.log.child("agent");
+  const base = await request.store();
   // What was delegated is written under the lease of whoever delegated it.
-  const lane = start?.delegatedFrom ? null : new Lane(await request.store(), log);
-  const store = lane?.store ?? (await request.store());
+  const lane = start?.delegatedFrom ? null : new Lane(base, log);
+  const store = lane?.store ?? base;
   if (!start) tidyUp(store, home);
   const found = request.resume ? await resumeSession(request.resume.name, store) : null;
-  const sessionId = found?.id ?? start?.sessionId ?? newSessionId(clock);
   const recorded = found?.recorded ?? {};
   const chosen = start?.model
     ? handedOver(start.model.target)
     : await chooseTarget(home, resumedModel(home, request, recorded));
   // A child begins where its parent stands.
   const folder = start ? { cwd: request.cwd, isFallback: false, warning: null } : await sessionCwd(home, request.cwd);
+  if (folder.warning !== null) notes.push(folder.warning);
+  const small = start ? null : smallWindowNote(chosen.target);
+  if (small !== null) notes.push(small);
   const cwd = request.restoreCwd !== false && recorded.cwd ? recorded.cwd : folder.cwd;
-  const session: { agent?: Agent } = {};
-  const currentId = () => session.agent?.sessionId ?? sessionId;
-  const environment = await openEnvironment(config, {
+  const id = found?.id ?? start?.sessionId ?? newSessionId(clock);
+  /** The agent, once there is one: a compression goes on under another id. */
+  const current: { agent?: Agent } = {};
+  const currentId = () => current.agent?.sessionId ?? id;
+  const cwdIsFallback = folder.isFallback && cwd === request.cwd;
+  return { log, lane, store, found, chosen, cwd, cwdIsFallback, id, current, currentId };
+}
+
+function sessionOptions(
+  request: OpenRequest,
+  session: OpenedSession,
+  opening: string | undefined,
+): Assembly["session"] {
+  const { start } = request;
+  const { id, store, lane, cwd, chosen } = session;
+  const { delegatedFrom } = start ?? {};
+  return {
+    ...{ id, store, lane, opening },
+    source: request.source,
+    platform: request.platform,
+    profile: request.home.paths.profile,
+    row: {
+      cwd,
+      userId: request.sender?.userId,
+      parentSessionId: delegatedFrom,
+      modelConfig: { ...modelConfig(chosen), ...(delegatedFrom ? { _delegate_from: delegatedFrom } : {}) },
+    },
+    interactive: request.interactive,
+    reviews: request.learn !== false && !start,
+    titles: request.titles === true && !start,
+    history: request.history,
+    sessionKey: request.sessionKey,
+    chat: request.chat,
+    sender: request.sender,
+    origin: start?.origin ?? request.origin,
+    task: start?.task,
+    jobId: start?.jobId,
+    taskId: start?.taskId,
+  };
+}
+
+/** Where its commands run. */
+async function openWorkplace(request: OpenRequest, { cwd, currentId }: OpenedSession): Promise<Environment> {
+  const { home, start } = request;
+  const environment = await openEnvironment(home.config(), {
     environment: home.environment(),
     cwd,
     privateHome: home.paths.at("home"),
@@ -94,39 +263,73 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     unattended: !request.interactive,
     report: (problem) => home.log.warn(problem),
   });
-  // A place of its own has a folder of its own to begin with; a child begins where its parent stands.
+  // Another machine or container begins in a folder of its own; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
+  return environment;
+}
+
+type Knowledge = Awaited<ReturnType<typeof openKnowledge>>;
+
+/** What it knows beside its rules: memory, plugins, skills. */
+async function openKnowledge(request: OpenRequest, session: OpenedSession, environment: Environment, notes: string[]) {
+  const { home, clock, start } = request;
   const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
-  const withoutMemory = memory?.enabled ? [] : ["memory"];
-  const warnings: string[] = folder.warning === null ? [] : [folder.warning];
-  const small = start ? null : smallWindowNote(chosen.target);
-  if (small !== null) warnings.push(small);
-  const plugins = await openPlugins({ ...request, cwd });
-  warnings.push(...(plugins?.notes ?? []));
-  const provider = await openExternalMemory(request, { sessionId, memory, title: found?.resumed.title }, warnings);
+  const plugins = await openPlugins({ ...request, cwd: session.cwd });
+  notes.push(...(plugins?.notes ?? []));
+  const provider = await openExternalMemory(
+    request,
+    { sessionId: session.id, memory, title: session.found?.resumed.title },
+    notes,
+  );
+  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);
+  const preloaded = skills && !start && !request.ignoreRules ? await preloadFor(request, skills, session.id) : null;
+  if (preloaded?.note) notes.push(preloaded.note);
+  return { memory, plugins, provider, skills, opening: preloaded?.text || undefined };
+}
+
+type Toolkit = Awaited<ReturnType<typeof openToolkit>>;
+
+/** Its tools, and what they are known by when the conversation goes on later. */
+async function openToolkit(
+  request: OpenRequest,
+  { found, store, cwd, chosen }: OpenedSession,
+  {
+    environment,
+    mcp,
+    knowledge,
+  }: { readonly environment: Environment; readonly mcp: ConversationMcp; readonly knowledge: Knowledge },
+) {
+  const { memory, provider } = knowledge;
   const resumed = found && { id: found.id, store };
-  const place: ToolPlace = {
+  const choice: ToolChoice = {
     toolsets: await focusToolsets(request, cwd, resumed),
     environment,
     contextLength: chosen.target.contextLength,
-    without: withoutMemory,
+    without: memory?.enabled ? [] : ["memory"],
     mcp,
-    ...(provider ? { extend: (tools) => provider.addTools(tools) } : {}),
+    extend: (tools) => provider?.addTools(tools),
   };
-  const tools = await openSessionTools(request, place, resumed);
-  const hashes = () => toolHashes(tools, home.config(), hashedChoice(request, place));
-  const toolNames = [...tools.names].sort();
-  const guard = openGuard(request, environment, currentId);
-  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);
-  const prompt = promptSource(
+  const tools = await openSessionTools(request, choice, resumed);
+  const hashes = () => toolHashes(tools, request.home.config(), hashedChoice(request, choice));
+  return { choice, tools, hashes };
+}
+
+function openPrompt(
+  request: OpenRequest,
+  { store, found, cwd, cwdIsFallback }: OpenedSession,
+  parts: { readonly environment: Environment; readonly knowledge: Knowledge; readonly toolkit: Toolkit },
+): ConversationPrompt {
+  const { environment, toolkit } = parts;
+  const { memory, plugins, provider, skills } = parts.knowledge;
+  const { tools, hashes } = toolkit;
+  return promptSource(
     {
-      request,
-      cwd,
-      cwdIsFallback: folder.isFallback && cwd === request.cwd,
-      ...(environment.kind === "local"
-        ? {}
-        : { backend: async () => (await import("../prompt/probes/host.ts")).backendOf(environment) }),
-      toolNames,
+      ...{ request, cwd, cwdIsFallback, memory, skills },
+      backend:
+        environment.kind === "local"
+          ? undefined
+          : async () => (await import("../prompt/probes/host.ts")).backendOf(environment),
+      toolNames: [...tools.names].sort(),
       toolsets: tools.toolsets,
       get toolsHash() {
         return hashes().toolsHash;
@@ -134,150 +337,28 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       get toolSelection() {
         return hashes().toolSelection;
       },
-      memory,
-      skills,
-      ...(provider ? { externalMemory: () => provider.attached.block(), recall: provider.recall } : {}),
-      ...(plugins ? { recall: plugins.recall(provider?.recall) } : {}),
-      startedAt: found?.startedAt ?? clock.now() / 1000,
-      systemMessage: start?.systemMessage ?? null,
+      externalMemory: provider ? () => provider.attached.block() : undefined,
+      recall: plugins ? plugins.recall(provider?.recall) : provider?.recall,
+      startedAt: found?.startedAt ?? request.clock.now() / 1000,
+      systemMessage: request.start?.systemMessage ?? null,
     },
     { store, tools },
   );
-  const checkpoints = openCheckpointPort(request, environment);
-  const trajectories = await openTrajectories({ ...request, cwd }, () => tools.definitions);
-  const spending: string[] = [];
-  const preloaded = skills && !start && !request.ignoreRules ? await preloadFor(request, skills, sessionId) : null;
-  if (preloaded?.note) warnings.push(preloaded.note);
-  const resolvePlace = async (place: AuxPlace) =>
-    (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
-  const model = start?.model ?? modelChoice(request, chosen.target);
-  const own: Assembly = {
-    session: {
-      id: sessionId,
-      source: request.source,
-      platform: request.platform,
-      profile: home.paths.profile,
-      store,
-      lane,
-      row: {
-        cwd,
-        userId: request.sender?.userId,
-        modelConfig: {
-          ...modelConfig(chosen),
-          ...(start?.delegatedFrom ? { _delegate_from: start.delegatedFrom } : {}),
-        },
-        ...(start?.delegatedFrom ? { parentSessionId: start.delegatedFrom } : {}),
-      },
-      interactive: request.interactive,
-      reviews: request.learn !== false && !start,
-      titles: request.titles === true && !start,
-      history: request.history,
-      sessionKey: request.sessionKey,
-      chat: request.chat,
-      sender: request.sender,
-      origin: start?.origin ?? request.origin,
-      ...(start?.task ? { task: start.task } : {}),
-      ...(start?.jobId ? { jobId: start.jobId } : {}),
-      ...(start?.taskId ? { taskId: start.taskId } : {}),
-      ...(preloaded?.text ? { opening: preloaded.text } : {}),
-    },
-    model,
-    prompt,
-    tools,
-    limits: loopLimits(request),
-    gate: start?.gate ?? openGate(home, store, clock, (message) => spending.push(message)),
-    takeWarnings: () => [...spending.splice(0), ...(start ? [] : mcp.takeTroubles())],
-    clock,
-    log,
-    paths: home.paths,
-    config: () => home.config(),
-    environment,
-    redact: home.redact,
-    redactKept: home.redact.forKeeping,
-    toolPorts: {
-      env: (name) => home.env(name),
-      redactFile: (text, path) => home.redact.forFile(text, path),
-      ...(skills ? { skills } : {}),
-      writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
-    },
-    ...(memory?.enabled ? { memory } : {}),
-    resolvePlace,
-    keys: lazyKeys(home, clock),
-    renewConnections: closeIdleConnections,
-    keepRefused: async (refused) => (await import("./recovery/request-dump.ts")).dumpRequest(home, clock, refused),
-    ...(provider ? { follower: provider.follower } : {}),
-    ...(trajectories ? { follower: trajectories.beside(provider?.follower) } : {}),
-    compression: {
-      ...provider?.compression,
-      flushMemories: async ({ signal }) => void (await session.agent?.flushMemories("compression", signal)),
-      async compressed(change) {
-        skills?.forgetViews();
-        await provider?.compression.compressed?.(change);
-      },
-    },
-    learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    ...(wantsHints(request) && !environment.files ? { hints: hintsOnce(home, cwd, prompt) } : {}),
-    beforeTurn: () => mcp.beforeTurn(),
-    ...guard.ports,
-    ...(checkpoints ? { checkpoint: checkpoints.before } : {}),
-    delegation: {
-      async spawn(tasks, call) {
-        const { spawnChildren } = await import("./delegation/spawn.ts");
-        const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
-        const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
-        return spawnChildren(delegatingParent({ ...request, store: async () => store }, openAgent, parts), tasks, call);
-      },
-    },
-  };
-  const assembly = plugins?.into(own) ?? own;
-  const agent = new Agent(assembly);
-  session.agent = agent;
-  const { gate } = assembly;
-  plugins?.attach(agent, gate);
-  mcp.paidBy({
-    sessionId: currentId,
-    jobId: start?.jobId,
-    gate,
-    main: () => agent.model.target,
-    resolve: resolvePlace,
-    used: (usage) => agent.countSideCall(usage),
-  });
-  const complaint = await agent.prepareEngine();
-  if (complaint !== null) warnings.push(complaint);
-  if (!start) warnings.push(...mcp.takeTroubles());
-  if (found) await store.reopen(found.id);
-  const notes = [...warnings, ...tools.unknown.map((name) => `Unknown toolset "${name}" is ignored.`)];
-  const processes = tools.state.of(processTable);
-  return new Opened(agent, {
-    request,
-    store,
-    chosen,
-    skills,
-    memory,
-    provider,
-    cwd,
-    tools,
-    notes,
-    found,
-    guard,
-    environment,
-    checkpoints,
-    trajectories,
-    processes,
-    mcp,
-    plugins,
-    reload,
-  });
+}
 
-  async function reload(): Promise<readonly string[]> {
-    const lines = await mcp.reload();
-    const before = hashes().toolsHash;
-    tools.swap(await openTools(request, place));
-    if (hashes().toolsHash === before) return [...lines, "The tools of this conversation are the same as before."];
-    gate.expectNewPrefix(agent.sessionId, "reload");
-    await restampTools(tools, hashes(), agent.sessionId, store);
-    return lines;
-  }
+/** Never rejects for what a plugin did: the conversation goes on without it, and its notes say so. None configured: nothing is loaded. */
+async function openPlugins(request: OpenRequest): Promise<ConversationPlugins | null> {
+  if (isSafeMode(request.home) || !(await wantsPlugins(request.home))) return null;
+  const { openConversationPlugins } = await import("./plugins.ts");
+  return openConversationPlugins(request);
+}
+
+async function wantsPlugins(home: OpenHome): Promise<boolean> {
+  const { plugins, hooks, memory, context } = home.config();
+  if ((plugins.enabled ?? []).length > 0 || Object.keys(hooks).length > 0) return true;
+  const provider = memory.provider.trim();
+  if ((provider !== "" && provider !== "local") || !isStandard(context.engine)) return true;
+  return isDirectory(bundledPlugins()); // none came with the program
 }
 
 /** Old conversations go when the user wants it so; it never delays the one that is opened. */
@@ -293,19 +374,30 @@ function tidyUp(store: SessionStore, home: OpenHome): void {
     .catch((error) => home.log.warn("old sessions could not be pruned", error));
 }
 
-/** Loaded for those who chose one. */
+/** Null, and nothing loaded, where none is configured. */
 async function openExternalMemory(
   request: OpenRequest,
   about: { readonly sessionId: string; readonly memory: Memory | null; readonly title?: string | null | undefined },
-  warnings: string[],
+  notes: string[],
 ): Promise<OpenedProvider | null> {
   if (request.ignoreRules || request.home.config().memory.provider.trim() === "") return null;
   const { openProvider } = await import("./open-provider.ts");
-  return openProvider({ ...about, request }, (text) => warnings.push(text));
+  return openProvider({ ...about, request }, (text) => notes.push(text));
 }
 
 /** A list that names no directory still allows none. */
 function safeRoots(variable: string): readonly string[] {
   const roots = variable.split(delimiter).filter((root) => root.trim() !== "");
   return roots.length === 0 && variable.trim() !== "" ? [variable] : roots;
+}
+
+/** Whoever never calls a tool never loads what discovers. */
+function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
+  let opened: Promise<HintsPort> | null = null;
+  return () => {
+    opened ??= import("../prompt/subdirectory-hints.ts").then(({ openHints }) =>
+      openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
+    );
+    return opened;
+  };
 }

@@ -7,17 +7,19 @@ import type { Target, ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
-import type { Environment } from "../sandbox/environment.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
-import type { SessionTools } from "../tools/toolset/session-tools.ts";
+import { processTable } from "../tools/terminal/processes.ts";
+import { sizeLimits } from "../tools/toolset/results.ts";
 import { type Agent, AgentBusyError } from "./agent.ts";
 import { reasoningOf } from "./ask-model.ts";
+import type { Assembly } from "./assembly.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import type { OpenRequest } from "./open-request.ts";
 import type { ConversationPlugins } from "./plugins.ts";
+import { wrapUntrusted } from "./result-messages.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { Trajectories } from "./trajectory.ts";
 
@@ -80,25 +82,24 @@ export interface OpenAgent {
   close(reason: EndReason, next?: string): Promise<void>;
 }
 
+/** The assembly, and what of a conversation the loop need not know. */
 interface OpenedParts {
   readonly request: OpenRequest;
+  readonly assembly: Assembly;
   readonly store: SessionStore;
   readonly chosen: ChosenModel;
+  readonly cwd: string;
   readonly skills: AgentSkills | null;
   readonly memory: Memory | null;
   readonly provider: OpenedProvider | null;
-  readonly cwd: string;
-  readonly tools: SessionTools;
-  readonly notes: readonly string[];
-  readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
-  readonly guard: { yolo: boolean };
-  readonly environment: Environment;
+  readonly plugins: ConversationPlugins | null;
+  readonly mcp: ConversationMcp;
   readonly checkpoints: CheckpointPort | null;
   readonly trajectories: Trajectories | null;
-  readonly processes: OpenAgent["processes"];
-  readonly mcp: ConversationMcp;
-  readonly plugins: ConversationPlugins | null;
-  readonly reload: () => Promise<readonly string[]>;
+  readonly guard: { yolo: boolean };
+  readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
+  readonly notes: readonly string[];
+  reload(): Promise<readonly string[]>;
 }
 
 export class Opened implements OpenAgent {
@@ -128,11 +129,11 @@ export class Opened implements OpenAgent {
   }
 
   get toolNames(): readonly string[] {
-    return [...this.#parts.tools.names].sort();
+    return [...this.#parts.assembly.tools.names].sort();
   }
 
   get definitions(): readonly ToolDefinition[] {
-    return this.#parts.tools.definitions;
+    return this.#parts.assembly.tools.definitions;
   }
 
   get target(): Target {
@@ -159,11 +160,11 @@ export class Opened implements OpenAgent {
   }
 
   get subagents(): ChildTable {
-    return this.#parts.tools.state.of(childTable);
+    return this.#parts.assembly.tools.state.of(childTable);
   }
 
   get processes(): OpenAgent["processes"] {
-    return this.#parts.processes;
+    return this.#parts.assembly.tools.state.of(processTable);
   }
 
   async setReasoning(effort: string): Promise<void> {
@@ -190,9 +191,7 @@ export class Opened implements OpenAgent {
     const { attachReferences } = await import("../prompt/references/open.ts");
     const { contextLength } = this.target;
     return this.agent.beside(async (signal) => {
-      const readPage =
-        request.readPage ??
-        (async (url) => (await import("./read-page.ts")).readPageFor(url, { home, clock, contextLength, signal }));
+      const readPage = request.readPage ?? ((url) => readPageFor(url, { home, clock, contextLength, signal }));
       const expansion = await attachReferences(text, { home, cwd, platform, contextLength, readPage });
       signal.throwIfAborted();
       return expansion;
@@ -214,10 +213,10 @@ export class Opened implements OpenAgent {
   }
 
   async rollback(): Promise<Rollback> {
-    const { request, environment } = this.#parts;
+    const { request, assembly } = this.#parts;
     const { openRollback } = await import("../checkpoints/rollback.ts");
     const on = request.checkpoints ?? request.home.config().checkpoints.enabled;
-    return openRollback({ ...request, environment, sessionId: this.agent.sessionId, on });
+    return openRollback({ ...request, environment: assembly.environment, sessionId: this.agent.sessionId, on });
   }
 
   async title(): Promise<string | null> {
@@ -251,4 +250,32 @@ export class Opened implements OpenAgent {
     if (session?.messageCount === 0) await this.store.delete(sessionId);
     else if (session) await this.store.end(sessionId, reason);
   }
+}
+
+/** The page behind an `@url:` that the user typed, read and fenced like the result of the web tools. Rejects with a sentence for the user. */
+async function readPageFor(
+  url: string,
+  {
+    home,
+    clock,
+    contextLength,
+    signal,
+  }: Pick<OpenRequest, "home" | "clock"> & { readonly contextLength: number; readonly signal: AbortSignal },
+): Promise<string> {
+  const { cutMiddle, readWebPage } = await import("../tools/web/extract.ts");
+  const { title, content } = await readWebPage(url, {
+    config: home.config(),
+    home: home.paths,
+    clock,
+    log: home.log.child("web"),
+    signal,
+    redact: home.redact,
+    env: (name) => home.env(name),
+  });
+  const text = cutMiddle(
+    home.redact(content),
+    sizeLimits(contextLength).perResult,
+    (left) => `[... ${left} characters left out ...]`,
+  );
+  return wrapUntrusted("web_extract", `${title === "" ? "" : `# ${title}\n`}${url}\n\n${text}`);
 }

@@ -1,6 +1,9 @@
 // Whether a question that failed is worth asking again: attempts, pauses, and the repairs that a refusal teaches.
 
+import { mkdir } from "node:fs/promises";
+import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
+import { writeFileAtomic } from "../kit/files.ts";
 import { type ClassifiedError, classifyApiError, type Failure, type FailureReason } from "../llm/errors/classify.ts";
 import {
   EMPTY_ANSWER_BACKOFF,
@@ -16,6 +19,7 @@ import type { KeyStep } from "../llm/keys/ring.ts";
 import { hostBelongs, hostOf } from "../llm/providers/hosts.ts";
 import type { ModelError, ModelRequest, Target } from "../llm/wire.ts";
 import type { Asking } from "./ask-model.ts";
+import type { RefusedRequest } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Ending, failedEnding } from "./outcome.ts";
 
@@ -278,4 +282,24 @@ async function learn({ model, assembly }: Conversation, tokens: number): Promise
   } catch (error) {
     assembly.log.warn("the window a server named could not be remembered", error);
   }
+}
+
+// A request that was refused for good is kept beside the sessions, without its secrets.
+
+/** Resolves to the file's path. The key is left out, every known secret is masked. */
+export async function dumpRequest(home: OpenHome, clock: Clock, refused: RefusedRequest): Promise<string> {
+  const { sessionId, request, error } = refused;
+  const { target, ...rest } = request;
+  const { apiKey: _, headers: __, ...place } = target;
+  const at = new Date(clock.now()).toISOString();
+  const stamp = at
+    .replace(/[-:]/g, "")
+    .replace(/\.\d+Z$/, "")
+    .replace("T", "_");
+  const folder = home.paths.at("sessions");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = home.paths.at(`sessions/request_dump_${sessionId}_${stamp}.json`);
+  const text = JSON.stringify({ at, session_id: sessionId, error, target: place, request: rest }, null, 2);
+  await writeFileAtomic(path, home.redact(text), { mode: 0o600 });
+  return path;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { repairToolName } from "./call-checks.ts";
+import { repairToolName } from "./assistant-message.ts";
 
 const VALID = ["browser_click", "patch", "read_file", "search_files", "terminal", "todo", "web_search", "mcp_Git_log"];
 

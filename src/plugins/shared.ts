@@ -3,7 +3,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { basename, dirname, join } from "node:path";
 import type { OpenHome } from "../home/open.ts";
-import { bundledPlugins, installRoot } from "../home/paths.ts";
+import { bundledPlugins, installRoot, isSafeMode } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { ProviderFactory } from "../memory/providers/contract.ts";
 import { registerMemoryProvider } from "../memory/providers/find.ts";
@@ -35,6 +35,12 @@ export interface PluginHome {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly cwd: string;
+}
+
+/** The tools of the plugins that are on, as a conversation would get them. */
+export async function registerPluginTools(where: PluginHome): Promise<void> {
+  if (isSafeMode(where.home) || (where.home.config().plugins.enabled ?? []).length === 0) return;
+  await sharedPlugins(where).host.refresh();
 }
 
 /** One per home and process. Plugins of a project are those of the folder the first conversation was opened in. */

@@ -1,12 +1,16 @@
 // Has a model write the summary: masked input, a window that may be too small for it, and an answer that is checked.
+
+import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
 import { headUnits, tailUnits } from "../../kit/code-points.ts";
 import { type AuxAnswer, type AuxiliaryClient, AuxiliaryError } from "../../llm/auxiliary/contract.ts";
 import { type ContentPart, type Message, type ToolCall, textOf } from "../../llm/messages.ts";
 import { stripThinkBlocks } from "../../llm/scrub.ts";
 import { estimateTokens } from "../../llm/usage.ts";
 import type { Target } from "../../llm/wire.ts";
-import { summaryCallCap } from "./boundaries.ts";
-import { type Summarize, SummaryError, type SummaryRequest } from "./compressor.ts";
+import { type OpenedEngine, openContextEngine, STANDARD_ENGINE } from "../../plugins/context-engines.ts";
+import type { Conversation } from "../conversation.ts";
+import { summaryCallCap, thresholdFor } from "./boundaries.ts";
+import { ContextCompressor, type Summarize, SummaryError, type SummaryRequest } from "./compressor.ts";
 
 interface SummarizerPorts {
   readonly auxiliary: AuxiliaryClient;
@@ -277,4 +281,46 @@ export function summaryPrompt({ turns, previousSummary, focusTopic, budgetTokens
 /** What is said inside cannot close the fence early. */
 function fenced(name: string, text: string): string {
   return `<<<${name}\n${text.replaceAll(/(NOTES SO FAR|NEW TURNS|RECORD|MEMORY)>>>/g, "$1> > >")}\n${name}>>>`;
+}
+
+// The context engine of one conversation, made when it is first needed.
+
+export async function openEngineFor(conversation: Conversation): Promise<OpenedEngine> {
+  const { assembly } = conversation;
+  const { session } = assembly;
+  const { model, contextLength, baseUrl, provider, apiMode } = conversation.model.target;
+  return openContextEngine({
+    name: isSafeMode({ env: (name) => assembly.toolPorts?.env?.(name) })
+      ? STANDARD_ENGINE
+      : assembly.config().context.engine,
+    model: { model, contextLength, baseUrl, provider, apiMode },
+    pluginFolders: [assembly.compression?.packagePlugins ?? bundledPlugins(), assembly.paths.at("plugins")],
+    log: assembly.log,
+    clock: assembly.clock,
+    standard: () => {
+      const { target_ratio, protect_first_n, protect_last_n, abort_on_summary_failure } = assembly.config().compression;
+      return new ContextCompressor({
+        contextLength,
+        threshold: thresholdFor(model, assembly.config().compression),
+        thresholdFor: (name) => thresholdFor(name, assembly.config().compression),
+        targetRatio: target_ratio,
+        protectFirstN: protect_first_n,
+        protectLastN: protect_last_n,
+        abortOnSummaryFailure: abort_on_summary_failure,
+        now: () => assembly.clock.now(),
+        log: assembly.log,
+        summarize: createSummarizer({
+          auxiliary: conversation.auxiliary,
+          main: () => conversation.model.target,
+          redact: (text) => assembly.redact(text),
+          purpose: () => ({
+            sessionId: conversation.transcript.sessionId,
+            turn: conversation.turns,
+            ...(session.jobId ? { jobId: session.jobId } : {}),
+          }),
+          warn: (message) => conversation.context.warn(message),
+        }),
+      });
+    },
+  });
 }

@@ -11,9 +11,9 @@ import type { ModelRequest } from "../../llm/wire.ts";
 import type { Agent } from "../agent.ts";
 import { Conversation } from "../conversation.ts";
 import type { AgentEvent, AgentEventBody } from "../events.ts";
+import { BackgroundReview } from "../nudges.ts";
 import { IterationBudget } from "../steer.ts";
 import { playTurn } from "../turn.ts";
-import { BackgroundReview } from "./background-review.ts";
 
 interface Settings {
   readonly review?: Partial<Config["auxiliary"]["background_review"]>;

@@ -171,7 +171,7 @@ async function load(platform: string, ctx: CliContext) {
   if (Object.keys(config.mcp_servers).length > 0) {
     await (await import("../../mcp/shared.ts")).registerKnownTools(home);
   }
-  await (await import("../../agent/open-plugins.ts")).registerPluginTools(ctx);
+  await (await import("../../plugins/shared.ts")).registerPluginTools(ctx);
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
 }
 

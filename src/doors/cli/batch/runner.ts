@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AgentEvent, TurnOutcome } from "../../../agent/events.ts";
 import { openAgent } from "../../../agent/open.ts";
-import { openGate } from "../../../agent/open-gate.ts";
+import { openGate } from "../../../agent/open-model.ts";
 import { hasReasoning, toTrajectory } from "../../../agent/trajectory.ts";
 import type { OpenHome } from "../../../home/open.ts";
 import type { Clock } from "../../../kit/clock.ts";
