@@ -108,7 +108,7 @@ describe("hermes batch", () => {
 
     const refused = await runHermes(args(), { home: at });
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /is there already.*--resume/);
+    assert.match(refused.stderr, /exists already.*--resume/);
 
     block = false;
     await writeFile(

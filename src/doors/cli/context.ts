@@ -64,6 +64,8 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
   let failed = false;
   for (const [name, stream, other] of [["stdout", stdout, stderr] as const, ["stderr", stderr, stdout] as const]) {
     stream.on("error", (error) => {
+      // The terminal is gone: the screen takes it for a hang-up and ends its conversation.
+      if (codeOf(error) === "EIO") throw error;
       // A reader that has seen enough (`| head`) is not an error; a full disk is.
       if (codeOf(error) !== "EPIPE" && !failed) {
         failed = true;
