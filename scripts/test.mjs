@@ -1,7 +1,8 @@
-// npm test: set-up, npm run check, then every test with the project's own Node.
+// npm test: set-up, then npm run check and every test with the project's own Node, side by side.
 // npm test -- --only PATTERN ...: those files alone, without the checks, each in a process of its own and hermes from source.
-// --times before that: at the end also a table of what each file took.
+// --times before that: at the end also a table of what each file took. --whole: every case of the laws that otherwise draw a sample.
 import { spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import fs from "node:fs"; // an older Node, which only gets as far as the set-up, has not all of its names
 import { availableParallelism, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -19,10 +20,15 @@ const self = fileURLToPath(import.meta.url);
 if (process.execPath !== projectNode()) process.exit(await run(projectNode(), [self, ...process.argv.slice(2)]));
 
 const args = process.argv.slice(2);
-const timed = args[0] === "--times" && args.shift() !== undefined;
+const takes = (flag) => args[0] === flag && args.shift() !== undefined;
+if (takes("--whole")) process.env.HERMES_TEST_WHOLE = "1";
+const timed = takes("--times");
+process.env.HERMES_TEST_SEED ??= String(randomInt(2 ** 31));
 const only = args[0] === "--only" ? args.slice(1) : null;
 const work = fs.mkdtempSync(join(tmpdir(), "hermes-tests-"));
 const timesFile = join(work, "times");
+const stop = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort());
 try {
   process.exitCode = only ? await runFiles(only.flatMap(find)) : await everything();
 } finally {
@@ -30,23 +36,39 @@ try {
 }
 
 async function everything() {
-  const checked = await run(projectNode(), [join(root, "scripts", "check.mjs")]);
-  if (checked !== 0) return checked;
+  const checks = check();
   const program = join(work, "program");
   const built = await buildProgram(program);
-  if (built !== 0) return built;
   process.env.HERMES_TEST_PROGRAM = program;
   const startsProgram = (file) => file.startsWith(join(root, "test", "e2e"));
   const across = find("test/**/*.test.ts");
   // The long ones first: the short ones fill what is left of the time.
-  return runFiles([
-    ...across.filter(startsProgram),
-    ...batches(
-      across.filter((file) => !startsProgram(file)),
-      4,
-    ),
-    ...batches(find("src/**/*.test.ts"), 25),
-  ]);
+  const tested =
+    built ||
+    (await runFiles([
+      ...across.filter(startsProgram),
+      ...batches(
+        across.filter((file) => !startsProgram(file)),
+        4,
+      ),
+      ...batches(find("src/**/*.test.ts"), 25),
+    ]));
+  const checked = await checks;
+  if (checked.code === 0) return tested;
+  process.stdout.write(checked.text);
+  return checked.code;
+}
+
+/** The checks run beside the tests, which leave a core idle now and then. Where they fail the tests are stopped, and what they say comes last. */
+async function check() {
+  const log = join(work, "check.log");
+  const output = fs.openSync(log, "w");
+  const code = await run(projectNode(), [join(root, "scripts", "check.mjs")], { stdio: ["ignore", output, output] });
+  fs.closeSync(output);
+  const text = fs.readFileSync(log, "utf8");
+  if (code === 0) process.stdout.write("check: passed\n");
+  else stop.abort();
+  return { code, text };
 }
 
 function find(pattern) {
@@ -93,10 +115,8 @@ async function runFiles(files) {
   process.env.PATH = [...pythonFolder(), process.env.PATH].join(delimiter);
   // Each module's types are stripped once, not once per process.
   process.env.NODE_COMPILE_CACHE = join(root, "node_modules", ".cache", "tests");
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort());
-  // Many tests wait for other programs, so no core is kept free.
-  const concurrency = Math.max(2, availableParallelism());
+  // Many tests wait for other programs: one more than there are cores keeps all of them busy.
+  const concurrency = availableParallelism() + 1;
   const execArgv = timed ? ["--import", join(root, "scripts", "test-batch.mjs")] : [];
   if (timed) process.env.HERMES_TEST_TIMES = timesFile;
   const events = runTests({ cwd: root, files, concurrency, execArgv, timeout: TIMEOUT_MS, signal: stop.signal });
@@ -110,8 +130,9 @@ async function runFiles(files) {
     failed ||= !summary.success;
   });
   for await (const text of events.compose(spec)) process.stdout.write(text);
-  if (timed) process.stdout.write(tableOfTimes());
-  process.stdout.write(`${counts.passed} passed, ${counts.failed + counts.cancelled} failed\n`);
+  if (timed && fs.existsSync(timesFile)) process.stdout.write(tableOfTimes());
+  const drawn = process.env.HERMES_TEST_WHOLE ? "" : ` (sample HERMES_TEST_SEED=${process.env.HERMES_TEST_SEED})`;
+  process.stdout.write(`${counts.passed} passed, ${counts.failed + counts.cancelled} failed${drawn}\n`);
   return failed ? 1 : 0;
 }
 
