@@ -9,8 +9,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseEntries } from "../src/memory/entries.ts";
 import { bundledScript } from "./support/bundled-script.ts";
 import { type MemoryHome, memoryHome } from "./support/memory.ts";
+import { fewer } from "./support/sample.ts";
 
-const kills = Number(process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? 40);
+const kills = Number(
+  process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? fewer(40, 3),
+);
 /** Homes that are written to side by side: most of a round is waiting for a process to start. */
 const LANES = 4;
 

@@ -36,6 +36,7 @@ import {
 } from "./support/prefix-commands.ts";
 import { MODELS, World } from "./support/prefix-world.ts";
 import { promptInputs } from "./support/prompt-inputs.ts";
+import { fewer } from "./support/sample.ts";
 import { temporaryStore } from "./support/session-store.ts";
 
 const commands = [
@@ -108,7 +109,7 @@ for (const mode of API_MODES)
           await fc.asyncModelRun(() => ({ model: { said: false }, real: world }), given);
           await world.checkBooks();
         }),
-        { numRuns: 10 },
+        { numRuns: fewer(10, 2) },
       );
     } finally {
       await server.close();

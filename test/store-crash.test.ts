@@ -11,10 +11,13 @@ import { systemClock } from "../src/kit/clock.ts";
 import { openSessionStore } from "../src/sessions/open.ts";
 import type { SessionStore } from "../src/sessions/store.ts";
 import { bundledScript } from "./support/bundled-script.ts";
+import { fewer } from "./support/sample.ts";
 import { recordedLog, temporaryFolder } from "./support/session-store.ts";
 
 const writer = bundledScript("store-writer.ts");
-const kills = Number(process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? 40);
+const kills = Number(
+  process.argv.find((argument) => argument.startsWith("--kills="))?.slice("--kills=".length) ?? fewer(40, 3),
+);
 const LANES = 2;
 
 function startWriter(

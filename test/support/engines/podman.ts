@@ -33,6 +33,7 @@ mkdir -p "$1/opt/python/bin" "$1/usr/bin" "$1/usr/lib"
 python3 -I -c "$4" | while read -r from to; do
   mkdir -p "$(dirname "$1/opt/python/$to")"
   cp -L "$from" "$1/opt/python/$to"
+  case $from in *.py) continue ;; esac
   ldd "$from" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
     case $library in /root/*) cp -L "$library" "$1/usr/lib/" ;; *) copy "$1" "$library" ;; esac
   done
