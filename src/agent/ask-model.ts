@@ -298,7 +298,7 @@ export async function answerAtLimit(
     if (asked.type !== "answer") break;
     const { tool_calls: _, ...message } = asked.message;
     const verdict = judge.judge({ ...asked, message, finishReason: "stop" }, []);
-    if (verdict.type === "end" && verdict.ending.message) return { ...verdict.ending, exitReason, kind: "partial" };
+    if (verdict.type === "end" && verdict.message) return { ...verdict, exitReason, kind: "partial" };
   }
   const sentence = `I reached the limit of ${budget.max} model calls for one turn before I could finish.`;
   const advice =

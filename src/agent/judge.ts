@@ -53,7 +53,7 @@ export type Verdict =
   | { readonly type: "rejected"; readonly message: AssistantMessage; readonly results: readonly ToolMessage[] }
   /** Ask once more, with the judge's `scaffold` and `outputCap`; `pause` is the n-th time that nothing came back. */
   | { readonly type: "again"; readonly why?: string; readonly pause?: number }
-  | { readonly type: "end"; readonly ending: Ending };
+  | Ending;
 
 const MOST_CONTINUATIONS = 3;
 const MOST_CUT_CALLS = 3;
@@ -116,7 +116,7 @@ export class AnswerJudge {
 
   judge(answer: Answer, history: readonly HistoryMessage[]): Verdict {
     const { message, finishReason } = answer;
-    if (finishReason === "content_filter") return { type: "end", ending: refusedByPolicy(answer) };
+    if (finishReason === "content_filter") return refusedByPolicy(answer);
     if ((message.tool_calls ?? []).length > 0) return this.#judgeCalls(answer, history);
     if (finishReason === "incomplete") return this.#judgeInterim(answer);
     if (hasOpenScratchpad(message)) return this.#judgeScratchpad(answer);
@@ -132,7 +132,7 @@ export class AnswerJudge {
     const text = stripThinkBlocks(lost.text);
     if (text.trim() !== "") return this.#continueWith(text, continueAfterLoss(lost.pendingTools), null);
     this.#counts.cutCalls++;
-    if (this.#counts.cutCalls > MOST_CUT_CALLS) return { type: "end", ending: this.#cutCallEnding() };
+    if (this.#counts.cutCalls > MOST_CUT_CALLS) return this.#cutCallEnding();
     this.#scaffold = [callAgainAfterLoss(lost.pendingTools)];
     return { type: "again", why: `connection lost while ${lost.pendingTools.join(", ")} was being called` };
   }
@@ -157,7 +157,7 @@ export class AnswerJudge {
 
   #cutCall(): Verdict {
     const times = ++this.#counts.cutCalls;
-    if (times > MOST_CUT_CALLS) return { type: "end", ending: this.#cutCallEnding() };
+    if (times > MOST_CUT_CALLS) return this.#cutCallEnding();
     this.#outputCap = this.#raisedCap(times);
     this.#scaffold = times > 1 ? [writeSmallerPieces] : [];
     return { type: "again", why: "the tool call was cut off at the output limit; it was not run" };
@@ -175,13 +175,10 @@ export class AnswerJudge {
     const wrong = checked
       .filter((one) => one.fault === "name")
       .map((one) => one.call.function.name.trim() || "(no name)");
-    return {
-      type: "end",
-      ending: partialEnding(
-        "invalid_tool_call",
-        `The model kept calling tools that do not exist (${wrong.join(", ")}). Try again, or use another model.`,
-      ),
-    };
+    return partialEnding(
+      "invalid_tool_call",
+      `The model kept calling tools that do not exist (${wrong.join(", ")}). Try again, or use another model.`,
+    );
   }
 
   #badArguments(answer: Answer, checked: readonly CheckedCall[]): Verdict {
@@ -220,7 +217,7 @@ export class AnswerJudge {
         streamed: text,
       };
       const kept = { message: this.#message("", source, []), error: "the answer was cut off" };
-      return { type: "end", ending: { ...partialEnding("truncated_response", said, kept), streamed: true } };
+      return { ...partialEnding("truncated_response", said, kept), streamed: true };
     }
     if (answer) this.#outputCap = this.#raisedCap(times);
     this.#scaffold = [...this.#scaffold, { role: "assistant", content: text }, ask];
@@ -231,7 +228,7 @@ export class AnswerJudge {
     if (this.#draft !== "") return this.#final("", answer);
     const sentence =
       "The model used its whole output budget for thinking and gave no answer. Lower the reasoning effort or raise model.max_tokens.";
-    return { type: "end", ending: partialEnding("truncated_response", sentence) };
+    return partialEnding("truncated_response", sentence);
   }
 
   #judgeInterim(answer: Answer): Verdict {
@@ -247,7 +244,7 @@ export class AnswerJudge {
     const message =
       said === "" ? undefined : this.#message("", { ...answer, message: { role: "assistant", content: "" } }, []);
     const kept = { message, error: "the model did not finish its answer" };
-    return { type: "end", ending: partialEnding("truncated_response", sentence, kept) };
+    return partialEnding("truncated_response", sentence, kept);
   }
 
   #judgeScratchpad(answer: Answer): Verdict {
@@ -257,7 +254,7 @@ export class AnswerJudge {
     const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to go on.';
     const message = text === "" ? undefined : this.#message(text, answer, []);
     const kept = { message, error: "the model's answer ended inside its own notes" };
-    return { type: "end", ending: partialEnding("truncated_response", sentence, kept) };
+    return partialEnding("truncated_response", sentence, kept);
   }
 
   // --- no answer at all
@@ -266,13 +263,13 @@ export class AnswerJudge {
     const { message, streamed } = answer;
     if (streamed.trim() !== "") {
       const kept = this.#message(streamed, answer, []);
-      const ending = { exitReason: "partial_stream_recovery", kind: "partial", message: kept, streamed: true } as const;
-      return { type: "end", ending: { ...ending, finalText: kept.content } };
+      const exitReason = "partial_stream_recovery";
+      return { type: "end", exitReason, kind: "partial", finalText: kept.content, message: kept, streamed: true };
     }
     const before = textBesideHousekeeping(history);
     if (before !== null) {
-      const ending = { exitReason: "fallback_prior_turn_content", kind: "answered", streamed: true } as const;
-      return { type: "end", ending: { ...ending, finalText: before } };
+      const exitReason = "fallback_prior_turn_content";
+      return { type: "end", exitReason, kind: "answered", finalText: before, streamed: true };
     }
     const afterTools = history.slice(-5).some((one) => one.role === "tool");
     if (afterTools && !this.#counts.nudged && !hasInlineThinking(message)) {
@@ -291,7 +288,7 @@ export class AnswerJudge {
     }
     const sentence =
       'The model returned an empty answer several times. Say "continue" to try once more, or switch to another model with /model.';
-    return { type: "end", ending: failedEnding("empty_response_exhausted", sentence) };
+    return failedEnding("empty_response_exhausted", sentence);
   }
 
   // --- the answer
@@ -300,7 +297,7 @@ export class AnswerJudge {
     const message = this.#message(text, answer, []);
     const exitReason = `text_response(finish_reason=${answer.finishReason})`;
     const streamed = answer.streamed.trim() !== "";
-    return { type: "end", ending: { exitReason, finalText: message.content, kind: "answered", message, streamed } };
+    return { type: "end", exitReason, kind: "answered", finalText: message.content, message, streamed };
   }
 
   /** One message out of all pieces of an answer. */

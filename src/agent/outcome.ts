@@ -5,6 +5,7 @@ import type { SteerBox } from "./steer.ts";
 
 /** How a turn comes to its end, before it is written down. */
 export interface Ending {
+  readonly type: "end";
   readonly exitReason: string;
   /** What the user reads; null only after an interrupt. */
   readonly finalText: string | null;
@@ -23,7 +24,7 @@ export interface Ending {
 
 /** An end without an answer of the model: the sentence says what happened and what to do. */
 export function failedEnding(exitReason: string, sentence: string, error: string = sentence): Ending {
-  return { exitReason, finalText: sentence, kind: "failed", error };
+  return { type: "end", exitReason, finalText: sentence, kind: "failed", error };
 }
 
 /** An end before the work was done. `text` is what there is of an answer, or the sentence that stands for it. */
@@ -32,7 +33,7 @@ export function partialEnding(
   text: string,
   { error = text, message }: Pick<Ending, "error" | "message"> = {},
 ): Ending {
-  return { exitReason, finalText: text, kind: "partial", error, message };
+  return { type: "end", exitReason, finalText: text, kind: "partial", error, message };
 }
 
 /** A tool failed so often in a row that going on would only cost more. */
@@ -47,7 +48,7 @@ export function haltedEnding({ tool, code, count }: NonNullable<TurnOutcome["gua
 }
 
 export function interruptedEnding(exitReason: string, sentence: string): Ending {
-  return { exitReason, finalText: sentence, kind: "interrupted" };
+  return { type: "end", exitReason, finalText: sentence, kind: "interrupted" };
 }
 
 export function interruptedWaiting(seconds: number): Ending {

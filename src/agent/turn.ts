@@ -44,7 +44,7 @@ export async function playTurn(
   const before = (ending: Ending) => makeOutcome(conversation, ending, { apiCalls: 0, withinBudget: true });
   try {
     const lane = await takeLane(conversation, options);
-    if (!("release" in lane)) return before(lane);
+    if (lane.type === "end") return before(lane);
     try {
       return await playHeld(conversation, input, { ...options, signal: AbortSignal.any([options.signal, lane.lost]) });
     } finally {
@@ -200,7 +200,7 @@ class Turn {
     const { emit } = this.#options;
     switch (verdict.type) {
       case "end":
-        return this.#endOrMove(verdict.ending);
+        return this.#endOrMove(verdict);
       case "again":
         if (verdict.why) this.#tellRecovery(`${verdict.why}; asking again`);
         if (verdict.pause !== undefined) await pause(this.#asking, this.#emptyPause(verdict.pause));
