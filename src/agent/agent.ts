@@ -28,6 +28,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Overrides the agent's own limit for this turn. */
   readonly maxIterations?: number;
+  /** Whether somebody can be asked in this turn; default: as the conversation was opened. */
+  readonly interactive?: boolean;
 }
 
 interface RunningTurn {
@@ -310,6 +312,7 @@ export class Agent {
     };
     const parts = {
       signal: controller.signal,
+      interactive: options.interactive ?? assembly.session.interactive,
       budget,
       emit,
       notify: (text: string) => this.publish({ type: "notice", kind: "process", text }),

@@ -312,6 +312,24 @@ test("where nobody can be asked the answer is no, without a question", async () 
   assert.ok(!events.some((event) => event.type === "ask"));
 });
 
+test("a turn may say for itself that nobody can be asked", async () => {
+  const gate = new ScriptedGate({ calls: [{ name: "ask", args: {} }] }, { text: "ok" });
+  let told: boolean | undefined;
+  const agent = rigAgent({
+    gate,
+    tools: {
+      ask: (args, ctx) => {
+        told = ctx.interactive;
+        return asking.ask(args, ctx);
+      },
+    },
+  });
+  const { events, outcome } = await play(agent, "go", { interactive: false });
+  assert.equal(outcome.messages[2]?.content, '{"choice":"deny"}');
+  assert.equal(told, false);
+  assert.ok(!events.some((event) => event.type === "ask"));
+});
+
 test("a question that nobody answers in time is refused and says so", async () => {
   const { results } = await runCalls([{ name: "ask", args: {} }], {
     tools: asking,

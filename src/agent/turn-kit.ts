@@ -17,6 +17,8 @@ import { ToolRunner } from "./tool-runner.ts";
 
 export interface TurnOptions {
   readonly signal: AbortSignal;
+  /** Somebody can be asked. */
+  readonly interactive: boolean;
   readonly budget: IterationBudget;
   readonly emit: (event: AgentEventBody) => void;
   readonly notify: (text: string) => void;
@@ -33,7 +35,7 @@ export interface TurnKit {
   readonly guard: ToolLoopGuard;
 }
 
-export function equipTurn(conversation: Conversation, { signal, emit, notify }: TurnOptions): TurnKit {
+export function equipTurn(conversation: Conversation, { signal, interactive, emit, notify }: TurnOptions): TurnKit {
   const { assembly } = conversation;
   const { tools, limits, session } = assembly;
   const { target, maxTokens } = conversation.model;
@@ -45,10 +47,11 @@ export function equipTurn(conversation: Conversation, { signal, emit, notify }: 
     },
     turn,
     signal,
+    interactive,
   };
   const run = makeRunContext(conversation.assembly, facts);
   const ask = createAsk({
-    interactive: session.interactive,
+    interactive,
     signal,
     clock: assembly.clock,
     timeoutMs: (question) => assembly.askTimeoutMs?.(question, run),
@@ -188,6 +191,7 @@ interface RunFacts {
   readonly sessionId: string;
   readonly turn: number;
   readonly signal: AbortSignal;
+  readonly interactive: boolean;
 }
 
 function makeRunContext(assembly: Assembly, facts: RunFacts): RunContext {
@@ -209,7 +213,7 @@ function makeRunContext(assembly: Assembly, facts: RunFacts): RunContext {
     ...(session.chat === undefined ? {} : { chat: session.chat }),
     ...(session.sender === undefined ? {} : { sender: session.sender }),
     origin: session.origin ?? "foreground",
-    interactive: session.interactive,
+    interactive: facts.interactive,
     clock: assembly.clock,
     log: assembly.log,
   };

@@ -67,11 +67,14 @@ async function playHeld(conversation: Conversation, input: UserInput, options: T
 }
 
 /** A person may wait for another process as long as they like; whoever else asks gets an answer soon. */
-async function takeLane(conversation: Conversation, { signal, emit }: TurnOptions): Promise<OwnLane | Ending> {
-  const { clock, session } = conversation.assembly;
+async function takeLane(
+  conversation: Conversation,
+  { signal, interactive, emit }: TurnOptions,
+): Promise<OwnLane | Ending> {
+  const { clock } = conversation.assembly;
   try {
     const lane = await conversation.hold({
-      ms: session.interactive ? Number.POSITIVE_INFINITY : LANE_WAIT_MS,
+      ms: interactive ? Number.POSITIVE_INFINITY : LANE_WAIT_MS,
       clock,
       signal,
       onWait: ({ by }) =>

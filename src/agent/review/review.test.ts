@@ -321,6 +321,7 @@ test("a review has a limit of time for itself", async () => {
     { text: "hello" },
     {
       signal: new AbortController().signal,
+      interactive: true,
       budget: new IterationBudget(5),
       emit: () => undefined,
       notify: () => undefined,

@@ -35,7 +35,7 @@ export async function runReview(parent: Conversation, { triggers, sent, signal }
     const outcome = await playTurn(
       conversation,
       { text: reviewPrompt(triggers), from: "synthetic" },
-      { signal, budget, emit, notify: () => undefined, interruptMessage: () => undefined },
+      { signal, interactive: false, budget, emit, notify: () => undefined, interruptMessage: () => undefined },
     );
     if (outcome.failed) assembly.log.warn(`the review came to nothing: ${outcome.error ?? outcome.finalText}`);
   } finally {
