@@ -54,7 +54,7 @@ for (const [what, files, said] of REFUSED) {
 
 test("what is no address and no name of a package gets no advice about packages", async (t) => {
   const { install } = await place(t);
-  for (const source of ["/nowhere", "./nowhere", "~/nowhere", "ext::sh -c true"])
+  for (const source of ["/nowhere", "./nowhere", "~/nowhere", "ext::sh -c true", "https://", "ssh:///x"])
     await assert.rejects(install(source), /neither a folder nor the address of a git repository\.$/);
 });
 

@@ -126,9 +126,9 @@ async function clone(address: string, target: string, { folder, env }: InstallPo
   }
 }
 
-/** The address git is given; null when the text is no address. `github:owner/name` is short for one. */
+/** The address git is given; null when the text is not an address. `github:owner/name` is short for one. */
 function gitAddress(source: string): string | null {
-  if (/^(?:https?|ssh|git|file):\/\//.test(source) || /^[\w.-]+@[\w.-]+:/.test(source)) return source;
+  if (/^(?:(?:https?|ssh|git):\/\/[^/]|file:\/\/)/.test(source) || /^[\w.-]+@[\w.-]+:/.test(source)) return source;
   if (/^github:[\w.-]+\/[\w.-]+$/.test(source)) return `https://github.com/${source.slice("github:".length)}.git`;
   return null;
 }
