@@ -473,5 +473,5 @@ test("blame: who broke the beginning where, for which cause, and what that took"
     /Call 3: memory differs from the request before at byte 400 of 1,600 \(no cause was given: this is a defect.*about 300 tokens/,
   );
   assert.match(out, /5 calls: 75\.0 % of the prompt tokens read from cache .*2 breaks, 1 unexplained\.\n$/);
-  assert.match((await run(["blame", "nobody"])).err, /No session fits "nobody"/);
+  assert.match((await run(["blame", "nobody"])).err, /No session, or more than one, matches "nobody"/);
 });

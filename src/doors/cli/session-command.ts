@@ -14,7 +14,7 @@ export async function resolveSession(store: SessionStore, text: string): Promise
 }
 
 export const notFound = (text: string) =>
-  new ExitError(1, `No session fits "${briefly(text)}" (or several begin so). \`hermes sessions list\` shows them.`);
+  new ExitError(1, `No session, or more than one, matches "${briefly(text)}". \`hermes sessions list\` shows them.`);
 
 export const megabytes = (bytes: number) => (bytes / (1024 * 1024)).toFixed(1);
 

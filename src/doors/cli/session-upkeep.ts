@@ -75,7 +75,7 @@ export async function prune(ctx: CliContext, flags: PruneFlags, what: "delete" |
   };
   const archiveOnly = what === "archive";
   const found = await store.prune(filter, { dryRun: true, archiveOnly });
-  if (found.length === 0) return print(ctx, "No session fits.");
+  if (found.length === 0) return print(ctx, "No session matches.");
   const count = plural(found.length, "session");
   if (dryRun) {
     print(ctx, `Would ${what} ${count}:`);

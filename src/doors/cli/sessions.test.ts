@@ -137,7 +137,7 @@ test("show prints facts and the transcript, tool results on one line unless aske
   assert.equal(JSON.parse((await run(["show", "zoo", "--json"])).out).messages.length, 3);
   const missing = await run(["show", "nobody"]);
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /No session fits "nobody"/);
+  assert.match(missing.err, /No session, or more than one, matches "nobody"/);
 });
 
 test("search prints hits with markers; nothing found is no error", async (t) => {
@@ -207,7 +207,7 @@ test("prune shows the count first and takes only old ended sessions; archive hid
   }
   await store.create({ id: "open", startedAt: old });
   assert.match((await run(["prune", "--dry-run"])).out, /Would delete 2 sessions:\nold1\nold2\n/);
-  assert.match((await run(["prune", "--newer-than", "30"])).out, /No session fits/);
+  assert.match((await run(["prune", "--newer-than", "30"])).out, /No session matches/);
   assert.match((await run(["archive", "--source", "cron", "-y"])).out, /Archived 1 session\./);
   assert.equal(
     (await store.list()).some((item) => item.id === "old1"),

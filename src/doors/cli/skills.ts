@@ -107,7 +107,7 @@ async function view(name: string, file: string | undefined, ctx: CliContext): Pr
     throw new ExitError(1, `Several skills are called "${name}": ${found.matches.map(pathName).join(", ")}`);
   const { skill } = found;
   const safe = await safePath(skill.dir, file ?? "SKILL.md");
-  if (safe.type === "refused") throw new ExitError(1, `${safe.reason}.`);
+  if (safe.type === "refused") throw new ExitError(1, `${safe.reason}. Give the path of a file inside the skill.`);
   const text = await readFile(safe.absolute, "utf8").catch(() => null);
   if (text === null) {
     const names = Object.values(await skillFiles(skill.dir)).flat();
