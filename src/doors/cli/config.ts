@@ -10,7 +10,7 @@ import { child } from "../../home/config/store.ts";
 import { isBlock, loadYaml, parseText, renderBlock } from "../../home/config/yaml-text.ts";
 import { refusal } from "../../home/environment.ts";
 import { belongsIntoEnv, knownVariables } from "../../home/known-variables.ts";
-import { ConfigError, type OpenHome } from "../../home/open.ts";
+import { ConfigError } from "../../home/open.ts";
 import { maskTree } from "../../home/secrets.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { skillsPlace } from "../../skills/open.ts";
@@ -202,8 +202,7 @@ async function editConfig({ home, io }: CliContext): Promise<void> {
   const path = home.paths.configFile;
   if (home.managed) throw new ExitError(1, refusal(home.managed, path));
   await createIfAbsent(path);
-  const editor = await findEditor(home);
-  if (!editor) throw new ExitError(1, `No editor found. Set EDITOR, or edit the file yourself: ${path}`);
+  const editor = await findEditor({ home, io }, `edit the file yourself: ${path}`);
   const code = await runEditor(editor, path, home.environment());
   if (code !== 0) throw new ExitError(1, `${editor} ended with code ${code}; ${path} is as it left it.`);
 
@@ -232,9 +231,13 @@ async function createIfAbsent(path: string): Promise<void> {
 
 // The user's own editor on a file.
 
-/** Null when none is set and none of the usual ones is installed. */
-export async function findEditor(home: OpenHome): Promise<string | null> {
-  return home.env("EDITOR")?.trim() || home.env("VISUAL")?.trim() || (await firstEditor(home.env("PATH") ?? ""));
+/** The user's setting, else at a terminal one of the usual ones. `otherwise` says what to do without an editor. */
+export async function findEditor({ home, io }: Pick<CliContext, "home" | "io">, otherwise: string): Promise<string> {
+  const named = home.env("EDITOR")?.trim() || home.env("VISUAL")?.trim();
+  const editor = named || (io.stdinIsTerminal ? await firstEditor(home.env("PATH") ?? "") : null);
+  if (editor) return editor;
+  const where = io.stdinIsTerminal ? "" : " for use without a terminal";
+  throw new ExitError(1, `No editor found${where}. Set EDITOR, or ${otherwise}`);
 }
 
 async function firstEditor(path: string): Promise<string | null> {

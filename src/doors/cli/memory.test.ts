@@ -73,7 +73,7 @@ test("entries are added, changed by number or by a part, and removed", async (t)
   assert.equal(await file(), "Uses zsh");
   const missing = await run(["remove", "7"]);
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /No entry has the number or the text "7"/);
+  assert.match(missing.err, /No entry of memory has the number or the text "7".*--target user means/);
   await say("add", "Uses vim");
   const several = await run(["remove", "Uses"]);
   assert.equal(several.code, 1);
@@ -94,6 +94,11 @@ test("the editor gets the entry and its result is what counts", async (t) => {
   assert.equal(await file(), "Uses fish\ntoo, said the editor");
   const none = await person(t, { "memories/MEMORY.md": "x" }, { PATH: "" });
   assert.match((await none.run(["edit", "1"])).err, /No editor found/);
+  const unset = await person(t, { "memories/MEMORY.md": "x" }, { PATH: process.env.PATH ?? "" });
+  assert.match(
+    (await unset.run(["edit", "1"])).err,
+    /No editor found for use without a terminal\. Set EDITOR, or give/,
+  );
   const fails = await person(t, { "memories/MEMORY.md": "x" }, { EDITOR: "false", PATH: process.env.PATH ?? "" });
   assert.match((await fails.run(["edit", "1"])).err, /ended with code 1\. Nothing was changed/);
   assert.equal((await run(["edit", "nix"])).code, 1);
@@ -116,7 +121,8 @@ test("show tells age, origin and use; why tells the whole story", async (t) => {
   assert.match(shown, /^~\/\.hermes\/memories\/MEMORY\.md {2}1% — 39\/2,200 chars\n/);
   assert.match(shown, / 2 {2}see ~\/\.ssh\n.*kept out of prompts: ssh_access\n/);
   assert.match(shown, / 3 {2}two\n {5}lines\n {5}— just now, the agent \(cli\)\n/);
-  assert.match(shown, /1 more in the other store: hermes memory show --target user\n$/);
+  assert.match(shown, /\n\n~\/\.hermes\/memories\/USER\.md .*\n\n {2}1 {2}Ada\n {5}— just now, you\n$/);
+  assert.doesNotMatch(await say("show", "--target", "memory"), /Ada/);
   const listed = await json("show");
   assert.deepEqual(
     listed.entries.map((entry: { text: string; origin: string }) => [entry.text, entry.origin]),

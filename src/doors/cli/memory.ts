@@ -41,10 +41,10 @@ export function define(command: Command, ctx: CliContext): void {
     .description("what the agent remembers: look, change, take back")
     .addOption(json())
     .action(act(async (memory, flags: MemoryFlags) => status(memory, ctx, flags)));
-  sub("show", "the entries, with age and origin")
+  sub("show", "the entries, with age and origin; both stores unless you name one")
     .alias("list")
-    .addOption(target())
-    .action(act(async (memory, flags: MemoryFlags) => show(memory, ctx, flags)));
+    .addOption(target().default(undefined))
+    .action(act(async (memory, flags: Partial<MemoryFlags>) => show(memory, ctx, flags)));
   sub("status", "how full it is, and what is switched on").action(
     act(async (memory, flags: MemoryFlags) => status(memory, ctx, flags)),
   );
@@ -126,9 +126,9 @@ async function reportUndo(ctx: CliContext, result: MemoryResult, flags: MemoryFl
   throw new ExitError(1, result.error);
 }
 
-async function editInEditor({ home }: CliContext, entry: string): Promise<string> {
-  const editor = await findEditor(home);
-  if (!editor) throw new ExitError(1, "No editor found. Set EDITOR, or give the new text as an argument.");
+async function editInEditor(ctx: CliContext, entry: string): Promise<string> {
+  const { home } = ctx;
+  const editor = await findEditor(ctx, "give the new text as an argument.");
   const folder = await mkdtemp(join(tmpdir(), "hermes-memory-"));
   try {
     const file = join(folder, "entry.md");
@@ -192,7 +192,15 @@ async function providerOff(ctx: CliContext, flags: { readonly json?: true }): Pr
 
 // What `hermes memory` shows.
 
-async function show(memory: Memory, ctx: CliContext, { target, json }: MemoryFlags): Promise<void> {
+async function show(memory: Memory, ctx: CliContext, { target, json }: Partial<MemoryFlags>): Promise<void> {
+  if (target || json) return showStore(memory, ctx, { target: target ?? "memory", json });
+  for (const [index, each] of TARGETS.entries()) {
+    if (index > 0) ctx.io.out("\n");
+    await showStore(memory, ctx, { target: each });
+  }
+}
+
+async function showStore(memory: Memory, ctx: CliContext, { target, json }: MemoryFlags): Promise<void> {
   const entries = await entriesOf(memory, target);
   const records = await memory.history();
   const rows = entries.map((text, index) => ({
@@ -226,12 +234,9 @@ async function show(memory: Memory, ctx: CliContext, { target, json }: MemoryFla
     );
   }
   if (rows.length === 0) ctx.io.out("\n  nothing yet\n");
-  const other = target === "memory" ? "user" : "memory";
-  const reading = await memory.read(other);
-  if (reading.type === "read" && reading.entries.length > 0) {
-    ctx.io.out(`\n${reading.entries.length} more in the other store: hermes memory show --target ${other}\n`);
-  }
 }
+
+const otherThan = (target: MemoryTarget): MemoryTarget => (target === "memory" ? "user" : "memory");
 
 export async function status(memory: Memory, ctx: CliContext, { json }: { readonly json?: true }): Promise<void> {
   const { provider, write_approval } = ctx.home.config().memory;
@@ -296,7 +301,7 @@ export async function why(
   if (json) return printJson(ctx, { target, text, ...provenance(written), record: written });
   ctx.io.out(`${oneLine(text)}\n`);
   if (!written) {
-    ctx.io.out("No record tells who wrote it: it was put into the file by hand or by another program.\n");
+    ctx.io.out("There is no record of who wrote it: it was put into the file by hand or by another program.\n");
     return;
   }
   ctx.io.out(`Written ${localMinute(written.ts)} by ${describeOrigin(written)} (${written.op}).\n`);
@@ -319,7 +324,10 @@ async function chooseEntry(memory: Memory, target: MemoryTarget, which: string):
     const list = (found.matches ?? []).map((match) => `\n  ${oneLine(match)}`).join("");
     throw new ExitError(1, `Several entries contain "${briefly(which)}"; give more of one, or its number:${list}`);
   }
-  throw new ExitError(1, `No entry has the number or the text "${briefly(which)}". \`hermes memory show\` lists them.`);
+  throw new ExitError(
+    1,
+    `No entry of ${target} has the number or the text "${briefly(which)}". \`hermes memory show\` lists them; --target ${otherThan(target)} means the other store.`,
+  );
 }
 
 async function entriesOf(memory: Memory, target: MemoryTarget): Promise<readonly string[]> {
