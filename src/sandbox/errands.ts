@@ -209,9 +209,9 @@ export class Errands {
       const errand = await this.#start(script, options);
       const parts: Buffer[] = [];
       for await (const chunk of errand.chunks()) parts.push(chunk);
-      const { code, errors, begun } = await errand.ended;
+      const { code, errors } = await errand.ended;
       signal.throwIfAborted();
-      if (begun) return { code, errors, output: Buffer.concat(parts) };
+      if (errand.begun) return { code, errors, output: Buffer.concat(parts) };
       await this.#channel.recover({ code, errors }, attempt, signal);
     }
   }
@@ -225,10 +225,10 @@ export class Errands {
     for (let attempt = 0; ; attempt++) {
       const errand = await this.#start(script, options);
       yield* errand.chunks();
-      const { code, errors, begun } = await errand.ended;
+      const { code, errors } = await errand.ended;
       signal.throwIfAborted();
-      if (begun && code !== 0) throw failed({ code, errors });
-      if (begun) return;
+      if (errand.begun && code !== 0) throw failed({ code, errors });
+      if (errand.begun) return;
       await this.#channel.recover({ code, errors }, attempt, signal);
     }
   }
@@ -282,9 +282,13 @@ export class Errands {
           if (child.exitCode === null && child.signalCode === null && child.stdout?.readableEnded === false) end();
         }
       },
+      /** Known once the output has been read, which on a busy machine is later than the end of the process. */
+      get begun() {
+        return start.seen;
+      },
       ended: exit.then(async (code) => {
         await settledWithin(said, DRAIN_MS);
-        return { code, errors, begun: start.seen };
+        return { code, errors };
       }),
     };
   }

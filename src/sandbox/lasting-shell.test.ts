@@ -52,6 +52,20 @@ test("greetings of login files are no output, and a mark may come in pieces", as
   assert.equal(channel.started, 1);
 });
 
+test("an errand whose output is read after its end has begun all the same", async () => {
+  const channel = counted();
+  const { launch } = channel;
+  channel.launch = async (script, options) => ({
+    ...(await launch(script, options)),
+    args: ["-c", `exec 2>/dev/null; (sleep 0.5; ${script}) & exit 0`],
+  });
+  const errands = new Errands(channel);
+  assert.equal(String((await errands.run("echo late")).output), "late\n");
+  const failed = () => new Error("it did not fail");
+  for await (const chunk of errands.stream("echo later", { failed })) assert.equal(String(chunk), "later\n");
+  assert.equal(channel.started, 2);
+});
+
 test("what has input, and what comes while the shell is busy, gets a shell of its own", async (t) => {
   const channel = counted();
   const errands = new Errands(channel, { lasting: true });
