@@ -145,7 +145,7 @@ test("what breaks behind the model's last word takes nothing away from its answe
   const usage = chunk({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } });
   // What follows the text, and whether the connection breaks or stays open for ever. Behind the usage nobody waits at all.
   for (const [rest, end, staleMs] of [
-    ["", "silence", 60],
+    ["", "silence", 200],
     [usage, "silence", 60_000],
     ["", "break", 60_000],
     [chunk({ error: { message: "too late" } }), "silence", 60_000],
@@ -156,7 +156,8 @@ test("what breaks behind the model's last word takes nothing away from its answe
           if (end === "break") setTimeout(() => response.destroy(), 20);
         });
       },
-      (baseUrl) => collect(wire, aRequest(aTarget("chat_completions", { baseUrl }), { limits: { staleMs } })),
+      (baseUrl) =>
+        collect(wire, aRequest(aTarget("chat_completions", { baseUrl }), { limits: { firstByteMs: 60_000, staleMs } })),
     );
     const last = events.at(-1);
     assert.equal(last?.type === "done" && last.message.content, "all of it", `${rest} ${end}`);
