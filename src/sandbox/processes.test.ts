@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { descendantsOf, isAlive, signalEach, standStill } from "./processes.ts";
+import { descendantsOf, isAlive, settledWithin, signalEach, standStill } from "./processes.ts";
 
 test("a program that leaves at once takes its running shells with it", async () => {
   const program = `
@@ -48,4 +48,12 @@ test("a family of processes that forks without end is made to stand still, and n
     signalEach([-pid], "SIGKILL");
     await once(child, "exit");
   }
+});
+
+test("what came in time counts, also when this process was too busy to look before the time was over", async () => {
+  const child = spawn("/bin/sh", ["-c", "echo done"], { stdio: ["ignore", "pipe", "ignore"] });
+  await once(child, "spawn");
+  const said = settledWithin(once(child.stdout, "data"), 20);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  assert.equal(await said, true);
 });
