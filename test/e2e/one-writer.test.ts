@@ -91,6 +91,24 @@ describe("two processes on one conversation", () => {
     assert.match(JSON.stringify(server.last.body), /the second answer/);
   });
 
+  test("a sub-agent writes nothing either once the conversation it works for was taken over", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const command = "touch started; while [ ! -e go ]; do sleep 0.05; done";
+    server.script(
+      { toolCalls: [{ name: "delegate_task", arguments: { goal: "wait for it" } }] },
+      { toolCalls: [{ name: "terminal", arguments: { command } }] },
+    );
+    const child = startHermes(["-z", "first"], { home });
+    while (!(await exists(join(home.project, "started")))) await sleep(20);
+    const stored = rows(home);
+    query(home, "UPDATE lanes SET holder = 'elsewhere:1:x', token = token + 1");
+    await writeFile(join(home.project, "go"), "");
+    const { code, stderr } = await child.result;
+    assert.equal(code, 1, stderr);
+    assert.deepEqual(rows(home), stored);
+    assert.equal(server.requests.length, 2, "no model is asked for what cannot be kept");
+  });
+
   test("one that was killed holds nobody up", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     const { id, child, go } = await atWork(home);
