@@ -60,7 +60,7 @@ export class Agent {
   #naming: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
   #closing: Promise<void> | null = null;
   /** A compression asked for by hand, what a message points at, or the last look before the end. A turn waits for it. */
-  #beside: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
+  #sideWork: { readonly controller: AbortController; readonly finished: Promise<void> } | null = null;
 
   constructor(options: Assembly) {
     this.#conversation = new Conversation(options);
@@ -72,7 +72,7 @@ export class Agent {
   }
 
   get busy(): boolean {
-    return this.#running !== null || this.#beside !== null;
+    return this.#running !== null || this.#sideWork !== null;
   }
 
   get lastOutcome(): TurnOutcome | null {
@@ -119,7 +119,7 @@ export class Agent {
   }
 
   async *run(input: UserInput, options: RunOptions = {}): AsyncGenerator<AgentEvent, void, undefined> {
-    while (this.#beside) await this.#beside.finished;
+    while (this.#sideWork) await this.#sideWork.finished;
     if (this.#closing) throw new AgentBusyError("this agent is closed; open a new one");
     if (this.#running)
       throw new AgentBusyError("a turn is already running in this conversation; interrupt it or wait for its end");
@@ -136,7 +136,7 @@ export class Agent {
 
   /** Stops the running turn; without one it does nothing. `reason` comes back as the outcome's `interruptMessage`. */
   interrupt(reason?: string): void {
-    this.#beside?.controller.abort();
+    this.#sideWork?.controller.abort();
     if (!this.#running || this.#running.controller.signal.aborted) return;
     if (reason !== undefined) this.#running.interruptMessage = reason;
     this.#running.controller.abort();
@@ -173,7 +173,7 @@ export class Agent {
    */
   async undo(turns = 1): Promise<readonly string[]> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
-    const said = await this.alone(() => this.#conversation.undo(turns));
+    const said = await this.exclusively(() => this.#conversation.undo(turns));
     if (said.length === 0) return said;
     this.#lastOutcome = null;
     this.#conversation.assembly.follower?.rewound?.(this.sessionId);
@@ -187,7 +187,7 @@ export class Agent {
   async compress(request: CompressRequest = {}): Promise<CompressReport> {
     if (this.busy)
       throw new AgentBusyError("the conversation cannot be compressed while a turn runs; interrupt it first");
-    return this.alone(async (signal) => {
+    return this.exclusively(async (signal) => {
       await this.#conversation.open();
       const emit = (event: AgentEventBody) => {
         if (event.type === "status" && event.kind === "warn") this.publish(event);
@@ -205,7 +205,7 @@ export class Agent {
    */
   async saveMemories(): Promise<readonly string[]> {
     if (!this.wantsToSave) return [];
-    return this.beside((signal) => this.flushMemories("closing", signal));
+    return this.betweenTurns((signal) => this.flushMemories("closing", signal));
   }
 
   /** `saveMemories` would ask the model. */
@@ -228,7 +228,7 @@ export class Agent {
   /** Takes the last compression back, if nothing was said since; null when there is none. */
   async undoCompression(): Promise<{ readonly kind: "summary" | "prune" } | null> {
     if (this.busy) throw new AgentBusyError("nothing can be taken back while a turn runs; interrupt it first");
-    const undone = await this.alone(async () => {
+    const undone = await this.exclusively(async () => {
       await this.#conversation.open();
       return this.#conversation.context.undo();
     });
@@ -239,7 +239,7 @@ export class Agent {
   /** Builds the system prompt anew from what is on disk now. Refused while a turn runs. */
   async reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }> {
     if (this.busy) throw new AgentBusyError("the prompt cannot be built anew while a turn runs; interrupt it first");
-    const changed = await this.alone(() => this.#conversation.reloadPrompt());
+    const changed = await this.exclusively(() => this.#conversation.reloadPrompt());
     return { changed, warnings: this.#conversation.assembly.prompt.takeWarnings?.() ?? [] };
   }
 
@@ -285,7 +285,7 @@ export class Agent {
     const { assembly } = this.#conversation;
     const { tools } = assembly;
     this.interrupt();
-    await this.#beside?.finished;
+    await this.#sideWork?.finished;
     await this.#running?.finished;
     this.#naming?.controller.abort();
     await this.#naming?.finished;
@@ -338,22 +338,22 @@ export class Agent {
   }
 
   /** Work between two turns: an interrupt reaches it, and a turn waits for it. */
-  async beside<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    while (this.#beside) await this.#beside.finished;
+  async betweenTurns<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    while (this.#sideWork) await this.#sideWork.finished;
     const controller = new AbortController();
     const { promise: finished, resolve } = Promise.withResolvers<void>();
-    this.#beside = { controller, finished };
+    this.#sideWork = { controller, finished };
     try {
       return await work(controller.signal);
     } finally {
-      this.#beside = null;
+      this.#sideWork = null;
       resolve();
     }
   }
 
   /** Work between two turns that changes what is stored: nobody else writes the conversation meanwhile. */
-  alone<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return this.beside(async (signal) => {
+  exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.betweenTurns(async (signal) => {
       const lane = await this.#conversation.hold();
       if (lane.type !== "taken") throw new AgentBusyError(inUseSentence(lane));
       try {

@@ -12,7 +12,7 @@ import type { AgentEventBody } from "./events.ts";
 import { type AnswerJudge, answerAtLimit as note } from "./judge.ts";
 import type { OpenRequest } from "./open-request.ts";
 import { type Ending, interruptedWaiting, partialEnding } from "./outcome.ts";
-import { HEARTBEAT_MS, judgeFailure, Tries } from "./recovery.ts";
+import { HEARTBEAT_MS, judgeFailure, RetryPolicy } from "./recovery.ts";
 import type { IterationBudget } from "./steer.ts";
 import type { TurnKit } from "./turn-kit.ts";
 
@@ -45,7 +45,7 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
   const { clock } = conversation.assembly;
   const began = clock.now();
   const interrupted = (): Asked => ({ type: "interrupted", seconds: Math.round((clock.now() - began) / 1000) });
-  const tries = new Tries(asking);
+  const retries = new RetryPolicy(asking);
   for (;;) {
     const reply = await attemptOnce(asking, options);
     if (reply.type === "interrupted") return interrupted();
@@ -55,9 +55,9 @@ export async function askModel(asking: Asking, options: AskOptions): Promise<Ask
     if (left) conversation.meter.noteRateLimits(left, clock.now());
     const failure = judgeFailure(reply.error, conversation);
     const request = await buildRequest(asking, options);
-    const next = await tries.after(failure, request);
+    const next = await retries.after(failure, request);
     if (next === "interrupted") return interrupted();
-    if (next === "failed") return { type: "failed", failure, attempts: tries.made, request };
+    if (next === "failed") return { type: "failed", failure, attempts: retries.made, request };
   }
 }
 
@@ -75,7 +75,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
   if (signal.aborted) return { type: "interrupted" };
   const request = await fitRequest(asking, await buildRequest(asking, options));
   emit({ type: "status", kind: "waiting", message: `waiting for ${request.target.model}` });
-  const told = await tellRequest(asking, request);
+  const notifyEnd = await notifyRequest(asking, request);
   const stillWaiting = () =>
     emit({ type: "status", kind: "heartbeat", message: `waiting for ${request.target.model}` });
   const heartbeat = setInterval(stillWaiting, HEARTBEAT_MS);
@@ -83,7 +83,7 @@ async function attemptOnce(asking: Asking, options: AskOptions): Promise<Reply> 
     emit,
     usage: (usage) => meter(asking, usage),
   }).finally(() => clearInterval(heartbeat));
-  await told?.(reply);
+  await notifyEnd?.(reply);
   for (const message of conversation.assembly.takeWarnings?.() ?? []) emit({ type: "status", kind: "warn", message });
   return reply;
 }
@@ -205,7 +205,7 @@ function streamRetriesOf(text: string | undefined): Pick<Limits, "streamRetries"
 const REQUEST_EVENTS = ["pre_api_request", "post_api_request", "api_request_error"];
 
 /** Tells of a request that is about to be sent; what comes back tells how it ended. Null when nobody listens. */
-async function tellRequest(
+async function notifyRequest(
   { conversation, purpose }: Asking,
   request: ModelRequest,
 ): Promise<((reply: Reply) => Promise<void>) | null> {
@@ -242,7 +242,7 @@ async function tellRequest(
 }
 
 /** The answer as the user gets it: the first listener that gives another text wins; then the others hear of it. */
-async function tellAnswer(conversation: Conversation, text: string): Promise<string> {
+async function notifyAnswer(conversation: Conversation, text: string): Promise<string> {
   const { assembly } = conversation;
   const { session } = assembly;
   const { events } = assembly;
@@ -274,7 +274,7 @@ export async function showFinalText(
   if (finalText === null || (kind !== "answered" && kind !== "partial")) return { streamed: false };
   const footer = run.config.display.file_mutation_verifier ? mutations.footer() : null;
   const written = footer === null ? finalText : `${finalText}\n\n${footer}`;
-  const text = await tellAnswer(conversation, written);
+  const text = await notifyAnswer(conversation, written);
   const transformed = text !== written;
   const streamed = begun && !transformed;
   if (footer !== null && streamed) emit({ type: "text", delta: `\n\n${footer}` });

@@ -49,12 +49,12 @@ export class BackgroundTasks {
   }
 
   /** Starts a prompt with the model and tools of a conversation, without its history. It asks nobody anything. */
-  start(prompt: string, request: OpenRequest, beside: OpenAgent): BackgroundTask {
+  start(prompt: string, request: OpenRequest, parent: OpenAgent): BackgroundTask {
     const { clock } = this.#options;
     const id = newSessionId(clock, "background");
     const stop = new AbortController();
     const task = { id, prompt, startedAt: clock.now() };
-    const over = this.#run(task, request, beside, stop.signal);
+    const over = this.#run(task, request, parent, stop.signal);
     this.#running.set(id, { ...task, stop, over });
     this.#options.onChange?.();
     return task;
@@ -76,8 +76,8 @@ export class BackgroundTasks {
   }
 
   /** Never rejects. */
-  async #run(task: BackgroundTask, request: OpenRequest, beside: OpenAgent, signal: AbortSignal): Promise<void> {
-    const report = await this.#play(task, request, beside, signal).catch((error: unknown) => ({
+  async #run(task: BackgroundTask, request: OpenRequest, parent: OpenAgent, signal: AbortSignal): Promise<void> {
+    const report = await this.#play(task, request, parent, signal).catch((error: unknown) => ({
       status: "failed" as const,
       text: messageOf(error),
     }));
@@ -86,17 +86,17 @@ export class BackgroundTasks {
     this.#options.onChange?.();
   }
 
-  async #play(task: BackgroundTask, request: OpenRequest, beside: OpenAgent, signal: AbortSignal) {
+  async #play(task: BackgroundTask, request: OpenRequest, parent: OpenAgent, signal: AbortSignal) {
     const { openAgent } = await import("./open.ts");
     const { resume: _resume, ...own } = request;
     const conversation = await openAgent({
       ...own,
       interactive: false,
-      yolo: beside.yolo,
+      yolo: parent.yolo,
       start: {
         origin: "background",
         sessionId: task.id,
-        model: beside.agent.model,
+        model: parent.agent.model,
         skills: !request.ignoreRules,
       },
     });

@@ -13,7 +13,7 @@ interface FlushRequest {
   readonly signal: AbortSignal;
 }
 
-const MOST_OUTPUT = 5120;
+const MAX_OUTPUT = 5120;
 const TEMPERATURE = 0.3;
 
 const HAPPENS = {
@@ -75,7 +75,7 @@ async function askForMemories(conversation: Conversation, { why, signal }: Flush
     target: choice.target,
     messages,
     tools: tools.definitions,
-    maxTokens: MOST_OUTPUT,
+    maxTokens: MAX_OUTPUT,
     temperature: TEMPERATURE,
     sessionId: transcript.sessionId,
     turn: turns,

@@ -6,7 +6,7 @@ import { modelSettings, ProviderError } from "../llm/providers/settings.ts";
 import { estimateTokens } from "../llm/usage.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { openMemory } from "../memory/open.ts";
-import { type BuiltPrompt, buildPrompt, type PromptPlace } from "../prompt/open.ts";
+import { type BuiltPrompt, buildPrompt, type PromptContext } from "../prompt/open.ts";
 import { configuredBackend } from "../prompt/probes/host.ts";
 import { layoutOf } from "../prompt/session-prompts.ts";
 import type { Environment } from "../sandbox/environment.ts";
@@ -61,7 +61,7 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
   const tools = await openTools(asked, toolPlace);
   const { toolNames = [...tools.names].sort() } = request;
   const { definitions } = tools;
-  const place: PromptPlace = {
+  const context: PromptContext = {
     request: asked,
     cwd,
     backend: async () => configuredBackend(config.terminal, cwd),
@@ -73,7 +73,7 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
     startedAt: clock.now() / 1000,
     systemMessage: request.systemMessage ?? null,
   };
-  const build = await buildPrompt(place, target, "");
+  const build = await buildPrompt(context, target, "");
   const notes = target.windowAssumed ? [assumedWindow(target)] : [];
   return { build, target, notes, definitions, toolsets: tools.toolsets };
 }
@@ -144,7 +144,7 @@ interface PromptPiece {
   readonly text: string;
 }
 
-export interface WindowPlace {
+export interface WindowContext {
   readonly conversation: Pick<OpenAgent, "agent" | "store" | "target" | "toolNames" | "definitions" | "ignoresRules">;
   readonly home: OpenHome;
   readonly clock: Clock;
@@ -160,8 +160,8 @@ const CATEGORY_OF: Readonly<Record<string, string>> = {
   external_memory: "Memory",
 };
 
-export async function windowUse(place: WindowPlace): Promise<WindowUse> {
-  const { conversation } = place;
+export async function windowUse(context: WindowContext): Promise<WindowUse> {
+  const { conversation } = context;
   const { contextLength } = conversation.target;
   const sums = new Map(
     [
@@ -176,7 +176,7 @@ export async function windowUse(place: WindowPlace): Promise<WindowUse> {
     ].map((label) => [label, 0]),
   );
   const add = (label: string, tokens: number) => sums.set(label, (sums.get(label) ?? 0) + tokens);
-  for (const { id, text } of await promptPieces(place)) add(CATEGORY_OF[id] ?? "System prompt", estimateTokens(text));
+  for (const { id, text } of await promptPieces(context)) add(CATEGORY_OF[id] ?? "System prompt", estimateTokens(text));
   for (const tool of conversation.definitions) add(categoryOf(tool), estimateTokens(JSON.stringify(tool)));
   add("Conversation", messagesCost(await conversation.store.load(conversation.agent.sessionId)));
   const categories = [...sums].map(([label, tokens]) => ({ label, tokens }));
@@ -185,10 +185,10 @@ export async function windowUse(place: WindowPlace): Promise<WindowUse> {
 }
 
 /** The prompt in force, or the one the first message would get; a text of which nothing is known is one piece. */
-export async function promptPieces(place: WindowPlace): Promise<readonly PromptPiece[]> {
-  const { store, agent } = place.conversation;
+export async function promptPieces(context: WindowContext): Promise<readonly PromptPiece[]> {
+  const { store, agent } = context.conversation;
   const record = await store.getPrompt(agent.sessionId);
-  if (!record || record.prompt === "") return (await inspect(place)).build.blocks;
+  if (!record || record.prompt === "") return (await inspect(context)).build.blocks;
   const blocks = layoutOf(record)?.blocks ?? [];
   if (blocks.length === 0) return [{ id: "system_prompt", text: record.prompt }];
   let at = 0;
@@ -200,10 +200,10 @@ export async function promptPieces(place: WindowPlace): Promise<readonly PromptP
 }
 
 /** Largest first. Files are read as they are now; the prompt may have been built from older ones. */
-export async function windowLists(place: WindowPlace): Promise<WindowLists> {
+export async function windowLists(context: WindowContext): Promise<WindowLists> {
   const { registry } = await import("../tools/toolset/registry.ts");
-  const { build } = await inspect(place);
-  const index = (await promptPieces(place)).find(({ id }) => id === "skills_index")?.text ?? "";
+  const { build } = await inspect(context);
+  const index = (await promptPieces(context)).find(({ id }) => id === "skills_index")?.text ?? "";
   const entries = index.split("\n").flatMap((line) => {
     const names = /^ {2}.+ \[names only\]: (.+)$/.exec(line)?.[1]?.split(", ") ?? [];
     const name = /^ {4}- ([^:]+)/.exec(line)?.[1];
@@ -211,11 +211,11 @@ export async function windowLists(place: WindowPlace): Promise<WindowLists> {
       ? names.map((label) => ({ label, tokens: estimateTokens(label) }))
       : [{ label: name, tokens: estimateTokens(line) }];
   });
-  const bySet = Map.groupBy(place.conversation.definitions, ({ function: { name } }) =>
+  const bySet = Map.groupBy(context.conversation.definitions, ({ function: { name } }) =>
     name.startsWith("mcp_") ? "mcp" : (registry.get(name)?.toolset ?? "other"),
   );
   return {
-    files: largestFirst(build.contextFiles.map(({ path, tokens }) => ({ label: place.home.display(path), tokens }))),
+    files: largestFirst(build.contextFiles.map(({ path, tokens }) => ({ label: context.home.display(path), tokens }))),
     skills: largestFirst(entries),
     toolsets: largestFirst(
       [...bySet].map(([label, tools]) => ({ label, tokens: estimateTokens(JSON.stringify(tools)) })),
@@ -223,7 +223,7 @@ export async function windowLists(place: WindowPlace): Promise<WindowLists> {
   };
 }
 
-function inspect({ conversation, home, clock, cwd, platform }: WindowPlace) {
+function inspect({ conversation, home, clock, cwd, platform }: WindowContext) {
   const { target, toolNames, ignoresRules: ignoreRules } = conversation;
   return inspectPrompt({ home, clock, cwd, platform, target, toolNames, ignoreRules });
 }

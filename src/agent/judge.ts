@@ -55,14 +55,14 @@ export type Verdict =
   | { readonly type: "again"; readonly why?: string; readonly pause?: number }
   | Ending;
 
-const MOST_CONTINUATIONS = 3;
-const MOST_CUT_CALLS = 3;
-const MOST_INTERIMS = 3;
-const MOST_STRIKES = 3;
-const MOST_BAD_JSON = 3;
-const MOST_THOUGHTS = 2;
-const MOST_EMPTY = 3;
-const MOST_SCRATCHPADS = 2;
+const MAX_CONTINUATIONS = 3;
+const MAX_CUT_CALLS = 3;
+const MAX_INTERIMS = 3;
+const MAX_STRIKES = 3;
+const MAX_BAD_JSON = 3;
+const MAX_THOUGHTS = 2;
+const MAX_EMPTY = 3;
+const MAX_SCRATCHPADS = 2;
 const DEFAULT_CAP = 4096;
 const HIGHEST_CAP = 32_768;
 const HOUSEKEEPING = new Set(["memory", "todo", "skill_manage", "session_search"]);
@@ -132,7 +132,7 @@ export class AnswerJudge {
     const text = stripThinkBlocks(lost.text);
     if (text.trim() !== "") return this.#continueWith(text, continueAfterLoss(lost.pendingTools), null);
     this.#counts.cutCalls++;
-    if (this.#counts.cutCalls > MOST_CUT_CALLS) return this.#cutCallEnding();
+    if (this.#counts.cutCalls > MAX_CUT_CALLS) return this.#cutCallEnding();
     this.#scaffold = [callAgainAfterLoss(lost.pendingTools)];
     return { type: "again", why: `connection lost while ${lost.pendingTools.join(", ")} was being called` };
   }
@@ -157,7 +157,7 @@ export class AnswerJudge {
 
   #cutCall(): Verdict {
     const times = ++this.#counts.cutCalls;
-    if (times > MOST_CUT_CALLS) return this.#cutCallEnding();
+    if (times > MAX_CUT_CALLS) return this.#cutCallEnding();
     this.#outputCap = this.#raisedCap(times);
     this.#scaffold = times > 1 ? [writeSmallerPieces] : [];
     return { type: "again", why: "the tool call was cut off at the output limit; it was not run" };
@@ -171,7 +171,7 @@ export class AnswerJudge {
   }
 
   #badName(answer: Answer, checked: readonly CheckedCall[]): Verdict {
-    if (++this.#counts.strikes < MOST_STRIKES) return this.#reject(answer, rejectNames(checked, this.#names));
+    if (++this.#counts.strikes < MAX_STRIKES) return this.#reject(answer, rejectNames(checked, this.#names));
     const wrong = checked
       .filter((one) => one.fault === "name")
       .map((one) => one.call.function.name.trim() || "(no name)");
@@ -182,7 +182,7 @@ export class AnswerJudge {
   }
 
   #badArguments(answer: Answer, checked: readonly CheckedCall[]): Verdict {
-    if (++this.#counts.badJson < MOST_BAD_JSON) return { type: "again" };
+    if (++this.#counts.badJson < MAX_BAD_JSON) return { type: "again" };
     this.#counts.badJson = 0;
     return this.#reject(answer, rejectArguments(checked));
   }
@@ -209,7 +209,7 @@ export class AnswerJudge {
   #continueWith(text: string, ask: HistoryMessage, answer: Answer | null): Verdict {
     this.#draft += text;
     const times = ++this.#counts.continuations;
-    if (times > MOST_CONTINUATIONS) {
+    if (times > MAX_CONTINUATIONS) {
       const said = this.#draft.trim();
       const source = answer ?? {
         message: { role: "assistant", content: text },
@@ -238,7 +238,7 @@ export class AnswerJudge {
       this.#interims = [...this.#interims, interim];
       this.#scaffold = [...this.#scaffold, interim];
     }
-    if (++this.#counts.interims <= MOST_INTERIMS) return { type: "again", why: "the answer was incomplete" };
+    if (++this.#counts.interims <= MAX_INTERIMS) return { type: "again", why: "the answer was incomplete" };
     const said = this.#joined("");
     const sentence = said || 'The model did not finish its answer. Say "continue" to go on.';
     const message =
@@ -248,7 +248,7 @@ export class AnswerJudge {
   }
 
   #judgeScratchpad(answer: Answer): Verdict {
-    if (++this.#counts.scratchpads <= MOST_SCRATCHPADS)
+    if (++this.#counts.scratchpads <= MAX_SCRATCHPADS)
       return { type: "again", why: "the answer ended inside its scratchpad" };
     const text = visibleText(answer.message).trim();
     const sentence = text || 'The model\'s answer ended inside its own notes. Say "continue" to go on.';
@@ -277,12 +277,12 @@ export class AnswerJudge {
       this.#scaffold = [{ role: "assistant", content: "(empty)" }, answerFromResults];
       return { type: "again", why: "the answer after the tools was empty" };
     }
-    if (hasThought(message) && this.#counts.thoughts < MOST_THOUGHTS) {
+    if (hasThought(message) && this.#counts.thoughts < MAX_THOUGHTS) {
       this.#counts.thoughts++;
       this.#scaffold = [...this.#scaffold.filter((one) => one.role === "user" || one.content), thoughtOf(message)];
       return { type: "again", why: "the model thought but said nothing" };
     }
-    if (!hasThought(message) && this.#counts.empty < MOST_EMPTY) {
+    if (!hasThought(message) && this.#counts.empty < MAX_EMPTY) {
       const pause = ++this.#counts.empty;
       return { type: "again", why: "the model returned nothing", pause };
     }

@@ -207,7 +207,7 @@ function union(some: readonly Trigger[], more: readonly Trigger[]): readonly Tri
 
 // Looks back at the conversation behind the user's back: after an answer, when it is due, one at a time, never in anybody's way.
 
-const MOST_MS = 10 * 60_000;
+const MAX_MS = 10 * 60_000;
 const FAREWELL_MS = 5_000;
 
 interface Running {
@@ -222,18 +222,18 @@ interface Running {
 export class BackgroundReview {
   readonly #conversation: Conversation;
   readonly #publish: (event: AgentEventBody) => void;
-  readonly #mostMs: number;
+  readonly #maxMs: number;
   #running: Running | null = null;
   #reviewedTurn = 0;
 
   constructor(
     conversation: Conversation,
     publish: (event: AgentEventBody) => void,
-    { mostMs = MOST_MS }: { readonly mostMs?: number } = {},
+    { maxMs = MAX_MS }: { readonly maxMs?: number } = {},
   ) {
     this.#conversation = conversation;
     this.#publish = publish;
-    this.#mostMs = mostMs;
+    this.#maxMs = maxMs;
   }
 
   /** One runs, or has run since the user last said something: there is nothing left to save. */
@@ -250,7 +250,7 @@ export class BackgroundReview {
     const controller = new AbortController();
     const review = async () => {
       const { runReview } = await import("./review/review.ts");
-      const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(this.#mostMs)]);
+      const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(this.#maxMs)]);
       return runReview(this.#conversation, { triggers, sent, signal });
     };
     this.#reviewedTurn = sent.turn;

@@ -111,7 +111,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     keys: lazyKeys(home, clock),
     renewConnections: closeIdleConnections,
     keepRefused: (refused) => dumpRequest(home, clock, refused),
-    follower: trajectories ? trajectories.beside(provider?.follower) : provider?.follower,
+    follower: trajectories ? trajectories.addTo(provider?.follower) : provider?.follower,
     compression: {
       ...provider?.compression,
       flushMemories: async ({ signal }) => void (await session.current.agent?.flushMemories("compression", signal)),

@@ -190,7 +190,7 @@ export class Opened implements OpenAgent {
     const { home, platform, clock } = request;
     const { attachReferences } = await import("../prompt/references/open.ts");
     const { contextLength } = this.target;
-    return this.agent.beside(async (signal) => {
+    return this.agent.betweenTurns(async (signal) => {
       const readPage = request.readPage ?? ((url) => readPageFor(url, { home, clock, contextLength, signal }));
       const expansion = await attachReferences(text, { home, cwd, platform, contextLength, readPage });
       signal.throwIfAborted();

@@ -27,7 +27,7 @@ import { type Ending, failedEnding } from "./outcome.ts";
 export const HEARTBEAT_MS = 30_000;
 const STREAM_RETRIES = 2;
 /** So often in a row a provider may fall silent before somebody else is asked. */
-const MOST_SILENCES = 5;
+const MAX_SILENCES = 5;
 
 const BREAKS: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "stream_cut", "stream_ended"]);
 
@@ -35,7 +35,7 @@ const BREAKS: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOC
 const GIVES_WAY = new Set<FailureReason>(["rate_limit", "upstream_rate_limit", "billing"]);
 
 /** What one question has cost so far, and whether it is worth asking again. */
-export class Tries {
+export class RetryPolicy {
   readonly #asking: Asking;
   #attempt = 1;
   #reconnected = 0;
@@ -77,7 +77,7 @@ export class Tries {
     const most = this.#asking.conversation.assembly.limits.streamRetries ?? STREAM_RETRIES;
     const again = this.#reconnected < most && brokeOff(failure);
     this.#reconnected = again ? this.#reconnected + 1 : 0;
-    if (again) this.#tell(`${this.#line(failure)} — connecting again`);
+    if (again) this.#report(`${this.#line(failure)} — connecting again`);
     return again;
   }
 
@@ -98,12 +98,12 @@ export class Tries {
     const used = this.#attempt >= attempts && key.type !== "same";
     if (!worthRetrying) return "failed";
     const silences = error.code === "stale_stream" ? fallback.noteSilence() : 0;
-    if (silences >= MOST_SILENCES && (await fallback.available())) return "failed";
+    if (silences >= MAX_SILENCES && (await fallback.available())) return "failed";
     if (key.type === "none" && GIVES_WAY.has(classified.reason) && (await fallback.available())) return "failed";
     if (used && (this.#renewed || !mayBeStale(failure, model.target))) return "failed";
     const delay = used ? Math.min(3 + this.#attempt, 8) * 1000 : retryDelayMs(failure, this.#attempt, assembly.clock);
     const next = used ? "with a new connection" : `attempt ${this.#attempt + 1} of ${attempts}`;
-    this.#tell(`${this.#line(failure)} — trying again in ${Math.round(delay / 100) / 10} s (${next})`);
+    this.#report(`${this.#line(failure)} — trying again in ${Math.round(delay / 100) / 10} s (${next})`);
     if (!(await pause(this.#asking, delay))) return "interrupted";
     if (used) {
       this.#renewed = true;
@@ -117,7 +117,7 @@ export class Tries {
     return failureLine(classified, this.#asking.conversation.model.target.apiKey);
   }
 
-  #tell(message: string): void {
+  #report(message: string): void {
     this.#asking.emit({ type: "status", kind: "lifecycle", message, recovery: true });
   }
 }
@@ -224,7 +224,7 @@ function exitReason({ reason, shouldCompress }: ClassifiedError): string {
 
 // A request was refused as too long: less room for the answer, a smaller window, or a shorter conversation.
 
-const MOST_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 const PAUSE_MS = 2000;
 const SPARE_TOKENS = 64;
 const STANDARD_WINDOW = 200_000;
@@ -245,21 +245,21 @@ interface RescueMeans {
   /** False when the turn was interrupted meanwhile. */
   pause(ms: number): Promise<boolean>;
   /** One line for the user about what is done. */
-  tell(message: string): void;
+  report(message: string): void;
   /** False when nothing could be made shorter. */
   shorten(): Promise<boolean>;
 }
 
 export async function rescueFromOverflow({ error, classified }: Failure, means: RescueMeans): Promise<Rescue> {
   if (!classified.shouldCompress) return { type: "fail" };
-  if (means.attempt > MOST_ATTEMPTS) return { type: "exhausted" };
+  if (means.attempt > MAX_ATTEMPTS) return { type: "exhausted" };
   const { conversation } = means;
   const body = typeof error.body === "string" ? error.body : JSON.stringify(error.body ?? "");
   const text = `${error.message} ${body}`;
   const line = failureLine(classified, conversation.model.target.apiKey);
   const room = parseAvailableOutputTokensFromError(text);
   if (room !== null && room > SPARE_TOKENS) {
-    means.tell(`${line} — asking again for an answer of at most ${room - SPARE_TOKENS} tokens`);
+    means.report(`${line} — asking again for an answer of at most ${room - SPARE_TOKENS} tokens`);
     return { type: "again", outputRoom: room - SPARE_TOKENS };
   }
 
@@ -272,7 +272,7 @@ export async function rescueFromOverflow({ error, classified }: Failure, means: 
   }
   if (means.attempt > 1 && !(await means.pause(PAUSE_MS))) return { type: "interrupted" };
   if (!(await means.shorten())) return { type: "exhausted" };
-  means.tell(`${line} — the conversation was shortened; asking again`);
+  means.report(`${line} — the conversation was shortened; asking again`);
   return { type: "again" };
 }
 

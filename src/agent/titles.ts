@@ -8,8 +8,8 @@ import type { TurnOutcome } from "./events.ts";
 
 const SNIPPET = 500;
 const LONGEST = 80;
-const MOST_WORDS = 7;
-const MOST_USER_MESSAGES = 2;
+const MAX_WORDS = 7;
+const MAX_USER_MESSAGES = 2;
 /** Models that think first need room for it. */
 const MAX_TOKENS = 500;
 
@@ -28,7 +28,7 @@ interface Naming {
 /** A conversation of a person that has just begun. */
 export function isWorthNaming(input: UserInput, outcome: TurnOutcome): boolean {
   if (input.from === "synthetic" || outcome.interrupted || outcome.failed || !outcome.finalText) return false;
-  return outcome.messages.filter((message) => message.role === "user").length <= MOST_USER_MESSAGES;
+  return outcome.messages.filter((message) => message.role === "user").length <= MAX_USER_MESSAGES;
 }
 
 /** The title that was given; null when the session has one already, or nothing can be made of what was said. */
@@ -44,7 +44,7 @@ export async function nameSession(naming: Naming): Promise<string | null> {
 }
 
 async function askForTitle({ auxiliary, messages, turn, signal, sessionId }: Naming): Promise<string | null> {
-  const said = messages.filter((message) => message.role === "user").slice(0, MOST_USER_MESSAGES);
+  const said = messages.filter((message) => message.role === "user").slice(0, MAX_USER_MESSAGES);
   const reply = messages.find((message) => message.role === "assistant" && (message.content ?? "").trim() !== "");
   const exchange = [
     ...said.map((message) => `User: ${snippet(message)}`),
@@ -97,7 +97,7 @@ export function plainTitle(messages: readonly HistoryMessage[]): string | null {
       .trim()
       .split("\n")[0]
       ?.trim() ?? "";
-  const words = text.split(/\s+/).slice(0, MOST_WORDS).join(" ");
+  const words = text.split(/\s+/).slice(0, MAX_WORDS).join(" ");
   const bare = sliceCodePoints(words, 0, LONGEST / 2).replace(/[\s.,;:!?。，；：！？]+$/u, "");
   return bare === "" ? null : bare;
 }

@@ -17,7 +17,7 @@ import { neutralizeSteerMarkers } from "./steer.ts";
 import type { Entry } from "./transcript.ts";
 import type { CallFacts } from "./turn-kit.ts";
 
-const MOST_AT_ONCE = 8;
+const MAX_AT_ONCE = 8;
 const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
@@ -64,7 +64,7 @@ export class ToolRunner {
         finished[index] = done ?? notStarted(call, kind);
       };
       if (kind === "sequential") for (const index of indexes) await run(index);
-      else await inPool(indexes, MOST_AT_ONCE, run);
+      else await inPool(indexes, MAX_AT_ONCE, run);
     }
     return resultMessages(finished, this.#options);
   }

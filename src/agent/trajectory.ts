@@ -8,8 +8,8 @@ import type { TurnOutcome } from "./events.ts";
 import type { OpenRequest } from "./open-request.ts";
 
 export interface Trajectories {
-  /** Follows the conversation too, beside whoever follows it already. */
-  beside(follower: ConversationFollower | undefined): ConversationFollower;
+  /** Follows the conversation too, together with whoever follows it already. */
+  addTo(follower: ConversationFollower | undefined): ConversationFollower;
   settled(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export async function openTrajectories(
   const onTrouble = (error: unknown) => home.log.warn(`the trajectory could not be kept in ${cwd}`, error);
   const files = new TrajectoryFiles({ dir: cwd, clock, definitions, onTrouble, redact: home.redact.forKeeping });
   return {
-    beside: (follower) => ({
+    addTo: (follower) => ({
       ...follower,
       turnEnded(turn) {
         follower?.turnEnded?.(turn);
@@ -133,7 +133,7 @@ function parsed(json: string): unknown {
 
 // Keeps what a conversation did as training data beside it, for those who want it: one line per turn, the whole talk up to there.
 
-interface TrajectoryPlace {
+interface TrajectoryOptions {
   /** The folder of the files. */
   readonly dir: string;
   readonly clock: Clock;
@@ -145,10 +145,10 @@ interface TrajectoryPlace {
 }
 
 export class TrajectoryFiles {
-  readonly #place: TrajectoryPlace;
+  readonly #place: TrajectoryOptions;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(place: TrajectoryPlace) {
+  constructor(place: TrajectoryOptions) {
     this.#place = place;
   }
 

@@ -141,7 +141,7 @@ function createAsk(options: AskingOptions): Ask {
 
 // Models like to say that a file was written when it was not. What failed and was never made good is said at the end of the answer.
 
-const MOST_LISTED = 10;
+const MAX_LISTED = 10;
 const PREVIEW = 180;
 
 class FileMutations {
@@ -165,7 +165,7 @@ class FileMutations {
   /** Null when every change that was tried has landed. */
   footer(): string | null {
     if (this.#failed.size === 0) return null;
-    const listed = [...this.#failed].slice(0, MOST_LISTED).map(([path, error]) => `- ${path}: ${error}`);
+    const listed = [...this.#failed].slice(0, MAX_LISTED).map(([path, error]) => `- ${path}: ${error}`);
     const more = this.#failed.size - listed.length;
     return ["⚠ Not written in this turn:", ...listed, ...(more > 0 ? [`- and ${more} more`] : [])].join("\n");
   }

@@ -25,7 +25,7 @@ import { type Entry, recallFor, storeUserMessage, type UserEntry } from "./trans
 import { equipTurn, type TurnKit, type TurnOptions } from "./turn-kit.ts";
 import { noRoomToTalk } from "./usage-meter.ts";
 
-const MOST_DEFECTS = 3;
+const MAX_DEFECTS = 3;
 /** Ends that another model may turn into an answer. */
 const MOVES_ON: Readonly<Record<string, string>> = {
   empty_response_exhausted: "it kept answering with nothing",
@@ -205,7 +205,7 @@ class Turn {
       case "end":
         return this.#endOrMove(verdict);
       case "again":
-        if (verdict.why) this.#tellRecovery(`${verdict.why}; asking again`);
+        if (verdict.why) this.#reportRecovery(`${verdict.why}; asking again`);
         if (verdict.pause !== undefined) await pause(this.#asking, this.#emptyPause(verdict.pause));
         return null;
       case "rejected":
@@ -276,7 +276,7 @@ class Turn {
       conversation: this.#conversation,
       attempt: this.#overflows + 1,
       pause: (ms) => pause(this.#asking, ms),
-      tell: (message) => this.#tellRecovery(message),
+      report: (message) => this.#reportRecovery(message),
       shorten: async () => {
         let shorter = false;
         await this.#keepWithin(async () => {
@@ -361,7 +361,7 @@ class Turn {
     this.#conversation.assembly.log.error("unexpected error in the turn", error);
     const open = unansweredCalls(this.#messages);
     await this.#append(open.map((call) => ({ message: stubResult(call, `Error executing tool: ${message}`) })));
-    if (++this.#defects < MOST_DEFECTS && this.#options.budget.remaining > 1) return null;
+    if (++this.#defects < MAX_DEFECTS && this.#options.budget.remaining > 1) return null;
     return failedEnding(
       `error_near_max_iterations(${message})`,
       `Something went wrong inside Hermes: ${message}. See the log for details.`,
@@ -417,7 +417,7 @@ class Turn {
     this.#options.emit({ type: "text_end", text: message.content, kind, streamed });
   }
 
-  #tellRecovery(message: string): void {
+  #reportRecovery(message: string): void {
     this.#options.emit({ type: "status", kind: "lifecycle", message, recovery: true });
   }
 

@@ -1,5 +1,5 @@
 // Commands about the prompt: what fills the window, the personality, rebuilding it.
-import type { Share, WindowPlace, WindowUse } from "../agent/inspect-prompt.ts";
+import type { Share, WindowContext, WindowUse } from "../agent/inspect-prompt.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
 const MAX_LISTED = 15;
@@ -32,7 +32,7 @@ const context: CommandDefinition = {
   },
 };
 
-const placeOf = ({ conversation, home, clock, cwd, platform }: CommandContext): WindowPlace => ({
+const placeOf = ({ conversation, home, clock, cwd, platform }: CommandContext): WindowContext => ({
   ...{ conversation, home, clock, cwd, platform },
 });
 

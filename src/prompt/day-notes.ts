@@ -17,7 +17,7 @@ interface DayNotesOptions {
 
 export class DayNotes {
   readonly #options: DayNotesOptions;
-  #told: { readonly sessionId: string; readonly day: CalendarDay } | null = null;
+  #noted: { readonly sessionId: string; readonly day: CalendarDay } | null = null;
 
   constructor(options: DayNotesOptions) {
     this.#options = options;
@@ -25,28 +25,28 @@ export class DayNotes {
 
   /** For the message that is sent now; null while the model knows the day. What is returned counts as sent. */
   async take(sessionId: string): Promise<string | null> {
-    const told = await this.#lastTold(sessionId);
+    const last = await this.#lastNoted(sessionId);
     const today = this.#today();
-    if (sameDay(told, today)) return null;
-    await this.tell(sessionId);
-    return dateNote(told, today);
+    if (sameDay(last, today)) return null;
+    await this.note(sessionId);
+    return dateNote(last, today);
   }
 
   /** A prompt that is built now names today. */
-  async tell(sessionId: string): Promise<void> {
+  async note(sessionId: string): Promise<void> {
     const day = this.#today();
-    this.#told = { sessionId, day };
+    this.#noted = { sessionId, day };
     await this.#options.store.setValue(sessionId, KEY, day).catch((error) => {
       this.#options.home.log.warn("which day the model was told last could not be stored", error);
     });
   }
 
-  async #lastTold(sessionId: string): Promise<CalendarDay> {
-    if (this.#told?.sessionId === sessionId) return this.#told.day;
+  async #lastNoted(sessionId: string): Promise<CalendarDay> {
+    if (this.#noted?.sessionId === sessionId) return this.#noted.day;
     const { store, startedAt, home } = this.#options;
     const stored = await store.getValue(sessionId, KEY).catch(() => null); // a store that fails is reported elsewhere
     const day = isDay(stored) ? stored : calendarDay(startedAt * 1000, home.config().timezone);
-    this.#told = { sessionId, day };
+    this.#noted = { sessionId, day };
     return day;
   }
 

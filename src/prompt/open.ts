@@ -32,7 +32,7 @@ interface PromptRequest {
   overlay?(): string | undefined;
 }
 
-export interface PromptPlace {
+export interface PromptContext {
   readonly request: PromptRequest;
   readonly cwd: string;
   /** Nobody chose it. */
@@ -64,15 +64,15 @@ export interface BuiltPrompt extends PromptBuild {
 
 /** The one way a prompt is built, for conversations and for whoever wants to look at it. */
 export async function buildPrompt(
-  place: PromptPlace,
+  context: PromptContext,
   target: Pick<Target, "model" | "provider" | "contextLength" | "windowAssumed">,
   sessionId: string,
 ): Promise<BuiltPrompt> {
-  const { request } = place;
+  const { request } = context;
   const { home } = request;
   const settings = home.config();
-  const backend = await place.backend?.();
-  const startedOn = calendarDay(place.startedAt * 1000, settings.timezone);
+  const backend = await context.backend?.();
+  const startedOn = calendarDay(context.startedAt * 1000, settings.timezone);
   const today = calendarDay(request.clock.now(), settings.timezone);
   const inputs = await gatherPromptInputs(
     {
@@ -80,37 +80,37 @@ export async function buildPrompt(
         model: target.model,
         provider: target.provider,
         platform: request.platform,
-        toolNames: place.toolNames,
-        toolsHash: place.toolsHash,
-        toolSelection: place.toolSelection,
+        toolNames: context.toolNames,
+        toolsHash: context.toolsHash,
+        toolSelection: context.toolSelection,
         userHome: home.environment().HOME ?? userInfo().homedir,
         profile: home.paths.profile,
         rootHome: home.display(home.paths.root),
         profileHome: home.display(home.paths.dir),
         // Another machine has no folder of ours.
-        cwd: backend?.type === "remote" && backend.name === "ssh" ? null : place.cwd,
+        cwd: backend?.type === "remote" && backend.name === "ssh" ? null : context.cwd,
         backend,
-        systemMessage: place.systemMessage ?? null,
+        systemMessage: context.systemMessage ?? null,
         memoryText: null,
         userText: null,
-        ...place.memory?.snapshot(),
+        ...context.memory?.snapshot(),
         startedOn,
         rebuiltOn: sameDay(startedOn, today) ? null : today,
         sessionId: request.passSessionId ? sessionId : null,
       },
       settings,
       installRoot: installRoot(),
-      cwdIsFallback: place.cwdIsFallback === true,
+      cwdIsFallback: context.cwdIsFallback === true,
       tempDir: tmpdir(),
       soulPath: home.paths.soulFile,
       contextLength: target.windowAssumed ? 0 : target.contextLength,
       skipContextFiles: request.ignoreRules === true,
       loadSoulIdentity: request.soulIdentity === true,
-      coding: place.coding,
+      coding: context.coding,
       notes: isKnownZone(settings.timezone) ? [] : [unknownZone(settings.timezone)],
       host: { platform: process.platform, type: type(), release: release(), env: (name) => home.env(name) },
     },
-    await promptPorts(place),
+    await promptPorts(context),
   );
   const { coding = null, contextFiles } = inputs;
   return { ...buildSystemPromptParts(inputs), coding, contextHashes: contextFiles?.hashes ?? [] };
@@ -121,10 +121,10 @@ const unknownZone = (zone: string) =>
 
 // What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
 
-async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
-  const { home, clock, platform } = place.request;
+async function promptPorts(context: PromptContext): Promise<PromptPorts> {
+  const { home, clock, platform } = context.request;
   const { environment, files, isDenied, run, scan, trusted } = await readingPorts(home);
-  const { skills } = place;
+  const { skills } = context;
   const probeFile = home.paths.at("cache", "python-probe.json");
   return {
     files,
@@ -150,9 +150,9 @@ async function promptPorts(place: PromptPlace): Promise<PromptPorts> {
         },
       },
     ),
-    externalMemory: place.externalMemory,
+    externalMemory: context.externalMemory,
     async skills() {
-      const loaded = { tools: new Set(place.toolNames), toolsets: new Set(place.toolsets) };
+      const loaded = { tools: new Set(context.toolNames), toolsets: new Set(context.toolsets) };
       return skills && visibleSkills(skills.place, { platform, loaded });
     },
   };

@@ -118,9 +118,9 @@ export class PrefillOnce {
   async load(): Promise<string | null> {
     this.#read ??= this.#load();
     const warning = await this.#read;
-    const told = this.#warned ? null : warning;
+    const fresh = this.#warned ? null : warning;
     this.#warned = true;
-    return told;
+    return fresh;
   }
 
   /** Whether an earlier process sent this session with other examples. What is sent now is remembered. */

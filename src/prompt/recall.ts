@@ -43,7 +43,7 @@ export async function hookText(text: string, save: (text: string) => Promise<str
 }
 
 /** Sent once, with the first message of a new day; the prompt itself keeps the day it was built on. */
-export function dateNote(told: CalendarDay, today: CalendarDay): string | null {
-  if (told.year === today.year && told.month === today.month && told.day === today.day) return null;
-  return `[System note: it is now ${longDate(today)} (was ${longDate(told)}).]`;
+export function dateNote(last: CalendarDay, today: CalendarDay): string | null {
+  if (last.year === today.year && last.month === today.month && last.day === today.day) return null;
+  return `[System note: it is now ${longDate(today)} (was ${longDate(last)}).]`;
 }

@@ -6,7 +6,7 @@ import type { PromptRecord, SessionStore } from "../sessions/store.ts";
 import type { CodingReading, PromptBuild, PromptQuestion, PromptSource, SystemPrompt } from "./contract.ts";
 import { DayNotes } from "./day-notes.ts";
 import { fingerprintChanges, isStampedText, PROMPT_VERSION } from "./fingerprint.ts";
-import { type BuiltPrompt, buildPrompt, type PromptPlace } from "./open.ts";
+import { type BuiltPrompt, buildPrompt, type PromptContext } from "./open.ts";
 import { chooseEphemeral, PrefillOnce } from "./overlay.ts";
 
 /** Prompts of one session by destination; a return to an earlier model finds its own bytes again. */
@@ -27,11 +27,11 @@ interface Before {
 }
 
 interface SessionPromptsOptions {
-  readonly place: PromptPlace;
+  readonly context: PromptContext;
   readonly store: SessionStore;
   /** The tool list that is sent with the prompt; a reload may change it. */
   readonly tools: { readonly definitions: readonly ToolDefinition[] };
-  build(place: PromptPlace, target: Target, sessionId: string): Promise<BuiltPrompt>;
+  build(context: PromptContext, target: Target, sessionId: string): Promise<BuiltPrompt>;
   onBuilt?(sessionId: string): Promise<void>;
 }
 
@@ -46,9 +46,9 @@ class SessionPrompts {
 
   /** Warnings of the last build for the user, once. */
   takeWarnings(): readonly string[] {
-    const told = this.#warnings;
+    const taken = this.#warnings;
     this.#warnings = [];
-    return told;
+    return taken;
   }
 
   /** Of the project files in the prompt in force. */
@@ -57,10 +57,10 @@ class SessionPrompts {
   }
 
   async system({ sessionId, target, hasHistory }: PromptQuestion): Promise<SystemPrompt> {
-    const { place, store } = this.#options;
-    const { cwd, toolSelection } = place;
+    const { context, store } = this.#options;
+    const { cwd, toolSelection } = context;
     const { model, provider } = target;
-    const wanted = { v: PROMPT_VERSION, model, provider, platform: place.request.platform, cwd, toolSelection };
+    const wanted = { v: PROMPT_VERSION, model, provider, platform: context.request.platform, cwd, toolSelection };
     const stored = await this.#read("the stored prompt", () => store.getPrompt(sessionId), null);
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);
@@ -84,20 +84,20 @@ class SessionPrompts {
 
   /** The user wants what SOUL.md, project files, memory and skills say now. The prompts of other models are dropped too. */
   async rebuild({ sessionId, target }: PromptQuestion): Promise<SystemPrompt> {
-    const { place } = this.#options;
-    const { startedAt } = (await this.#origin(sessionId)) ?? place;
+    const { context } = this.#options;
+    const { startedAt } = (await this.#origin(sessionId)) ?? context;
     return this.#build(sessionId, target, { origin: { sessionId, startedAt }, kept: [] });
   }
 
   async #build(sessionId: string, target: Target, before: Before): Promise<SystemPrompt> {
-    const { place, build } = this.#options;
+    const { context, build } = this.#options;
     const { origin } = before;
     // A prompt that is built anew may know what was learned since; the stored one never changes.
-    if (origin) await place.memory?.reload();
+    if (origin) await context.memory?.reload();
     const first = origin
       ? { startedAt: origin.startedAt, ...(origin.coding === undefined ? {} : { coding: origin.coding }) }
       : {};
-    const built = await build({ ...place, ...first }, target, sessionId);
+    const built = await build({ ...context, ...first }, target, sessionId);
     this.#warnings = built.warnings;
     this.#contextHashes = built.contextHashes;
     await this.#options.onBuilt?.(sessionId);
@@ -111,14 +111,14 @@ class SessionPrompts {
   }
 
   async #keep(sessionId: string, built: BuiltPrompt, { origin, kept }: Before): Promise<void> {
-    const { store, tools, place } = this.#options;
+    const { store, tools, context } = this.#options;
     const record = recordOf(built);
     const { model, provider } = built.fingerprint;
     const others = kept.filter(({ fingerprint }) => !isStampedFor(fingerprint, { model, provider }));
     await store.putToolList(tools.definitions);
     await store.setPrompt(sessionId, record);
     await store.setValue(sessionId, "prompts", [...others, record].slice(-KEPT_PROMPTS));
-    const first: Origin = { startedAt: place.startedAt, coding: built.coding, ...origin, sessionId };
+    const first: Origin = { startedAt: context.startedAt, coding: built.coding, ...origin, sessionId };
     await store.setValue(sessionId, "prompt_origin", first);
   }
 
@@ -157,7 +157,7 @@ class SessionPrompts {
   }
 
   get #log() {
-    return this.#options.place.request.home.log.child("prompt");
+    return this.#options.context.request.home.log.child("prompt");
   }
 }
 
@@ -173,12 +173,12 @@ export interface ConversationPrompt extends PromptSource {
 }
 
 export function promptSource(
-  place: PromptPlace,
+  context: PromptContext,
   kept: { readonly store: SessionStore; readonly tools: { readonly definitions: readonly ToolDefinition[] } },
 ): ConversationPrompt {
-  const { home, clock, overlay } = place.request;
-  const days = new DayNotes({ home, clock, store: kept.store, startedAt: place.startedAt });
-  const prompts = new SessionPrompts({ place, ...kept, build: buildPrompt, onBuilt: (id) => days.tell(id) });
+  const { home, clock, overlay } = context.request;
+  const days = new DayNotes({ home, clock, store: kept.store, startedAt: context.startedAt });
+  const prompts = new SessionPrompts({ context, ...kept, build: buildPrompt, onBuilt: (id) => days.note(id) });
   const prefill = new PrefillOnce(home, kept.store);
   let prefillWarning: string | null = null;
   return {
@@ -191,9 +191,9 @@ export function promptSource(
     rebuild: (question) => prompts.rebuild(question),
     retarget,
     takeWarnings() {
-      const told = [...prompts.takeWarnings(), ...(prefillWarning === null ? [] : [prefillWarning])];
+      const taken = [...prompts.takeWarnings(), ...(prefillWarning === null ? [] : [prefillWarning])];
       prefillWarning = null;
-      return told;
+      return taken;
     },
     contextHashes: () => prompts.contextHashes,
     ephemeral: () => chooseEphemeral(overlay?.(), home.config().agent.system_prompt),
@@ -203,7 +203,7 @@ export function promptSource(
     async recall(text, run, input) {
       const note = await days.take(run.sessionId);
       const recalled =
-        (await place.recall?.(text, run, input).catch((error) => {
+        (await context.recall?.(text, run, input).catch((error) => {
           run.log.warn("recall failed; the message is sent without it", error);
           return [];
         })) ?? [];

@@ -5,7 +5,7 @@ import type { HintsPort } from "./contract.ts";
 import { SubdirectoryHints } from "./hints.ts";
 import { readingPorts } from "./reading-ports.ts";
 
-interface HintsPlace {
+interface HintsOptions {
   readonly home: OpenHome;
   /** The session's working directory. */
   readonly cwd: string;
@@ -13,7 +13,7 @@ interface HintsPlace {
   knownHashes(): readonly string[];
 }
 
-export async function openHints({ home, cwd, knownHashes }: HintsPlace): Promise<HintsPort> {
+export async function openHints({ home, cwd, knownHashes }: HintsOptions): Promise<HintsPort> {
   const { userHome, files, isDenied, scan, trusted } = await readingPorts(home);
   let warnings: string[] = [];
   let seen: readonly HistoryMessage[] | null = null;
@@ -31,9 +31,9 @@ export async function openHints({ home, cwd, knownHashes }: HintsPlace): Promise
       if (seen === null || !continues(history, seen)) await tracker.rebuild(history);
       seen = history;
       const text = await tracker.check(name, args, from);
-      const told = warnings;
+      const taken = warnings;
       warnings = [];
-      return { text, warnings: told };
+      return { text, warnings: taken };
     },
   };
 }

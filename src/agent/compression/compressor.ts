@@ -40,7 +40,7 @@ export class SummaryError extends Error {
 }
 
 const COOLDOWN_SECONDS = { no_provider: 600, failed: 60, malformed: 30 } as const;
-const MOST_INEFFECTIVE = 2;
+const MAX_INEFFECTIVE = 2;
 
 export interface CompressorOptions {
   readonly contextLength: number;
@@ -169,7 +169,7 @@ export class ContextCompressor implements ContextEngine {
     if (promptTokens < this.thresholdTokens) return { compress: false };
     const left = this.cooldownSeconds;
     if (left > 0) return { compress: false, reason: `cooldown:${left}` };
-    if (this.#ineffective >= MOST_INEFFECTIVE) return { compress: false, reason: "ineffective" };
+    if (this.#ineffective >= MAX_INEFFECTIVE) return { compress: false, reason: "ineffective" };
     return { compress: true };
   }
 

@@ -7,7 +7,7 @@ import { sentContent } from "./boundaries.ts";
 import { summarizeToolResult } from "./prune.ts";
 import { wordsOf } from "./summary-text.ts";
 
-const MOST_REPORTED = 50;
+const MAX_REPORTED = 50;
 const LONGEST = 300;
 
 const URL = /https?:\/\/[^\s<>"'`()[\]{}]+/g;
@@ -45,7 +45,7 @@ export function missingFacts(
   const missing: string[] = [];
   // Looking for each one costs; most conversations have far more facts than are reported.
   for (const [fact] of [...counts].sort(([, one], [, other]) => other - one)) {
-    if (missing.length === MOST_REPORTED) break;
+    if (missing.length === MAX_REPORTED) break;
     if (!known.includes(fact)) missing.push(fact);
   }
   return missing;
@@ -109,7 +109,7 @@ function matches(text: string, pattern: RegExp): readonly string[] {
 
 // A summary without a model, for when none answers: what was asked, what was done, which files, which errors, how it ended.
 
-const MOST_CHARS = 8000;
+const MAX_CHARS = 8000;
 const EARLIER_CHARS = 2500;
 const ASK_CHARS = 300;
 const LAST_CHARS = 800;
@@ -134,7 +134,7 @@ export function localSummary(turns: readonly Message[], previousSummary: string 
     "(Put together without a model, because no summary could be made. Details are in the session's history.)";
   const earlier = previousSummary ? [`## Earlier summary\n${clip(previousSummary, EARLIER_CHARS)}`] : [];
   const written = sections.flatMap((section) => render(section) ?? []);
-  return headUnits([intro, ...earlier, ...written].join("\n\n"), MOST_CHARS);
+  return headUnits([intro, ...earlier, ...written].join("\n\n"), MAX_CHARS);
 }
 
 function render({ title, lines, chars }: Section): string | null {

@@ -69,14 +69,14 @@ test("pictures of old results go, short results stay", () => {
   assert.equal(kept[3], messages[3]);
 });
 
-test("long arguments of old calls are cut; beside mode leaves them and the stored text alone", () => {
+test("long arguments of old calls are cut; an API copy leaves them and the stored text alone", () => {
   const args = { path: "a", content: "y".repeat(600) };
   const messages = [call("c1", "write_file", args), result("c1", big("r"))];
   const { messages: replaced } = pruneOldToolResults(messages, { protectTailCount: 0 });
   assert.match(JSON.stringify(replaced[0]), /y{200}\.\.\.\[truncated\]/);
-  const { messages: beside } = pruneOldToolResults(messages, { protectTailCount: 0, mode: "beside" });
-  assert.equal(beside[0], messages[0]);
-  assert.deepEqual(beside[1], { ...messages[1], api_content: "[write_file] wrote to a (1 lines)" });
+  const { messages: copies } = pruneOldToolResults(messages, { protectTailCount: 0, mode: "api_copy" });
+  assert.equal(copies[0], messages[0]);
+  assert.deepEqual(copies[1], { ...messages[1], api_content: "[write_file] wrote to a (1 lines)" });
 });
 
 test("a pruned skill says that its text is gone", () => {
@@ -101,7 +101,7 @@ test("pruning what was pruned changes nothing", () => {
     call("c3", "f", {}),
     result("c3", big("w")),
   ];
-  for (const mode of ["replace", "beside"] as const) {
+  for (const mode of ["replace", "api_copy"] as const) {
     const once = pruneOldToolResults(messages, { protectTailCount: 0, mode }).messages;
     assert.deepEqual(pruneOldToolResults(once, { protectTailCount: 0, mode }).messages, once);
   }

@@ -13,10 +13,10 @@ interface PruneOptions {
   /** Tokens of newest messages that stay too. */
   readonly protectTailTokens?: number;
   /**
-   * `replace`: the shortened text takes the place of the content. `beside`: the content stays and the shortened text is what is sent
+   * `replace`: the shortened text takes the place of the content. `api_copy`: the content stays and the shortened text is what is sent
    * (`api_content`); arguments of calls are left alone. Default `replace`.
    */
-  readonly mode?: "replace" | "beside";
+  readonly mode?: "replace" | "api_copy";
 }
 
 interface Pruned<M extends Message = Message> {
@@ -38,7 +38,7 @@ export function pruneOldToolResults<M extends Message>(messages: readonly M[], o
   const newest = newestResults(messages);
   let pruned = 0;
   const kept = messages.map((message, index): M => {
-    if (message.role === "assistant" && index < boundary && options.mode !== "beside")
+    if (message.role === "assistant" && index < boundary && options.mode !== "api_copy")
       return shortenCalls(message) as M; // same role
     if (message.role !== "tool") return message;
     const duplicate = (newest.get(resultKey(message) ?? "") ?? index) !== index;
@@ -111,7 +111,7 @@ function replaceContent(
   content: string | readonly ContentPart[],
   mode: PruneOptions["mode"],
 ): ToolMessage {
-  if (mode === "beside") return { ...message, api_content: typeof content === "string" ? content : textOf(content) };
+  if (mode === "api_copy") return { ...message, api_content: typeof content === "string" ? content : textOf(content) };
   const { api_content: _, ...rest } = message;
   return { ...rest, content };
 }
@@ -322,7 +322,7 @@ export async function pruneResults(
   const { messages, pruned } = pruneOldToolResults(before, {
     protectTailCount: engine.protectLastN,
     protectTailTokens: engine.tailTokenBudget,
-    mode: "beside",
+    mode: "api_copy",
   });
   const saved = messagesCost(before) - messagesCost(messages);
   const after = tokens - saved;

@@ -97,8 +97,10 @@ export class Shortener {
     }
     const history = this.#messages;
     const notes = await this.#lastWords(history, run);
-    const told = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
-    const settled = await this.#whilePaying(run, () => orAbandon(engine.compress(history, told), run.signal, GRACE_MS));
+    const given = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
+    const settled = await this.#whilePaying(run, () =>
+      orAbandon(engine.compress(history, given), run.signal, GRACE_MS),
+    );
     if (!settled.done || run.signal.aborted) return { type: "interrupted" };
     const shorter = settled.value as readonly HistoryMessage[]; // no system message went in
     if (shorter === history) return nothingCame(engine);
@@ -132,12 +134,12 @@ export class Shortener {
   async #lastWords(history: readonly HistoryMessage[], { signal }: KeeperRun): Promise<string | undefined> {
     const { assembly } = this.#conversation;
     const { sessionId } = this.#conversation.transcript;
-    const heard = async () => {
+    const listening = async () => {
       await assembly.compression?.flushMemories?.({ sessionId, messages: history, signal });
       return (await assembly.compression?.preCompress?.(history)) ?? undefined;
     };
     try {
-      const settled = await orAbandon(heard(), signal, GRACE_MS);
+      const settled = await orAbandon(listening(), signal, GRACE_MS);
       return settled.done ? settled.value : undefined;
     } catch (error) {
       assembly.log.warn("memories could not be saved before the compression", error);

@@ -27,13 +27,13 @@ interface SummarizerPorts {
 /** A summary model with less than this is not worth its name while the main model has more. */
 const LEAST_WINDOW = 64_000;
 const LEAST_ROOM = 500;
-const MOST_SHRINKS = 3;
+const MAX_SHRINKS = 3;
 
 export function createSummarizer(ports: SummarizerPorts): Summarize {
-  const told = new Set<string>();
+  const warned = new Set<string>();
   const warnOnce = (message: string) => {
-    if (told.has(message)) return;
-    told.add(message);
+    if (warned.has(message)) return;
+    warned.add(message);
     ports.warn(message);
   };
   return async (request) => {
@@ -96,7 +96,7 @@ class Work {
         return await this.#fold(chosen, Math.floor(chosen.target.contextLength / 2 ** shrink));
       } catch (error) {
         const tooLong = error instanceof AuxiliaryError && error.kind === "overflow";
-        if (!tooLong || shrink >= MOST_SHRINKS) throw error;
+        if (!tooLong || shrink >= MAX_SHRINKS) throw error;
       }
     }
   }

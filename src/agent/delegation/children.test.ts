@@ -40,13 +40,13 @@ test("no more than the limit run at once; who waits is let in when one leaves, o
   const table = new ChildTable();
   const { signal } = new AbortController();
   const impatient = new AbortController();
-  const leave = await table.takePlace(1, signal);
+  const leave = await table.takeSlot(1, signal);
   const entered: string[] = [];
-  const next = table.takePlace(1, signal).then((free) => {
+  const next = table.takeSlot(1, signal).then((free) => {
     entered.push("next");
     return free;
   });
-  const gone = table.takePlace(1, impatient.signal);
+  const gone = table.takeSlot(1, impatient.signal);
   await settle();
   assert.deepEqual(entered, []);
   impatient.abort(new Error("no patience"));

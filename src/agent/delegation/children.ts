@@ -20,7 +20,7 @@ export interface ActiveChild {
 export class ChildTable {
   readonly #active = new Map<string, ActiveChild>();
   readonly #waiting: (() => void)[] = [];
-  #places = 0;
+  #slots = 0;
   /** While it is on, no further child is started. */
   paused = false;
 
@@ -46,8 +46,8 @@ export class ChildTable {
   }
 
   /** Waits until fewer than `most` run; the result gives the place back. Rejects with the signal's reason when it aborts first. */
-  async takePlace(most: number, signal: AbortSignal): Promise<() => void> {
-    while (this.#places >= most) {
+  async takeSlot(most: number, signal: AbortSignal): Promise<() => void> {
+    while (this.#slots >= most) {
       signal.throwIfAborted();
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const leave = () => reject(signal.reason);
@@ -55,9 +55,9 @@ export class ChildTable {
       this.#waiting.push(resolve);
       await promise.finally(() => signal.removeEventListener("abort", leave));
     }
-    this.#places++;
+    this.#slots++;
     return () => {
-      this.#places--;
+      this.#slots--;
       for (const wake of this.#waiting.splice(0)) wake();
     };
   }

@@ -108,7 +108,7 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
   let release: (() => void) | null = null;
   let reborrowKey: (() => void) | null = null;
   try {
-    release = await table.takePlace(Math.max(1, settings.max_concurrent_children), call.signal);
+    release = await table.takeSlot(Math.max(1, settings.max_concurrent_children), call.signal);
     const { target, release: giveBack } = await borrowKey(parent.home, clock, model.target);
     reborrowKey = giveBack;
     const { child, unknown } = await openChild({ ...birth, model: { ...model, target } }, id, call);
@@ -266,13 +266,13 @@ function reasoningOf(effort: string): ModelChoice["reasoning"] {
 
 // What a child is told: its task, and that only its last words are read.
 
-interface ChildPlace {
+interface ChildSurroundings {
   readonly cwd: string;
   /** Children it may have at once; null when it may have none. */
   readonly mayDelegate: { readonly atOnce: number; readonly levels: number } | null;
 }
 
-function childPrompt(task: ChildTask, { cwd, mayDelegate }: ChildPlace): string {
+function childPrompt(task: ChildTask, { cwd, mayDelegate }: ChildSurroundings): string {
   const context = task.context?.trim();
   return [
     "You are a focused worker that another agent started for one task. You see nothing of its conversation, and nobody answers questions: decide yourself, and say what you assumed.",

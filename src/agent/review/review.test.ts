@@ -315,7 +315,7 @@ test("a review has a limit of time for itself", async () => {
     }),
   );
   const published: AgentEventBody[] = [];
-  const review = new BackgroundReview(conversation, (event) => void published.push(event), { mostMs: 30 });
+  const review = new BackgroundReview(conversation, (event) => void published.push(event), { maxMs: 30 });
   const outcome = await playTurn(
     conversation,
     { text: "hello" },

@@ -4,7 +4,7 @@ import { rulesAbove } from "../../tools/files/search.ts";
 import { readingPorts } from "../reading-ports.ts";
 import { type Expansion, expandReferences, expandsReferences, isFitForRemote } from "./expand.ts";
 
-interface TypedPlace {
+interface TypedContext {
   readonly home: OpenHome;
   readonly cwd: string;
   readonly platform: string;
@@ -15,12 +15,12 @@ interface TypedPlace {
 }
 
 /** The message with what it points at; null where references are plain text. Never rejects for what a reference points at. */
-export async function attachReferences(text: string, place: TypedPlace): Promise<Expansion | null> {
+export async function attachReferences(text: string, place: TypedContext): Promise<Expansion | null> {
   const { home, cwd, platform, contextLength, readPage } = place;
   if (!expandsReferences(platform, home.config().context_references)) return null;
   const { userHome, files, denyList, run } = await readingPorts(home);
   const advice: string[] = [];
-  const readAndJudge = async (url: string, read: NonNullable<TypedPlace["readPage"]>) => {
+  const readAndJudge = async (url: string, read: NonNullable<TypedContext["readPage"]>) => {
     const page = await read(url);
     const { adviseOn, describeAdvice } = await import("../threat-advice.ts");
     const found = await adviseOn(page);
