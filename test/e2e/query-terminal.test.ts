@@ -22,4 +22,13 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     assert.equal(await screen.exitCode(), 130);
     assert.equal(server.requests.length, 1);
   });
+
+  test("an option that needs a question is not ignored by the screen", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    for (const args of [["--json"], ["-Q"], ["--image", "x.png"]]) {
+      await using screen = await TerminalScreen.start(args, { home });
+      await screen.waitFor("goes with a question: add -z PROMPT or -q TEXT.");
+      assert.equal(await screen.exitCode(), 2);
+    }
+  });
 });

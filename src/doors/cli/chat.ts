@@ -21,15 +21,20 @@ export async function runChat(
     for (const warning of ctx.home.warnings) ctx.io.err(`⚠ ${warning}\n`);
     return (await import("./query.ts")).runQuery(query, requestOf(options, ctx, false), options, ctx);
   }
+  refuseStrayOptions(options);
   if (!ctx.io.stdoutIsTerminal) {
-    throw new ExitError(
-      1,
-      'hermes: the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".',
-    );
+    throw new ExitError(1, 'the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".');
   }
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
   return openTerminal(requestOf(options, ctx, true));
+}
+
+/** Options that the screen would ignore. */
+function refuseStrayOptions({ json, quiet, image, usageFile, learn }: ChatOptions): void {
+  const given = { "--json": json, "--quiet": quiet, "--image": image, "--usage-file": usageFile, "--learn": learn };
+  const [stray] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (stray) throw new ExitError(2, `${stray} goes with a question: add -z PROMPT or -q TEXT.`);
 }
 
 /** An unattended run must not fall back to default settings. */
