@@ -103,7 +103,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       ...options.homes,
       sudoPasswordSet: options.sudoPasswordSet(),
       denyGlobs: settings.approvals.deny,
-      ...(cwd === undefined ? {} : { cwd }),
+      cwd,
     });
     if (verdict.verdict === "block") return block(command, verdict);
     if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off")

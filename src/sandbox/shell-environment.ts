@@ -151,7 +151,7 @@ export class ShellEnvironment implements Environment {
       timedOut: ending.why === "timeout",
       interrupted: ending.why === "abort",
       cwd: cwd || directory,
-      ...(ending.note ? { note: ending.note } : {}),
+      note: ending.note,
     };
     // A marker without a directory is what the script prints when it could not go there; the command has not run.
     return { directoryMissing: cwd === "" && directory !== "/", result };

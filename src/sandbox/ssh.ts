@@ -89,7 +89,7 @@ class SyncedPlace extends RemotePlace {
     const problem = await this.#send();
     const shell = await super.start(run, io);
     if (problem === null) return shell;
-    return { ...shell, note: () => [shell.note?.(), problem].filter(Boolean).join("; ") };
+    return { ...shell, note: () => [shell.note?.(), problem].filter(Boolean).join("; ") || undefined };
   }
 
   override async startOnTerminal(run: ShellRun): Promise<BackgroundChild | null> {

@@ -39,7 +39,7 @@ export class StoreCore {
     this.#queue = new WriteQueue({
       db: this.db,
       clock: this.clock,
-      ...(options.onBusy ? { onBusy: options.onBusy } : {}),
+      onBusy: options.onBusy,
       onBegin: () => this.#followSchema("write"),
       onCommit: (writes) => this.#tidy(writes),
     });

@@ -99,8 +99,8 @@ function toView(core: StoreCore, row: ViewRow): MessageView {
     role: row.role,
     content: plainText(row.content, core.log),
     timestamp: row.timestamp,
-    ...(row.tool_name === null ? {} : { toolName: row.tool_name }),
-    ...(Array.isArray(calls) ? { toolCalls: calls } : {}),
-    ...(row.tool_call_id === null ? {} : { toolCallId: row.tool_call_id }),
+    toolName: row.tool_name ?? undefined,
+    toolCalls: Array.isArray(calls) ? calls : undefined,
+    toolCallId: row.tool_call_id ?? undefined,
   };
 }

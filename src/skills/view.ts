@@ -94,8 +94,8 @@ function setupPart(readiness: Readiness, skipped: boolean, run: SkillRun) {
     setup_needed: needed,
     setup_skipped: skipped,
     readiness_status: needed ? "setup_needed" : "available",
-    ...(help.length > 0 && { setup_help: help.join("\n") }),
-    ...(note !== null && { setup_note: note }),
+    setup_help: help.join("\n") || undefined,
+    setup_note: note ?? undefined,
     ...(needed &&
       run.chat !== undefined && {
         gateway_setup_hint:
@@ -113,8 +113,8 @@ function extras({ parsed: { fields, problem }, shadows }: OpenedSkill) {
   return {
     ...Object.fromEntries(texts),
     ...(Object.keys(metadata).length > 0 && { metadata }),
-    ...(shadows.length > 0 && { shadows }),
-    ...(problem !== null && { front_matter_problem: problem }),
+    shadows: shadows.length > 0 ? shadows : undefined,
+    front_matter_problem: problem ?? undefined,
   };
 }
 

@@ -93,7 +93,7 @@ async function readChecked(
   if (again > 1)
     return toolError(
       `The content of ${args.path} from line ${offset} was already returned and has not changed. Use the earlier result, or ask for another range.`,
-      { path: args.path, ...(inARow >= 3 && { _warning: repeatWarning(inARow) }) },
+      { path: args.path, _warning: inARow >= 3 ? repeatWarning(inARow) : undefined },
     );
 
   const page = await readPage(files, path, { offset, limit, maxLineLength }, ctx.signal);
@@ -111,10 +111,10 @@ async function readChecked(
     total_lines: page.totalLines,
     file_size: facts.size,
     truncated,
-    ...(shown.cut && { truncated_by: "bytes" }),
-    ...(hint !== null && { hint }),
-    ...(truncated && { next_offset: nextOffset }),
-    ...(inARow >= 3 && { _warning: repeatWarning(inARow) }),
+    truncated_by: shown.cut ? "bytes" : undefined,
+    hint: hint ?? undefined,
+    next_offset: truncated ? nextOffset : undefined,
+    _warning: inARow >= 3 ? repeatWarning(inARow) : undefined,
   });
 }
 

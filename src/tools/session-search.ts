@@ -307,7 +307,7 @@ function show(message: MessageView, maxChars: number, anchor?: number): Record<s
     tool_calls: message.toolCalls?.map(shortCall),
     tool_call_id: message.toolCallId,
     ...(cut ? { content_truncated: true, original_content_chars: chars } : {}),
-    ...(message.id === anchor ? { anchor: true } : {}),
+    anchor: message.id === anchor || undefined,
   };
 }
 

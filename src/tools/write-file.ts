@@ -72,8 +72,8 @@ async function writeLocked(
   return toolResult({
     bytes_written: written.bytes,
     dirs_created: written.dirsCreated,
-    ...(syntax.introduced !== null && { lint: syntax.introduced }),
-    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+    lint: syntax.introduced ?? undefined,
+    _warning: warnings.join(" ") || undefined,
   });
 }
 

@@ -51,7 +51,7 @@ export async function searchMessages(
   if (sanitised === "" || parts.length === 0 || limit <= 0) return { hits: [] };
   const facts = {
     trigram: shape.trigram !== "none",
-    ...(options.roleFilter ? { roleFilter: options.roleFilter } : {}),
+    roleFilter: options.roleFilter,
   };
   const search: Search = {
     core,

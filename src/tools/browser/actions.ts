@@ -59,7 +59,7 @@ export function navigate({ url }: { readonly url: string }, ctx: ToolContext): P
     await settle({ browser, page, timeout });
     return {
       ...(await seen({ browser, page, timeout }, ctx, false)),
-      ...(status >= 400 ? { http_status: status } : {}),
+      http_status: status >= 400 ? status : undefined,
     };
   });
 }
@@ -188,7 +188,7 @@ async function seen({ browser, timeout }: Scene, ctx: ToolContext, full: boolean
     snapshot: `${text.slice(0, cut > 0 ? cut : MAX_CHARS).toWellFormed()}\n${rest}`,
     element_count: outline.elementCount,
     truncated: true,
-    ...(path ? { full_snapshot: path } : {}),
+    full_snapshot: path ?? undefined,
   };
 }
 

@@ -87,7 +87,7 @@ export async function run(
     const notes = browser.notes.splice(0);
     return {
       ...answer,
-      ...(notes.length > 0 ? { notes } : {}),
+      notes: notes.length > 0 ? notes : undefined,
       ...(refused.length > 0 ? { blocked: [...new Set(refused.map(({ reason }) => reason))].slice(0, 5) } : {}),
     };
   } finally {

@@ -284,7 +284,7 @@ class Dialogs {
     return {
       type: dialog.type(),
       message: dialog.message().slice(0, 1000),
-      ...(preset ? { default_value: preset } : {}),
+      default_value: preset || undefined,
     };
   }
 

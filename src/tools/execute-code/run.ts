@@ -202,8 +202,8 @@ class Script {
       output: err ? `${out}\n--- stderr ---\n${err}` : out,
       tool_calls_made: this.#calls,
       duration_seconds: Math.round((clock.now() - this.#began) / 10) / 100,
-      ...(this.#child.note ? { note: this.#child.note } : {}),
-      ...(error === null ? {} : { error }),
+      note: this.#child.note,
+      error: error ?? undefined,
     });
   }
 

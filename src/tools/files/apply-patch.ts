@@ -87,8 +87,8 @@ async function applyLocked(
     success: true,
     diff: diffs.join(""),
     files_modified: [...new Set(operations.map((op) => (op.type === "move" ? `${op.path} -> ${op.to}` : op.path)))],
-    ...(lint.length > 0 && { lint: lint.join("; ") }),
-    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+    lint: lint.join("; ") || undefined,
+    _warning: warnings.join(" ") || undefined,
   });
 }
 
@@ -239,8 +239,8 @@ export async function replaceInFile(request: ReplaceRequest, workspace: Workspac
     success: true,
     diff,
     files_modified: [asked],
-    ...(syntax.introduced !== null && { lint: syntax.introduced }),
-    ...(warnings.length > 0 && { _warning: warnings.join(" ") }),
+    lint: syntax.introduced ?? undefined,
+    _warning: warnings.join(" ") || undefined,
   });
 }
 

@@ -61,7 +61,7 @@ function poll(process: TrackedProcess, ctx: ToolContext) {
     pid: process.pid,
     uptime_seconds: uptime(process, ctx),
     output_preview: tail(process, PREVIEW_CHARS, ctx),
-    ...(process.exitCode === null ? {} : { exit_code: process.exitCode }),
+    exit_code: process.exitCode ?? undefined,
     ...(process.child ? {} : { detached: true, note: "Started by an earlier run: its output and input are lost" }),
   };
 }

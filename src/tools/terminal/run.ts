@@ -72,7 +72,7 @@ async function runInForeground(
     timeoutMs: seconds * 1000,
     signal: ctx.signal,
     ...(args.workdir === undefined ? {} : { cwd: resolveWorkdir(args.workdir, ctx), keepCwd: true }),
-    ...(sudo.stdin === undefined ? {} : { stdin: sudo.stdin }),
+    stdin: sudo.stdin,
   });
   const ending = result.timedOut
     ? `\n[Command timed out after ${seconds}s]`
@@ -89,11 +89,11 @@ async function runInForeground(
     exit_code: result.exitCode,
     error: null,
     ...consentOf(approval),
-    ...(meaning ? { exit_code_meaning: meaning } : {}),
-    ...(hint ? { hint } : {}),
-    ...(args.pty ? { pty_note: "pty works with background=true only; this ran on pipes" } : {}),
-    ...(result.note ? { note: result.note } : {}),
-    ...(environment.cwd === before ? {} : { cwd: environment.cwd }),
+    exit_code_meaning: meaning || undefined,
+    hint: hint || undefined,
+    pty_note: args.pty ? "pty works with background=true only; this ran on pipes" : undefined,
+    note: result.note,
+    cwd: environment.cwd === before ? undefined : environment.cwd,
     ...shown.truncation,
   });
 }
@@ -143,8 +143,8 @@ async function startInBackground(
     exit_code: 0,
     error: null,
     ...consentOf(approval),
-    ...(notify ? { notify_on_complete: true } : {}),
-    ...(watch.length > 0 ? { watch_patterns: watch } : {}),
+    notify_on_complete: notify || undefined,
+    watch_patterns: watch.length > 0 ? watch : undefined,
     ...(notify && patterns.length > 0
       ? { watch_patterns_ignored: "notify_on_complete is set; only the end is reported" }
       : {}),
@@ -263,7 +263,7 @@ async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<S
   return {
     command: rewritten,
     stdin: `${password}\n`.repeat(count),
-    ...(password !== "" && { mask: (output: string) => output.replaceAll(password, "***") }),
+    mask: password === "" ? undefined : (output: string) => output.replaceAll(password, "***"),
     tip,
   };
 }
