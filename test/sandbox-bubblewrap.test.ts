@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { cleared } from "./support/cleared.ts";
 import { missingBubblewrap, openSandbox } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
-import { placeConformance } from "./support/place-conformance.ts";
+import { backendConformance } from "./support/place-conformance.ts";
 
 const { PATH = "" } = process.env;
 
@@ -27,7 +27,7 @@ async function openWith(t: TestContext, script: string) {
 const whileLeft = (failure: string) => `n=$(cat left); if [ "$n" -gt 0 ]; then echo $((n - 1)) > left; ${failure}; fi`;
 
 await withEngine("bubblewrap", missingBubblewrap, () => {
-  placeConformance("bubblewrap", openSandbox, { sharesFiles: true });
+  backendConformance("bubblewrap", openSandbox, { sharesFiles: true });
 
   const failures: readonly (readonly [string, string, RegExp])[] = [
     [

@@ -12,7 +12,7 @@ import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { usable } from "./support/engines/usable.ts";
-import { placeConformance } from "./support/place-conformance.ts";
+import { backendConformance } from "./support/place-conformance.ts";
 
 after(async () => (await podmanEngine().catch(() => null))?.release());
 
@@ -46,7 +46,7 @@ await withEngine("podman", missingPodman, () => {
     return { ...used, run, directory: "/root", home, engine, isRunning };
   }
 
-  placeConformance("podman", open, { sharesFiles: false });
+  backendConformance("podman", open, { sharesFiles: false });
 
   test("commands see what was named for them and no other variable of ours", async (t) => {
     const { run, release } = await open(

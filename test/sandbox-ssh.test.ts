@@ -14,7 +14,7 @@ import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { usable } from "./support/engines/usable.ts";
-import { placeConformance } from "./support/place-conformance.ts";
+import { backendConformance } from "./support/place-conformance.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
@@ -45,7 +45,7 @@ await withEngine("an ssh server", missingSshd, () => {
     return { ...used, directory, server, hermes };
   }
 
-  placeConformance("ssh", open, { sharesFiles: true });
+  backendConformance("ssh", open, { sharesFiles: true });
 
   test("commands there see no variable of ours that was not named, and no secret even then", async (t) => {
     const { run, release } = await open(

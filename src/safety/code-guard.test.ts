@@ -1,4 +1,4 @@
-// Decisions about whole scripts, by who is there. What they do while they run is judged deed by deed.
+// Decisions about whole scripts, by who is there. What they do while they run is judged effect by effect.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { guardRig } from "../../test/support/guard-rig.ts";

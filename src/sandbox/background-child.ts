@@ -1,6 +1,6 @@
 // Children that outlive the call that started them: on pipes, or on a pseudo-terminal where the optional package is there.
 import type { BackgroundChild } from "./environment.ts";
-import type { PlacedShell } from "./place.ts";
+import type { BackendShell } from "./place.ts";
 import { descendantsOf, settledWithin, signalTree } from "./processes.ts";
 
 const TERMINATE_MS = 2000;
@@ -9,7 +9,7 @@ const ROWS = 30;
 
 /** `start` is handed who wants the output. */
 export async function startOnPipes(
-  start: (onBytes: (bytes: Uint8Array) => void) => Promise<PlacedShell>,
+  start: (onBytes: (bytes: Uint8Array) => void) => Promise<BackendShell>,
 ): Promise<BackgroundChild> {
   const output = listeners();
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -91,7 +91,7 @@ export async function killTree(pid: number, ended: Promise<unknown>, graceMs = T
   await settledWithin(ended, graceMs);
 }
 
-function writeTo({ stdin }: PlacedShell, data: string): Promise<number> {
+function writeTo({ stdin }: BackendShell, data: string): Promise<number> {
   return new Promise((resolve, reject) => {
     if (!stdin?.writable) {
       reject(new Error("the process's input is closed"));

@@ -19,25 +19,25 @@ import {
 
 const READY_MS = 5000;
 
-export interface Keeper {
+export interface NamespaceHolder {
   /** Files that stand for the namespaces: of the user to set up as, of processes, of the user to run as if that is another one. */
   readonly paths: { readonly setup: string; readonly pid: string; readonly inner?: string | undefined };
   readonly alive: boolean;
   close(): Promise<void>;
 }
 
-interface KeeperStart {
+interface HolderStart {
   readonly bwrap: string;
-  /** The same mounts as commands get: they can look through the keeper's /proc entry. */
+  /** The same mounts as commands get: they can look through the holder's /proc entry. */
   readonly view: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-export async function startKeeper({ bwrap, view, env }: KeeperStart): Promise<Keeper> {
+export async function startHolder({ bwrap, view, env }: HolderStart): Promise<NamespaceHolder> {
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   const namespaces = "--unshare-user --uid 0 --gid 0 --unshare-pid --unshare-ipc --unshare-uts --die-with-parent";
   // Pseudo-terminals can only be set up as root of a user namespace; users then run in a second one inside it, as themselves. Mapping
-  // the first one's root takes one capability, which the keeper has and no command gets.
+  // the first one's root takes one capability, which the holder has and no command gets.
   const twoUsers = uid !== 0;
   const rights = ["--cap-drop", "ALL", ...(twoUsers ? ["--cap-add", "CAP_SETFCAP"] : [])];
   const sleeper = twoUsers ? ["unshare", "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"] : [];
@@ -58,14 +58,14 @@ export async function startKeeper({ bwrap, view, env }: KeeperStart): Promise<Ke
     if (inner === undefined) throw new StartFailed(-9, ""); // it was there a moment ago
     const paths = [`/proc/${init}/ns/user`, `/proc/${init}/ns/pid`, ...(twoUsers ? [`/proc/${inner}/ns/user`] : [])];
     const files = await openAll(paths);
-    return keeperOf(child, files, exited);
+    return holderOf(child, files, exited);
   } catch (error) {
     child.kill("SIGKILL");
     throw error;
   }
 }
 
-function keeperOf(child: ChildProcess, files: readonly FileHandle[], exited: Promise<void>): Keeper {
+function holderOf(child: ChildProcess, files: readonly FileHandle[], exited: Promise<void>): NamespaceHolder {
   // Held open here: a process id may come to mean another process, an open file may not.
   const [setup = "", pid = "", inner] = files.map((file) => `/proc/${process.pid}/fd/${file.fd}`);
   let alive = true;

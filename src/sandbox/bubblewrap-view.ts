@@ -61,7 +61,7 @@ export async function makeView(facts: ViewFacts): Promise<View> {
     ...(project ? await projectMounts(project, facts.userHome) : []),
     ...hidden,
   ];
-  // Parents before children; of two mounts in one place the later one counts.
+  // Parents before children; of two mounts at one path the later one counts.
   const ordered = [...new Map(mounts.map((mount) => [mount.path, mount])).values()].sort(
     (a, b) => depth(a.path) - depth(b.path),
   );

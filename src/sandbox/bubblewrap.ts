@@ -5,32 +5,32 @@ import { messageOf, UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
 import { startOnTerminal } from "./background-child.ts";
 import {
-  type Keeper,
   killInside,
   mayStartAgain,
+  type NamespaceHolder,
   StartFailed,
   startedAgain,
+  startHolder,
   startInside,
-  startKeeper,
   TRIES,
 } from "./bubblewrap-keeper.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
 import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
-import { Errands } from "./errands.ts";
+import { ScriptRunner } from "./errands.ts";
 import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
 import { OutputPipes } from "./output.ts";
 import {
+  type BackendShell,
   type Channel,
   type ChannelFailure,
   type Launch,
   type LaunchOptions,
   newMark,
-  type Place,
-  type PlacedShell,
+  type ShellBackend,
   StartMark,
 } from "./place.ts";
-import { placeFiles } from "./place-files.ts";
+import { scriptedFiles } from "./place-files.ts";
 import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 
@@ -87,7 +87,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     throw cannotSandbox(error);
   }
   const pipes = new OutputPipes(hostDir, env);
-  const place: Place = {
+  const backend: ShellBackend = {
     kind: "bubblewrap",
     isolated: false,
     confinement: { writable: view.writable, network: options.network },
@@ -98,7 +98,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     hasBash: shell.isBash,
     path: env.PATH ?? "",
     forced: forcedNames(environment),
-    files: placeFiles(new Errands(sandbox)),
+    files: scriptedFiles(new ScriptRunner(sandbox)),
     async start(run, io) {
       const command = [shell.path, ...shellArguments(run)];
       const start = () =>
@@ -124,7 +124,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
       await removeTree(hostDir);
     },
   };
-  return new ShellEnvironment(place, options);
+  return new ShellEnvironment(backend, options);
 }
 
 /** Whether a sandbox can be made on this machine; asked once per process. */
@@ -163,7 +163,7 @@ interface SandboxParts {
 
 class Sandbox implements Channel {
   readonly #parts: SandboxParts;
-  #keeper: Promise<Keeper> | null = null;
+  #holder: Promise<NamespaceHolder> | null = null;
   #closed = false;
 
   constructor(parts: SandboxParts) {
@@ -204,19 +204,19 @@ class Sandbox implements Channel {
     return killInside(pid, ended);
   }
 
-  /** `mark`, if wished, is printed as a line of its own before the command begins. */
+  /** `mark`, if wanted, is printed as a line of its own before the command begins. */
   async wrap(
     command: readonly string[],
     { ownSession, mark }: { ownSession: boolean; mark?: string },
   ): Promise<Launch> {
     const { bwrap, view, env, network, shell } = this.#parts;
-    const { setup, inner, pid } = (await this.#livingKeeper()).paths;
+    const { setup, inner, pid } = (await this.#liveHolder()).paths;
     const args = [
       ..."--userns 7 --pidns 8 --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
       ...(inner ? ["--userns2", "9"] : []),
       ...(network ? [] : ["--unshare-net"]),
       // Not --die-with-parent: on its way into a process namespace bwrap forks and its parent leaves; if that happens late, on a busy
-      // machine, the parent's death kills the command. What runs inside ends with the keeper.
+      // machine, the parent's death kills the command. What runs inside ends with the holder.
       ..."--cap-drop ALL".split(" "),
       ...(ownSession ? ["--new-session"] : []),
       ...view.args,
@@ -230,26 +230,26 @@ class Sandbox implements Channel {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const keeper = await this.#keeper?.catch(() => null);
-    this.#keeper = null;
-    await keeper?.close();
+    const holder = await this.#holder?.catch(() => null);
+    this.#holder = null;
+    await holder?.close();
   }
 
-  /** A command may end all processes of the sandbox, the keeper's included; the next one gets a new sandbox. */
-  async #livingKeeper(): Promise<Keeper> {
-    const current = this.#keeper;
-    const keeper = (await current?.catch(() => null)) ?? null;
+  /** A command may end all processes of the sandbox, the holder's included; the next one gets a new sandbox. */
+  async #liveHolder(): Promise<NamespaceHolder> {
+    const current = this.#holder;
+    const holder = (await current?.catch(() => null)) ?? null;
     if (this.#closed) throw new Error("the sandbox is closed");
-    if (keeper?.alive) return keeper;
+    if (holder?.alive) return holder;
     // Of several that find it gone, one starts the next.
-    if (this.#keeper === current || this.#keeper === null) this.#keeper = this.#startKeeper(keeper);
-    return this.#keeper;
+    if (this.#holder === current || this.#holder === null) this.#holder = this.#startHolder(holder);
+    return this.#holder;
   }
 
-  async #startKeeper(gone: Keeper | null): Promise<Keeper> {
+  async #startHolder(gone: NamespaceHolder | null): Promise<NamespaceHolder> {
     await gone?.close();
     const { bwrap, view, env } = this.#parts;
-    return startedAgain(() => startKeeper({ bwrap, view: view.args, env }), { proven: gone !== null });
+    return startedAgain(() => startHolder({ bwrap, view: view.args, env }), { proven: gone !== null });
   }
 }
 
@@ -278,7 +278,7 @@ async function terminalInside(sandbox: Sandbox, command: readonly string[]): Pro
   return child;
 }
 
-function sandboxedShell(shell: Awaited<ReturnType<typeof startShell>>): PlacedShell {
+function sandboxedShell(shell: Awaited<ReturnType<typeof startShell>>): BackendShell {
   return {
     pid: shell.pid,
     stdin: shell.stdin,
@@ -316,7 +316,7 @@ async function endInside(
   if (!(await settledWithin(ended, GIVE_UP_MS))) await killInside(pid, ended);
 }
 
-/** bwrap tells death by a signal as shells do. */
+/** bwrap reports death by a signal as shells do. */
 function signalOf(code: number): number {
   return code > 128 && code < 128 + 65 ? 128 - code : code;
 }
@@ -331,7 +331,7 @@ async function findBubblewrap({ PATH = "" }: Readonly<Record<string, string>>): 
   if (found) return found;
   throw new UserError(
     "terminal.backend is bubblewrap, but the program bwrap is not on PATH. Install it (Debian, Ubuntu: apt install bubblewrap; " +
-      "Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap), or set another place: hermes config set terminal.backend local",
+      "Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap), or choose another backend: hermes config set terminal.backend local",
   );
 }
 
@@ -355,6 +355,6 @@ function cannotSandbox(error: unknown): Error {
   return new UserError(
     `bwrap cannot make a sandbox on this machine: ${reason}. Unprivileged user namespaces may be switched off ` +
       "(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5. " +
-      "Fix that, or set another place: hermes config set terminal.backend local",
+      "Fix that, or choose another backend: hermes config set terminal.backend local",
   );
 }

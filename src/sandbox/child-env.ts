@@ -83,11 +83,11 @@ const STALE_MS = 7 * 24 * 3600 * 1000;
 /** Ours alone: a directory that somebody else prepared under a name we would guess is not used. */
 export async function privateTempDir(base: string): Promise<string> {
   const uid = process.getuid?.();
-  const wished = join(base, `hermes-${uid ?? "user"}`);
-  await mkdir(wished, { recursive: true, mode: 0o700 });
-  const found = await lstat(wished);
+  const wanted = join(base, `hermes-${uid ?? "user"}`);
+  await mkdir(wanted, { recursive: true, mode: 0o700 });
+  const found = await lstat(wanted);
   const safe = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o022) === 0));
-  return safe ? wished : mkdtemp(`${wished}-`);
+  return safe ? wanted : mkdtemp(`${wanted}-`);
 }
 
 /** A killed program leaves its shell state behind. What runs touches its own with every command. */

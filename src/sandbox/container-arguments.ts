@@ -16,7 +16,7 @@ export interface ContainerFacts {
   /** Files and folders below the home that exist and are shown inside, read-only. */
   readonly shown: readonly string[];
   /** Where /root and /workspace live on; null: they go with the container. */
-  readonly lasting: { readonly home: string; readonly workspace: string } | null;
+  readonly persistent: { readonly home: string; readonly workspace: string } | null;
   readonly user: { readonly uid: number; readonly gid: number };
 }
 
@@ -46,7 +46,7 @@ export function settingsOf(args: readonly string[]): string {
 }
 
 function runOptions(facts: ContainerFacts): string[] {
-  const { terminal, lasting, user } = facts;
+  const { terminal, persistent, user } = facts;
   const asHostUser = terminal.docker_run_as_host_user;
   const rights = ["DAC_OVERRIDE", "CHOWN", "FOWNER", ...(asHostUser ? [] : ["SETUID", "SETGID"])];
   return [
@@ -62,7 +62,7 @@ function runOptions(facts: ContainerFacts): string[] {
     ...(terminal.docker_shm_size ? ["--shm-size", terminal.docker_shm_size] : []),
     ...(terminal.docker_network ? ["--network", terminal.docker_network] : []),
     ...(asHostUser ? ["--user", `${user.uid}:${user.gid}`, "--env", "HOME=/root"] : []),
-    ...(lasting ? ["-v", `${lasting.home}:/root`] : ["--tmpfs", "/root:rw,exec,nosuid,mode=1777"]),
+    ...(persistent ? ["-v", `${persistent.home}:/root`] : ["--tmpfs", "/root:rw,exec,nosuid,mode=1777"]),
     ...workspaceOptions(facts),
     ...facts.shown.flatMap((path) => ["-v", `${join(facts.hermesDir, path)}:/root/.hermes/${path}:ro`]),
     ...terminal.docker_volumes.flatMap((volume) => ["-v", volume]),
@@ -70,9 +70,9 @@ function runOptions(facts: ContainerFacts): string[] {
   ];
 }
 
-function workspaceOptions({ terminal, lasting, cwd }: ContainerFacts): string[] {
+function workspaceOptions({ terminal, persistent, cwd }: ContainerFacts): string[] {
   if (terminal.docker_mount_cwd_to_workspace) return ["-v", `${cwd}:/workspace`];
-  return lasting ? ["-v", `${lasting.workspace}:/workspace`] : ["--tmpfs", "/workspace:rw,exec,nosuid,mode=1777"];
+  return persistent ? ["-v", `${persistent.workspace}:/workspace`] : ["--tmpfs", "/workspace:rw,exec,nosuid,mode=1777"];
 }
 
 /** Nothing of this machine can be reached from inside: no folder of the user's, and no arguments that may open a way. */
@@ -123,7 +123,7 @@ const INIT = /catatonit|container-init binary|docker-init/i;
 export const noContainerProgram = () =>
   new UserError(
     "terminal.backend is docker, but neither docker nor podman is on PATH. Install one (https://docs.docker.com/engine/install, or: " +
-      "apt install podman), name its path in HERMES_DOCKER_BINARY, or set another place: hermes config set terminal.backend local",
+      "apt install podman), name its path in HERMES_DOCKER_BINARY, or choose another backend: hermes config set terminal.backend local",
   );
 
 export function containerError(binary: string, image: string, errors: string): UserError {
@@ -137,7 +137,7 @@ export function containerError(binary: string, image: string, errors: string): U
   if (DAEMON.test(errors)) {
     return new UserError(
       `The daemon of ${binary} does not answer: ${said}. Start it (sudo systemctl start docker, or open Docker Desktop), use podman, ` +
-        "which needs none (HERMES_DOCKER_BINARY=podman), or set another place: hermes config set terminal.backend local",
+        "which needs none (HERMES_DOCKER_BINARY=podman), or choose another backend: hermes config set terminal.backend local",
     );
   }
   if (IMAGE.test(errors)) {

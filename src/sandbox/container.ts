@@ -18,10 +18,10 @@ import {
   settingsOf,
 } from "./container-arguments.ts";
 import type { Environment } from "./environment.ts";
-import { Errands } from "./errands.ts";
+import { ScriptRunner } from "./errands.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./place.ts";
-import { RemotePlace } from "./remote-place.ts";
+import { RemoteBackend } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { quote } from "./shell-script.ts";
 
@@ -44,9 +44,9 @@ export async function openContainerEnvironment(
   const container = new Container({ binary, env, facts, forwarded });
   if (terminal.docker_orphan_reaper) await container.removeOrphans();
   const found = await container.open();
-  const place = new RemotePlace({
+  const backend = new RemoteBackend({
     channel: container,
-    errands: container.errands,
+    scripts: container.scripts,
     facts: {
       kind: "docker",
       isolated: isIsolated(terminal),
@@ -60,15 +60,15 @@ export async function openContainerEnvironment(
     watch: (ended) => container.watch(ended),
     release: () => container.release(),
   });
-  return new ShellEnvironment(place, { ...options, cwd: containerCwd(terminal) });
+  return new ShellEnvironment(backend, { ...options, cwd: containerCwd(terminal) });
 }
 
 async function findContainerProgram(environment: Readonly<Record<string, string>>): Promise<string> {
-  const { PATH = "", HERMES_DOCKER_BINARY: wished } = environment;
-  if (wished) {
-    const found = await findProgram(wished, PATH);
+  const { PATH = "", HERMES_DOCKER_BINARY: wanted } = environment;
+  if (wanted) {
+    const found = await findProgram(wanted, PATH);
     if (found) return found;
-    throw new UserError(`HERMES_DOCKER_BINARY is ${wished}, but there is no such program. Correct it, or remove it.`);
+    throw new UserError(`HERMES_DOCKER_BINARY is ${wanted}, but there is no such program. Correct it, or remove it.`);
   }
   const found = (await findProgram("docker", PATH)) ?? (await findProgram("podman", PATH));
   if (found) return found;
@@ -82,12 +82,12 @@ async function gatherFacts(terminal: TerminalConfig, options: EnvironmentOptions
     "docker",
     task.replace(/[^\w.-]+/g, "_"),
   );
-  const lasting = terminal.container_persistent
+  const persistent = terminal.container_persistent
     ? { home: join(folder, "home"), workspace: join(folder, "workspace") }
     : null;
-  for (const path of Object.values(lasting ?? {})) await mkdir(path, { recursive: true, mode: 0o700 });
-  const wished = ["skills", "cache", ...credentialFiles(terminal)];
-  const shown = await Promise.all(wished.map((path) => insideHome(hermesHome.dir, path)));
+  for (const path of Object.values(persistent ?? {})) await mkdir(path, { recursive: true, mode: 0o700 });
+  const wanted = ["skills", "cache", ...credentialFiles(terminal)];
+  const shown = await Promise.all(wanted.map((path) => insideHome(hermesHome.dir, path)));
   return {
     terminal,
     hermesDir: hermesHome.dir,
@@ -95,7 +95,7 @@ async function gatherFacts(terminal: TerminalConfig, options: EnvironmentOptions
     task,
     cwd: options.cwd,
     shown: [...new Set(shown.filter((path) => path !== null))],
-    lasting,
+    persistent,
     user: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
   };
 }
@@ -119,7 +119,7 @@ class Container implements Channel {
   readonly stateDir = `/tmp/.hermes-shell-${randomBytes(6).toString("hex")}`;
   /** Counts how often what was in /tmp was lost. */
   generation = 0;
-  readonly errands = new Errands(this, { lasting: true });
+  readonly scripts = new ScriptRunner(this, { persistent: true });
   readonly #parts: ContainerParts;
   readonly #name: string;
   #starting: Promise<void> | null = null;
@@ -136,7 +136,7 @@ class Container implements Channel {
 
   async open(): Promise<{ home: string; bash: string }> {
     await this.#ensureRunning();
-    const { output, code, errors } = await this.errands.run(
+    const { output, code, errors } = await this.scripts.run(
       `mkdir -m 700 -p ${quote(this.stateDir)} && printf '%s\\n' "$HOME" "$(command -v bash)"`,
     );
     if (code !== 0) throw this.#error(errors);
@@ -199,7 +199,7 @@ class Container implements Channel {
     clearTimeout(this.#idle ?? undefined);
     const minutes = Math.max(1, Math.ceil(terminal.lifetime_seconds / 60));
     // A program that was killed leaves its folder; every command touches it, so an old one counts for nothing.
-    const { output } = await this.errands
+    const { output } = await this.scripts
       .run(`rm -rf ${quote(this.stateDir)}
 cd /tmp && for d in .hermes-shell-*; do [ -d "$d" ] || continue; find "$d" -prune -mmin -${minutes} 2>/dev/null || echo "$d"; done`)
       .catch(() => ({ output: Buffer.alloc(0) })); // it is gone already

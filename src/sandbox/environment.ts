@@ -11,7 +11,7 @@ export interface ExecuteOptions {
   readonly onOutput?: (text: string) => void;
   /** Do not move the environment's current directory afterwards. */
   readonly keepCwd?: boolean;
-  /** For our own errands: no aliases and functions of the user, and no state carried on. */
+  /** For our own scripts: no aliases and functions of the user, and no state carried on. */
   readonly stateless?: boolean;
 }
 
@@ -27,12 +27,12 @@ export interface ExecuteResult {
   readonly interrupted: boolean;
   /** The current directory after the command. */
   readonly cwd: string;
-  /** Something the model should know, e.g. that the wished directory does not exist. */
+  /** Something the model should know, e.g. that the wanted directory does not exist. */
   readonly note?: string;
 }
 
 /**
- * A place where shell commands run with a lasting state (exported variables, functions, aliases, current directory).
+ * Where shell commands run with persistent state (exported variables, functions, aliases, current directory).
  *
  * - One fresh shell per call; state travels in a snapshot. Two calls may run at once.
  * - Timeout or abort ends the whole process group: SIGTERM, one second, SIGKILL. `execute` settles within two seconds of either.
@@ -109,7 +109,7 @@ export interface DirectoryEntry {
 }
 
 export interface RipgrepRun {
-  /** A path on this machine that may be visible inside, tried before what the place calls `rg`. The exit code is 127 when neither runs. */
+  /** A path on this machine that may be visible inside, tried before what the backend calls `rg`. The exit code is 127 when neither runs. */
   readonly program: string | null;
   readonly args: readonly string[];
   readonly cwd: string;

@@ -1,19 +1,19 @@
-// Short POSIX scripts of our own in places that only a channel leads to.
+// Short POSIX scripts of our own on a backend that is reached through a channel.
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { type Channel, keepEnd, newMark, StartMark } from "./place.ts";
 import { settledWithin, signalNumber } from "./processes.ts";
 import { quote } from "./shell-script.ts";
 
-// One shell that stays open for short errands. To start a program and a shell for each of them takes far longer than the errand itself.
+// One shell that stays open for short scripts. To start a program and a shell for each of them takes far longer than the script itself.
 
 const IDLE_MS = 30_000;
 
 /**
  * - `run` resolves to null when nothing was run: the shell is busy, cannot be had, or went away before the script began.
- * - A shell that waits keeps nobody alive, here or there: it ends with its input.
+ * - A shell that waits keeps no process alive, here or there: it ends with its input.
  */
-class LastingShell {
+class PersistentShell {
   readonly #channel: Channel;
   #shell: Shell | null = null;
   #busy = false;
@@ -24,7 +24,7 @@ class LastingShell {
     this.#channel = channel;
   }
 
-  async run(script: string, signal: AbortSignal): Promise<ErrandResult | null> {
+  async run(script: string, signal: AbortSignal): Promise<ScriptResult | null> {
     if (this.#busy || this.#closed) return null;
     this.#busy = true;
     clearTimeout(this.#idle);
@@ -78,13 +78,13 @@ function hold(child: ChildProcess, on: boolean): void {
   for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as Socket | null)?.[how](); // pipes of a child are sockets
 }
 
-function ask({ child, closed }: Shell, script: string, signal: AbortSignal): Promise<ErrandResult | null> {
+function ask({ child, closed }: Shell, script: string, signal: AbortSignal): Promise<ScriptResult | null> {
   const mark = newMark();
   const output = new MarkedOutput(mark);
   let errors = "";
   let ended = false;
   return new Promise((resolve) => {
-    const settle = (result: ErrandResult | null) => {
+    const settle = (result: ScriptResult | null) => {
       child.stdout?.off("data", onOutput);
       child.stderr?.off("data", onErrors);
       child.off("exit", onExit);
@@ -130,7 +130,7 @@ function ask({ child, closed }: Shell, script: string, signal: AbortSignal): Pro
   });
 }
 
-/** What an errand printed, between the line that begins it and the line with its exit code. What came before is none of it. */
+/** What a script printed, between the line that begins it and the line with its exit code. What came before does not belong to it. */
 class MarkedOutput {
   readonly #mark: Buffer;
   #parts: Buffer[] = [];
@@ -172,46 +172,46 @@ class MarkedOutput {
 /** A connection that stays behind may hold the error output open. */
 const DRAIN_MS = 300;
 
-interface ErrandOptions {
+interface ScriptOptions {
   readonly stdin?: string | Uint8Array | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ErrandResult {
+export interface ScriptResult {
   readonly code: number;
   readonly output: Buffer;
   readonly errors: string;
 }
 
 /** Bytes in, bytes out, nothing of the user's state. */
-export class Errands {
+export class ScriptRunner {
   readonly #channel: Channel;
-  readonly #lasting: LastingShell | null;
+  readonly #persistent: PersistentShell | null;
 
-  /** `lasting`: a shell stays open between errands, until `close`. */
-  constructor(channel: Channel, { lasting = false }: { readonly lasting?: boolean } = {}) {
+  /** `persistent`: a shell stays open between scripts, until `close`. */
+  constructor(channel: Channel, { persistent = false }: { readonly persistent?: boolean } = {}) {
     this.#channel = channel;
-    this.#lasting = lasting ? new LastingShell(channel) : null;
+    this.#persistent = persistent ? new PersistentShell(channel) : null;
   }
 
   close(): void {
-    this.#lasting?.close();
+    this.#persistent?.close();
   }
 
-  async run(script: string, options: ErrandOptions = {}): Promise<ErrandResult> {
+  async run(script: string, options: ScriptOptions = {}): Promise<ScriptResult> {
     const { signal = new AbortController().signal } = options;
     if (options.stdin === undefined) {
-      const result = await this.#lasting?.run(script, signal);
+      const result = await this.#persistent?.run(script, signal);
       signal.throwIfAborted();
       if (result) return result;
     }
     for (let attempt = 0; ; attempt++) {
-      const errand = await this.#start(script, options);
+      const running = await this.#start(script, options);
       const parts: Buffer[] = [];
-      for await (const chunk of errand.chunks()) parts.push(chunk);
-      const { code, errors } = await errand.ended;
+      for await (const chunk of running.chunks()) parts.push(chunk);
+      const { code, errors } = await running.ended;
       signal.throwIfAborted();
-      if (errand.begun) return { code, errors, output: Buffer.concat(parts) };
+      if (running.begun) return { code, errors, output: Buffer.concat(parts) };
       await this.#channel.recover({ code, errors }, attempt, signal);
     }
   }
@@ -219,21 +219,21 @@ export class Errands {
   /** Output as it comes, no faster than it is taken. `failed` turns an exit code other than 0 into the error to throw. */
   async *stream(
     script: string,
-    { failed, ...options }: ErrandOptions & { failed: (result: Omit<ErrandResult, "output">) => Error },
+    { failed, ...options }: ScriptOptions & { failed: (result: Omit<ScriptResult, "output">) => Error },
   ): AsyncIterable<Buffer> {
     const { signal = new AbortController().signal } = options;
     for (let attempt = 0; ; attempt++) {
-      const errand = await this.#start(script, options);
-      yield* errand.chunks();
-      const { code, errors } = await errand.ended;
+      const running = await this.#start(script, options);
+      yield* running.chunks();
+      const { code, errors } = await running.ended;
       signal.throwIfAborted();
-      if (errand.begun && code !== 0) throw failed({ code, errors });
-      if (errand.begun) return;
+      if (running.begun && code !== 0) throw failed({ code, errors });
+      if (running.begun) return;
       await this.#channel.recover({ code, errors }, attempt, signal);
     }
   }
 
-  async #start(script: string, { stdin, signal }: ErrandOptions) {
+  async #start(script: string, { stdin, signal }: ScriptOptions) {
     signal?.throwIfAborted();
     const mark = newMark();
     const launch = await this.#channel.launch(`printf '%s\\n' ${mark}\n${script}`, {

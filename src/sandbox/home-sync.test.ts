@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, utimes,
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { Errands } from "./errands.ts";
+import { ScriptRunner } from "./errands.ts";
 import { HomeSync } from "./home-sync.ts";
 import type { Channel } from "./place.ts";
 
@@ -33,7 +33,7 @@ async function rig(t: TestContext, { credentials = [] as readonly string[], same
     },
   };
   const time = { now: 0 };
-  const options = { errands: new Errands(channel), here, there, stateDir, credentials, now: () => time.now };
+  const options = { scripts: new ScriptRunner(channel), here, there, stateDir, credentials, now: () => time.now };
   const put = async (base: string, path: string, text: string) => {
     await mkdir(dirname(join(base, path)), { recursive: true });
     await writeFile(join(base, path), text);

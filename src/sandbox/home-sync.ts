@@ -4,8 +4,8 @@ import { constants, type Dirent } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { withLock } from "../home/lock.ts";
-import type { Errands } from "./errands.ts";
-import { placeTree } from "./place-files.ts";
+import type { ScriptRunner } from "./errands.ts";
+import { scriptedTree } from "./place-files.ts";
 import { quote } from "./shell-script.ts";
 
 const FOLDERS = ["skills", "cache"];
@@ -15,7 +15,7 @@ const MAX_FILE_BYTES = 64 * 1024 * 1024;
 const MAX_BACK_BYTES = 2 * 1024 ** 3;
 
 interface HomeSyncOptions {
-  readonly errands: Errands;
+  readonly scripts: ScriptRunner;
   /** The Hermes home here, and where its copy lies there. */
   readonly here: string;
   readonly there: string;
@@ -103,7 +103,7 @@ export class HomeSync {
       );
       await this.#run(`umask 077; tar -C ${quote(stage)} -xf -`, archive);
     }
-    // A connection that breaks looks like the end of the data: only what arrived whole is put in its place.
+    // A connection that breaks looks like the end of the data: only what arrived whole is put in its backend.
     await this.#run(`umask 077
 [ "$(find ${quote(stage)} -type f | wc -l)" -eq ${sent.size} ] || { echo "not all files arrived" >&2; exit 1; }
 chmod -R go-rwx ${quote(stage)}
@@ -130,7 +130,7 @@ rm -rf ${quote(stage)}`);
   }
 
   async #changedThere(): Promise<readonly Changed[]> {
-    const { there, credentials, errands } = this.#options;
+    const { there, credentials, scripts } = this.#options;
     const roots = [...FOLDERS, ...credentials].map(quote).join(" ");
     const listing = await this.#run(`cd ${quote(there)} 2>/dev/null || exit 0
 s="sha256sum"; command -v sha256sum >/dev/null 2>&1 || s="shasum -a 256"
@@ -142,7 +142,7 @@ true`);
     });
     if (paths.length === 0) return [];
     const absolute = paths.map((path) => `${there}/${path}`);
-    const times = await placeTree(errands).changeTimes(absolute, new AbortController().signal);
+    const times = await scriptedTree(scripts).changeTimes(absolute, new AbortController().signal);
     const sizes = new Map<string, number>();
     for (let at = 0; at < paths.length; at += 200) {
       const some = paths.slice(at, at + 200);
@@ -160,9 +160,9 @@ true`);
   }
 
   async #receive(batch: readonly Changed[], stage: string): Promise<void> {
-    const { there, errands } = this.#options;
+    const { there, scripts } = this.#options;
     const words = batch.map(({ path }) => quote(path)).join(" ");
-    const { code, output, errors } = await errands.run(`cd ${quote(there)} && tar -cf - -- ${words}`);
+    const { code, output, errors } = await scripts.run(`cd ${quote(there)} && tar -cf - -- ${words}`);
     if (code !== 0) throw new Error(errors.trim() || `tar ended with code ${code}`);
     const wanted = new Set(batch.map(({ path }) => path));
     await unpack(output, stage, (path) => wanted.has(path));
@@ -182,7 +182,7 @@ true`);
   }
 
   async #run(script: string, stdin?: Uint8Array): Promise<string> {
-    const { code, output, errors } = await this.#options.errands.run(script, { stdin });
+    const { code, output, errors } = await this.#options.scripts.run(script, { stdin });
     if (code !== 0) throw new Error(errors.trim() || `exit code ${code}`);
     return output.toString("utf8");
   }

@@ -7,7 +7,7 @@ import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
 import { OutputPipes } from "./output.ts";
-import type { Place, PlacedShell, ShellRun } from "./place.ts";
+import type { BackendShell, ShellBackend, ShellRun } from "./place.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
 
@@ -28,7 +28,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
   const stateDir = await mkdtemp(join(tempDir, "shell-"));
   const shell = await findShell(env.PATH ?? "", environment);
   const pipes = new OutputPipes(stateDir, env);
-  const place: Place = {
+  const backend: ShellBackend = {
     kind: "local",
     isolated: false,
     home: env.HOME ?? "/",
@@ -48,14 +48,14 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
       await removeStale(tempDir); // at the end: nobody waits for it
     },
   };
-  return new ShellEnvironment(place, options);
+  return new ShellEnvironment(backend, options);
 }
 
 export function shellArguments({ login, script }: ShellRun): string[] {
   return [...(login ? ["-l"] : []), "-c", script];
 }
 
-function hostShell(shell: ShellProcess): PlacedShell {
+function hostShell(shell: ShellProcess): BackendShell {
   return {
     pid: shell.pid,
     stdin: shell.stdin,

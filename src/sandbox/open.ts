@@ -1,4 +1,4 @@
-// The environment that the settings ask for. What was asked for or an error that says what is missing; never another place in silence.
+// The environment that the settings ask for. What was asked for or an error that says what is missing; never another backend in silence.
 import type { Config } from "../home/config/schema.ts";
 import { UserError } from "../kit/errors.ts";
 import type { Environment } from "./environment.ts";

@@ -1,26 +1,26 @@
-// Files as the commands of a place see them, by scripts. Data goes through stdin and stdout, so no byte of it is ever read as a command.
+// Files as the commands of a backend see them, by scripts. Data goes through stdin and stdout, so no byte of it is ever read as a command.
 import { posix } from "node:path";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES, type RipgrepRun } from "./environment.ts";
-import type { ErrandResult, Errands } from "./errands.ts";
+import type { ScriptResult, ScriptRunner } from "./errands.ts";
 import { newMark } from "./place.ts";
 import { quote } from "./shell-script.ts";
 
-export function placeFiles(errands: Errands): EnvironmentFiles {
+export function scriptedFiles(scripts: ScriptRunner): EnvironmentFiles {
   const run = async (path: string, script: string, stdin?: string): Promise<string> => {
-    const result = await errands.run(`LC_ALL=C; export LC_ALL\np=${quote(path)}\n${script}`, { stdin });
+    const result = await scripts.run(`LC_ALL=C; export LC_ALL\np=${quote(path)}\n${script}`, { stdin });
     if (result.code !== 0) throw fileError(path, result);
     return result.output.toString("utf8");
   };
   async function* chunks(path: string, signal?: AbortSignal): AsyncIterable<Buffer> {
     const script = `LC_ALL=C; export LC_ALL\np=${quote(path)}\n${REGULAR}\nexec cat -- "$p"`;
-    yield* errands.stream(script, { signal, failed: (result) => fileError(path, result) });
+    yield* scripts.stream(script, { signal, failed: (result) => fileError(path, result) });
   }
   async function follow(path: string): Promise<readonly string[]> {
     const hops = (await run(path, FOLLOW)).split("\0").slice(0, -1);
     return hops.map((hop) => posix.normalize(hop));
   }
   return {
-    ...placeTree(errands),
+    ...scriptedTree(scripts),
     async facts(path) {
       const [type, size, seconds, time, ...rest] = (await run(path, FACTS)).trim().split("|");
       if (type === "none") return null;
@@ -126,26 +126,26 @@ const CODES: readonly (readonly [RegExp, string])[] = [
   [/busy/i, "EBUSY"],
 ];
 
-function fileError(path: string, { errors, code }: Omit<ErrandResult, "output">): Error {
+function fileError(path: string, { errors, code }: Omit<ScriptResult, "output">): Error {
   const known = CODES.find(([pattern]) => pattern.test(errors))?.[1];
   const reason = errors.trim() || (code < 0 ? `ended by signal ${-code}` : `exit code ${code}`);
   return Object.assign(new Error(`${path}: ${reason}`), known ? { code: known } : {});
 }
 
-// Many files of a place in few trips: what a search needs. Each trip starts a program here and a shell there, which costs far more than
+// Many files of a backend in few trips: what a search needs. Each trip starts a program here and a shell there, which costs far more than
 // the work of one file.
 
 /** A script is an argument on its way, sometimes encoded or quoted again: well below what one may have. */
 const MAX_WORDS_BYTES = 32_000;
 
-export function placeTree(
-  errands: Errands,
+export function scriptedTree(
+  scripts: ScriptRunner,
 ): Pick<EnvironmentFiles, "entries" | "changeTimes" | "readTexts"> & Required<Pick<EnvironmentFiles, "ripgrep">> {
   return {
     async entries(directories, signal) {
       const found = new Map<string, readonly DirectoryEntry[]>();
       for (const batch of batches(directories)) {
-        const { output } = await errands.run(withPaths(batch, LIST_EACH), { signal });
+        const { output } = await scripts.run(withPaths(batch, LIST_EACH), { signal });
         // One record per directory, fields ended by NUL: its number, then "f", "d" or "o" and the name of each entry, then nothing.
         const fields = output.toString("utf8").split("\0");
         for (let at = 0; at < fields.length - 1; at++) {
@@ -163,7 +163,7 @@ export function placeTree(
     async changeTimes(paths, signal) {
       const times = new Map<string, number>();
       for (const batch of batches(paths)) {
-        const { output } = await errands.run(withPaths(batch, TIME_EACH), { signal });
+        const { output } = await scripts.run(withPaths(batch, TIME_EACH), { signal });
         for (const line of output.toString("utf8").split("\n")) {
           const [number = "", seconds = "", time = ""] = line.split("|");
           const path = batch[Number(number) - 1];
@@ -176,7 +176,7 @@ export function placeTree(
       for (const batch of batches(paths)) {
         // Bytes nobody can know beforehand part one file from the next.
         const mark = newMark();
-        const chunks = errands.stream(withPaths(batch, `m=${mark}\n${READ_EACH}`), { signal, failed: unreadable });
+        const chunks = scripts.stream(withPaths(batch, `m=${mark}\n${READ_EACH}`), { signal, failed: unreadable });
         for await (const { number, data } of splitAtMarks(chunks, Buffer.from(mark))) {
           const path = batch[number - 1];
           if (path !== undefined) yield { path, data };
@@ -190,12 +190,12 @@ r=${quote(program ?? "")}
 [ -n "$r" ] && [ -x "$r" ] || r=$(command -v rg) || exit 127
 exec "$r" ${words}`;
       let ended = { code: 0, errors: "" };
-      const failed = (result: Omit<ErrandResult, "output">) => {
+      const failed = (result: Omit<ScriptResult, "output">) => {
         ended = result;
         return new RipgrepEnded();
       };
       try {
-        for await (const bytes of errands.stream(script, { signal, failed })) onBytes(bytes);
+        for await (const bytes of scripts.stream(script, { signal, failed })) onBytes(bytes);
       } catch (error) {
         if (!(error instanceof RipgrepEnded)) throw error;
       }
@@ -214,7 +214,7 @@ function timeOf(seconds: string, time: string): number {
   return Number(seconds) * 1000 + Number(/\.(\d{1,3})/.exec(time)?.[1]?.padEnd(3, "0") ?? 0);
 }
 
-const unreadable = ({ code, errors }: Omit<ErrandResult, "output">) => new Error(errors.trim() || `exit code ${code}`);
+const unreadable = ({ code, errors }: Omit<ScriptResult, "output">) => new Error(errors.trim() || `exit code ${code}`);
 
 const withPaths = (paths: readonly string[], script: string) =>
   `LC_ALL=C; export LC_ALL\nset -- ${paths.map(quote).join(" ")}\n${script}`;

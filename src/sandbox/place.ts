@@ -1,4 +1,4 @@
-// What an environment is built on: somewhere a shell can be started. State, markers and limits are the same everywhere and live in
+// What an environment is built on: a backend, which starts shells. State, markers and limits are the same everywhere and live in
 // shell-environment.ts.
 
 import { randomBytes } from "node:crypto";
@@ -19,8 +19,8 @@ export interface ShellIo {
   onBytes(bytes: Uint8Array): void;
 }
 
-/** One shell that runs in a place. */
-export interface PlacedShell {
+/** One shell that runs in a backend. */
+export interface BackendShell {
   /** On this machine: the shell itself, or the program that leads to it. */
   readonly pid: number;
   readonly stdin: Writable | null;
@@ -33,13 +33,13 @@ export interface PlacedShell {
 }
 
 /**
- * Somewhere shells run.
+ * Starts shells: on this machine, in a sandbox or container, on another machine.
  *
  * - `start` resolves when the shell runs, and rejects with words for the user when it cannot; nothing has run then.
  * - `stateDir` is a directory inside that exists, belongs to this environment alone, and is gone after `release`.
  * - `generation` changes when what was in `stateDir` was lost.
  */
-export interface Place {
+export interface ShellBackend {
   readonly kind: string;
   readonly isolated: boolean;
   readonly home: string;
@@ -48,13 +48,13 @@ export interface Place {
   readonly generation: number;
   /** False: a plain POSIX shell, and only the directory is carried on. */
   readonly hasBash: boolean;
-  /** Directories that come first on PATH; empty: what the place has. */
+  /** Directories that come first on PATH; empty: what the backend has. */
   readonly path: string;
   /** Variables on the secret list that were handed in on purpose. */
   readonly forced: readonly string[];
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
-  start(run: ShellRun, io: ShellIo): Promise<PlacedShell>;
+  start(run: ShellRun, io: ShellIo): Promise<BackendShell>;
   /** Null when this machine has no pseudo-terminals to offer. */
   startOnTerminal(run: ShellRun): Promise<BackgroundChild | null>;
   release(): Promise<void>;
@@ -99,7 +99,7 @@ export const keepEnd = (text: string) => text.slice(-MAX_ERRORS);
 
 const MAX_NOISE = 64 * 1024;
 
-/** Drops what comes before the line with the mark: greetings of login files, which some servers send to everybody. */
+/** Drops what comes before the line with the mark: greetings of login files, which some servers always send. */
 export class StartMark {
   readonly #mark: string;
   #before: Buffer = Buffer.alloc(0);

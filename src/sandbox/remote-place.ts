@@ -1,24 +1,24 @@
-// A place behind a channel: containers and other machines.
+// A backend behind a channel: containers and other machines.
 import { startOnTerminal } from "./background-child.ts";
 import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
-import type { Errands } from "./errands.ts";
+import type { ScriptRunner } from "./errands.ts";
 import {
+  type BackendShell,
   type Channel,
   type ChannelFailure,
   keepEnd,
   newMark,
-  type Place,
-  type PlacedShell,
+  type ShellBackend,
   type ShellIo,
   type ShellRun,
   StartMark,
 } from "./place.ts";
-import { placeFiles } from "./place-files.ts";
+import { scriptedFiles } from "./place-files.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { quote } from "./shell-script.ts";
 
-/** What an errand of ours may take on top of the time a command is given to end. */
-const ERRAND_MS = 800;
+/** What a script of ours may take on top of the time a command is given to end. */
+const SCRIPT_MS = 800;
 const BEGIN_MS = 1000;
 
 interface RemoteFacts {
@@ -34,16 +34,16 @@ interface RemoteFacts {
 
 export interface RemoteOptions {
   readonly channel: Channel;
-  /** Closed with the place. */
-  readonly errands: Errands;
+  /** Closed with the backend. */
+  readonly scripts: ScriptRunner;
   readonly facts: RemoteFacts;
   readonly generation: () => number;
-  /** Told of every shell that runs, until it ends. */
+  /** Called with every shell that runs. */
   readonly watch?: (ended: Promise<unknown>) => void;
   readonly release: () => Promise<void>;
 }
 
-export class RemotePlace implements Place {
+export class RemoteBackend implements ShellBackend {
   readonly kind: string;
   readonly isolated: boolean;
   readonly home: string;
@@ -55,13 +55,13 @@ export class RemotePlace implements Place {
   readonly files: EnvironmentFiles;
   readonly release: () => Promise<void>;
   readonly #channel: Channel;
-  readonly #errands: Errands;
+  readonly #scripts: ScriptRunner;
   readonly #shell: string;
   readonly #generation: () => number;
   readonly #watch: (ended: Promise<unknown>) => void;
   #started = 0;
 
-  constructor({ channel, errands, facts, generation, watch, release }: RemoteOptions) {
+  constructor({ channel, scripts, facts, generation, watch, release }: RemoteOptions) {
     this.kind = facts.kind;
     this.isolated = facts.isolated;
     this.home = facts.home;
@@ -71,21 +71,21 @@ export class RemotePlace implements Place {
     this.forced = facts.forced;
     this.release = async () => {
       await release();
-      errands.close();
+      scripts.close();
     };
     this.#channel = channel;
-    this.#errands = errands;
+    this.#scripts = scripts;
     this.#shell = facts.bash || "sh";
     this.#generation = generation;
     this.#watch = watch ?? (() => undefined);
-    this.files = placeFiles(this.#errands);
+    this.files = scriptedFiles(this.#scripts);
   }
 
   get generation(): number {
     return this.#generation();
   }
 
-  async start(run: ShellRun, io: ShellIo): Promise<PlacedShell> {
+  async start(run: ShellRun, io: ShellIo): Promise<BackendShell> {
     for (let attempt = 0; ; attempt++) {
       const outcome = await this.#tryStart(run, io);
       if (outcome.shell) return outcome.shell;
@@ -106,7 +106,7 @@ export class RemotePlace implements Place {
       end: async (pid, exited, graceMs) => {
         if (start.seen) await this.#end(Number(start.rest), "tree", graceMs, exited);
         signalProgram(pid);
-        await settledWithin(exited, ERRAND_MS);
+        await settledWithin(exited, SCRIPT_MS);
       },
     });
     if (child) this.#watch(child.exited);
@@ -116,7 +116,7 @@ export class RemotePlace implements Place {
   async #tryStart(
     run: ShellRun,
     { stdin, signal, onBytes }: ShellIo,
-  ): Promise<{ shell: PlacedShell } | { shell?: undefined; failure: ChannelFailure }> {
+  ): Promise<{ shell: BackendShell } | { shell?: undefined; failure: ChannelFailure }> {
     const mark = newMark();
     const start = new StartMark(mark);
     const begun = Promise.withResolvers<void>();
@@ -151,10 +151,10 @@ export class RemotePlace implements Place {
       signal.throwIfAborted();
     }
     if (!start.seen) return { failure: { code: await shell.finished, errors } };
-    return { shell: this.#placed(shell, Number(start.rest), () => errors.trim()) };
+    return { shell: this.#shellOf(shell, Number(start.rest), () => errors.trim()) };
   }
 
-  #placed(shell: ShellProcess, pid: number, errors: () => string): PlacedShell {
+  #shellOf(shell: ShellProcess, pid: number, errors: () => string): BackendShell {
     let code = 0;
     this.#watch(shell.finished);
     const finished = shell.finished.then((ended) => {
@@ -176,8 +176,8 @@ export class RemotePlace implements Place {
   }
 
   async #end(pid: number, scope: "group" | "tree", graceMs: number, ended: Promise<unknown>): Promise<void> {
-    const told = this.#errands.run(endScript(pid, scope, graceMs)).catch(() => undefined); // no way there: nothing more to be done
-    await settledWithin(Promise.all([told, ended]), graceMs + ERRAND_MS);
+    const signalled = this.#scripts.run(endScript(pid, scope, graceMs)).catch(() => undefined); // no way there: nothing more to be done
+    await settledWithin(Promise.all([signalled, ended]), graceMs + SCRIPT_MS);
   }
 
   get #shellKind(): "bash" | "sh" {
@@ -185,7 +185,7 @@ export class RemotePlace implements Place {
   }
 }
 
-/** The program in between tells death by a signal as shells do. */
+/** The program in between reports death by a signal as shells do. */
 function signalOf(code: number): number {
   return code > 128 && code < 128 + 65 ? 128 - code : code;
 }
@@ -210,7 +210,7 @@ function firstOf(promises: readonly Promise<unknown>[], signal: AbortSignal): Pr
   });
 }
 
-// Scripts for places that only a channel leads to. The channel ends when the command does, whatever it leaves running; and what it
+// Scripts for backends behind a channel. The channel ends when the command does, whatever it leaves running; and what it
 // started can be ended from outside, because its process id comes with the start mark.
 
 interface Supervision {

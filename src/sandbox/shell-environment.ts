@@ -1,11 +1,11 @@
-// The environment over any place: one fresh shell per call, state in a snapshot, the directory in a marker, limits on time and output.
+// The environment over any backend: one fresh shell per call, state in a snapshot, the directory in a marker, limits on time and output.
 import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { type ClearedCommand, clearedText } from "../safety/decision.ts";
 import { startOnPipes } from "./background-child.ts";
 import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
 import { type KeptOutput, OutputBuffer } from "./output.ts";
-import type { Place, ShellRun } from "./place.ts";
+import type { ShellBackend, ShellRun } from "./place.ts";
 import {
   commandScript,
   initScript,
@@ -17,7 +17,7 @@ import {
 } from "./shell-script.ts";
 
 const INIT_MS = 30_000;
-const ERRAND_MS = 30_000;
+const SCRIPT_MS = 30_000;
 const TERMINATE_MS = 1000;
 /** Kept of one output. Every later step copies it once or twice, and all of it together must stay below 32 MB. */
 const MAX_OUTPUT_BYTES = 4_000_000;
@@ -25,7 +25,7 @@ const MAX_OUTPUT_BYTES = 4_000_000;
 const MAX_ARGUMENT_BYTES = 60_000;
 
 export interface ShellOptions {
-  /** Where commands start; inside the place. */
+  /** Where commands start; inside the backend. */
   readonly cwd: string;
   /** Seen by commands as HERMES_SESSION_ID; asked at each start, because a conversation may go on under another id. */
   readonly sessionId?: (() => string) | undefined;
@@ -56,7 +56,7 @@ export class ShellEnvironment implements Environment {
   readonly home: string;
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
-  readonly #place: Place;
+  readonly #backend: ShellBackend;
   readonly #options: ShellOptions;
   readonly #marker = `__HERMES_CWD_${randomBytes(6).toString("hex")}__`;
   readonly #closing = new AbortController();
@@ -64,14 +64,14 @@ export class ShellEnvironment implements Environment {
   #cwd: string;
   #snapshot: { readonly generation: number; readonly path: Promise<string | null> } | null = null;
 
-  constructor(place: Place, options: ShellOptions) {
-    this.kind = place.kind;
-    this.isolated = place.isolated;
-    this.tempDir = place.tempDir;
-    this.home = place.home;
-    if (place.files) this.files = place.files;
-    if (place.confinement) this.confinement = place.confinement;
-    this.#place = place;
+  constructor(backend: ShellBackend, options: ShellOptions) {
+    this.kind = backend.kind;
+    this.isolated = backend.isolated;
+    this.tempDir = backend.tempDir;
+    this.home = backend.home;
+    if (backend.files) this.files = backend.files;
+    if (backend.confinement) this.confinement = backend.confinement;
+    this.#backend = backend;
     this.#options = options;
     this.#cwd = options.cwd;
   }
@@ -86,27 +86,27 @@ export class ShellEnvironment implements Environment {
 
   async execute(cleared: ClearedCommand, options: ExecuteOptions): Promise<ExecuteResult> {
     const command = clearedText(cleared);
-    const wished = options.cwd ?? this.#cwd;
-    const first = await this.#executeIn(wished, command, options);
+    const wanted = options.cwd ?? this.#cwd;
+    const first = await this.#executeIn(wanted, command, options);
     if (!first.directoryMissing) return first.result;
-    const directory = await this.#nearestDirectory(wished, options.signal);
+    const directory = await this.#nearestDirectory(wanted, options.signal);
     const { result } = await this.#executeIn(directory, command, options);
-    return { ...result, note: [missingNote(wished, directory), result.note].filter(Boolean).join("; ") };
+    return { ...result, note: [missingNote(wanted, directory), result.note].filter(Boolean).join("; ") };
   }
 
   async spawn(cleared: ClearedCommand, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild> {
     const command = clearedText(cleared);
-    const wished = options.cwd ?? this.#cwd;
-    const directory = await this.#nearestDirectory(wished, this.#closing.signal);
+    const wanted = options.cwd ?? this.#cwd;
+    const directory = await this.#nearestDirectory(wanted, this.#closing.signal);
     const run = await this.#prepare(command, { cwd: directory, marker: null });
-    const onTerminal = options.pty ? await this.#place.startOnTerminal(run) : null;
+    const onTerminal = options.pty ? await this.#backend.startOnTerminal(run) : null;
     const child =
       onTerminal ??
       (await startOnPipes((onBytes) =>
-        this.#place.start(run, { stdin: "open", signal: this.#closing.signal, onBytes }),
+        this.#backend.start(run, { stdin: "open", signal: this.#closing.signal, onBytes }),
       ));
     const notes = [
-      directory === wished ? "" : missingNote(wished, directory),
+      directory === wanted ? "" : missingNote(wanted, directory),
       options.pty && !onTerminal ? "no pseudo-terminal on this machine; the process runs on pipes" : "",
     ].filter(Boolean);
     this.#children.add(child);
@@ -117,7 +117,7 @@ export class ShellEnvironment implements Environment {
   async cleanup(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#children].map((child) => child.kill()));
-    await this.#place.release();
+    await this.#backend.release();
   }
 
   async #executeIn(
@@ -162,7 +162,7 @@ export class ShellEnvironment implements Environment {
     { stdin, timeoutMs, signal }: Limits,
     onBytes: (bytes: Uint8Array) => void,
   ): Promise<Ending> {
-    const shell = await this.#place
+    const shell = await this.#backend
       .start(run, { stdin: stdin === undefined ? "none" : { text: stdin }, signal, onBytes })
       .catch((error: unknown) => {
         if (signal.aborted) return null;
@@ -190,7 +190,7 @@ export class ShellEnvironment implements Environment {
       sessionId: this.#options.sessionId?.(),
       marker: this.#marker,
     };
-    if (!this.#place.hasBash) return { login: false, script: posixScript({ ...common, tellCwd: marker !== null }) };
+    if (!this.#backend.hasBash) return { login: false, script: posixScript({ ...common, tellCwd: marker !== null }) };
     if (stateless) return { login: false, script: commandScript({ ...common, snapshot: null, carry: null }) };
     const snapshot = await this.#currentSnapshot();
     const script = commandScript({
@@ -203,7 +203,7 @@ export class ShellEnvironment implements Environment {
   }
 
   #currentSnapshot(): Promise<string | null> {
-    const { generation } = this.#place;
+    const { generation } = this.#backend;
     if (this.#snapshot?.generation === generation) return this.#snapshot.path;
     const path = this.#makeSnapshot();
     this.#snapshot = { generation, path };
@@ -216,10 +216,10 @@ export class ShellEnvironment implements Environment {
 
   /** Runs a login shell once and keeps what it set up; null when that fails or takes too long. */
   async #makeSnapshot(): Promise<string | null> {
-    const snapshot = posix.join(this.#place.stateDir, "snapshot.sh");
+    const snapshot = posix.join(this.#backend.stateDir, "snapshot.sh");
     const bashrc = this.#options.sourceBashrc === false ? [] : [posix.join(this.home, ".bashrc")];
     const initFiles = (this.#options.initFiles ?? []).map((file) => file.replace(/^~(?=\/|$)/, this.home));
-    const { path, forced } = this.#place;
+    const { path, forced } = this.#backend;
     const script = initScript({ snapshot, sources: [...bashrc, ...initFiles], path, forced });
     const limits = { timeoutMs: INIT_MS, signal: this.#closing.signal };
     const { code, why } = await this.#run({ login: true, script }, limits, () => undefined);
@@ -227,31 +227,31 @@ export class ShellEnvironment implements Environment {
   }
 
   async #writeCommand(command: string): Promise<string> {
-    const file = posix.join(this.#place.stateDir, `command-${randomBytes(6).toString("hex")}`);
-    const { code } = await this.#errand(`umask 077 && cat > ${quote(file)}`, { stdin: command });
+    const file = posix.join(this.#backend.stateDir, `command-${randomBytes(6).toString("hex")}`);
+    const { code } = await this.#runScript(`umask 077 && cat > ${quote(file)}`, { stdin: command });
     if (code !== 0) throw new Error(`the command is too long for an argument, and ${file} could not be written`);
     return file;
   }
 
-  async #nearestDirectory(wished: string, signal: AbortSignal): Promise<string> {
-    const { output } = await this.#errand(nearestDirectoryScript(wished), { signal });
+  async #nearestDirectory(wanted: string, signal: AbortSignal): Promise<string> {
+    const { output } = await this.#runScript(nearestDirectoryScript(wanted), { signal });
     return output || "/";
   }
 
   /** A short script of our own, without any state. */
-  async #errand(
+  async #runScript(
     script: string,
     { stdin, signal = this.#closing.signal }: { stdin?: string; signal?: AbortSignal },
   ): Promise<{ code: number; output: string }> {
     const output = new OutputBuffer(MAX_ARGUMENT_BYTES);
-    const limits = { stdin, timeoutMs: ERRAND_MS, signal: AbortSignal.any([signal, this.#closing.signal]) };
+    const limits = { stdin, timeoutMs: SCRIPT_MS, signal: AbortSignal.any([signal, this.#closing.signal]) };
     const { code } = await this.#run({ login: false, script }, limits, (bytes) => output.push(bytes));
     return { code, output: output.read().text };
   }
 }
 
-const missingNote = (wished: string, directory: string) =>
-  `the directory ${wished} does not exist; the command ran in ${directory}`;
+const missingNote = (wanted: string, directory: string) =>
+  `the directory ${wanted} does not exist; the command ran in ${directory}`;
 
 function withoutMarker(kept: KeptOutput, marker: string): KeptOutput & { readonly cwd: string | null } {
   const found = takeMarker(kept.text, marker);

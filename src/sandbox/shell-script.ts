@@ -92,8 +92,8 @@ const goTo = (cwd: string, marker: string, builtin = "") =>
 const exportSession = (id: string | undefined) => (id ? [`export HERMES_SESSION_ID=${quote(id)}`] : []);
 
 /** Prints the directory itself, or its nearest ancestor that a command can go to. */
-export function nearestDirectoryScript(wished: string): string {
-  return `d=${quote(wished)}
+export function nearestDirectoryScript(wanted: string): string {
+  return `d=${quote(wanted)}
 until cd -- "$d" 2>/dev/null; do
   case $d in */*) d=\${d%/*} ;; *) d= ;; esac
   [ -n "$d" ] || { cd /; d=/; break; }
@@ -107,7 +107,7 @@ const runCommand = ({ command, commandFile }: Pick<CommandScript, "command" | "c
   return `__hermes_command=$(command cat -- ${file}); command rm -f -- ${file}; eval "$__hermes_command"`;
 };
 
-/** For places without bash: nothing is carried but the directory. */
+/** For backends without bash: nothing is carried but the directory. */
 export function posixScript({
   cwd,
   sessionId,

@@ -1,4 +1,4 @@
-// Commands on another machine, over one lasting connection of the ssh program.
+// Commands on another machine, over one persistent connection of the ssh program.
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -6,21 +6,21 @@ import { messageOf, UserError } from "../kit/errors.ts";
 import { childEnvironment, findProgram, isSecretName, privateTempDir } from "./child-env.ts";
 import { credentialFiles } from "./container-arguments.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";
-import { Errands } from "./errands.ts";
+import { ScriptRunner } from "./errands.ts";
 import { HomeSync } from "./home-sync.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import {
+  type BackendShell,
   type Channel,
   type ChannelFailure,
   keepEnd,
   type Launch,
   type LaunchOptions,
-  type PlacedShell,
   type ShellIo,
   type ShellRun,
 } from "./place.ts";
 import { settledWithin } from "./processes.ts";
-import { type RemoteOptions, RemotePlace } from "./remote-place.ts";
+import { RemoteBackend, type RemoteOptions } from "./remote-place.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { quote } from "./shell-script.ts";
 
@@ -42,23 +42,23 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
     );
   }
   const connection = await connect(terminal, target, options);
-  const errands = new Errands(connection, { lasting: true });
+  const scripts = new ScriptRunner(connection, { persistent: true });
   const stateName = `shell-${randomBytes(6).toString("hex")}`;
-  const { code, output, errors } = await errands.run(introduce(stateName));
+  const { code, output, errors } = await scripts.run(introduce(stateName));
   if (code !== 0) throw sshError(target, errors);
   const [home = "/", tempDir = "/tmp", bash = ""] = output.toString("utf8").split("\n");
   const stateDir = `${tempDir}/${stateName}`;
   const sync = new HomeSync({
-    errands,
+    scripts,
     here: options.hermesHome.dir,
     there: `${home}/.hermes`,
     stateDir,
     credentials: credentialFiles(terminal),
     now: Date.now,
   });
-  const place = new SyncedPlace(sync, {
+  const backend = new SyncedBackend(sync, {
     channel: connection,
-    errands,
+    scripts,
     facts: { kind: "ssh", isolated: false, home, tempDir, stateDir, bash, forced: [] },
     generation: () => 0,
     release: async () => {
@@ -70,14 +70,14 @@ export async function openSshEnvironment(terminal: TerminalConfig, options: SshO
         options.report?.(`what changed in ~/.hermes on ${target.host} was not copied back: ${lost}`);
         return; // most likely there is no connection any more; what stays lies in a temp directory
       }
-      await errands.run(`rm -rf ${quote(stateDir)}`).catch(() => undefined); // no connection any more: it stays, in a temp directory
+      await scripts.run(`rm -rf ${quote(stateDir)}`).catch(() => undefined); // no connection any more: it stays, in a temp directory
     },
   });
-  return new ShellEnvironment(place, { ...options, cwd: remoteCwd(terminal.cwd, home) });
+  return new ShellEnvironment(backend, { ...options, cwd: remoteCwd(terminal.cwd, home) });
 }
 
 /** A machine that has what commands may need of the Hermes home. */
-class SyncedPlace extends RemotePlace {
+class SyncedBackend extends RemoteBackend {
   readonly #sync: HomeSync;
 
   constructor(sync: HomeSync, options: RemoteOptions) {
@@ -85,7 +85,7 @@ class SyncedPlace extends RemotePlace {
     this.#sync = sync;
   }
 
-  override async start(run: ShellRun, io: ShellIo): Promise<PlacedShell> {
+  override async start(run: ShellRun, io: ShellIo): Promise<BackendShell> {
     const problem = await this.#send();
     const shell = await super.start(run, io);
     if (problem === null) return shell;
@@ -151,8 +151,8 @@ async function socketPath(
   environment: Readonly<Record<string, string>>,
 ): Promise<string> {
   const name = createHash("sha256").update(`${user}@${host}:${port}`).digest("hex").slice(0, 16);
-  const wished = `${await privateTempDir(environment.TMPDIR ?? "/tmp")}/${name}`;
-  return wished.length <= MAX_SOCKET_PATH ? wished : `${await privateTempDir("/tmp")}/${name}`;
+  const wanted = `${await privateTempDir(environment.TMPDIR ?? "/tmp")}/${name}`;
+  return wanted.length <= MAX_SOCKET_PATH ? wanted : `${await privateTempDir("/tmp")}/${name}`;
 }
 
 interface ConnectionParts {
@@ -171,7 +171,7 @@ class Connection implements Channel {
     this.#parts = parts;
   }
 
-  /** Makes the lasting connection, so that no command has to, and says at once why there is none. */
+  /** Makes the persistent connection, so that no command has to, and says at once why there is none. */
   async open(): Promise<void> {
     const { ssh, args, env, target } = this.#parts;
     const child = spawn(ssh, [...args, "-f", "-N", "--", target.host], {

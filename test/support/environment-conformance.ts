@@ -152,10 +152,10 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
     assert.match(result.note ?? "", /no\/such\/place does not exist/);
   });
 
-  test(`${kind}: our own errands see no aliases and leave nothing behind`, async () => {
+  test(`${kind}: our own scripts see no aliases and leave nothing behind`, async () => {
     await run("alias cat='echo tampered'");
-    assert.equal((await run("cat; export ERRAND=1; cd /", { stdin: "x", stateless: true })).output, "x");
-    assert.equal((await run('echo "[$ERRAND]"; pwd')).output, `[]\n${subject.directory}\n`);
+    assert.equal((await run("cat; export PROBE=1; cd /", { stdin: "x", stateless: true })).output, "x");
+    assert.equal((await run('echo "[$PROBE]"; pwd')).output, `[]\n${subject.directory}\n`);
     await run("unalias cat");
   });
 

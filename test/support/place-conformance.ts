@@ -5,7 +5,7 @@ import { fileToolsConformance } from "./file-tools-conformance.ts";
 import { environmentFiles, filesConformance } from "./files-conformance.ts";
 import { scriptsConformance } from "./scripts-conformance.ts";
 
-export function placeConformance(
+export function backendConformance(
   kind: string,
   open: () => Promise<ConformanceSubject>,
   { sharesFiles }: { readonly sharesFiles: boolean },

@@ -1,6 +1,6 @@
-// The same for places without Python: the program that watches over a JavaScript script, and the module through which it calls tools.
+// The same for backends without Python: the program that watches over a JavaScript script, and the module through which it calls tools.
 
-export const JAVASCRIPT_KEEPER = String.raw`
+export const JAVASCRIPT_RUNNER = String.raw`
 const { spawn } = require("node:child_process");
 const fs = require("node:fs").promises;
 const net = require("node:net");
@@ -26,14 +26,14 @@ const lines = (stream, take, first) => {
 const rights = (watch, cwd, folder) => {
   if (!watch) return [];
   const knows = (flag) => process.allowedNodeEnvironmentFlags.has(flag);
-  const isFree = (place) => !watch.places.some((guarded) => guarded === place || guarded.startsWith(place + "/"));
+  const isFree = (path) => !watch.guarded.some((guarded) => guarded === path || guarded.startsWith(path + "/"));
   const writable = [folder, ...(watch.roots.length > 0 ? watch.roots : [cwd, p.temp])].filter(isFree);
   return [
     knows("--permission") ? "--permission" : "--experimental-permission",
     ...["--allow-net"].filter(knows),
     knows("--disable-warning") ? "--disable-warning=ExperimentalWarning" : "--no-warnings",
     "--allow-fs-read=*",
-    ...writable.map((place) => "--allow-fs-write=" + place),
+    ...writable.map((path) => "--allow-fs-write=" + path),
   ];
 };
 

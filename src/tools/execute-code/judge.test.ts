@@ -25,7 +25,7 @@ async function refusing(t: TestContext, given: Partial<ToolContext> = {}) {
   return { ...place, asked, run };
 }
 
-const deeds: readonly [way: string, code: string, line: string | RegExp][] = [
+const effects: readonly [way: string, code: string, line: string | RegExp][] = [
   ["a shell", "os.system('touch marker')", "touch marker"],
   ["words only known at run time", "os.system('tou' + chr(99) + 'h marker')", "touch marker"],
   ["another name", "getattr(os, 'sys' + 'tem')('touch marker')", "touch marker"],
@@ -48,7 +48,7 @@ test("a script that does by itself what would be asked about is asked about, and
   const { run, asked, project, root } = await refusing(t);
   await mkdir(join(project, "kept"));
   await writeFile(join(root, "elsewhere"), "x");
-  for (const [way, code, line] of deeds) {
+  for (const [way, code, line] of effects) {
     asked.length = 0;
     const { status, output } = await run(`import asyncio, os, shutil, subprocess\n${code}\nprint('went on')`);
     assert.match(asked.join("|"), typeof line === "string" ? new RegExp(`^${RegExp.escape(line)}$`) : line, way);

@@ -4,7 +4,7 @@
  * Speaks with us in lines: ours come on its input, its own begin with a mark nobody else knows. The script talks to it over a socket
  * that only this user may open. What the script prints is passed on up to a limit; of the rest the end is kept.
  */
-export const PYTHON_KEEPER = String.raw`
+export const PYTHON_RUNNER = String.raw`
 import codecs, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading
 
 lock = threading.Lock()
@@ -193,20 +193,20 @@ export function pythonTools(names: readonly string[]): string {
   return [CLIENT, ...stubs].join("\n");
 }
 
-// What runs before a Python script, in its own process: every program it starts, every deletion and every write to a guarded place is
+// What runs before a Python script, in its own process: every program it starts, every deletion and every write to a guarded path is
 // asked about first. Python tells such a hook of all of them with their real values, however the script came by them. It is a check of
 // what a script does, not a cage: a script that means harm can get around it, which is what sandboxes are for.
 
 export const PYTHON_START = String.raw`
 import json, os, shlex, socket, stat, sys, threading
 
-def guard(places, roots):
+def guard(guarded, roots):
     address, start, made = os.environ["HERMES_RPC_SOCKET"], os.getcwd(), set()
     text, exists = os.fsdecode, os.path.lexists
-    def ask(**deed):
+    def ask(**effect):
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(address)
-            line.sendall((json.dumps(deed) + "\n").encode())
+            line.sendall((json.dumps(effect) + "\n").encode())
             answer = b""
             while not answer.endswith(b"\n"):
                 piece = line.recv(65536)
@@ -229,15 +229,15 @@ def guard(places, roots):
     def full(path):
         return None if isinstance(path, int) else os.path.abspath(text(path))
 
-    def placed(line, cwd=None):
-        place = full(cwd) if cwd else os.getcwd()
-        return line if place == start else "cd %s && %s" % (shlex.quote(place), line)
+    def in_directory(line, cwd=None):
+        directory = full(cwd) if cwd else os.getcwd()
+        return line if directory == start else "cd %s && %s" % (shlex.quote(directory), line)
     def program(path, args, settled=None, cwd=None):
         words = [text(args)] if isinstance(args, (str, bytes, os.PathLike)) else [text(word) for word in args]
         words[:1] = [text(path)]
         if words != settled:
             line = words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else shlex.join(words)
-            ask(line=placed(line, cwd))
+            ask(line=in_directory(line, cwd))
         return words
     def execute(path, args, *_):
         if exists(path):  # every folder of PATH is tried
@@ -250,45 +250,45 @@ def guard(places, roots):
         program(path, args, last.__dict__.pop("words", None))
 
     def write(path, *_):
-        place = full(path)
-        if place is None:
+        target = full(path)
+        if target is None:
             return
-        if place.startswith("/dev/") and exists(place) and stat.S_ISBLK(os.stat(place).st_mode):
-            return ask(line="cat > " + shlex.quote(place))
-        for one in {place, os.path.realpath(place)}:
-            if within(one, places) or (roots and not within(one, roots)):
-                return ask(write=place)
+        if target.startswith("/dev/") and exists(target) and stat.S_ISBLK(os.stat(target).st_mode):
+            return ask(line="cat > " + shlex.quote(target))
+        for one in {target, os.path.realpath(target)}:
+            if within(one, guarded) or (roots and not within(one, roots)):
+                return ask(write=target)
     def opened(path, mode, flags):
         if flags is None or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND):
             return
         write(path)
-        place = full(path)
-        if place and not exists(place):
-            made.add(place)
+        target = full(path)
+        if target and not exists(target):
+            made.add(target)
     def make(path, *_):
-        place = full(path)
-        if place and not exists(place):
-            made.add(place)
+        target = full(path)
+        if target and not exists(target):
+            made.add(target)
     def rename(source, target, *_):
         write(source)
         # A folder takes what is guarded below it along, to where nobody knows it.
-        for place in places:
-            if within(place, [full(source)]):
-                ask(write=place)
+        for path in guarded:
+            if within(path, [full(source)]):
+                ask(write=path)
         write(target)
         make(target)
     def remove(path, folder=-1, *_):
-        place = full(path)
-        if place and folder in (-1, None) and not is_own(place):
-            write(place)
-            if not within(place, [start]):
-                ask(line="rm -- " + shlex.quote(place))
+        target = full(path)
+        if target and folder in (-1, None) and not is_own(target):
+            write(target)
+            if not within(target, [start]):
+                ask(line="rm -- " + shlex.quote(target))
     def remove_tree(path, *_):
-        place = full(path)
-        if place and not is_own(place):
-            shown = os.path.relpath(place, start) if within(place, [start]) else place
+        target = full(path)
+        if target and not is_own(target):
+            shown = os.path.relpath(target, start) if within(target, [start]) else target
             ask(line="rm -r -- " + shlex.quote(shown))
-            made.add(place)
+            made.add(target)
     def chmod(path, mode, *_):
         write(path)
         if mode & 2:
@@ -304,18 +304,18 @@ def guard(places, roots):
         if not name.startswith("file:"):
             return write(name)
         from urllib.parse import unquote
-        place, _, wishes = name[5:].partition("?")
-        if "mode=ro" not in wishes and "mode=memory" not in wishes and "immutable=1" not in wishes:
-            write(unquote(place))
+        file, _, options = name[5:].partition("?")
+        if "mode=ro" not in options and "mode=memory" not in options and "immutable=1" not in options:
+            write(unquote(file))
     def connect(_, address):
-        if isinstance(address, (str, bytes)) and within(os.path.realpath(text(address)), places):
+        if isinstance(address, (str, bytes)) and within(os.path.realpath(text(address)), guarded):
             ask(write=full(address))
     def symbol(_, name):
         if name in ("system", "popen", "posix_spawn", "posix_spawnp", "execl", "execv", "execve", "execvp", "execvpe"):
             raise PermissionError("start programs with subprocess, or with terminal of hermes_tools")
 
-    deeds = {
-        "os.system": lambda command: ask(line=placed(text(command))),
+    effects = {
+        "os.system": lambda command: ask(line=in_directory(text(command))),
         "subprocess.Popen": popen,
         "os.exec": execute,
         "os.posix_spawn": spawn,
@@ -335,9 +335,9 @@ def guard(places, roots):
         "ctypes.dlsym": symbol,
     }
     def hook(event, args):
-        deed = deeds.get(event)
-        if deed:
-            deed(*args)
+        effect = effects.get(event)
+        if effect:
+            effect(*args)
     sys.addaudithook(hook)
 
 def begin(names):
@@ -365,6 +365,6 @@ def begin(names):
     sys.argv[0] = names["__file__"] = script
     del names["begin"]
     if watch:
-        guard(watch["places"], watch["roots"])
+        guard(watch["guarded"], watch["roots"])
     exec(compile(code, script, "exec"), names)
 `;

@@ -10,8 +10,8 @@ import { withoutMiddle } from "../terminal/output.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
 import { leaveBrokenLine } from "../toolset/results.ts";
-import { JAVASCRIPT_KEEPER, javascriptTools } from "./javascript.ts";
-import { PYTHON_KEEPER, PYTHON_START, pythonTools } from "./python.ts";
+import { JAVASCRIPT_RUNNER, javascriptTools } from "./javascript.ts";
+import { PYTHON_RUNNER, PYTHON_START, pythonTools } from "./python.ts";
 
 const MAX_CALLS = 50;
 const OUT_CHARS = 50_000;
@@ -60,7 +60,7 @@ class Script {
   #queue: Promise<void> = Promise.resolve();
   #language: string | null = null;
   #exitCode: number | null = null;
-  /** How the process ended, whatever the keeper said. */
+  /** How the process ended, whatever the runner said. */
   #ending = "";
 
   constructor(child: BackgroundChild, ctx: ToolContext, limits: CodeLimits, judge: ScriptJudge) {
@@ -107,7 +107,7 @@ class Script {
     });
   }
 
-  /** The first line of input: the keepers in both languages, the script and what it may know. */
+  /** The first line of input: the runners in both languages, the script and what it may know. */
   #beginning(code: string): string {
     const tools = [...this.#allowed];
     return JSON.stringify({
@@ -120,10 +120,10 @@ class Script {
       errChars: this.#texts.err.keptChars,
       code,
       watch: this.#judge.watch,
-      python: PYTHON_KEEPER,
+      python: PYTHON_RUNNER,
       pythonStart: PYTHON_START,
       pythonTools: pythonTools(tools),
-      javascript: JAVASCRIPT_KEEPER,
+      javascript: JAVASCRIPT_RUNNER,
       javascriptTools: javascriptTools(tools),
     });
   }
@@ -159,9 +159,9 @@ class Script {
     await this.#write(JSON.stringify({ id, result }));
   }
 
-  async #refuse(deed: ScriptDeed): Promise<string | null> {
+  async #refuse(effect: ScriptEffect): Promise<string | null> {
     try {
-      return await this.#judge.refuse(deed, this.#stop.signal);
+      return await this.#judge.refuse(effect, this.#stop.signal);
     } catch (error) {
       this.#ctx.log.warn("what a script was about to do could not be judged", error);
       return `This could not be judged, so it is not done: ${messageOf(error)}`;
@@ -211,13 +211,13 @@ class Script {
     if (status === "success") return null;
     if (status === "timeout") return `The script was stopped after ${this.#limits.timeoutMs / 1000} seconds.`;
     if (status === "interrupted") return "The script was interrupted.";
-    const place = `${this.#ctx.environment.kind} environment`;
+    const where = `${this.#ctx.environment.kind} environment`;
     if (this.#language === null) {
       const ending = `the interpreter ended with ${this.#ending} before the script began`;
-      return `No script could be started in the ${place}: ${rest ? `${rest} (${this.#ending})` : ending}`;
+      return `No script could be started in the ${where}: ${rest ? `${rest} (${this.#ending})` : ending}`;
     }
     const other =
-      this.#language === "python" ? "" : ` There is no Python in the ${place}: write JavaScript (ES module).`;
+      this.#language === "python" ? "" : ` There is no Python in the ${where}: write JavaScript (ES module).`;
     if (this.#exitCode === null) return `The script's process ended with ${this.#ending} before it was done.${other}`;
     return `The script ended with exit code ${this.#exitCode}.${other}`;
   }
@@ -229,7 +229,7 @@ function refusal(error: string, more: Readonly<Record<string, unknown>> = {}): s
 
 const pause = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-// What a script's keeper says, line by line. Lines without the mark are not its own: a warning of the shell, an interpreter that is missing.
+// What a script's runner says, line by line. Lines without the mark are not its own: a warning of the shell, an interpreter that is missing.
 
 const text = z.string();
 const frame = z.discriminatedUnion("t", [
@@ -296,15 +296,15 @@ function parse(text: string): unknown {
 
 // What a script is about to do by itself, without a tool: start a program, delete, write. Judged as if a tool were to do it.
 
-/** What the keeper is told, so that it asks about nothing else. */
+/** What the runner is told, so that it asks about nothing else. */
 interface Watch {
   /** Files and folders a write to is asked about. */
-  readonly places: readonly string[];
+  readonly guarded: readonly string[];
   /** Where not empty: every write outside of these is asked about. */
   readonly roots: readonly string[];
 }
 
-interface ScriptDeed {
+interface ScriptEffect {
   /** A command line that does the same. */
   readonly line?: string | undefined;
   /** A file that is written, moved or changed. */
@@ -315,14 +315,14 @@ interface ScriptJudge {
   /** Null: whatever a script does, it does to nobody. */
   readonly watch: Watch | null;
   /** Null, or why not; may ask the user. */
-  refuse(deed: ScriptDeed, signal: AbortSignal): Promise<string | null>;
+  refuse(effect: ScriptEffect, signal: AbortSignal): Promise<string | null>;
 }
 
 async function openJudge(ctx: ToolContext): Promise<ScriptJudge> {
   if (ctx.environment.isolated) return { watch: null, refuse: async () => null };
   const { guard, refuseWrite } = await openWorkspace(ctx);
   return {
-    watch: { places: guard.watchedForWrites, roots: ctx.writeSafeRoots ?? [] },
+    watch: { guarded: guard.watchedForWrites, roots: ctx.writeSafeRoots ?? [] },
     async refuse({ line, write }, signal) {
       if (write !== undefined) return refuseWrite(write, false);
       if (line === undefined) return "Nothing is known about what the script wants to do.";
@@ -334,7 +334,7 @@ async function openJudge(ctx: ToolContext): Promise<ScriptJudge> {
 
 // What a script printed, as the model reads it: the beginning, and the end when there was more.
 
-/** The keeper keeps more than is shown, so that the cut can be moved off a secret. */
+/** The runner keeps more than is shown, so that the cut can be moved off a secret. */
 const SPARE_CHARS = 25_000;
 
 class Printed {
@@ -347,12 +347,12 @@ class Printed {
     this.#limit = limit;
   }
 
-  /** What the keeper keeps: two fifths as they come, the rest when the script has ended. */
+  /** What the runner keeps: two fifths as they come, the rest when the script has ended. */
   get keptChars(): number {
     return this.#limit + SPARE_CHARS;
   }
 
-  /** `whole`: the keeper said all it had to say. */
+  /** `whole`: the runner said all it had to say. */
   show(clean: (text: string) => string, { whole }: { readonly whole: boolean }): string {
     const { head, tail, cut } = this;
     const isLost = !whole && tail === "" && head.length >= Math.floor((this.keptChars * 2) / 5);
