@@ -24,7 +24,7 @@ const skills: CommandDefinition = {
         return view(own, which, ctx);
       case "pending": {
         const { listPending } = await import("../skills/pending.ts");
-        return ctx.say(pendingList(await listPending(own.place), "skills"));
+        return ctx.say(pendingList(await listPending(own.context), "skills"));
       }
       case "diff":
         return diff(own, which, ctx);
@@ -45,10 +45,10 @@ const skills: CommandDefinition = {
   },
 };
 
-async function list({ place }: AgentSkills, category: string, ctx: CommandContext): Promise<void> {
+async function list({ context }: AgentSkills, category: string, ctx: CommandContext): Promise<void> {
   const { offeredSkills } = await import("../skills/open-skill.ts");
   const { categoryLabel } = await import("../skills/snapshot.ts");
-  const offered = await offeredSkills(place, ctx.platform);
+  const offered = await offeredSkills(context, ctx.platform);
   const wanted = offered.filter((skill) => category === "" || categoryLabel(skill.category) === category);
   if (wanted.length === 0)
     return ctx.say(category === "" ? "There are no skills yet." : `There is no skill in the category "${category}".`);
@@ -66,10 +66,10 @@ async function list({ place }: AgentSkills, category: string, ctx: CommandContex
   ctx.say(`${lines.join("\n")}\n/NAME [text] works by one of them.`);
 }
 
-async function view({ place }: AgentSkills, name: string, ctx: CommandContext): Promise<void> {
+async function view({ context }: AgentSkills, name: string, ctx: CommandContext): Promise<void> {
   if (name === "") return ctx.warn("/skills view needs a name. /skills lists them.");
   const { openSkill } = await import("../skills/open-skill.ts");
-  const opened = await openSkill(name, place, { platform: ctx.platform });
+  const opened = await openSkill(name, context, { platform: ctx.platform });
   if (opened.type === "refused") return ctx.warn(String(opened.result.error));
   ctx.say(`${ctx.home.display(opened.skill.dir)}\n\n${opened.text.trimEnd()}`);
 }
@@ -78,7 +78,7 @@ async function view({ place }: AgentSkills, name: string, ctx: CommandContext): 
 async function ground(own: AgentSkills, ctx: CommandContext) {
   const { guardAgentSkill } = await import("../skills/scan/scan.ts");
   return {
-    place: own.place,
+    context: own.context,
     ports: { views: { wasRead: () => true }, scan: guardAgentSkill },
     run: { origin: "foreground", sessionId: ctx.conversation.agent.sessionId, taskId: randomUUID() },
   };
@@ -112,7 +112,7 @@ const bundles: CommandDefinition = {
     const own = ctx.conversation.skills;
     if (!own) return ctx.warn("Skills are switched off in this conversation.");
     const { loadBundles } = await import("../skills/bundles.ts");
-    const found = await loadBundles(own.place);
+    const found = await loadBundles(own.context);
     for (const warning of found.warnings) ctx.warn(warning);
     if (found.bundles.size === 0)
       return ctx.say("There are no bundles. hermes bundles create NAME --skill A --skill B makes one.");
@@ -138,8 +138,8 @@ const reloadSkills: CommandDefinition = {
     const before = seen.get(own) ?? (await own.namesAtStart(ctx.platform));
     const { clearSkillsPromptCache } = await import("../skills/visible.ts");
     const { offeredSkills } = await import("../skills/open-skill.ts");
-    await clearSkillsPromptCache(own.place, { snapshot: true });
-    const now = new Set((await offeredSkills(own.place, ctx.platform)).map(({ name }) => name));
+    await clearSkillsPromptCache(own.context, { snapshot: true });
+    const now = new Set((await offeredSkills(own.context, ctx.platform)).map(({ name }) => name));
     seen.set(own, now);
     const added = [...now].filter((name) => !before.has(name));
     const removed = [...before].filter((name) => !now.has(name));

@@ -11,7 +11,7 @@ export async function invokeSkills(text: string, ctx: CommandContext, commands: 
   const { expandTyped } = await import("../skills/expand.ts");
   const { inlineShell } = skills;
   const options = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell, taken: takenNames(commands) };
-  const expansion = await expandTyped(text, skills.place, options);
+  const expansion = await expandTyped(text, skills.context, options);
   if (expansion === null) return false;
   say(expansion, ctx);
   return true;
@@ -48,7 +48,7 @@ const skill: CommandDefinition = {
     if (name === "") return ctx.warn("/skill needs a name: /skill <name> [text]. hermes skills list shows them.");
     const { expandSkillCommand } = await import("../skills/expand.ts");
     const options = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell: skills.inlineShell };
-    say(await expandSkillCommand(name, text, skills.place, options), ctx);
+    say(await expandSkillCommand(name, text, skills.context, options), ctx);
   },
 };
 
@@ -71,7 +71,7 @@ export async function menuSkills(
   const { skills } = ctx.conversation;
   if (!skills) return [];
   const { skillCommands } = await import("../skills/expand.ts");
-  const found = await skillCommands(skills.place, { platform: ctx.platform, taken: takenNames(commands) });
+  const found = await skillCommands(skills.context, { platform: ctx.platform, taken: takenNames(commands) });
   const offered = new Map<string, MenuSkill>();
   for (const [name, { description, summary }] of found.skills)
     offered.set(name, { name, description: description || summary, kind: "skill" });

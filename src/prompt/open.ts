@@ -153,7 +153,7 @@ async function promptPorts(context: PromptContext): Promise<PromptPorts> {
     externalMemory: context.externalMemory,
     async skills() {
       const loaded = { tools: new Set(context.toolNames), toolsets: new Set(context.toolsets) };
-      return skills && visibleSkills(skills.place, { platform, loaded });
+      return skills && visibleSkills(skills.context, { platform, loaded });
     },
   };
 }

@@ -61,8 +61,8 @@ test("every command the guide names is one", async () => {
 });
 
 test("a new home gets all of them", async () => {
-  const place = await skillsHome();
-  assert.equal((await syncBundledSkills(place)).copied.length, shipped.length);
-  const { count, categories } = await listSkills(place, { platform: "cli" });
+  const home = await skillsHome();
+  assert.equal((await syncBundledSkills(home)).copied.length, shipped.length);
+  const { count, categories } = await listSkills(home, { platform: "cli" });
   assert.ok(Number(count) >= 8 && (categories as string[]).length > 4);
 });

@@ -9,7 +9,7 @@ import { compare, filesBelow, walkSkills } from "./files.ts";
 import { removeEmptyUpTo } from "./manage/write.ts";
 import { reason } from "./open-skill.ts";
 import { bundledDir, type ManifestLine, readBundledManifest, writeBundledManifest } from "./provenance.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import {
   archiveSkill,
   type Copying,
@@ -42,24 +42,24 @@ export interface SyncResult {
 
 type Outcome = Exclude<keyof SyncResult, "total_bundled">;
 
-const optOutFile = (place: Pick<SkillsPlace, "paths">) => place.paths.at(".no-bundled-skills");
+const optOutFile = (context: Pick<SkillsContext, "paths">) => context.paths.at(".no-bundled-skills");
 
-const stagingDir = (place: Pick<SkillsPlace, "paths">, name: string) =>
-  join(place.paths.skillsDir, ".hub", "staging", name);
+const stagingDir = (context: Pick<SkillsContext, "paths">, name: string) =>
+  join(context.paths.skillsDir, ".hub", "staging", name);
 
-/** The shipped skills, each at the place its copy has below the home's skills. */
-export async function bundledSkills(place: SkillsPlace): Promise<readonly Skill[]> {
-  const { skills } = await loadRootSkills({ dir: bundledDir(place), kind: "external" }, place);
+/** The shipped skills, each at the path its copy has below the home's skills. */
+export async function bundledSkills(context: SkillsContext): Promise<readonly Skill[]> {
+  const { skills } = await loadRootSkills({ dir: bundledDir(context), kind: "external" }, context);
   return [...skills].sort((a, b) => compare(a.name, b.name));
 }
 
-export async function syncBundledSkills(place: SkillsPlace): Promise<SyncResult> {
+export async function syncBundledSkills(context: SkillsContext): Promise<SyncResult> {
   const tally = new Tally();
-  if (await exists(optOutFile(place))) return tally.result(0);
-  await makeDirectories(place.paths.skillsDir);
-  const shipped = await bundledSkills(place);
-  await withLock(skillsLock(place), async () => {
-    const sync = await Sync.open(place);
+  if (await exists(optOutFile(context))) return tally.result(0);
+  await makeDirectories(context.paths.skillsDir);
+  const shipped = await bundledSkills(context);
+  await withLock(skillsLock(context), async () => {
+    const sync = await Sync.open(context);
     for (const skill of shipped) {
       try {
         tally.add(await sync.one(skill), skill.name);
@@ -69,50 +69,50 @@ export async function syncBundledSkills(place: SkillsPlace): Promise<SyncResult>
     }
     for (const name of sync.clean(new Set(shipped.map(({ name }) => name)))) tally.add("cleaned", name);
     await sync.save();
-    await copyDescriptions(place, shipped);
+    await copyDescriptions(context, shipped);
   });
   const result = tally.result(shipped.length);
   if (result.copied.length + result.updated.length + result.relocated.length > 0)
-    await clearSkillsPromptCache(place, { snapshot: true });
+    await clearSkillsPromptCache(context, { snapshot: true });
   return result;
 }
 
 class Sync {
-  readonly #place: SkillsPlace;
+  readonly #context: SkillsContext;
   readonly #lines: Map<string, ManifestLine>;
   readonly #suppressed: ReadonlySet<string>;
   readonly #external: ReadonlySet<string>;
   readonly #local: readonly Skill[];
 
   private constructor(
-    place: SkillsPlace,
+    context: SkillsContext,
     lines: Map<string, ManifestLine>,
     suppressed: Set<string>,
     all: readonly Skill[],
   ) {
-    this.#place = place;
+    this.#context = context;
     this.#lines = lines;
     this.#suppressed = suppressed;
     this.#external = new Set(all.filter(({ root }) => root.kind === "external").map(({ name }) => name));
     this.#local = all.filter(({ root }) => root.kind === "local");
   }
 
-  static async open(place: SkillsPlace): Promise<Sync> {
-    const { lines } = await readBundledManifest(place);
-    const { roots } = await loadCatalogue(place);
+  static async open(context: SkillsContext): Promise<Sync> {
+    const { lines } = await readBundledManifest(context);
+    const { roots } = await loadCatalogue(context);
     return new Sync(
-      place,
+      context,
       lines,
-      await suppressedNames(place),
+      await suppressedNames(context),
       roots.flatMap(({ skills }) => skills),
     );
   }
 
   async one(skill: Skill): Promise<Outcome> {
     const { name } = skill;
-    const target = join(this.#place.paths.skillsDir, skill.path);
+    const target = join(this.#context.paths.skillsDir, skill.path);
     if (this.#suppressed.has(name)) return "suppressed";
-    const copying = { from: skill.dir, to: target, staging: stagingDir(this.#place, name) };
+    const copying = { from: skill.dir, to: target, staging: stagingDir(this.#context, name) };
     await recoverSkill(copying);
     const shipped = await hashSkill(skill.dir);
     const line = this.#lines.get(name);
@@ -142,7 +142,7 @@ class Sync {
   }
 
   save(): Promise<void> {
-    return writeBundledManifest(this.#place, this.#lines);
+    return writeBundledManifest(this.#context, this.#lines);
   }
 
   /** Deleted by the user, unless it is elsewhere, untouched: then it has moved in the program. */
@@ -192,35 +192,35 @@ class Tally {
   }
 }
 
-async function suppressedNames(place: SkillsPlace): Promise<Set<string>> {
-  const text = await readFile(join(place.paths.skillsDir, ".curator_suppressed"), "utf8").catch(() => "");
+async function suppressedNames(context: SkillsContext): Promise<Set<string>> {
+  const text = await readFile(join(context.paths.skillsDir, ".curator_suppressed"), "utf8").catch(() => "");
   return new Set(text.split(/\r?\n/).map((line) => line.trim()));
 }
 
-async function copyDescriptions(place: SkillsPlace, shipped: readonly Skill[]): Promise<void> {
-  const source = bundledDir(place);
+async function copyDescriptions(context: SkillsContext, shipped: readonly Skill[]): Promise<void> {
+  const source = bundledDir(context);
   const used = new Set(shipped.map(({ category }) => category));
   for (const category of (await walkSkills(source)).described.filter((path) => used.has(path))) {
-    const target = join(place.paths.skillsDir, category, "DESCRIPTION.md");
+    const target = join(context.paths.skillsDir, category, "DESCRIPTION.md");
     // A category whose skills were all deleted or never copied needs no text.
     if ((await exists(target)) || !(await exists(dirname(target)))) continue;
     await copyFile(join(source, category, "DESCRIPTION.md"), target).catch((error) =>
-      place.log.warn(`the text of category ${category} could not be copied`, error),
+      context.log.warn(`the text of category ${category} could not be copied`, error),
     );
   }
 }
 
 // What the user did to shipped skills: seeing it, accepting it, undoing it, opting out of all of them.
 
-const copyOf = (skill: Skill, place: SkillsPlace) => join(place.paths.skillsDir, skill.path);
+const copyOf = (skill: Skill, context: SkillsContext) => join(context.paths.skillsDir, skill.path);
 
 /** Shipped skills whose copy the user changed. */
-export async function modifiedSkills(place: SkillsPlace): Promise<readonly Skill[]> {
-  const { lines } = await readBundledManifest(place);
+export async function modifiedSkills(context: SkillsContext): Promise<readonly Skill[]> {
+  const { lines } = await readBundledManifest(context);
   const changed = await Promise.all(
-    (await bundledSkills(place)).map(async (skill) => {
+    (await bundledSkills(context)).map(async (skill) => {
       const line = lines.get(skill.name);
-      const dir = copyOf(skill, place);
+      const dir = copyOf(skill, context);
       if (!line?.origin || !(await exists(dir))) return [];
       return (await hashSkill(dir)) === (line.user ?? line.origin) ? [] : [skill];
     }),
@@ -228,13 +228,13 @@ export async function modifiedSkills(place: SkillsPlace): Promise<readonly Skill
   return changed.flat();
 }
 
-export async function findBundled(name: string, place: SkillsPlace): Promise<Skill | null> {
-  return (await bundledSkills(place)).find((skill) => skill.name === name || skill.path === name) ?? null;
+export async function findBundled(name: string, context: SkillsContext): Promise<Skill | null> {
+  return (await bundledSkills(context)).find((skill) => skill.name === name || skill.path === name) ?? null;
 }
 
 /** From what the program ships to what the user has, file by file. */
-export async function diffBundled(skill: Skill, place: SkillsPlace): Promise<string> {
-  const mine = copyOf(skill, place);
+export async function diffBundled(skill: Skill, context: SkillsContext): Promise<string> {
+  const mine = copyOf(skill, context);
   const paths = [...new Set([...(await filesBelow(skill.dir)), ...(await filesBelow(mine))])].sort(compare);
   const diffs = await Promise.all(
     paths.map(async (path) => {
@@ -254,64 +254,69 @@ async function side(file: string, path: string) {
 }
 
 /** The user's version becomes the accepted one: the next version of the program that changes this skill replaces it. */
-export async function acceptBundled(skill: Skill, place: SkillsPlace): Promise<void> {
-  await withLock(skillsLock(place), async () => {
-    const { lines } = await readBundledManifest(place);
+export async function acceptBundled(skill: Skill, context: SkillsContext): Promise<void> {
+  await withLock(skillsLock(context), async () => {
+    const { lines } = await readBundledManifest(context);
     const shipped = await hashSkill(skill.dir);
-    const mine = await hashSkill(copyOf(skill, place));
+    const mine = await hashSkill(copyOf(skill, context));
     lines.set(skill.name, mine === shipped ? { origin: shipped } : { origin: shipped, user: mine });
-    await writeBundledManifest(place, lines);
+    await writeBundledManifest(context, lines);
   });
 }
 
 /** The shipped version is back; what was there is in the archive. Resolves to where, or null when nothing was there. */
-export async function restoreBundled(skill: Skill, place: SkillsPlace): Promise<string | null> {
-  const archived = await withLock(skillsLock(place), async () => {
-    const target = copyOf(skill, place);
-    const old = (await exists(target)) ? await archiveSkill(target, place.paths.skillsDir, place.clock.now()) : null;
-    await copySkill({ from: skill.dir, to: target, staging: stagingDir(place, skill.name) });
-    const { lines } = await readBundledManifest(place);
+export async function restoreBundled(skill: Skill, context: SkillsContext): Promise<string | null> {
+  const archived = await withLock(skillsLock(context), async () => {
+    const target = copyOf(skill, context);
+    const old = (await exists(target))
+      ? await archiveSkill(target, context.paths.skillsDir, context.clock.now())
+      : null;
+    await copySkill({ from: skill.dir, to: target, staging: stagingDir(context, skill.name) });
+    const { lines } = await readBundledManifest(context);
     lines.set(skill.name, { origin: await hashSkill(skill.dir) });
-    await writeBundledManifest(place, lines);
+    await writeBundledManifest(context, lines);
     return old;
   });
-  await clearSkillsPromptCache(place, { snapshot: true });
+  await clearSkillsPromptCache(context, { snapshot: true });
   return archived;
 }
 
 /** From now on nothing is copied into this home. With `remove`, copies the user did not change go, too. */
-export async function optOut(place: SkillsPlace, { remove }: { readonly remove: boolean }): Promise<readonly string[]> {
-  await writeFileAtomic(optOutFile(place), "");
+export async function optOut(
+  context: SkillsContext,
+  { remove }: { readonly remove: boolean },
+): Promise<readonly string[]> {
+  await writeFileAtomic(optOutFile(context), "");
   if (!remove) return [];
-  const removed = await withLock(skillsLock(place), async () => {
-    const { lines } = await readBundledManifest(place);
+  const removed = await withLock(skillsLock(context), async () => {
+    const { lines } = await readBundledManifest(context);
     const names: string[] = [];
-    for (const skill of await bundledSkills(place)) {
-      const dir = copyOf(skill, place);
+    for (const skill of await bundledSkills(context)) {
+      const dir = copyOf(skill, context);
       const origin = lines.get(skill.name)?.origin;
       if (!origin || !(await exists(dir)) || (await hashSkill(dir)) !== origin) continue;
       await rm(dir, { recursive: true });
-      await removeEmptyCategory(skill, place);
+      await removeEmptyCategory(skill, context);
       lines.delete(skill.name);
       names.push(skill.name);
     }
-    await writeBundledManifest(place, lines);
+    await writeBundledManifest(context, lines);
     return names;
   });
-  await clearSkillsPromptCache(place, { snapshot: true });
+  await clearSkillsPromptCache(context, { snapshot: true });
   return removed;
 }
 
 /** A category that only has its description left is empty. */
-async function removeEmptyCategory(skill: Skill, place: SkillsPlace): Promise<void> {
+async function removeEmptyCategory(skill: Skill, context: SkillsContext): Promise<void> {
   if (skill.category === null) return;
-  const category = join(place.paths.skillsDir, skill.category);
+  const category = join(context.paths.skillsDir, skill.category);
   const left = await filesBelow(category);
   if (left.some((path) => path !== "DESCRIPTION.md")) return;
   await rm(join(category, "DESCRIPTION.md"), { force: true });
-  await removeEmptyUpTo(category, place.paths.skillsDir);
+  await removeEmptyUpTo(category, context.paths.skillsDir);
 }
 
-export async function optIn(place: SkillsPlace): Promise<void> {
-  await rm(optOutFile(place), { force: true });
+export async function optIn(context: SkillsContext): Promise<void> {
+  await rm(optOutFile(context), { force: true });
 }

@@ -5,7 +5,7 @@ import { parse, stringify } from "yaml";
 import { writeFileAtomic } from "../kit/files.ts";
 import { compare } from "./files.ts";
 import { reason } from "./open-skill.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 
 export interface Bundle {
   readonly slug: string;
@@ -22,13 +22,13 @@ interface Bundles {
   readonly warnings: readonly string[];
 }
 
-export const bundlesDir = (place: Pick<SkillsPlace, "paths">) => place.paths.at("skill-bundles");
+export const bundlesDir = (context: Pick<SkillsContext, "paths">) => context.paths.at("skill-bundles");
 
 const known = new Map<string, { readonly key: string; readonly found: Bundles }>();
 
 /** Read again only when the folder or one of its files changed. */
-export async function loadBundles(place: Pick<SkillsPlace, "paths">): Promise<Bundles> {
-  const dir = bundlesDir(place);
+export async function loadBundles(context: Pick<SkillsContext, "paths">): Promise<Bundles> {
+  const dir = bundlesDir(context);
   const names = (await readdir(dir).catch(() => [])).filter((name) => /\.ya?ml$/i.test(name)).sort(compare);
   const times = await Promise.all(
     names.map((name) =>
@@ -80,12 +80,12 @@ async function readBundle(file: string): Promise<Bundle | string> {
 
 /** Writes a bundle; the caller has made sure that the file may be replaced. */
 export async function writeBundle(
-  place: Pick<SkillsPlace, "paths">,
+  context: Pick<SkillsContext, "paths">,
   bundle: Pick<Bundle, "name" | "description" | "skills" | "instruction">,
 ): Promise<string> {
-  const file = join(bundlesDir(place), `${slugOf(bundle.name)}.yaml`);
+  const file = join(bundlesDir(context), `${slugOf(bundle.name)}.yaml`);
   const { name, description, skills, instruction } = bundle;
-  await mkdir(bundlesDir(place), { recursive: true, mode: 0o700 });
+  await mkdir(bundlesDir(context), { recursive: true, mode: 0o700 });
   await writeFileAtomic(
     file,
     stringify({ name, ...(description && { description }), skills, ...(instruction && { instruction }) }),

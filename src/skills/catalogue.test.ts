@@ -7,17 +7,17 @@ import { loadCatalogue, unshadowed } from "./catalogue.ts";
 import { walkSkills } from "./files.ts";
 import { resolveSkill } from "./resolve.ts";
 
-const paths = async (place: Parameters<typeof loadCatalogue>[0]) =>
-  (await loadCatalogue(place)).roots.flatMap(({ skills }) => skills.map(({ path }) => path));
+const paths = async (context: Parameters<typeof loadCatalogue>[0]) =>
+  (await loadCatalogue(context)).roots.flatMap(({ skills }) => skills.map(({ path }) => path));
 
 test("skills are found at any depth, with their category", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/alone/SKILL.md": "At the top",
     "skills/dev/git/SKILL.md": "One down",
     "skills/dev/deep/er/SKILL.md": "Two down",
     "skills/dev/DESCRIPTION.md": "---\ndescription: For developers\n---\n",
   });
-  const [root] = (await loadCatalogue(place)).roots;
+  const [root] = (await loadCatalogue(context)).roots;
   assert.deepEqual(
     root?.skills.map(({ path, category, name, description }) => [path, category, name, description]),
     [
@@ -32,15 +32,15 @@ test("skills are found at any depth, with their category", async () => {
 const hidden =
   ".git .github .hub .archive .curator_backups .venv venv node_modules site-packages __pycache__ .tox .nox .pytest_cache .mypy_cache .ruff_cache";
 test("certain folders are never entered", async () => {
-  const place = await skillsHome(
+  const context = await skillsHome(
     Object.fromEntries(hidden.split(" ").map((name) => [`skills/${name}/x/SKILL.md`, "Hidden"])),
   );
-  await place.write("skills/references/y/SKILL.md", "A category of that name is a category");
-  assert.deepEqual(await paths(place), ["references/y"]);
+  await context.write("skills/references/y/SKILL.md", "A category of that name is a category");
+  assert.deepEqual(await paths(context), ["references/y"]);
 });
 
 test("a SKILL.md below a skill's support folders is data; below its other folders it is a skill", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/a/SKILL.md": "A",
     "skills/a/references/x/SKILL.md": "data",
     "skills/a/templates/x/SKILL.md": "data",
@@ -48,27 +48,27 @@ test("a SKILL.md below a skill's support folders is data; below its other folder
     "skills/a/assets/x/SKILL.md": "data",
     "skills/a/sub/SKILL.md": "Sub",
   });
-  assert.deepEqual(await paths(place), ["a", "a/sub"]);
+  assert.deepEqual(await paths(context), ["a", "a/sub"]);
 });
 
 test("a root below a folder of an excluded name is searched all the same", async () => {
-  const place = await skillsHome({ "venv/node_modules/x/SKILL.md": "External" });
-  place.settings = { external_dirs: ["venv/node_modules"] };
-  assert.deepEqual(await paths(place), ["x"]);
+  const context = await skillsHome({ "venv/node_modules/x/SKILL.md": "External" });
+  context.settings = { external_dirs: ["venv/node_modules"] };
+  assert.deepEqual(await paths(context), ["x"]);
 });
 
 test("linked folders are followed once, circles end, and a folder keeps its own path", async () => {
-  const place = await skillsHome({ "skills/z/real/SKILL.md": "Real", "elsewhere/linked/SKILL.md": "Linked" });
-  await symlink(place.at("elsewhere"), place.at("skills/b"));
-  await symlink(place.at("skills"), place.at("skills/a-circle"));
-  await symlink(place.at("skills/z"), place.at("skills/a-double"));
-  await symlink(place.at("nowhere"), place.at("skills/dangling"));
-  assert.deepEqual(await paths(place), ["b/linked", "z/real"]);
+  const context = await skillsHome({ "skills/z/real/SKILL.md": "Real", "elsewhere/linked/SKILL.md": "Linked" });
+  await symlink(context.at("elsewhere"), context.at("skills/b"));
+  await symlink(context.at("skills"), context.at("skills/a-circle"));
+  await symlink(context.at("skills/z"), context.at("skills/a-double"));
+  await symlink(context.at("nowhere"), context.at("skills/dangling"));
+  assert.deepEqual(await paths(context), ["b/linked", "z/real"]);
 });
 
 test("external folders: home, variables, relative, missing, doubled and the home's own", async () => {
-  const place = await skillsHome({ "skills/a/SKILL.md": "local", "more/b/SKILL.md": "B" });
-  const user = place.home.osHome;
+  const context = await skillsHome({ "skills/a/SKILL.md": "local", "more/b/SKILL.md": "B" });
+  const user = context.home.osHome;
   for (const [dir, name] of [
     ["tilde", "c"],
     ["var", "d"],
@@ -76,28 +76,28 @@ test("external folders: home, variables, relative, missing, doubled and the home
     await mkdir(join(user, dir, name), { recursive: true });
     await writeFile(join(user, dir, name, "SKILL.md"), skillText(name, name));
   }
-  place.variables.WHERE = join(user, "var");
-  place.settings = {
+  context.variables.WHERE = join(user, "var");
+  context.settings = {
     external_dirs: [
       "more",
       "~/tilde",
       ["$", "{WHERE}"].join(""),
       "/does/not/exist",
       "more/../more",
-      place.at("skills"),
+      context.at("skills"),
     ],
   };
-  assert.deepEqual(await paths(place), ["a", "b", "c", "d"]);
+  assert.deepEqual(await paths(context), ["a", "b", "c", "d"]);
 });
 
 test("of one name the first root wins", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/a/SKILL.md": "Mine",
     "ext/cat/a/SKILL.md": "Theirs",
     "ext/b/SKILL.md": "B",
   });
-  place.settings = { external_dirs: ["ext"] };
-  const skills = unshadowed(await loadCatalogue(place));
+  context.settings = { external_dirs: ["ext"] };
+  const skills = unshadowed(await loadCatalogue(context));
   assert.deepEqual(
     skills.map(({ name, description }) => [name, description]),
     [
@@ -108,14 +108,14 @@ test("of one name the first root wins", async () => {
 });
 
 test("what cannot be parsed is listed by its directory and reported", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/none/SKILL.md": "# Just text\n",
     "skills/open/SKILL.md": "---\nname: x\n",
     "skills/yaml/SKILL.md": "---\nname: saved\ndescription: Kept\nbad: [\n---\nBody\n",
     "skills/named/SKILL.md": "---\nname: ../../etc\ndescription: D\n---\nBody\n",
     "skills/platform/SKILL.md": "---\nname: platform\ndescription: D\nplatforms: [amiga, linux]\n---\nBody\n",
   });
-  const [root] = (await loadCatalogue(place)).roots;
+  const [root] = (await loadCatalogue(context)).roots;
   const rows = root?.skills.map(({ name, description, problems }) => [name, description, problems.length]);
   assert.deepEqual(rows, [
     ["named", "D", 1],
@@ -127,19 +127,19 @@ test("what cannot be parsed is listed by its directory and reported", async () =
 });
 
 test("a long front matter is read whole", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/a/SKILL.md": `---\nx: ${"y".repeat(9000)}\nname: late\ndescription: D\n---\nBody\n`,
   });
-  assert.equal((await loadCatalogue(place)).roots[0]?.skills[0]?.name, "late");
+  assert.equal((await loadCatalogue(context)).roots[0]?.skills[0]?.name, "late");
 });
 
 test("the snapshot is written once and trusted only while every file is as it was", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/c/a/SKILL.md": "First",
     "skills/c/DESCRIPTION.md": "---\ndescription: C\n---\n",
   });
-  const file = place.at(".skills_prompt_snapshot.json");
-  const first = await loadCatalogue(place);
+  const file = context.at(".skills_prompt_snapshot.json");
+  const first = await loadCatalogue(context);
   const stored = JSON.parse(await readFile(file, "utf8"));
   assert.equal(stored.version, 3);
   assert.deepEqual(Object.keys(stored.manifest), ["c/DESCRIPTION.md", "c/a/SKILL.md"]);
@@ -148,35 +148,35 @@ test("the snapshot is written once and trusted only while every file is as it wa
 
   stored.skills[0].description = "From the snapshot";
   await writeFile(file, JSON.stringify(stored));
-  const second = await loadCatalogue(place);
+  const second = await loadCatalogue(context);
   assert.equal(second.roots[0]?.skills[0]?.description, "From the snapshot");
   assert.deepEqual(second.roots[0]?.categories, first.roots[0]?.categories);
   assert.equal(second.digest, first.digest);
 
-  await utimes(place.at("skills/c/a/SKILL.md"), 1, 1);
-  const third = await loadCatalogue(place);
+  await utimes(context.at("skills/c/a/SKILL.md"), 1, 1);
+  const third = await loadCatalogue(context);
   assert.equal(third.roots[0]?.skills[0]?.description, "First");
   assert.notEqual(third.digest, first.digest);
 });
 
 test("when one file has changed, only that file is read again", async () => {
-  const place = await skillsHome({
+  const context = await skillsHome({
     "skills/c/a/SKILL.md": "A",
     "skills/c/b/SKILL.md": "B",
     "skills/c/DESCRIPTION.md": "---\ndescription: C\n---\n",
     "skills/d/DESCRIPTION.md": "---\ndescription: D\n---\n",
   });
-  const file = place.at(".skills_prompt_snapshot.json");
-  await loadCatalogue(place);
+  const file = context.at(".skills_prompt_snapshot.json");
+  await loadCatalogue(context);
   const stored = JSON.parse(await readFile(file, "utf8"));
   for (const skill of stored.skills) skill.description = `${skill.description} kept`;
   stored.category_descriptions = { c: "C kept", d: "D kept" };
   await writeFile(file, JSON.stringify(stored));
 
-  await place.write("skills/c/b/SKILL.md", "B is new");
-  await place.write("skills/c/new/SKILL.md", "New");
-  await place.write("skills/d/DESCRIPTION.md", "---\ndescription: D is new\n---\n");
-  const [root] = (await loadCatalogue(place)).roots;
+  await context.write("skills/c/b/SKILL.md", "B is new");
+  await context.write("skills/c/new/SKILL.md", "New");
+  await context.write("skills/d/DESCRIPTION.md", "---\ndescription: D is new\n---\n");
+  const [root] = (await loadCatalogue(context)).roots;
   assert.deepEqual(
     root?.skills.map(({ description }) => description),
     ["A kept", "B is new", "New"],
@@ -193,16 +193,16 @@ for (const broken of [
   '{"version":3,"manifest":{},"skills":[{"x":1}],"category_descriptions":{}}',
 ]) {
   test(`a snapshot that reads ${JSON.stringify(broken).slice(0, 40)} is replaced`, async () => {
-    const place = await skillsHome({ "skills/a/SKILL.md": "A", ".skills_prompt_snapshot.json": broken });
-    assert.deepEqual(await paths(place), ["a"]);
-    assert.equal(JSON.parse(await readFile(place.at(".skills_prompt_snapshot.json"), "utf8")).skills.length, 1);
+    const context = await skillsHome({ "skills/a/SKILL.md": "A", ".skills_prompt_snapshot.json": broken });
+    assert.deepEqual(await paths(context), ["a"]);
+    assert.equal(JSON.parse(await readFile(context.at(".skills_prompt_snapshot.json"), "utf8")).skills.length, 1);
   });
 }
 
 test("a snapshot that cannot be written costs nothing", async () => {
-  const place = await skillsHome({ "skills/a/SKILL.md": "A" });
-  await mkdir(place.at(".skills_prompt_snapshot.json"));
-  assert.deepEqual(await paths(place), ["a"]);
+  const context = await skillsHome({ "skills/a/SKILL.md": "A" });
+  await mkdir(context.at(".skills_prompt_snapshot.json"));
+  assert.deepEqual(await paths(context), ["a"]);
 });
 
 test("a missing root is empty", async () => {
@@ -258,15 +258,15 @@ for (const [name, expected] of names) {
   test(`the name ${JSON.stringify(name)} means ${expected}`, async () => {
     const home = await skillsHome(world);
     home.settings = { external_dirs: ["ext"] };
-    const place = { ...home, plugins: new Map([["my-plugin", [home.at("plug/one"), home.at("plug-more/set")]]]) };
-    const found = await resolveSkill(name, await loadCatalogue(place), place);
+    const context = { ...home, plugins: new Map([["my-plugin", [home.at("plug/one"), home.at("plug-more/set")]]]) };
+    const found = await resolveSkill(name, await loadCatalogue(context), context);
     assert.equal(found.type === "found" ? found.skill.path : found.type, expected);
   });
 }
 
 test("what a local skill hides is told", async () => {
-  const place = await skillsHome({ "skills/a/SKILL.md": "Mine", "ext/x/a/SKILL.md": "Theirs" });
-  place.settings = { external_dirs: ["ext"] };
-  const found = await resolveSkill("a", await loadCatalogue(place), place);
-  assert.deepEqual(found.type === "found" && found.shadows, [place.at("ext/x/a")]);
+  const context = await skillsHome({ "skills/a/SKILL.md": "Mine", "ext/x/a/SKILL.md": "Theirs" });
+  context.settings = { external_dirs: ["ext"] };
+  const found = await resolveSkill("a", await loadCatalogue(context), context);
+  assert.deepEqual(found.type === "found" && found.shadows, [context.at("ext/x/a")]);
 });

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type SkillTree, walkSkills } from "./files.ts";
-import { type SkillRoot, type SkillsPlace, skillRoots } from "./roots.ts";
+import { type SkillRoot, type SkillsContext, skillRoots } from "./roots.ts";
 import {
   readSnapshot,
   type SkillEntry,
@@ -30,16 +30,16 @@ export interface Catalogue {
   readonly digest: string;
 }
 
-export async function loadCatalogue(place: SkillsPlace): Promise<Catalogue> {
-  const roots = await skillRoots(place);
-  const loaded = await Promise.all(roots.map((root) => loadRoot(root, place)));
+export async function loadCatalogue(context: SkillsContext): Promise<Catalogue> {
+  const roots = await skillRoots(context);
+  const loaded = await Promise.all(roots.map((root) => loadRoot(root, context)));
   const digest = createHash("sha256").update(JSON.stringify(loaded.map(({ tree }) => tree.manifest)));
   return { roots: loaded.map(({ content }) => content), digest: digest.digest("hex") };
 }
 
 /** One root by itself, e.g. a plugin's. */
-export async function loadRootSkills(root: SkillRoot, place: SkillsPlace): Promise<RootSkills> {
-  return (await loadRoot(root, place)).content;
+export async function loadRootSkills(root: SkillRoot, context: SkillsContext): Promise<RootSkills> {
+  return (await loadRoot(root, context)).content;
 }
 
 /** Every skill that is not shadowed: of one name, the first root has it. */
@@ -57,19 +57,20 @@ export function categoryTexts(catalogue: Catalogue): Readonly<Record<string, str
   return Object.assign({}, ...catalogue.roots.map(({ categories }) => categories).reverse());
 }
 
-async function loadRoot(root: SkillRoot, place: SkillsPlace): Promise<{ tree: SkillTree; content: RootSkills }> {
+async function loadRoot(root: SkillRoot, context: SkillsContext): Promise<{ tree: SkillTree; content: RootSkills }> {
   const tree = await walkSkills(root.dir);
-  const { entries, categories } = root.kind === "local" ? await cached(tree, root, place) : await readFiles(tree, root);
+  const { entries, categories } =
+    root.kind === "local" ? await cached(tree, root, context) : await readFiles(tree, root);
   const skills = entries.map((entry) => ({ ...entry, root, dir: join(root.dir, entry.path) }));
   return { tree, content: { root, skills, categories } };
 }
 
-async function cached(tree: SkillTree, root: SkillRoot, place: SkillsPlace): Promise<SnapshotContent> {
-  const known = await readSnapshot(place.paths);
+async function cached(tree: SkillTree, root: SkillRoot, context: SkillsContext): Promise<SnapshotContent> {
+  const known = await readSnapshot(context.paths);
   if (known && sameManifest(known.manifest, tree.manifest)) return known;
   const content = await readFiles(tree, root, known);
-  const failure = await writeSnapshot(place.paths, tree.manifest, content);
-  if (failure !== null) place.log.debug("the skill index snapshot could not be written", failure);
+  const failure = await writeSnapshot(context.paths, tree.manifest, content);
+  if (failure !== null) context.log.debug("the skill index snapshot could not be written", failure);
   return content;
 }
 

@@ -39,13 +39,13 @@ const world = (files: Record<string, string> = {}) =>
 
 test("skills become commands unless a built-in has the name, they are off or not for this machine", async () => {
   const other = process.platform === "darwin" ? "windows" : "macos";
-  const place = await world({
+  const home = await world({
     "skills/os/SKILL.md": skillText("os", "D", `platforms: [${other}]\n`),
     "skills/user/SKILL.md": skillText("user", "D", "disable-model-invocation: true\n"),
     "skills/reload/SKILL.md": skillText("reload_skills", "D"),
   });
-  place.settings = { disabled: ["off"] };
-  const { skills, warnings } = await skillCommands(place, options);
+  home.settings = { disabled: ["off"] };
+  const { skills, warnings } = await skillCommands(home, options);
   assert.deepEqual([...skills.keys()].sort(), ["a", "b-two", "c", "d", "e", "f", "user"]);
   assert.match(warnings.join("\n"), /\/help is a command already; use \/skill help/);
 });
@@ -75,7 +75,7 @@ for (const [text, names, instruction] of lines) {
 }
 
 async function rich(): Promise<SkillsHome> {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "skills/x/SKILL.md": skillText(
       "x",
       "D",
@@ -85,30 +85,30 @@ async function rich(): Promise<SkillsHome> {
     ),
     "skills/x/scripts/run.sh": "r\n",
   });
-  return place;
+  return home;
 }
 
 test("a setting written as a mapping in place of a list is one setting", async () => {
   const extra =
     "metadata:\n  hermes:\n    config:\n      key: x.path\n      description: Where\n      default: /srv/data\n";
-  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", extra) });
-  const expansion = await expandTyped("/x", place, options);
+  const home = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", extra) });
+  const expansion = await expandTyped("/x", home, options);
   assert.ok(expansion?.type === "expanded");
   assert.ok(expansion.apiContent.includes("  x.path = /srv/data\n"), expansion.apiContent);
 });
 
 test("the parts of an expansion come in their order, and the stored text is what was typed", async () => {
-  const place = await rich();
-  const expansion = await expandTyped("/x do it", place, { ...options, sessionId: "s", runtimeNote: "nobody is here" });
+  const home = await rich();
+  const expansion = await expandTyped("/x do it", home, { ...options, sessionId: "s", runtimeNote: "nobody is here" });
   assert.ok(expansion?.type === "expanded");
   assert.equal(expansion.display, "/x do it");
-  const dir = place.at("skills/x");
+  const dir = home.at("skills/x");
   const order = [
     '[The user invoked the "x" skill.',
     "---\nname: x\n",
     `Read ${dir}.`,
     `[Skill directory: ${dir}]`,
-    `[Skill config (from ${place.at("config.yaml")}):\n  x.path = ${place.home.osHome}/data\n  x.mode = (not set)\n]`,
+    `[Skill config (from ${home.at("config.yaml")}):\n  x.path = ${home.home.osHome}/data\n  x.mode = (not set)\n]`,
     "[Skill setup note: Before everything in this skill works: set X_KEY.]",
     `- scripts/run.sh  ->  ${dir}/scripts/run.sh`,
     "The user's instruction: do it",
@@ -122,40 +122,40 @@ test("the parts of an expansion come in their order, and the stored text is what
 });
 
 test("settings of the user stand over the skill's own, as one key or as a path", async () => {
-  const place = await rich();
-  place.settings = { config: { "x.path": "/here", x: { mode: "fast" } } };
-  const expansion = await expandSkillCommand("x", "", place, { platform: "cli" });
+  const home = await rich();
+  home.settings = { config: { "x.path": "/here", x: { mode: "fast" } } };
+  const expansion = await expandSkillCommand("x", "", home, { platform: "cli" });
   assert.ok(expansion.type === "expanded");
   assert.match(expansion.apiContent, /x\.path = \/here\n {2}x\.mode = fast/);
 });
 
 test("a skill whose command is taken is reached by its name; unknown names fail with a reason", async () => {
-  const place = await world();
-  const expansion = await expandSkillCommand("help", "me", place, { platform: "cli" });
+  const home = await world();
+  const expansion = await expandSkillCommand("help", "me", home, { platform: "cli" });
   assert.ok(expansion.type === "expanded");
   assert.equal(expansion.display, "/help me");
-  const failed = await expandSkillCommand("none", "", place, { platform: "cli" });
+  const failed = await expandSkillCommand("none", "", home, { platform: "cli" });
   assert.ok(failed.type === "failed" && /no skill 'none'/.test(failed.error));
 });
 
 test("invoking counts as use, not as a view", async () => {
-  const place = await world();
-  await expandTyped("/a /c x", place, options);
-  await flushUsage(place);
-  const usage = await readUsage(place);
+  const home = await world();
+  await expandTyped("/a /c x", home, options);
+  await flushUsage(home);
+  const usage = await readUsage(home);
   assert.deepEqual([usage?.get("a")?.use_count, usage?.get("a")?.view_count, usage?.get("c")?.use_count], [1, 0, 1]);
 });
 
 test("a bundle loads what it can, names what it cannot, and beats a skill of its name", async () => {
-  const place = await world({
+  const home = await world({
     "skill-bundles/a.yaml": "description: All of it\nskills: [c, cat/b-two, none, off, c]\ninstruction: Be quick.\n",
     "skill-bundles/empty.yml": "skills: []\n",
     "skill-bundles/broken.yaml": "skills: [\n",
     "skill-bundles/z-double.yaml": "name: A\nskills: [d]\n",
     "skill-bundles/nothing.yaml": "skills: [none]\n",
   });
-  place.settings = { disabled: ["off"] };
-  const expansion = await expandTyped("/a go on", place, options);
+  home.settings = { disabled: ["off"] };
+  const expansion = await expandTyped("/a go on", home, options);
   assert.ok(expansion?.type === "expanded");
   assert.deepEqual(expansion.loaded, ["c", "b-two"]);
   assert.deepEqual(expansion.left, ["none (not_found)", "off (disabled)"]);
@@ -164,23 +164,23 @@ test("a bundle loads what it can, names what it cannot, and beats a skill of its
     /^\[The user invoked the "a" bundle[\s\S]*Left out: none[\s\S]*Be quick\.\]\n\n\[Skill: c\]/,
   );
   assert.match(expansion.apiContent, /The user's instruction: go on$/);
-  const failed = await expandTyped("/nothing", place, options);
+  const failed = await expandTyped("/nothing", home, options);
   assert.ok(failed?.type === "failed" && /none/.test(failed.error));
-  assert.equal((await loadBundles(place)).warnings.length, 3);
+  assert.equal((await loadBundles(home)).warnings.length, 3);
 });
 
 test("a bundle that is written is found without a restart", async () => {
-  const place = await world({ "skill-bundles/x.yaml": "skills: [a]\n" });
-  const first = await loadBundles(place);
-  assert.equal(await loadBundles(place), first);
-  await writeBundle(place, { name: "My Set", description: "", skills: ["a", "c"], instruction: "Now" });
-  assert.deepEqual((await loadBundles(place)).bundles.get("my-set")?.skills, ["a", "c"]);
+  const home = await world({ "skill-bundles/x.yaml": "skills: [a]\n" });
+  const first = await loadBundles(home);
+  assert.equal(await loadBundles(home), first);
+  await writeBundle(home, { name: "My Set", description: "", skills: ["a", "c"], instruction: "Now" });
+  assert.deepEqual((await loadBundles(home)).bundles.get("my-set")?.skills, ["a", "c"]);
 });
 
 test("preloading says what was loaded and what is missing", async () => {
-  const place = await world();
-  place.settings = { disabled: ["off"] };
-  const { text, loaded, missing } = await preloadSkills(["a, c", "none", "off", "a"], place, { platform: "cli" });
+  const home = await world();
+  home.settings = { disabled: ["off"] };
+  const { text, loaded, missing } = await preloadSkills(["a, c", "none", "off", "a"], home, { platform: "cli" });
   assert.deepEqual(
     [loaded, missing],
     [
@@ -189,7 +189,7 @@ test("preloading says what was loaded and what is missing", async () => {
     ],
   );
   assert.match(text, /^\[These skills are active for the whole session: a, c\./);
-  assert.deepEqual(await preloadSkills(["none"], place, { platform: "cli" }), {
+  assert.deepEqual(await preloadSkills(["none"], home, { platform: "cli" }), {
     text: "",
     loaded: [],
     missing: ["none"],

@@ -6,7 +6,7 @@ import { linkedFiles } from "./files.ts";
 import { type Opening, openSkill, skillContent } from "./open-skill.ts";
 import { checkRequirements, disabledSkills, fitsOs, isDisabled, setupNote } from "./requirements.ts";
 import { pathName } from "./resolve.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import { declaredSettings, settingValue } from "./settings.ts";
 import { bumpUsage } from "./usage.ts";
 
@@ -31,42 +31,42 @@ interface ExpandOptions extends Opening {
 /** A typed line that begins with skill commands or a bundle; null = it is neither. `taken`: built-in commands and aliases. */
 export async function expandTyped(
   text: string,
-  place: SkillsPlace,
+  context: SkillsContext,
   options: ExpandOptions & { readonly taken: ReadonlySet<string> },
 ): Promise<Expansion | null> {
   if (!text.trimStart().startsWith("/")) return null;
-  const typed = parseTypedSkills(text, await skillCommands(place, options));
+  const typed = parseTypedSkills(text, await skillCommands(context, options));
   if (!typed) return null;
-  if (typed.type === "bundle") return expandBundle(typed.bundle, typed.instruction, text, place, options);
-  return expandSkills(typed.skills.map(pathName), { instruction: typed.instruction, display: text }, place, options);
+  if (typed.type === "bundle") return expandBundle(typed.bundle, typed.instruction, text, context, options);
+  return expandSkills(typed.skills.map(pathName), { instruction: typed.instruction, display: text }, context, options);
 }
 
 /** One skill by any of its names, with what the user wants of it: `/skill name text`. */
 export async function expandSkillCommand(
   name: string,
   instruction: string,
-  place: SkillsPlace,
+  context: SkillsContext,
   options: ExpandOptions,
 ): Promise<Expansion> {
   const display = `/${name}${instruction === "" ? "" : ` ${instruction}`}`;
-  return expandSkills([name], { instruction, display }, place, options);
+  return expandSkills([name], { instruction, display }, context, options);
 }
 
 async function expandSkills(
   names: readonly string[],
   typed: { readonly instruction: string; readonly display: string },
-  place: SkillsPlace,
+  context: SkillsContext,
   options: ExpandOptions,
 ): Promise<Expansion> {
   const blocks: string[] = [];
   const loaded: string[] = [];
   for (const name of names) {
-    const block = await skillBlock(name, place, options);
+    const block = await skillBlock(name, context, options);
     if (block.type === "failed") return block;
     blocks.push(`[The user invoked the "${block.skill.name}" skill. Follow its instructions.]\n\n${block.text}`);
     loaded.push(block.skill.name);
   }
-  countUse(loaded, place);
+  countUse(loaded, context);
   const apiContent = [...blocks, ...tail(typed.instruction, options)].join("\n\n");
   return { type: "expanded", display: typed.display, apiContent, loaded, left: [] };
 }
@@ -75,13 +75,13 @@ async function expandBundle(
   bundle: Bundle,
   instruction: string,
   display: string,
-  place: SkillsPlace,
+  context: SkillsContext,
   options: ExpandOptions,
 ): Promise<Expansion> {
-  const { blocks, loaded, left } = await gather(bundle.skills, place, options);
+  const { blocks, loaded, left } = await gather(bundle.skills, context, options);
   if (loaded.length === 0)
     return { type: "failed", error: `Nothing of bundle '${bundle.name}' can be loaded: ${left.join("; ")}` };
-  countUse(loaded, place);
+  countUse(loaded, context);
   const header = [
     `[The user invoked the "${bundle.name}" bundle of skills. Loaded: ${loaded.join(", ")}. Follow their instructions.`,
     ...(left.length > 0 ? [`Left out: ${left.join("; ")}`] : []),
@@ -102,24 +102,24 @@ interface Preloaded {
 /** Skills for a whole session: `-s a,b`, scheduled jobs, channels. */
 export async function preloadSkills(
   names: readonly string[],
-  place: SkillsPlace,
+  context: SkillsContext,
   options: ExpandOptions,
 ): Promise<Preloaded> {
   const wanted = [...new Set(names.flatMap((name) => name.split(",")).map((name) => name.trim()))].filter(Boolean);
-  const { blocks, loaded, missing } = await gather(wanted, place, options);
+  const { blocks, loaded, missing } = await gather(wanted, context, options);
   if (loaded.length === 0) return { text: "", loaded, missing };
-  countUse(loaded, place);
+  countUse(loaded, context);
   const note = `[These skills are active for the whole session: ${loaded.join(", ")}. Follow their instructions.]`;
   return { text: [note, ...blocks].join("\n\n"), loaded, missing };
 }
 
-async function gather(names: readonly string[], place: SkillsPlace, options: ExpandOptions) {
+async function gather(names: readonly string[], context: SkillsContext, options: ExpandOptions) {
   const blocks: string[] = [];
   const loaded: string[] = [];
   const missing: string[] = [];
   const left: string[] = [];
   for (const name of names) {
-    const block = await skillBlock(name, place, options);
+    const block = await skillBlock(name, context, options);
     if (block.type === "failed") {
       missing.push(name);
       left.push(`${name} (${block.code})`);
@@ -135,20 +135,22 @@ type Block =
   | { readonly type: "block"; readonly skill: Skill; readonly text: string }
   | { readonly type: "failed"; readonly error: string; readonly code: string };
 
-async function skillBlock(name: string, place: SkillsPlace, options: ExpandOptions): Promise<Block> {
-  const opened = await openSkill(name, place, options);
+async function skillBlock(name: string, context: SkillsContext, options: ExpandOptions): Promise<Block> {
+  const opened = await openSkill(name, context, options);
   if (opened.type === "refused")
     return { type: "failed", error: String(opened.result.error), code: String(opened.result.code) };
   const { skill, parsed } = opened;
   const settings = declaredSettings(parsed.fields).map(
-    (setting) => `  ${setting.key} = ${settingValue(setting, place) || "(not set)"}`,
+    (setting) => `  ${setting.key} = ${settingValue(setting, context) || "(not set)"}`,
   );
-  const note = setupNote(await checkRequirements(parsed.fields, place));
+  const note = setupNote(await checkRequirements(parsed.fields, context));
   const files = Object.values((await linkedFiles(skill.dir)) ?? {}).flat();
   const parts = [
-    (await skillContent(opened, place, options)).trim(),
+    (await skillContent(opened, context, options)).trim(),
     `[Skill directory: ${skill.dir}]\nRelative paths in this skill are relative to that directory.`,
-    ...(settings.length > 0 ? [[`[Skill config (from ${place.paths.configFile}):`, ...settings, "]"].join("\n")] : []),
+    ...(settings.length > 0
+      ? [[`[Skill config (from ${context.paths.configFile}):`, ...settings, "]"].join("\n")]
+      : []),
     ...(note === null ? [] : [`[Skill setup note: ${note}]`]),
     ...(files.length === 0
       ? []
@@ -164,8 +166,8 @@ function tail(instruction: string, { runtimeNote }: ExpandOptions): string[] {
   ];
 }
 
-function countUse(names: readonly string[], place: SkillsPlace): void {
-  for (const name of names) bumpUsage(place, name, ["use"]);
+function countUse(names: readonly string[], context: SkillsContext): void {
+  for (const name of names) bumpUsage(context, name, ["use"]);
 }
 
 // Skills as slash commands: which names they get, and what a typed line means.
@@ -181,21 +183,21 @@ interface SkillCommands {
 
 /** The commands there are on a platform. `taken` are the names and aliases of built-in commands. */
 export async function skillCommands(
-  place: SkillsPlace,
+  context: SkillsContext,
   options: { readonly platform: string; readonly taken: ReadonlySet<string> },
 ): Promise<SkillCommands> {
   const warnings: string[] = [];
-  const disabled = disabledSkills(place.config(), options.platform);
+  const disabled = disabledSkills(context.config(), options.platform);
   const taken = new Set([...options.taken].map(slugOf));
   const skills = new Map<string, Skill>();
-  for (const skill of unshadowed(await loadCatalogue(place))) {
+  for (const skill of unshadowed(await loadCatalogue(context))) {
     if (isDisabled(skill, disabled) || !fitsOs(skill.platforms)) continue;
     const slug = slugOf(skill.name);
     if (slug === "") warnings.push(`Skill '${skill.name}' has no letters for a command: use /skill ${skill.name}`);
     else if (taken.has(slug)) warnings.push(`/${slug} is a command already; use /skill ${skill.name}`);
     else if (!skills.has(slug)) skills.set(slug, skill);
   }
-  const found = await loadBundles(place);
+  const found = await loadBundles(context);
   const bundles = new Map([...found.bundles].filter(([slug]) => !taken.has(slug)));
   return { skills, bundles, warnings: [...warnings, ...found.warnings] };
 }

@@ -37,13 +37,13 @@ function elsewhere(environment: Environment, given: Partial<Environment> = {}): 
 test("commands of a skill run where the conversation's commands run", async () => {
   const { temp, home, environment } = await world();
   let ran = 0;
-  const place = elsewhere(environment, {
+  const context = elsewhere(environment, {
     execute: (command, options) => {
       ran++;
       return environment.execute(command, options);
     },
   });
-  const run = inlineShell(home, place);
+  const run = inlineShell(home, context);
   const options = { cwd: temp.project, timeoutMs: 20_000 };
   const here = await run("pwd", options);
   assert.equal(here.type === "done" && here.stdout.trim(), await realpath(temp.project));

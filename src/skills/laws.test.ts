@@ -16,10 +16,10 @@ import { pathName, resolveSkill } from "./resolve.ts";
 import { indexDescription } from "./visible.ts";
 
 test("a path that is let through leads to a place inside the skill", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": "D", "secret/s": "s\n" });
-  const dir = place.at("skills/x");
+  const home = await skillsHome({ "skills/x/SKILL.md": "D", "secret/s": "s\n" });
+  const dir = home.at("skills/x");
   await mkdir(join(dir, "references"));
-  await symlink(place.at("secret"), join(dir, "references", "out"));
+  await symlink(home.at("secret"), join(dir, "references", "out"));
   await symlink("..", join(dir, "references", "up"));
   await symlink(".", join(dir, "references", "here"));
   const root = await realpath(dir);
@@ -71,13 +71,13 @@ function catalogueOf(roots: readonly (readonly string[])[]): Catalogue {
 }
 
 test("a skill asked for by its path name is that skill, one that shares it, or hidden by an earlier root", async () => {
-  const place = await skillsHome();
+  const home = await skillsHome();
   await fc.assert(
     fc.asyncProperty(trees, async (roots) => {
       const catalogue = catalogueOf(roots);
       const all = catalogue.roots.flatMap(({ skills }) => skills);
       for (const skill of all) {
-        const found = await resolveSkill(pathName(skill), catalogue, place);
+        const found = await resolveSkill(pathName(skill), catalogue, home);
         if (found.type === "found") {
           assert.ok(
             found.skill.dir === skill.dir ||
@@ -94,13 +94,13 @@ test("a skill asked for by its path name is that skill, one that shares it, or h
 });
 
 test("no name makes the resolver throw or find what is not called that", async () => {
-  const place = await skillsHome({ "skills/a/b/SKILL.md": "D", "skills/c/SKILL.md": "D" });
-  const catalogue = await loadCatalogue(place);
+  const home = await skillsHome({ "skills/a/b/SKILL.md": "D", "skills/c/SKILL.md": "D" });
+  const catalogue = await loadCatalogue(home);
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: fc.constantFrom("a", "b", "c", "/", ":", ".", "\\", " ", "~") }),
       async (name) => {
-        const found = await resolveSkill(name, catalogue, place);
+        const found = await resolveSkill(name, catalogue, home);
         if (found.type === "found")
           assert.ok(["b", "a/b", "a:b", "c", "general/c", "general:c"].includes(name.trim().replace(/\/+$/, "")), name);
       },

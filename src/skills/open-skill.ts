@@ -12,7 +12,7 @@ import { type InlineShell, preprocess } from "./preprocess.ts";
 import { trustOf } from "./provenance.ts";
 import { activeEnvironments, disabledSkills, fitsEnvironment, fitsOs, isDisabled } from "./requirements.ts";
 import { pathName, resolveSkill } from "./resolve.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import { failure, type SkillResult } from "./run.ts";
 import { categoryLabel } from "./snapshot.ts";
 
@@ -37,16 +37,16 @@ type OpenSkillResult = OpenedSkill | { readonly type: "refused"; readonly result
 
 const LISTED_NAMES = 20;
 
-export async function openSkill(name: string, place: SkillsPlace, opening: Opening): Promise<OpenSkillResult> {
+export async function openSkill(name: string, context: SkillsContext, opening: Opening): Promise<OpenSkillResult> {
   const refused = (...args: Parameters<typeof failure>) => ({ type: "refused", result: failure(...args) }) as const;
-  const found = await resolveSkill(name, await loadCatalogue(place), place);
+  const found = await resolveSkill(name, await loadCatalogue(context), context);
   if (found.type === "bad_name") return refused("bad_name", `'${name}': ${found.reason}.`);
   if (found.type === "ambiguous") {
     const matches = found.matches.map(pathName);
     return refused("ambiguous", `Several skills are called '${name}'. Use the category path.`, { matches });
   }
   if (found.type === "not_found") {
-    const names = (await offeredSkills(place, opening.platform)).map((skill) => skill.name);
+    const names = (await offeredSkills(context, opening.platform)).map((skill) => skill.name);
     return refused("not_found", `There is no skill '${name}'.`, { available_skills: names.slice(0, LISTED_NAMES) });
   }
   const { skill, shadows } = found;
@@ -56,7 +56,7 @@ export async function openSkill(name: string, place: SkillsPlace, opening: Openi
       readiness_status: "unsupported",
     });
   }
-  if (isDisabled(skill, disabledSkills(place.config(), opening.platform))) {
+  if (isDisabled(skill, disabledSkills(context.config(), opening.platform))) {
     const how = "Its user can allow it with `hermes skills config`.";
     return refused("disabled", `Skill '${skill.name}' is switched off. ${how}`);
   }
@@ -71,12 +71,12 @@ export async function openSkill(name: string, place: SkillsPlace, opening: Openi
 /** The text as the model reads it. */
 export async function skillContent(
   { skill, text }: Pick<OpenedSkill, "skill" | "text">,
-  place: SkillsPlace,
+  context: SkillsContext,
   opening: Opening,
 ): Promise<string> {
-  const { template_vars, inline_shell, inline_shell_timeout } = place.config().skills;
+  const { template_vars, inline_shell, inline_shell_timeout } = context.config().skills;
   // What strangers wrote never runs by being looked at.
-  const run = inline_shell && (await trustOf(skill, place)) !== "community" ? opening.inlineShell : undefined;
+  const run = inline_shell && (await trustOf(skill, context)) !== "community" ? opening.inlineShell : undefined;
   return preprocess(text, {
     variables: template_vars,
     skillDir: skill.dir,
@@ -100,10 +100,10 @@ interface ListedSkill {
 }
 
 export async function listSkills(
-  place: SkillsPlace,
+  context: SkillsContext,
   request: { readonly category?: string | undefined; readonly platform: string },
 ): Promise<SkillResult> {
-  const offered = await offeredSkills(place, request.platform);
+  const offered = await offeredSkills(context, request.platform);
   const categories = [...new Set(offered.map(({ category }) => categoryLabel(category)))].sort(compare);
   const wanted = request.category?.trim();
   if (wanted && !categories.includes(wanted) && offered.length > 0)
@@ -115,10 +115,10 @@ export async function listSkills(
 }
 
 /** All skills that are for this platform and machine, by category (none first) and name. */
-export async function offeredSkills(place: SkillsPlace, platform: string): Promise<readonly Skill[]> {
-  const catalogue = await loadCatalogue(place);
-  const disabled = disabledSkills(place.config(), platform);
-  const active = await activeEnvironments(place.env);
+export async function offeredSkills(context: SkillsContext, platform: string): Promise<readonly Skill[]> {
+  const catalogue = await loadCatalogue(context);
+  const disabled = disabledSkills(context.config(), platform);
+  const active = await activeEnvironments(context.env);
   return unshadowed(catalogue)
     .filter(
       (skill) =>

@@ -1,4 +1,4 @@
-// The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsPlace`.
+// The skills of one agent: the tools' way in. Everything else of this room works on a `SkillsContext`.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenHome } from "../home/open.ts";
@@ -10,7 +10,7 @@ import type { SyncResult } from "./bundled.ts";
 import type { GuardScan, ManageRequest } from "./manage/write.ts";
 import type { InlineShell } from "./preprocess.ts";
 import { bundledDir } from "./provenance.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import { type SkillResult, type SkillRun, ViewMemory } from "./run.ts";
 
 interface SkillsOptions {
@@ -25,7 +25,7 @@ interface SkillsOptions {
 }
 
 export interface AgentSkills {
-  readonly place: SkillsPlace;
+  readonly context: SkillsContext;
   /** For surfaces that put a skill's text into a message themselves. */
   readonly inlineShell: InlineShell | undefined;
   list(request: { readonly category?: string | undefined }, run: SkillRun): Promise<SkillResult>;
@@ -41,7 +41,7 @@ export interface AgentSkills {
   flush(): Promise<void>;
 }
 
-export function skillsPlace({ home, clock, plugins }: SkillsOptions): SkillsPlace {
+export function skillsContext({ home, clock, plugins }: SkillsOptions): SkillsContext {
   return {
     paths: home.paths,
     config: () => home.config(),
@@ -54,7 +54,7 @@ export function skillsPlace({ home, clock, plugins }: SkillsOptions): SkillsPlac
 
 /** One per agent: what it has looked at is remembered here. */
 export function openSkills(options: SkillsOptions): AgentSkills {
-  const place = skillsPlace(options);
+  const context = skillsContext(options);
   const views = new ViewMemory();
   const ports = {
     views,
@@ -64,11 +64,11 @@ export function openSkills(options: SkillsOptions): AgentSkills {
   };
   let atStart: Promise<ReadonlySet<string>> | null = null;
   return {
-    place,
+    context,
     inlineShell: options.inlineShell,
     namesAtStart(platform) {
       atStart ??= import("./open-skill.ts").then(async ({ offeredSkills }) => {
-        const offered = await offeredSkills(place, platform);
+        const offered = await offeredSkills(context, platform);
         return new Set(offered.map(({ name }) => name));
       });
       return atStart;
@@ -76,21 +76,21 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     // Loaded on first use: most conversations need one of the three, many none.
     async list(request, run) {
       const { listSkills } = await import("./open-skill.ts");
-      return listSkills(place, { ...request, platform: run.platform });
+      return listSkills(context, { ...request, platform: run.platform });
     },
     async view(request, run) {
       const { viewSkill } = await import("./view.ts");
-      return viewSkill(request, place, run, ports);
+      return viewSkill(request, context, run, ports);
     },
     async manage(request, run) {
       const { manageSkill } = await import("./manage/manage.ts");
-      return manageSkill({ request, place, run, ports: { views, scan: guardScan } });
+      return manageSkill({ request, context, run, ports: { views, scan: guardScan } });
     },
     forgetViews: () => views.forget(),
     fork: () => openSkills(options),
     async flush() {
       const { flushUsage } = await import("./usage.ts");
-      await flushUsage(place);
+      await flushUsage(context);
     },
   };
 }
@@ -104,12 +104,12 @@ const guardScan: GuardScan = async (dir) => {
 // One look at a stamp is what a start costs; the sync itself is loaded when this version has not yet run in this home.
 
 /** Runs the sync when this version of the program has not yet done so in this home. */
-export async function syncOnStart(place: SkillsPlace): Promise<SyncResult | null> {
-  const stamp = join(place.paths.skillsDir, ".bundled_version");
-  const wanted = `${VERSION} ${bundledDir(place)}\n`;
+export async function syncOnStart(context: SkillsContext): Promise<SyncResult | null> {
+  const stamp = join(context.paths.skillsDir, ".bundled_version");
+  const wanted = `${VERSION} ${bundledDir(context)}\n`;
   if ((await readFile(stamp, "utf8").catch(() => "")) === wanted) return null;
   const { syncBundledSkills } = await import("./bundled.ts");
-  const result = await syncBundledSkills(place);
+  const result = await syncBundledSkills(context);
   if (result.failed.length > 0) return result;
   const { writeFileAtomic } = await import("../kit/files.ts");
   await writeFileAtomic(stamp, wanted);
@@ -134,7 +134,7 @@ export async function openAgentSkills(
     },
   });
   try {
-    await syncOnStart(skills.place);
+    await syncOnStart(skills.context);
   } catch (error) {
     home.log.warn("the skills that come with the program could not be copied into the home", error);
   }
@@ -153,7 +153,7 @@ export async function preloadFor(
 ): Promise<{ readonly text: string; readonly note: string | null } | null> {
   if (names.length === 0) return null;
   const { preloadSkills } = await import("./expand.ts");
-  const { text, missing } = await preloadSkills(names, skills.place, {
+  const { text, missing } = await preloadSkills(names, skills.context, {
     platform,
     sessionId,
     inlineShell: skills.inlineShell,

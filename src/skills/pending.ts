@@ -9,7 +9,7 @@ import { boolean, number, oneOf, optional, parseAs, record, type ShapeOf, text }
 import { unifiedDiff } from "../kit/unified-diff.ts";
 import { ACTIONS, type ManageCall, type ManageRequest, type Plan } from "./manage/write.ts";
 import { textField } from "./read-entry.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import type { SkillResult } from "./run.ts";
 
 const maybeText = optional(text);
@@ -37,11 +37,11 @@ const pendingWrite = record({
 
 export type PendingWrite = ShapeOf<typeof pendingWrite>;
 
-const folder = (place: Pick<SkillsPlace, "paths">) => place.paths.at("pending", "skills");
+const folder = (context: Pick<SkillsContext, "paths">) => context.paths.at("pending", "skills");
 
 /** Stores a checked change for approval. Throws when it cannot: nothing is dropped silently. */
-export async function stage({ request, place, run }: ManageCall, plan: Plan): Promise<SkillResult> {
-  const id = Math.floor(place.clock.random() * 0x1_0000_0000)
+export async function stage({ request, context, run }: ManageCall, plan: Plan): Promise<SkillResult> {
+  const id = Math.floor(context.clock.random() * 0x1_0000_0000)
     .toString(16)
     .padStart(8, "0");
   const gist = await gistOf(request, plan);
@@ -51,11 +51,11 @@ export async function stage({ request, place, run }: ManageCall, plan: Plan): Pr
     action: request.action,
     summary: gist,
     origin: run.origin,
-    created_at: place.clock.now() / 1000,
+    created_at: context.clock.now() / 1000,
     payload: request,
   };
-  await mkdir(folder(place), { recursive: true, mode: 0o700 });
-  await writeFileAtomic(join(folder(place), `${id}.json`), `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
+  await mkdir(folder(context), { recursive: true, mode: 0o700 });
+  await writeFileAtomic(join(folder(context), `${id}.json`), `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
   return {
     success: true,
     staged: true,
@@ -66,17 +66,17 @@ export async function stage({ request, place, run }: ManageCall, plan: Plan): Pr
 }
 
 /** Oldest first. Files that are no records are left out. */
-export async function listPending(place: Pick<SkillsPlace, "paths">): Promise<readonly PendingWrite[]> {
-  const names = await readdir(folder(place)).catch(() => []);
+export async function listPending(context: Pick<SkillsContext, "paths">): Promise<readonly PendingWrite[]> {
+  const names = await readdir(folder(context)).catch(() => []);
   const records = await Promise.all(
-    names.filter((name) => name.endsWith(".json")).map((name) => readRecord(join(folder(place), name))),
+    names.filter((name) => name.endsWith(".json")).map((name) => readRecord(join(folder(context), name))),
   );
   return records.filter((one) => one !== null).sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1));
 }
 
-export async function dropPending(place: Pick<SkillsPlace, "paths">, id: string): Promise<boolean> {
-  if (!(await listPending(place)).some((one) => one.id === id)) return false;
-  await rm(join(folder(place), `${id}.json`), { force: true });
+export async function dropPending(context: Pick<SkillsContext, "paths">, id: string): Promise<boolean> {
+  if (!(await listPending(context)).some((one) => one.id === id)) return false;
+  await rm(join(folder(context), `${id}.json`), { force: true });
   return true;
 }
 

@@ -60,20 +60,20 @@ test("placeholders stay when they are unknown or switched off", async () => {
 });
 
 test("commands of a skill run only when the user switched that on, and never a stranger's", async () => {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "skills/mine/SKILL.md": skillText("mine", "D", "", "!`echo ran`\n"),
     "skills/theirs/SKILL.md": skillText("theirs", "D", "", "!`echo ran`\n"),
     "skills/.hub/lock.json": '{"installed":{"theirs":{"trust_level":"community"}}}\n',
   });
   const opening = { platform: "cli", inlineShell: bashSnippets({ PATH: "/usr/bin:/bin" }, decide) };
   const content = async (name: string) => {
-    const opened = await openSkill(name, place, opening);
+    const opened = await openSkill(name, home, opening);
     assert.equal(opened.type, "opened");
-    return opened.type === "opened" ? skillContent(opened, place, opening) : "";
+    return opened.type === "opened" ? skillContent(opened, home, opening) : "";
   };
   assert.match(await content("mine"), /!`echo ran`/);
-  place.settings = { inline_shell: true };
+  home.settings = { inline_shell: true };
   assert.match(await content("mine"), /^ran$/m);
   assert.match(await content("theirs"), /!`echo ran`/);
-  assert.match((await skillTools(place).view({ name: "mine" })).content, /!`echo ran`/, "no shell was handed in");
+  assert.match((await skillTools(home).view({ name: "mine" })).content, /!`echo ran`/, "no shell was handed in");
 });

@@ -6,7 +6,7 @@ import { writeFileAtomic } from "../kit/files.ts";
 import { mapOf, optional, parseAs, record, type ShapeOf, text } from "../kit/json.ts";
 import type { Skill } from "./catalogue.ts";
 import { compare } from "./files.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 
 type Provenance = "bundled" | "hub" | "external" | "plugin" | "local";
 
@@ -14,22 +14,22 @@ const hubEntryShape = record({ install_path: optional(text), trust_level: option
 const lockFile = record({ installed: mapOf(hubEntryShape) });
 type HubEntry = ShapeOf<typeof hubEntryShape>;
 
-export async function provenanceOf(skill: Skill, place: Pick<SkillsPlace, "paths">): Promise<Provenance> {
+export async function provenanceOf(skill: Skill, context: Pick<SkillsContext, "paths">): Promise<Provenance> {
   if (skill.root.kind !== "local") return skill.root.kind;
-  if (await hubEntry(skill, place)) return "hub";
-  const { lines } = await readBundledManifest(place);
+  if (await hubEntry(skill, context)) return "hub";
+  const { lines } = await readBundledManifest(context);
   return lines.has(skill.name) || lines.has(skill.dirName) ? "bundled" : "local";
 }
 
 /** How far a skill from elsewhere is trusted; null for everything that was not installed. */
-export async function trustOf(skill: Skill, place: Pick<SkillsPlace, "paths">): Promise<string | null> {
-  const entry = await hubEntry(skill, place);
+export async function trustOf(skill: Skill, context: Pick<SkillsContext, "paths">): Promise<string | null> {
+  const entry = await hubEntry(skill, context);
   return entry ? (entry.trust_level ?? "community") : null;
 }
 
-async function hubEntry(skill: Skill, place: Pick<SkillsPlace, "paths">): Promise<HubEntry | null> {
+async function hubEntry(skill: Skill, context: Pick<SkillsContext, "paths">): Promise<HubEntry | null> {
   if (skill.root.kind !== "local") return null;
-  const installed = await readHubLock(place);
+  const installed = await readHubLock(context);
   return (
     Object.entries(installed).find(
       ([name, entry]) => entry.install_path === skill.path || name === skill.dirName || name === skill.name,
@@ -37,9 +37,9 @@ async function hubEntry(skill: Skill, place: Pick<SkillsPlace, "paths">): Promis
   );
 }
 
-async function readHubLock(place: Pick<SkillsPlace, "paths">): Promise<Readonly<Record<string, HubEntry>>> {
+async function readHubLock(context: Pick<SkillsContext, "paths">): Promise<Readonly<Record<string, HubEntry>>> {
   try {
-    const json = await readFile(join(place.paths.skillsDir, ".hub", "lock.json"), "utf8");
+    const json = await readFile(join(context.paths.skillsDir, ".hub", "lock.json"), "utf8");
     return parseAs(json, lockFile)?.installed ?? {};
   } catch {
     return {}; // nothing was ever installed
@@ -58,14 +58,14 @@ export interface ManifestLine {
   readonly user?: string;
 }
 
-const manifestFile = (place: Pick<SkillsPlace, "paths">) => join(place.paths.skillsDir, ".bundled_manifest");
+const manifestFile = (context: Pick<SkillsContext, "paths">) => join(context.paths.skillsDir, ".bundled_manifest");
 
 export async function readBundledManifest(
-  place: Pick<SkillsPlace, "paths">,
+  context: Pick<SkillsContext, "paths">,
 ): Promise<{ readonly present: boolean; readonly lines: Map<string, ManifestLine> }> {
   let text: string;
   try {
-    text = await readFile(manifestFile(place), "utf8");
+    text = await readFile(manifestFile(context), "utf8");
   } catch {
     return { present: false, lines: new Map() };
   }
@@ -80,15 +80,15 @@ export async function readBundledManifest(
 }
 
 export async function writeBundledManifest(
-  place: Pick<SkillsPlace, "paths">,
+  context: Pick<SkillsContext, "paths">,
   lines: ReadonlyMap<string, ManifestLine>,
 ): Promise<void> {
   const rows = [...lines]
     .sort(([a], [b]) => compare(a, b))
     .map(([name, { origin, user }]) => [name, ...(user ? [user] : []), ...(origin ? [origin] : [])].join(":"));
-  await writeFileAtomic(manifestFile(place), rows.map((row) => `${row}\n`).join(""));
+  await writeFileAtomic(manifestFile(context), rows.map((row) => `${row}\n`).join(""));
 }
 
 /** Where the skills lie that come with the program. */
-export const bundledDir = (place: Pick<SkillsPlace, "env">) =>
-  place.env("HERMES_BUNDLED_SKILLS") || join(installRoot(), "skills");
+export const bundledDir = (context: Pick<SkillsContext, "env">) =>
+  context.env("HERMES_BUNDLED_SKILLS") || join(installRoot(), "skills");

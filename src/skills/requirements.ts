@@ -5,7 +5,7 @@ import type { Config } from "../home/config/schema.ts";
 import { exists } from "../kit/files.ts";
 import type { FrontMatter, FrontMatterValue } from "../kit/front-matter-plain.ts";
 import { flagField, itemsField, listField, mapField, textField } from "./read-entry.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import type { SkillRun } from "./run.ts";
 import type { SkillConditions, SkillEntry } from "./snapshot.ts";
 import type { ViewPorts } from "./view.ts";
@@ -72,13 +72,13 @@ export interface Readiness {
   readonly missingFiles: readonly string[];
 }
 
-export async function checkRequirements(fields: FrontMatter, place: SkillsPlace): Promise<Readiness> {
+export async function checkRequirements(fields: FrontMatter, context: SkillsContext): Promise<Readiness> {
   const variables = requiredVariables(fields);
   const files = credentialFiles(fields);
-  const there = await Promise.all(files.map(({ path }) => exists(join(place.paths.dir, path))));
+  const there = await Promise.all(files.map(({ path }) => exists(join(context.paths.dir, path))));
   return {
     variables,
-    missingVariables: variables.filter(({ name, optional }) => !optional && !place.env(name)),
+    missingVariables: variables.filter(({ name, optional }) => !optional && !context.env(name)),
     missingFiles: files.filter((_, index) => !there[index]).map(({ path }) => path),
   };
 }
@@ -161,11 +161,11 @@ function namesIn(value: unknown): readonly string[] {
 /** The skill loads in every case; the values never reach the model. */
 export async function prepareSkill(
   fields: FrontMatter,
-  place: SkillsPlace,
+  context: SkillsContext,
   run: SkillRun,
   ports: Pick<ViewPorts, "setEnv" | "passThrough">,
 ): Promise<{ readonly readiness: Readiness; readonly skipped: boolean }> {
-  let readiness = await checkRequirements(fields, place);
+  let readiness = await checkRequirements(fields, context);
   let skipped = false;
   if (readiness.missingVariables.length > 0 && run.interactive && run.chat === undefined && ports.setEnv) {
     for (const { name, prompt, help } of readiness.missingVariables) {
@@ -174,9 +174,9 @@ export async function prepareSkill(
       if (text === null || text.trim() === "") skipped = true;
       else await ports.setEnv(name, text.trim());
     }
-    readiness = await checkRequirements(fields, place);
+    readiness = await checkRequirements(fields, context);
   }
-  const set = readiness.variables.map(({ name }) => name).filter((name) => place.env(name));
+  const set = readiness.variables.map(({ name }) => name).filter((name) => context.env(name));
   if (set.length > 0) ports.passThrough?.(set);
   return { readiness, skipped };
 }

@@ -3,7 +3,7 @@
 import { stat } from "node:fs/promises";
 import { type Catalogue, loadCatalogue, loadRootSkills, type RootSkills, type Skill, unshadowed } from "./catalogue.ts";
 import { disabledSkills } from "./requirements.ts";
-import { expandDir, isRegistered, pluginRoots, type SkillsPlace } from "./roots.ts";
+import { expandDir, isRegistered, pluginRoots, type SkillsContext } from "./roots.ts";
 import { categoryLabel } from "./snapshot.ts";
 import { readUsage } from "./usage.ts";
 
@@ -17,11 +17,11 @@ type Resolution =
  * Takes the front matter's name, the directory's, `category/name`, `category:name`, and `plugin:name` for skills of plugins.
  * The first root with a match wins; what it shadows in later roots is reported, not dropped.
  */
-export async function resolveSkill(name: string, catalogue: Catalogue, place: SkillsPlace): Promise<Resolution> {
+export async function resolveSkill(name: string, catalogue: Catalogue, context: SkillsContext): Promise<Resolution> {
   const wanted = name.trim().replace(/\/+$/, "");
   const reason = refuseName(wanted);
   if (reason !== null) return { type: "bad_name", reason };
-  const plugin = await findInPlugin(wanted, place);
+  const plugin = await findInPlugin(wanted, context);
   if (plugin) return plugin;
   const perRoot = catalogue.roots.map((root) => matchesIn(root, wanted));
   const first = perRoot.findIndex((matches) => matches.length > 0);
@@ -56,13 +56,13 @@ function matchesIn({ skills }: RootSkills, wanted: string): readonly Skill[] {
   return skills.filter((skill) => skill.name === wanted || skill.dirName === wanted || skill.path === path);
 }
 
-async function findInPlugin(wanted: string, place: SkillsPlace): Promise<Resolution | null> {
+async function findInPlugin(wanted: string, context: SkillsContext): Promise<Resolution | null> {
   const [, namespace, rest] = /^([A-Za-z0-9_-]+):(.+)$/.exec(wanted) ?? [];
   if (namespace === undefined || rest === undefined) return null;
-  const roots = await Promise.all(pluginRoots(place, namespace).map((root) => loadRootSkills(root, place)));
+  const roots = await Promise.all(pluginRoots(context, namespace).map((root) => loadRootSkills(root, context)));
   const matches = roots
     .flatMap((root) => matchesIn(root, rest))
-    .filter(({ dir }) => isRegistered(place, namespace, dir));
+    .filter(({ dir }) => isRegistered(context, namespace, dir));
   const [skill] = matches;
   if (!skill) return null;
   return matches.length > 1 ? { type: "ambiguous", matches } : { type: "found", skill, shadows: [] };
@@ -71,17 +71,17 @@ async function findInPlugin(wanted: string, place: SkillsPlace): Promise<Resolut
 // Everything about a home's skills that is not as its user would expect.
 
 export async function diagnoseSkills(
-  place: SkillsPlace,
+  context: SkillsContext,
 ): Promise<{ readonly count: number; readonly problems: readonly string[] }> {
-  const catalogue = await loadCatalogue(place);
+  const catalogue = await loadCatalogue(context);
   const all = catalogue.roots.flatMap(({ skills }) => skills);
   const problems = [
-    ...(await missingFolders(place)),
+    ...(await missingFolders(context)),
     ...all.flatMap((skill) => skill.problems.map((problem) => `${skill.dir}: ${problem}`)),
     ...catalogue.roots.flatMap(({ skills }) => doubles(skills)),
     ...shadows(all, unshadowed(catalogue)),
-    ...unknownDisabled(all, place),
-    ...((await readUsage(place)) === null
+    ...unknownDisabled(all, context),
+    ...((await readUsage(context)) === null
       ? [
           "skills/.usage.json cannot be read: use and pins are unknown. The next use puts it aside and starts a new one.",
         ]
@@ -90,11 +90,11 @@ export async function diagnoseSkills(
   return { count: all.length, problems };
 }
 
-async function missingFolders(place: SkillsPlace): Promise<string[]> {
-  const given = place.config().skills.external_dirs;
+async function missingFolders(context: SkillsContext): Promise<string[]> {
+  const given = context.config().skills.external_dirs;
   const there = await Promise.all(
     given.map((dir) =>
-      stat(expandDir(dir, place)).then(
+      stat(expandDir(dir, context)).then(
         (facts) => facts.isDirectory(),
         () => false,
       ),
@@ -117,10 +117,10 @@ function shadows(all: readonly Skill[], seen: readonly Skill[]): string[] {
     .map(({ dir, name }) => `${dir}: hidden by another skill called ${name}`);
 }
 
-function unknownDisabled(all: readonly Skill[], place: SkillsPlace): string[] {
+function unknownDisabled(all: readonly Skill[], context: SkillsContext): string[] {
   const names = new Set(all.flatMap(({ name, dirName }) => [name, dirName]));
-  const platforms = Object.keys(place.config().skills.platform_disabled);
-  const off = new Set(["", ...platforms].flatMap((platform) => [...disabledSkills(place.config(), platform)]));
+  const platforms = Object.keys(context.config().skills.platform_disabled);
+  const off = new Set(["", ...platforms].flatMap((platform) => [...disabledSkills(context.config(), platform)]));
   return [...off]
     .filter((name) => name !== "" && !names.has(name))
     .map((name) => `skills.disabled: there is no skill ${name}`);

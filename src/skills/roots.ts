@@ -10,7 +10,7 @@ import type { Clock } from "../kit/clock.ts";
 import { isDirectory } from "../kit/files.ts";
 
 /** The home whose skills are meant. Read on every call: one process may serve several profiles. */
-export interface SkillsPlace {
+export interface SkillsContext {
   readonly paths: HomePaths;
   config(): Config;
   env(name: string): string | undefined;
@@ -28,12 +28,12 @@ export interface SkillRoot {
 }
 
 /** The roots in the order they are searched. Missing, doubled and local-equal folders are left out. */
-export async function skillRoots(place: SkillsPlace): Promise<readonly SkillRoot[]> {
-  const local = place.paths.skillsDir;
+export async function skillRoots(context: SkillsContext): Promise<readonly SkillRoot[]> {
+  const local = context.paths.skillsDir;
   const seen = new Set([await realOr(local)]);
   const roots: SkillRoot[] = [{ dir: local, kind: "local" }];
-  for (const given of externalDirs(place.config())) {
-    const dir = expandDir(given, place);
+  for (const given of externalDirs(context.config())) {
+    const dir = expandDir(given, context);
     const real = await realOr(dir);
     if (seen.has(real) || !(await isDirectory(dir))) continue;
     seen.add(real);
@@ -43,25 +43,25 @@ export async function skillRoots(place: SkillsPlace): Promise<readonly SkillRoot
 }
 
 /** Around the folders a plugin registered: a skill is known by its path below a root. */
-export function pluginRoots(place: SkillsPlace, namespace: string): readonly SkillRoot[] {
-  const around = new Set((place.plugins?.get(namespace) ?? []).map((folder) => dirname(folder)));
+export function pluginRoots(context: SkillsContext, namespace: string): readonly SkillRoot[] {
+  const around = new Set((context.plugins?.get(namespace) ?? []).map((folder) => dirname(folder)));
   return [...around].map((dir) => ({ dir, kind: "plugin", namespace }));
 }
 
 /** A neighbour of what the plugin registered is not part of it. */
-export function isRegistered({ plugins }: SkillsPlace, namespace: string, dir: string): boolean {
+export function isRegistered({ plugins }: SkillsContext, namespace: string, dir: string): boolean {
   return (plugins?.get(namespace) ?? []).some((folder) => dir === folder || dir.startsWith(folder + sep));
 }
 
 /** `~` and `${VAR}` filled in; relative paths are relative to the home. */
-export function expandDir(given: string, place: Pick<SkillsPlace, "paths" | "env">): string {
-  const filled = expandVariables(given.trim(), place);
-  return resolve(place.paths.dir, filled);
+export function expandDir(given: string, context: Pick<SkillsContext, "paths" | "env">): string {
+  const filled = expandVariables(given.trim(), context);
+  return resolve(context.paths.dir, filled);
 }
 
-export function expandVariables(text: string, place: Pick<SkillsPlace, "env">): string {
-  const home = place.env("HOME") || homedir();
-  const filled = text.replace(/\$\{([A-Za-z_]\w*)\}/g, (whole, name: string) => place.env(name) ?? whole);
+export function expandVariables(text: string, context: Pick<SkillsContext, "env">): string {
+  const home = context.env("HOME") || homedir();
+  const filled = text.replace(/\$\{([A-Za-z_]\w*)\}/g, (whole, name: string) => context.env(name) ?? whole);
   if (filled === "~") return home;
   return filled.startsWith("~/") ? join(home, filled.slice(2)) : filled;
 }

@@ -7,7 +7,7 @@ import type { FrontMatter } from "../kit/front-matter-plain.ts";
 import { loadCatalogue, unshadowed } from "./catalogue.ts";
 import { hermesFields, itemsField, mapField, textField } from "./read-entry.ts";
 import { disabledSkills, fitsOs, isDisabled } from "./requirements.ts";
-import { expandVariables, type SkillsPlace } from "./roots.ts";
+import { expandVariables, type SkillsContext } from "./roots.ts";
 
 interface SkillSetting {
   readonly key: string;
@@ -31,13 +31,13 @@ export function declaredSettings(fields: FrontMatter): readonly SkillSetting[] {
 }
 
 /** The value in force; empty when neither the user nor the skill says anything. */
-export function settingValue(setting: SkillSetting, place: SkillsPlace): string {
-  return expandVariables(givenValue(setting, place) ?? setting.default, place);
+export function settingValue(setting: SkillSetting, context: SkillsContext): string {
+  return expandVariables(givenValue(setting, context) ?? setting.default, context);
 }
 
 /** What the user has set; null for nothing. */
-function givenValue({ key }: SkillSetting, place: SkillsPlace): string | null {
-  const given = lookUp(place.config().skills.config, key);
+function givenValue({ key }: SkillSetting, context: SkillsContext): string | null {
+  const given = lookUp(context.config().skills.config, key);
   return given === undefined || given === null || given === "" ? null : String(given);
 }
 
@@ -65,16 +65,16 @@ interface DeclaredSetting {
 }
 
 /** Of the skills that can be used on this platform; each key once, by skill. */
-export async function allSettings(place: SkillsPlace, platform: string): Promise<readonly DeclaredSetting[]> {
-  const disabled = disabledSkills(place.config(), platform);
+export async function allSettings(context: SkillsContext, platform: string): Promise<readonly DeclaredSetting[]> {
+  const disabled = disabledSkills(context.config(), platform);
   const byKey = new Map<string, DeclaredSetting>();
-  for (const skill of unshadowed(await loadCatalogue(place))) {
+  for (const skill of unshadowed(await loadCatalogue(context))) {
     if (isDisabled(skill, disabled) || !fitsOs(skill.platforms)) continue;
     const text = await readFile(join(skill.dir, "SKILL.md"), "utf8").catch(() => ""); // hermes skills doctor reports it
     for (const setting of declaredSettings(parseFrontMatter(text).fields)) {
       if (byKey.has(setting.key)) continue;
-      const isSet = givenValue(setting, place) !== null;
-      byKey.set(setting.key, { skill: skill.name, setting, isSet, value: settingValue(setting, place) });
+      const isSet = givenValue(setting, context) !== null;
+      byKey.set(setting.key, { skill: skill.name, setting, isSet, value: settingValue(setting, context) });
     }
   }
   return [...byKey.values()];

@@ -38,7 +38,7 @@ export async function copySkill({ from, to, staging }: Copying): Promise<void> {
   await removeStaging(staging);
 }
 
-/** Puts another version in a skill's place; if that fails the old one is back. */
+/** Puts another version in its stead; if that fails the old one is back. */
 export async function replaceSkill(copying: Copying): Promise<void> {
   const { to, staging } = copying;
   const backup = join(staging, "old");

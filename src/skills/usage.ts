@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { withLock } from "../home/lock.ts";
 import { codeOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 
 interface UsageRecord {
   readonly created_by: "agent" | null;
@@ -24,13 +24,13 @@ interface UsageRecord {
 
 type UsageKind = "use" | "view" | "patch";
 type Tree = Record<string, Record<string, unknown>>;
-type Where = Pick<SkillsPlace, "paths" | "clock" | "log">;
+type Where = Pick<SkillsContext, "paths" | "clock" | "log">;
 
 const PAUSE_MS = 1000;
-export const usageFile = (where: Pick<SkillsPlace, "paths">) => join(where.paths.skillsDir, ".usage.json");
+export const usageFile = (where: Pick<SkillsContext, "paths">) => join(where.paths.skillsDir, ".usage.json");
 
 /** The one lock of a home's skills. Not re-entrant. */
-export const skillsLock = (where: Pick<SkillsPlace, "paths">) => join(where.paths.skillsDir, ".lock.db");
+export const skillsLock = (where: Pick<SkillsContext, "paths">) => join(where.paths.skillsDir, ".lock.db");
 
 /** Null: the file is there and cannot be read. Whoever protects something by it must then refuse. */
 export async function readUsage(where: Where): Promise<ReadonlyMap<string, UsageRecord> | null> {

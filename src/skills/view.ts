@@ -9,7 +9,7 @@ import { type OpenedSkill, openSkill, reason, skillContent } from "./open-skill.
 import type { InlineShell } from "./preprocess.ts";
 import { hermesFields, listField, mapField, textField } from "./read-entry.ts";
 import { prepareSkill, type Readiness, setupNote } from "./requirements.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import { failure, type SkillResult, type SkillRun, unchanged, type ViewMemory } from "./run.ts";
 import { bumpUsage } from "./usage.ts";
 
@@ -25,23 +25,23 @@ export interface ViewPorts {
 
 export async function viewSkill(
   request: { readonly name: string; readonly filePath?: string | undefined },
-  place: SkillsPlace,
+  context: SkillsContext,
   run: SkillRun,
   ports: ViewPorts,
 ): Promise<SkillResult> {
   const opening = { platform: run.platform, sessionId: run.sessionId, inlineShell: ports.inlineShell };
-  const opened = await openSkill(request.name, place, opening);
+  const opened = await openSkill(request.name, context, opening);
   if (opened.type === "refused") return opened.result;
   const filePath = request.filePath?.trim();
   const counted = (result: SkillResult) => {
-    if (result.success) bumpUsage(place, opened.skill.name, ["view", "use"]);
+    if (result.success) bumpUsage(context, opened.skill.name, ["view", "use"]);
     return result;
   };
   if (filePath) return counted(await viewFile(opened.skill, filePath, run, ports.views));
 
   const { skill, parsed, text } = opened;
-  warnAboutOrders(opened, place);
-  const setup = await prepareSkill(parsed.fields, place, run, ports);
+  warnAboutOrders(opened, context);
+  const setup = await prepareSkill(parsed.fields, context, run, ports);
   const file = join(skill.dir, "SKILL.md");
   const facts = await stat(file, { bigint: true });
   const version = `${facts.mtimeNs}:${facts.size}`;
@@ -49,7 +49,7 @@ export async function viewSkill(
   ports.views.noteRead(run.taskId, file, version);
   if (!needsSetup && ports.views.isRepeat(run.sessionId, file, version))
     return counted(unchanged({ name: skill.name, path: skillPath(opened) }));
-  const content = await skillContent({ skill, text }, place, opening);
+  const content = await skillContent({ skill, text }, context, opening);
   return counted({
     ...describe(opened),
     content,
@@ -118,9 +118,9 @@ function extras({ parsed: { fields, problem }, shadows }: OpenedSkill) {
   };
 }
 
-function warnAboutOrders({ skill, text }: OpenedSkill, place: SkillsPlace): void {
+function warnAboutOrders({ skill, text }: OpenedSkill, context: SkillsContext): void {
   const ids = scanForThreats(text, "all").map(({ id }) => id);
-  if (ids.length > 0) place.log.warn(`skill ${skill.path} holds text that looks like an attack: ${ids.join(", ")}`);
+  if (ids.length > 0) context.log.warn(`skill ${skill.path} holds text that looks like an attack: ${ids.join(", ")}`);
 }
 
 // One file of a skill, text or not.

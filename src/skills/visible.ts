@@ -13,7 +13,7 @@ import {
   isDisabled,
   type LoadedTools,
 } from "./requirements.ts";
-import type { SkillsPlace } from "./roots.ts";
+import type { SkillsContext } from "./roots.ts";
 import { categoryLabel, removeSnapshot } from "./snapshot.ts";
 
 export interface VisibleRequest {
@@ -45,10 +45,10 @@ const CATEGORY_CHARS = 200;
 const KEPT = 8;
 const cache = new Map<string, VisibleSkills>();
 
-export async function visibleSkills(place: SkillsPlace, request: VisibleRequest): Promise<VisibleSkills> {
-  const catalogue = await loadCatalogue(place);
-  const disabled = disabledSkills(place.config(), request.platform);
-  const environments = request.environments ?? (await activeEnvironments(place.env));
+export async function visibleSkills(context: SkillsContext, request: VisibleRequest): Promise<VisibleSkills> {
+  const catalogue = await loadCatalogue(context);
+  const disabled = disabledSkills(context.config(), request.platform);
+  const environments = request.environments ?? (await activeEnvironments(context.env));
   const key = JSON.stringify([
     catalogue.roots.map(({ root }) => root.dir),
     request.loaded && [[...request.loaded.tools].sort(), [...request.loaded.toolsets].sort()],
@@ -70,11 +70,11 @@ export async function visibleSkills(place: SkillsPlace, request: VisibleRequest)
 
 /** After skills changed. Conversations that run keep the prompt they have. */
 export async function clearSkillsPromptCache(
-  place: Pick<SkillsPlace, "paths">,
+  context: Pick<SkillsContext, "paths">,
   options: { readonly snapshot?: boolean } = {},
 ): Promise<void> {
   cache.clear();
-  if (options.snapshot) await removeSnapshot(place.paths);
+  if (options.snapshot) await removeSnapshot(context.paths);
 }
 
 /** On one line, nothing in it that could close a tag, at most 60 code points. */

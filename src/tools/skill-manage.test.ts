@@ -54,17 +54,17 @@ test("without a home's skills the tools say so", async () => {
 });
 
 test("create writes a skill that every surface finds at once", async () => {
-  const place = await skillsHome();
-  const { manage, list, view } = skillTools(place);
+  const home = await skillsHome();
+  const { manage, list, view } = skillTools(home);
   assert.deepEqual((await list()).skills, []);
   const made = await manage({ action: "create", name: "deploy", category: "ops", content: good("deploy") });
   assert.equal(made.success, true);
   assert.equal(made.message, "Skill 'deploy' created.");
   assert.deepEqual([made.path, made.category], ["ops/deploy", "ops"]);
-  assert.equal(await readFile(place.at("skills/ops/deploy/SKILL.md"), "utf8"), good("deploy"));
+  assert.equal(await readFile(home.at("skills/ops/deploy/SKILL.md"), "utf8"), good("deploy"));
   assert.deepEqual((await list()).skills, [{ name: "deploy", description: "When to use it", category: "ops" }]);
   assert.equal((await view({ name: "ops/deploy" })).success, true);
-  assert.equal((await readUsage(place))?.get("deploy")?.created_by, null);
+  assert.equal((await readUsage(home))?.get("deploy")?.created_by, null);
 });
 
 const refusals: readonly (readonly [string, Record<string, unknown>, string, RegExp])[] = [
@@ -93,23 +93,23 @@ const refusals: readonly (readonly [string, Record<string, unknown>, string, Reg
 ];
 for (const [what, change, code, message] of refusals) {
   test(`create refuses ${what} and leaves nothing behind`, async () => {
-    const place = await skillsHome({
+    const home = await skillsHome({
       "skills/c/old/SKILL.md": "Old",
       "skills/c/dir/SKILL.md": skillText("front", "F"),
       "ext/ext/SKILL.md": "E",
       "skills/plain/notes.txt": "x\n",
     });
-    await mkdir(place.at("outside"));
-    await symlink(place.at("outside"), place.at("skills/linked"));
-    place.settings = { external_dirs: ["ext"] };
-    const before = await readdir(place.at("skills"), { recursive: true });
-    const { manage } = skillTools(place);
+    await mkdir(home.at("outside"));
+    await symlink(home.at("outside"), home.at("skills/linked"));
+    home.settings = { external_dirs: ["ext"] };
+    const before = await readdir(home.at("skills"), { recursive: true });
+    const { manage } = skillTools(home);
     const answer = await manage({ action: "create", name: "x", content: good("x"), ...change });
     assert.deepEqual([answer.success, answer.code], [false, code]);
     assert.match(answer.error, message);
-    const after = (await readdir(place.at("skills"), { recursive: true })).filter((name) => name !== ".lock.db");
+    const after = (await readdir(home.at("skills"), { recursive: true })).filter((name) => name !== ".lock.db");
     assert.deepEqual(after.sort(), before.sort());
-    assert.deepEqual(await readdir(place.at("outside")), []);
+    assert.deepEqual(await readdir(home.at("outside")), []);
   });
 }
 
@@ -119,36 +119,36 @@ test("a description of 60 emoji is fine for a new skill", async () => {
 });
 
 test("edit replaces the whole text, wherever the skill is, and shows how a long description is cut", async () => {
-  const place = await skillsHome({ "ext/cat/tool/SKILL.md": "Old" });
-  place.settings = { external_dirs: ["ext"] };
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "ext/cat/tool/SKILL.md": "Old" });
+  home.settings = { external_dirs: ["ext"] };
+  const { manage } = skillTools(home);
   const text = skillText("tool", "d".repeat(80));
   const answer = await manage({ action: "edit", name: "tool", content: text });
   assert.equal(answer.message, "Skill 'tool' updated (full rewrite).");
   assert.equal(answer.system_prompt_preview, `${"d".repeat(57)}...`);
-  assert.equal(await readFile(place.at("ext/cat/tool/SKILL.md"), "utf8"), text);
+  assert.equal(await readFile(home.at("ext/cat/tool/SKILL.md"), "utf8"), text);
   assert.match((await manage({ action: "edit", name: "tool", content: good("other") })).error, /must be the same/);
   assert.equal(
     (await manage({ action: "edit", name: "tool", content: good("tool", "d".repeat(1025)) })).code,
     "bad_content",
   );
-  assert.equal(await readFile(place.at("ext/cat/tool/SKILL.md"), "utf8"), text);
+  assert.equal(await readFile(home.at("ext/cat/tool/SKILL.md"), "utf8"), text);
 });
 
 test("a skill shown by its front matter's name can be patched by it", async () => {
-  const place = await skillsHome({ "skills/dir/SKILL.md": skillText("front", "F") });
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/dir/SKILL.md": skillText("front", "F") });
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "patch", name: "front", old_string: "Do it.", new_string: "Do it well." });
   assert.equal(answer.message, "Patched SKILL.md in skill 'front' (1 replacement).");
 });
 
 test("patch forgives other indentation", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "1. First\n   - a\n   - b\n") });
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "1. First\n   - a\n   - b\n") });
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "patch", name: "x", old_string: "- a\n- b", new_string: "- a\n- c" });
   assert.equal(answer.success, true);
   assert.notEqual(answer.strategy, "exact");
-  assert.match(await readFile(place.at("skills/x/SKILL.md"), "utf8"), /^ {3}- a\n {3}- c$/m);
+  assert.match(await readFile(home.at("skills/x/SKILL.md"), "utf8"), /^ {3}- a\n {3}- c$/m);
 });
 
 const patches: readonly (readonly [string, Record<string, unknown>, string, RegExp])[] = [
@@ -172,21 +172,21 @@ const patches: readonly (readonly [string, Record<string, unknown>, string, RegE
 for (const [what, change, code, message] of patches) {
   test(`patch refuses ${what} and changes nothing`, async () => {
     const text = skillText("x", "D", "", "Do it.\n\ntwice twice\n");
-    const place = await skillsHome({ "skills/x/SKILL.md": text, "skills/x/notes.md": "a\n", secret: "a\n" });
-    await mkdir(place.at("skills/x/references"));
-    await symlink(place.at("secret"), place.at("skills/x/references/out"));
-    const { manage } = skillTools(place);
+    const home = await skillsHome({ "skills/x/SKILL.md": text, "skills/x/notes.md": "a\n", secret: "a\n" });
+    await mkdir(home.at("skills/x/references"));
+    await symlink(home.at("secret"), home.at("skills/x/references/out"));
+    const { manage } = skillTools(home);
     const answer = await manage({ action: "patch", name: "x", ...change });
     assert.deepEqual([answer.success, answer.code], [false, code]);
     assert.match(answer.error, message);
-    assert.equal(await readFile(place.at("skills/x/SKILL.md"), "utf8"), text);
-    assert.equal(await readFile(place.at("secret"), "utf8"), "a\n");
+    assert.equal(await readFile(home.at("skills/x/SKILL.md"), "utf8"), text);
+    assert.equal(await readFile(home.at("secret"), "utf8"), "a\n");
   });
 }
 
 test("a failed patch shows the file's beginning and how to go on; a repeated one is no failure", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "b".repeat(900)) });
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "b".repeat(900)) });
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "patch", name: "x", old_string: "nowhere to be found", new_string: "z" });
   assert.equal([...answer.file_preview].length, 500);
   assert.match(answer.hint, /skill_view/);
@@ -199,16 +199,16 @@ test("a failed patch shows the file's beginning and how to go on; a repeated one
 });
 
 test("replace_all replaces every one; an empty new_string deletes", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "a b a b\n") });
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", "a b a b\n") });
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "patch", name: "x", old_string: " b", new_string: "", replace_all: true });
   assert.equal(answer.message, "Patched SKILL.md in skill 'x' (2 replacements).");
-  assert.match(await readFile(place.at("skills/x/SKILL.md"), "utf8"), /\na a\n$/);
+  assert.match(await readFile(home.at("skills/x/SKILL.md"), "utf8"), /\na a\n$/);
 });
 
 test("write_file makes and replaces support files; SKILL.md by that way is checked like an edit", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": "D" });
-  const { manage, view } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": "D" });
+  const { manage, view } = skillTools(home);
   const write = (file_path: string, file_content: string) =>
     manage({ action: "write_file", name: "x", file_path, file_content });
   assert.equal(
@@ -228,68 +228,68 @@ test("write_file makes and replaces support files; SKILL.md by that way is check
 });
 
 test("remove_file removes a file and the folders it leaves empty, and never SKILL.md", async () => {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "skills/x/SKILL.md": "D",
     "skills/x/references/a/b.md": "x\n",
     "skills/x/scripts/run.sh": "x\n",
   });
-  const { manage } = skillTools(place);
+  const { manage } = skillTools(home);
   const remove = (file_path?: string) => manage({ action: "remove_file", name: "x", file_path });
   assert.equal((await remove("references/a/b.md")).success, true);
-  assert.equal(await exists(place.at("skills/x/references")), false);
+  assert.equal(await exists(home.at("skills/x/references")), false);
   assert.equal((await remove("SKILL.md")).code, "protected");
   const missing = await remove("scripts/none.sh");
   assert.deepEqual([missing.code, missing.available_files.scripts], ["file_not_found", ["scripts/run.sh"]]);
   assert.equal((await remove("scripts")).code, "traversal");
   assert.equal((await remove()).code, "missing_argument");
-  assert.ok(await exists(place.at("skills/x/SKILL.md")));
+  assert.ok(await exists(home.at("skills/x/SKILL.md")));
 });
 
 test("delete moves the skill to the archive, takes the empty category along, and remembers where it was", async () => {
-  const place = await skillsHome({ "skills/cat/x/SKILL.md": "D", "skills/.archive/x/SKILL.md": "Older" });
-  const { manage, list } = skillTools(place);
+  const home = await skillsHome({ "skills/cat/x/SKILL.md": "D", "skills/.archive/x/SKILL.md": "Older" });
+  const { manage, list } = skillTools(home);
   const answer = await manage({ action: "delete", name: "x" });
   assert.equal(answer.message, "Skill 'x' archived.");
   assert.match(answer.path, /\.archive\/x-\d{14}$/);
-  assert.equal(await exists(place.at("skills/cat")), false);
+  assert.equal(await exists(home.at("skills/cat")), false);
   assert.equal((await list()).count, 0);
-  const record = (await readUsage(place))?.get("x");
+  const record = (await readUsage(home))?.get("x");
   assert.deepEqual([record?.state, record?.archived_from], ["archived", "cat/x"]);
 });
 
 test("an external skill is archived in the home", async () => {
-  const place = await skillsHome({ "ext/cat/x/SKILL.md": "D", "ext/cat/y/SKILL.md": "D" });
-  place.settings = { external_dirs: ["ext"] };
-  const { manage } = skillTools(place);
-  assert.equal((await manage({ action: "delete", name: "x" })).path, place.at("skills/.archive/x"));
-  assert.equal(await exists(place.at("ext/cat/x")), false);
-  assert.ok(await exists(place.at("ext/cat/y")));
+  const home = await skillsHome({ "ext/cat/x/SKILL.md": "D", "ext/cat/y/SKILL.md": "D" });
+  home.settings = { external_dirs: ["ext"] };
+  const { manage } = skillTools(home);
+  assert.equal((await manage({ action: "delete", name: "x" })).path, home.at("skills/.archive/x"));
+  assert.equal(await exists(home.at("ext/cat/x")), false);
+  assert.ok(await exists(home.at("ext/cat/y")));
 });
 
 test("delete refuses pinned skills, links and false heirs", async () => {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "skills/x/SKILL.md": "D",
     "skills/y/SKILL.md": "D",
     "real/linked/SKILL.md": "D",
     "skills/.usage.json": '{"x":{"pinned":true,"mine":1}}',
   });
-  await symlink(place.at("real/linked"), place.at("skills/linked"));
-  const { manage } = skillTools(place);
+  await symlink(home.at("real/linked"), home.at("skills/linked"));
+  const { manage } = skillTools(home);
   const pinned = await manage({ action: "delete", name: "x" });
   assert.equal(pinned.code, "pinned");
   assert.match(pinned.error, /not deleted/);
-  assert.ok(pinned.error.includes(`"pinned": false in ${place.at("skills/.usage.json")}`), pinned.error);
+  assert.ok(pinned.error.includes(`"pinned": false in ${home.at("skills/.usage.json")}`), pinned.error);
   assert.equal((await manage({ action: "patch", name: "x", old_string: "Do it.", new_string: "Done." })).success, true);
   assert.equal((await manage({ action: "delete", name: "y", absorbed_into: "nobody" })).code, "bad_argument");
   assert.equal((await manage({ action: "delete", name: "y", absorbed_into: "y" })).code, "bad_argument");
   assert.equal((await manage({ action: "delete", name: "linked" })).code, "protected");
   assert.equal((await manage({ action: "delete", name: "y", absorbed_into: "x" })).success, true);
-  assert.ok(await exists(place.at("real/linked/SKILL.md")));
+  assert.ok(await exists(home.at("real/linked/SKILL.md")));
 });
 
 test("an unknown skill is an error that names the profiles that have it", async () => {
-  const place = await skillsHome({ "profiles/work/skills/c/there/SKILL.md": "D" });
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "profiles/work/skills/c/there/SKILL.md": "D" });
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "patch", name: "there", old_string: "a", new_string: "b" });
   assert.equal(answer.code, "not_found");
   assert.match(answer.error, /Profile work has one/);
@@ -303,22 +303,22 @@ test("by default what the agent writes is not scanned", async () => {
 });
 
 test("with the guard on, a dangerous skill is refused and everything is as before", async () => {
-  const place = await skillsHome({ "skills/old/SKILL.md": "D", "skills/old/references/a.md": "fine\n" });
-  place.settings = { guard_agent_created: true };
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/old/SKILL.md": "D", "skills/old/references/a.md": "fine\n" });
+  home.settings = { guard_agent_created: true };
+  const { manage } = skillTools(home);
   const made = await manage({ action: "create", name: "x", category: "new", content: skillText("x", "D", "", bad) });
   assert.equal(made.code, "blocked");
   assert.match(made.error, /^Security scan blocked this skill \(.+\):\nverdict: dangerous/);
   assert.match(made.error, /curl_pipe_shell {2}SKILL\.md:6/);
-  assert.equal(await exists(place.at("skills/new")), false);
-  const text = await readFile(place.at("skills/old/SKILL.md"), "utf8");
+  assert.equal(await exists(home.at("skills/new")), false);
+  const text = await readFile(home.at("skills/old/SKILL.md"), "utf8");
   assert.equal((await manage({ action: "patch", name: "old", old_string: "Do it.", new_string: bad })).code, "blocked");
-  assert.equal(await readFile(place.at("skills/old/SKILL.md"), "utf8"), text);
+  assert.equal(await readFile(home.at("skills/old/SKILL.md"), "utf8"), text);
   const write = { action: "write_file", name: "old", file_content: bad };
   assert.equal((await manage({ ...write, file_path: "scripts/deep/new.sh" })).code, "blocked");
-  assert.equal(await exists(place.at("skills/old/scripts")), false);
+  assert.equal(await exists(home.at("skills/old/scripts")), false);
   assert.equal((await manage({ ...write, file_path: "references/a.md" })).code, "blocked");
-  assert.equal(await readFile(place.at("skills/old/references/a.md"), "utf8"), "fine\n");
+  assert.equal(await readFile(home.at("skills/old/references/a.md"), "utf8"), "fine\n");
   assert.equal(
     (await manage({ action: "create", name: "y", content: skillText("y", "D", "", "sudo ls\n") })).success,
     true,
@@ -348,16 +348,16 @@ test("what was sent with a change is not sent back with its result", async () =>
 });
 
 test("with the guard on, a scan that fails allows nothing", async () => {
-  const place = await skillsHome({ "skills/old/SKILL.md": "D" });
-  place.settings = { guard_agent_created: true };
+  const home = await skillsHome({ "skills/old/SKILL.md": "D" });
+  home.settings = { guard_agent_created: true };
   const change = (request: ManageRequest, scan: GuardScan) =>
     manageSkill({
       request,
-      place,
+      context: home,
       run: { origin: "foreground", taskId: "t", sessionId: "s" },
       ports: { views: new ViewMemory(), scan },
     });
-  const text = await readFile(place.at("skills/old/SKILL.md"), "utf8");
+  const text = await readFile(home.at("skills/old/SKILL.md"), "utf8");
   const rejects: GuardScan = async () => {
     throw new Error("out of memory");
   };
@@ -371,14 +371,14 @@ test("with the guard on, a scan that fails allows nothing", async () => {
     const patch = { action: "patch", name: "old", old_string: "Do it.", new_string: "Do it now." } as const;
     assert.equal((await change(patch, scan)).code, "blocked");
   }
-  assert.equal(await exists(place.at("skills/x")), false);
-  assert.equal(await readFile(place.at("skills/old/SKILL.md"), "utf8"), text);
+  assert.equal(await exists(home.at("skills/x")), false);
+  assert.equal(await readFile(home.at("skills/old/SKILL.md"), "utf8"), text);
 });
 
 test("two agents patching one skill at once lose nothing", async () => {
   const lines = Array.from({ length: 8 }, (_, i) => `line number ${i}`);
-  const place = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", `${lines.join("\n")}\n`) });
-  const agents = [skillTools(place), skillTools(place)];
+  const home = await skillsHome({ "skills/x/SKILL.md": skillText("x", "D", "", `${lines.join("\n")}\n`) });
+  const agents = [skillTools(home), skillTools(home)];
   const answers = await Promise.all(
     lines.map((line, i) =>
       agents[i % 2]?.manage({ action: "patch", name: "x", old_string: line, new_string: `changed ${i}` }),
@@ -388,14 +388,14 @@ test("two agents patching one skill at once lose nothing", async () => {
     answers.every((answer) => answer?.success),
     JSON.stringify(answers),
   );
-  const text = await readFile(place.at("skills/x/SKILL.md"), "utf8");
+  const text = await readFile(home.at("skills/x/SKILL.md"), "utf8");
   for (const i of lines.keys()) assert.ok(text.includes(`changed ${i}`));
 });
 
 test("a write that fails is reported and leaves the old text", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": "D" });
-  await writeFile(place.at("skills/x/references"), "a file where a folder belongs");
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": "D" });
+  await writeFile(home.at("skills/x/references"), "a file where a folder belongs");
+  const { manage } = skillTools(home);
   const answer = await manage({ action: "write_file", name: "x", file_path: "references/a.md", file_content: "x" });
   assert.deepEqual([answer.success, answer.code], [false, "write_failed"]);
 });

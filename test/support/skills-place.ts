@@ -3,11 +3,11 @@ import { after } from "node:test";
 import { configSchema } from "../../src/home/config/schema.ts";
 import { homePaths } from "../../src/home/paths.ts";
 import { systemClock } from "../../src/kit/clock.ts";
-import type { SkillsPlace } from "../../src/skills/roots.ts";
+import type { SkillsContext } from "../../src/skills/roots.ts";
 import { type TempHome, tempHome } from "./temp-home.ts";
 import { type LogLine, recordingLog } from "./tool-context.ts";
 
-export interface SkillsHome extends SkillsPlace {
+export interface SkillsHome extends SkillsContext {
   readonly home: TempHome;
   readonly logged: readonly LogLine[];
   /** config.yaml's `skills` section. */

@@ -10,7 +10,7 @@ import { child } from "../../home/config/store.ts";
 import { knownVariables, type VariableGroup } from "../../home/known-variables.ts";
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { didYouMean } from "../../kit/similarity.ts";
-import { skillsPlace } from "../../skills/open.ts";
+import { skillsContext } from "../../skills/open.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 export function showConfigJson({ home }: CliContext): string {
@@ -110,7 +110,7 @@ function auxiliaryRows(auxiliary: ReturnType<typeof defaultConfig>["auxiliary"])
 /** What skills declare, and what is set that none of them declares. */
 async function settingRows(ctx: CliContext): Promise<Row[]> {
   const { allSettings } = await import("../../skills/settings.ts");
-  const declared = await allSettings(skillsPlace(ctx), "cli");
+  const declared = await allSettings(skillsContext(ctx), "cli");
   const sections = new Set(declared.flatMap(({ setting: { key } }) => [key, key.split(".")[0]]));
   const shown = (name: string, value: unknown): Row => [name, JSON.stringify(maskTree(value, name))];
   return [

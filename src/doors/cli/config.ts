@@ -13,7 +13,7 @@ import { belongsIntoEnv, knownVariables } from "../../home/known-variables.ts";
 import { ConfigError } from "../../home/open.ts";
 import { maskTree } from "../../home/secrets.ts";
 import { codeOf } from "../../kit/errors.ts";
-import { skillsPlace } from "../../skills/open.ts";
+import { skillsContext } from "../../skills/open.ts";
 import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -272,7 +272,7 @@ export function runEditor(editor: string, path: string, env: Readonly<Record<str
 async function askForSkillSettings(ctx: CliContext): Promise<void> {
   const { home, io } = ctx;
   const { allSettings } = await import("../../skills/settings.ts");
-  for (const { skill, setting, isSet, value } of await allSettings(skillsPlace(ctx), "cli")) {
+  for (const { skill, setting, isSet, value } of await allSettings(skillsContext(ctx), "cli")) {
     if (isSet) continue;
     const otherwise = value === "" ? "Enter to skip" : `Enter for ${value}`;
     const typed = await io.question(`${setting.prompt} (skill ${skill}, ${otherwise}): `);

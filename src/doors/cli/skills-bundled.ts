@@ -16,7 +16,7 @@ import {
 import type { Bundle } from "../../skills/bundles.ts";
 import { bundlesDir, loadBundles, slugOf, writeBundle } from "../../skills/bundles.ts";
 import { loadCatalogue } from "../../skills/catalogue.ts";
-import { skillsPlace } from "../../skills/open.ts";
+import { skillsContext } from "../../skills/open.ts";
 import { resolveSkill } from "../../skills/resolve.ts";
 import { exists } from "../../skills/skill-copy.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -53,7 +53,7 @@ export function defineBundled(command: Command, ctx: CliContext): void {
 }
 
 async function listModified(json: boolean, ctx: CliContext): Promise<void> {
-  const names = (await modifiedSkills(skillsPlace(ctx))).map(({ name }) => name);
+  const names = (await modifiedSkills(skillsContext(ctx))).map(({ name }) => name);
   if (json) printJson(ctx, { modified: names });
   else
     ctx.io.out(
@@ -62,7 +62,7 @@ async function listModified(json: boolean, ctx: CliContext): Promise<void> {
 }
 
 async function shipped(name: string, ctx: CliContext) {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const skill = await findBundled(name, place);
   if (!skill) throw new ExitError(1, `The program ships no skill "${name}".`);
   return { place, skill };
@@ -92,13 +92,13 @@ async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: C
 }
 
 async function optOut(remove: boolean, ctx: CliContext): Promise<void> {
-  const removed = await leaveShipped(skillsPlace(ctx), { remove });
+  const removed = await leaveShipped(skillsContext(ctx), { remove });
   ctx.io.out('No shipped skills come into this home from now on. "hermes skills opt-in" undoes it.\n');
   if (removed.length > 0) ctx.io.out(`Removed: ${removed.join(", ")}\n`);
 }
 
 async function optIn(sync: boolean, ctx: CliContext): Promise<void> {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   await takeShipped(place);
   if (!sync) {
     ctx.io.out("Shipped skills come with the next start.\n");
@@ -156,7 +156,7 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function load(ctx: CliContext) {
-  const found = await loadBundles(skillsPlace(ctx));
+  const found = await loadBundles(skillsContext(ctx));
   for (const warning of found.warnings) ctx.io.err(`⚠ ${warning}\n`);
   return found.bundles;
 }
@@ -179,7 +179,7 @@ async function list({ json }: Flags, ctx: CliContext): Promise<void> {
 }
 
 async function unknownSkills(names: readonly string[], ctx: CliContext): Promise<readonly string[]> {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const catalogue = await loadCatalogue(place);
   const found = await Promise.all(names.map((name) => resolveSkill(name, catalogue, place)));
   return names.filter((_, index) => found[index]?.type !== "found");
@@ -196,7 +196,7 @@ async function show(name: string, { json }: Flags, ctx: CliContext): Promise<voi
 }
 
 async function create(name: string, flags: Flags, ctx: CliContext): Promise<void> {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const slug = slugOf(name);
   const skills = [...new Set(flags.skill ?? [])];
   if (slug === "") throw new ExitError(1, `"${name}" has no letters for a command. Nothing was written.`);

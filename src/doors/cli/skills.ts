@@ -8,7 +8,7 @@ import { plural } from "../../kit/formats.ts";
 import type { Skill } from "../../skills/catalogue.ts";
 import { loadCatalogue, unshadowed } from "../../skills/catalogue.ts";
 import { safePath, skillFiles } from "../../skills/files.ts";
-import { skillsPlace } from "../../skills/open.ts";
+import { skillsContext } from "../../skills/open.ts";
 import { provenanceOf } from "../../skills/provenance.ts";
 import { disabledSkills, fitsOs, isDisabled } from "../../skills/requirements.ts";
 import { diagnoseSkills, pathName, resolveSkill } from "../../skills/resolve.ts";
@@ -54,7 +54,7 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const disabled = disabledSkills(place.config(), platform);
   const rows = await Promise.all(
     [...unshadowed(await loadCatalogue(place))].sort(byCategory).map(async (skill) => ({
@@ -98,7 +98,7 @@ function cut(text: string, room: number): string {
 }
 
 async function view(name: string, file: string | undefined, ctx: CliContext): Promise<void> {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const found = await resolveSkill(name, await loadCatalogue(place), place);
   if (found.type === "bad_name") throw new ExitError(1, `${name}: ${found.reason}.`);
   if (found.type === "not_found")
@@ -141,7 +141,7 @@ async function scan(given: string, { json }: Flags, ctx: CliContext): Promise<vo
 }
 
 async function doctor(ctx: CliContext): Promise<void> {
-  const { count, problems } = await diagnoseSkills(skillsPlace(ctx));
+  const { count, problems } = await diagnoseSkills(skillsContext(ctx));
   for (const problem of problems) ctx.io.out(`✗ ${problem}\n`);
   if (problems.length > 0) throw new ExitError(1, `${plural(problems.length, "problem")}.`);
   ctx.io.out(`✓ ${plural(count, "skill")}, no problems.\n`);
@@ -170,7 +170,7 @@ function defineConfig(command: Command, ctx: CliContext): void {
 }
 
 async function knownSkills(ctx: CliContext) {
-  const place = skillsPlace(ctx);
+  const place = skillsContext(ctx);
   const skills = unshadowed(await loadCatalogue(place));
   return [...skills].sort((a, b) => (a.name < b.name ? -1 : 1));
 }

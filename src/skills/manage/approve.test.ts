@@ -7,51 +7,51 @@ import { listPending } from "../pending.ts";
 import { ViewMemory } from "../run.ts";
 import { approvePending, diffPending, rejectPending } from "./manage.ts";
 
-const ground = (place: SkillsHome) => ({
-  place,
+const ground = (home: SkillsHome) => ({
+  context: home,
   ports: { views: new ViewMemory() },
   run: { origin: "foreground", taskId: "t", sessionId: "s" },
 });
 
 test("with write approval on, changes wait; a yes makes them, a no drops them", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": "D" });
-  place.settings = { write_approval: true };
-  const { manage } = skillTools(place);
-  const text = await readFile(place.at("skills/x/SKILL.md"), "utf8");
+  const home = await skillsHome({ "skills/x/SKILL.md": "D" });
+  home.settings = { write_approval: true };
+  const { manage } = skillTools(home);
+  const text = await readFile(home.at("skills/x/SKILL.md"), "utf8");
   const staged = await manage({ action: "patch", name: "x", old_string: "Do it.", new_string: "Do it\nnow." });
   assert.deepEqual([staged.success, staged.staged], [true, true]);
   assert.match(staged.pending_id, /^[0-9a-f]{8}$/);
   assert.equal(staged.gist, "patch 'x' SKILL.md (+2/-1 lines)");
-  assert.equal(await readFile(place.at("skills/x/SKILL.md"), "utf8"), text);
+  assert.equal(await readFile(home.at("skills/x/SKILL.md"), "utf8"), text);
   const made = await manage({ action: "create", name: "y", content: skillText("y", "When") });
   assert.match(made.gist, /^create 'y' — When \(\d+ chars\)$/);
 
-  assert.match((await diffPending(staged.pending_id, ground(place))) ?? "", /^-Do it\.\n\+Do it\n\+now\.$/m);
-  assert.equal(await diffPending(made.pending_id, ground(place)), skillText("y", "When"));
+  assert.match((await diffPending(staged.pending_id, ground(home))) ?? "", /^-Do it\.\n\+Do it\n\+now\.$/m);
+  assert.equal(await diffPending(made.pending_id, ground(home)), skillText("y", "When"));
   assert.deepEqual(
-    (await listPending(place)).map(({ id }) => id),
+    (await listPending(home)).map(({ id }) => id),
     [staged.pending_id, made.pending_id],
   );
-  await rejectPending(made.pending_id, ground(place));
-  const answers = await approvePending("all", ground(place));
+  await rejectPending(made.pending_id, ground(home));
+  const answers = await approvePending("all", ground(home));
   assert.deepEqual(
     answers.map(({ error }) => error),
     [null],
   );
-  assert.match(await readFile(place.at("skills/x/SKILL.md"), "utf8"), /Do it\nnow\./);
-  assert.deepEqual(await readdir(place.at("pending/skills")), []);
+  assert.match(await readFile(home.at("skills/x/SKILL.md"), "utf8"), /Do it\nnow\./);
+  assert.deepEqual(await readdir(home.at("pending/skills")), []);
 });
 
 test("an invalid change is refused at once, and one that no longer fits stays pending with its error", async () => {
-  const place = await skillsHome({ "skills/x/SKILL.md": "D" });
-  place.settings = { write_approval: true };
-  const { manage } = skillTools(place);
+  const home = await skillsHome({ "skills/x/SKILL.md": "D" });
+  home.settings = { write_approval: true };
+  const { manage } = skillTools(home);
   assert.equal((await manage({ action: "create", name: "X", content: "" })).code, "bad_name");
   const { pending_id } = await manage({ action: "patch", name: "x", old_string: "Do it.", new_string: "Done." });
-  await place.write("skills/x/SKILL.md", skillText("x", "D", "", "Something else entirely\n"));
-  const [answer] = await approvePending(pending_id, ground(place));
+  await home.write("skills/x/SKILL.md", skillText("x", "D", "", "Something else entirely\n"));
+  const [answer] = await approvePending(pending_id, ground(home));
   assert.match(answer?.error ?? "", /Could not find/);
-  assert.equal((await listPending(place)).length, 1);
-  assert.deepEqual(await approvePending("00000000", ground(place)), []);
-  assert.equal(await diffPending("none", ground(place)), null);
+  assert.equal((await listPending(home)).length, 1);
+  assert.deepEqual(await approvePending("00000000", ground(home)), []);
+  assert.equal(await diffPending("none", ground(home)), null);
 });

@@ -26,7 +26,7 @@ import {
 } from "./write.ts";
 
 export async function planCreate(call: ManageCall): Promise<Planned> {
-  const { request, place } = call;
+  const { request, context } = call;
   const refuse = (code: string, error: string) => ({ type: "refused", result: failure(code, error) }) as const;
   const { name, content = "" } = request;
   const category = request.category?.trim() || null;
@@ -37,14 +37,14 @@ export async function planCreate(call: ManageCall): Promise<Planned> {
   const badContent = checkContent(content, { name, isNew: true });
   if (badContent !== null) return refuse("bad_content", badContent);
 
-  const skills = (await loadCatalogue(place)).roots.flatMap((root) => root.skills);
+  const skills = (await loadCatalogue(context)).roots.flatMap((root) => root.skills);
   const taken = skills.find((skill) => skill.name === name || skill.dirName === name);
   if (taken)
     return refuse(
       "exists",
       `A skill '${name}' exists already (${taken.dir}). Patch or edit it, or choose another name.`,
     );
-  const root = place.paths.skillsDir;
+  const root = context.paths.skillsDir;
   const dir = category === null ? join(root, name) : join(root, category, name);
   if (category !== null && (await isLink(join(root, category))))
     return refuse("traversal", `The category '${category}' is a link; choose another.`);
@@ -212,16 +212,16 @@ export async function planRemoveFile(skill: Skill, { request }: ManageCall): Pro
   };
 }
 
-export async function planDelete(skill: Skill, { request, place }: ManageCall): Promise<Planned> {
-  const usage = await readUsage(place);
+export async function planDelete(skill: Skill, { request, context }: ManageCall): Promise<Planned> {
+  const usage = await readUsage(context);
   if (usage?.get(skill.name)?.pinned)
     return refuseRemoval(
       "pinned",
-      `Skill '${skill.name}' is pinned: it can be improved, but not deleted. Its user can release it with "pinned": false in ${usageFile(place)}.`,
+      `Skill '${skill.name}' is pinned: it can be improved, but not deleted. Its user can release it with "pinned": false in ${usageFile(context)}.`,
     );
   const absorbed = request.absorbed_into?.trim() ?? "";
   if (absorbed !== "") {
-    const heir = await resolveSkill(absorbed, await loadCatalogue(place), place);
+    const heir = await resolveSkill(absorbed, await loadCatalogue(context), context);
     if (heir.type !== "found") return refuseRemoval("bad_argument", `absorbed_into: there is no skill '${absorbed}'.`);
     if (heir.skill.dir === skill.dir) return refuseRemoval("bad_argument", "absorbed_into names the skill itself.");
   }
@@ -238,7 +238,7 @@ export async function planDelete(skill: Skill, { request, place }: ManageCall): 
     async commit() {
       let archived: string;
       try {
-        archived = await archiveSkill(skill.dir, place.paths.skillsDir, place.clock.now());
+        archived = await archiveSkill(skill.dir, context.paths.skillsDir, context.clock.now());
       } catch (error) {
         return failure("write_failed", `Skill '${skill.name}' could not be moved to the archive: ${reason(error)}`);
       }

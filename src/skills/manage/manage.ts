@@ -23,10 +23,10 @@ export async function manageSkill(
 ): Promise<SkillResult> {
   try {
     let done: Plan | null = null;
-    const result = await withLock(skillsLock(call.place), async () => {
+    const result = await withLock(skillsLock(call.context), async () => {
       const planned = await planChange(call);
       if (planned.type === "refused") return planned.result;
-      if (call.place.config().skills.write_approval && !options.approved) return stage(call, planned);
+      if (call.context.config().skills.write_approval && !options.approved) return stage(call, planned);
       const result = await planned.commit();
       if (result.success) done = planned;
       return result;
@@ -63,9 +63,9 @@ async function planChange(call: ManageCall): Promise<Planned> {
 
 async function findSkill({
   request,
-  place,
+  context,
 }: ManageCall): Promise<Extract<Planned, { type: "refused" }> | { readonly type: "found"; readonly skill: Skill }> {
-  const found = await resolveSkill(request.name, await loadCatalogue(place), place);
+  const found = await resolveSkill(request.name, await loadCatalogue(context), context);
   const refuse = (...args: Parameters<typeof failure>) => ({ type: "refused", result: failure(...args) }) as const;
   switch (found.type) {
     case "found":
@@ -77,7 +77,7 @@ async function findSkill({
         matches: found.matches.map(pathName),
       });
     case "not_found": {
-      const elsewhere = await profilesWith(request.name, place.paths);
+      const elsewhere = await profilesWith(request.name, context.paths);
       const note =
         elsewhere.length > 0 ? ` Profile ${elsewhere.join(", ")} has one; this profile does not use it.` : "";
       return refuse("not_found", `There is no skill '${request.name}'.${note}`);
@@ -85,12 +85,12 @@ async function findSkill({
   }
 }
 
-async function afterwards({ effect, skillName, skill }: Plan, { place, run }: ManageCall): Promise<void> {
-  await clearSkillsPromptCache(place, { snapshot: true });
-  const now = new Date(place.clock.now()).toISOString();
-  if (effect === "patched") bumpUsage(place, skillName, ["patch"]);
+async function afterwards({ effect, skillName, skill }: Plan, { context, run }: ManageCall): Promise<void> {
+  await clearSkillsPromptCache(context, { snapshot: true });
+  const now = new Date(context.clock.now()).toISOString();
+  if (effect === "patched") bumpUsage(context, skillName, ["patch"]);
   if (effect === "created")
-    await updateUsage(place, skillName, {
+    await updateUsage(context, skillName, {
       created_at: now,
       created_by: isUnwatched(run.origin) ? "agent" : null,
       state: "active",
@@ -99,13 +99,13 @@ async function afterwards({ effect, skillName, skill }: Plan, { place, run }: Ma
     });
   if (effect === "archived" && skill) {
     const from = skill.root.kind === "local" ? skill.path : skill.dir;
-    await updateUsage(place, skillName, { state: "archived", archived_at: now, archived_from: from });
+    await updateUsage(context, skillName, { state: "archived", archived_at: now, archived_from: from });
   }
 }
 
 // The user's answer to writes that wait.
 
-type Ground = Pick<ManageCall, "place" | "ports" | "run">;
+type Ground = Pick<ManageCall, "context" | "ports" | "run">;
 
 interface Answered {
   readonly write: PendingWrite;
@@ -121,15 +121,15 @@ export async function approvePending(which: string, ground: Ground): Promise<rea
   for (const write of await select(which, ground)) {
     const run = { ...ground.run, origin: write.origin };
     const result = await manageSkill({ ...ground, run, request: write.payload, ports }, { approved: true });
-    if (result.success) await dropPending(ground.place, write.id);
+    if (result.success) await dropPending(ground.context, write.id);
     answered.push({ write, error: result.success ? null : String(result.error) });
   }
   return answered;
 }
 
-export async function rejectPending(which: string, ground: Pick<Ground, "place">): Promise<readonly PendingWrite[]> {
+export async function rejectPending(which: string, ground: Pick<Ground, "context">): Promise<readonly PendingWrite[]> {
   const writes = await select(which, ground);
-  for (const { id } of writes) await dropPending(ground.place, id);
+  for (const { id } of writes) await dropPending(ground.context, id);
   return writes;
 }
 
@@ -142,8 +142,8 @@ export async function diffPending(id: string, ground: Ground): Promise<string | 
   return write.action === "create" ? (planned.after ?? "") : diffOf(planned);
 }
 
-async function select(which: string, { place }: Pick<Ground, "place">): Promise<readonly PendingWrite[]> {
-  const all = await listPending(place);
+async function select(which: string, { context }: Pick<Ground, "context">): Promise<readonly PendingWrite[]> {
+  const all = await listPending(context);
   return which === "all" ? all : all.filter(({ id }) => id === which.trim());
 }
 
@@ -172,13 +172,13 @@ const isUnwatched = (origin: string) => origin === "background_review" || origin
 
 /** Null = the change may go on. */
 async function refuseUnwatched(skill: Skill, call: ManageCall): Promise<SkillResult | null> {
-  const { request, place, run, ports } = call;
+  const { request, context, run, ports } = call;
   const refuse = (why: string) => failure("protected", `Skill '${skill.name}' ${why}`);
   if (PROTECTED.has(skill.name) || PROTECTED.has(skill.dirName))
     return refuse("belongs to the program and stays as it is.");
-  const provenance = await provenanceOf(skill, place);
+  const provenance = await provenanceOf(skill, context);
   if (provenance !== "local") return refuse(`is ${ORIGINS[provenance]}; a review does not change it.`);
-  const usage = await readUsage(place);
+  const usage = await readUsage(context);
   if (usage === null) return refuse("cannot be changed: the usage file, which says whose it is, cannot be read.");
   const record = usage.get(skill.name);
   if (record?.pinned) return failure("pinned", `Skill '${skill.name}' is pinned; a review does not change it.`);

@@ -9,7 +9,7 @@ const patch = { action: "patch", old_string: "Do it.", new_string: "Do it now." 
 const ours = (extra: Record<string, unknown> = {}) => ({ created_by: "agent", ...extra });
 
 async function world(usage: string | Record<string, unknown> = {}) {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "skills/mine/SKILL.md": "User's own",
     "skills/made/SKILL.md": "Agent's",
     "skills/made/references/a.md": "text\n",
@@ -23,15 +23,15 @@ async function world(usage: string | Record<string, unknown> = {}) {
       '{"version":1,"installed":{"fetched":{"install_path":"fetched","trust_level":"community"}}}\n',
     "skills/.usage.json": typeof usage === "string" ? usage : JSON.stringify(usage),
   });
-  place.settings = { external_dirs: ["ext"] };
-  return place;
+  home.settings = { external_dirs: ["ext"] };
+  return home;
 }
 const all = ["mine", "made", "heir", "shipped", "fetched", "plan", "outside"];
 
 for (const origin of ["background_review", "curator"] as const) {
   test(`${origin} changes only what the agent made, and the user's own is named as such`, async () => {
-    const place = await world(Object.fromEntries(all.filter((name) => name !== "mine").map((name) => [name, ours()])));
-    const { manage, view } = skillTools(place, { origin });
+    const home = await world(Object.fromEntries(all.filter((name) => name !== "mine").map((name) => [name, ours()])));
+    const { manage, view } = skillTools(home, { origin });
     const outcome: Record<string, unknown> = {};
     for (const name of all) {
       await view({ name });
@@ -60,8 +60,8 @@ test("the agent its user talks to may change all of them", async () => {
 });
 
 test("a review must have read the very file it changes, in the same run", async () => {
-  const place = await world({ made: ours() });
-  const review = skillTools(place, { origin: "background_review", taskId: "run-1" });
+  const home = await world({ made: ours() });
+  const review = skillTools(home, { origin: "background_review", taskId: "run-1" });
   const file = { name: "made", file_path: "references/a.md" };
   assert.equal((await review.manage({ ...patch, name: "made" })).code, "not_read");
   await review.view({ name: "made" });
@@ -81,8 +81,8 @@ test("a review must have read the very file it changes, in the same run", async 
 });
 
 test("a review never touches a pinned skill, and deletes only what another one absorbed", async () => {
-  const place = await world({ made: ours(), heir: ours({ pinned: true }) });
-  const { manage, view } = skillTools(place, { origin: "background_review" });
+  const home = await world({ made: ours(), heir: ours({ pinned: true }) });
+  const { manage, view } = skillTools(home, { origin: "background_review" });
   await view({ name: "heir" });
   assert.equal((await manage({ ...patch, name: "heir" })).code, "pinned");
   assert.equal((await manage({ action: "delete", name: "made" })).code, "protected");
@@ -96,10 +96,10 @@ test("without readable telemetry a review changes nothing", async () => {
 });
 
 test("what a review creates is the agent's own", async () => {
-  const place = await world();
-  const { manage } = skillTools(place, { origin: "background_review" });
+  const home = await world();
+  const { manage } = skillTools(home, { origin: "background_review" });
   await manage({ action: "create", name: "fresh", content: skillText("fresh", "F") });
-  assert.equal((await readUsage(place))?.get("fresh")?.created_by, "agent");
-  const stored = await readFile(place.at("skills/.usage.json"), "utf8");
+  assert.equal((await readUsage(home))?.get("fresh")?.created_by, "agent");
+  const stored = await readFile(home.at("skills/.usage.json"), "utf8");
   assert.deepEqual(Object.keys(JSON.parse(stored).fresh), [...Object.keys(JSON.parse(stored).fresh)].sort());
 });

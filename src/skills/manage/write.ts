@@ -9,7 +9,7 @@ import type { Skill } from "../catalogue.ts";
 import { NEVER_ENTERED, type SafePath, SUPPORT_DIRS, safePath } from "../files.ts";
 import { reason } from "../open-skill.ts";
 import { MAX_NAME, textField } from "../read-entry.ts";
-import type { SkillsPlace } from "../roots.ts";
+import type { SkillsContext } from "../roots.ts";
 import { failure, type SkillResult, type SkillRun } from "../run.ts";
 
 /** Null when the file was written; else the refusal, and everything is as before. */
@@ -17,7 +17,7 @@ export async function writeGuarded(
   skillDir: string,
   path: string,
   text: string,
-  call: Pick<ManageCall, "place" | "ports">,
+  call: Pick<ManageCall, "context" | "ports">,
 ): Promise<SkillResult | null> {
   const file = join(skillDir, path);
   // What is there and cannot be read could not be put back: then nothing is written.
@@ -42,9 +42,9 @@ export async function writeGuarded(
 
 async function scanWritten(
   skillDir: string,
-  { place, ports }: Pick<ManageCall, "place" | "ports">,
+  { context, ports }: Pick<ManageCall, "context" | "ports">,
 ): Promise<SkillResult | null> {
-  if (!place.config().skills.guard_agent_created || !ports.scan) return null;
+  if (!context.config().skills.guard_agent_created || !ports.scan) return null;
   const verdict = await judge(ports.scan, skillDir);
   if (verdict.allowed) return null;
   return failure("blocked", `Security scan blocked this skill (${verdict.reason}):\n${verdict.report}`);
@@ -175,7 +175,7 @@ export type GuardScan = (
 
 export interface ManageCall {
   readonly request: ManageRequest;
-  readonly place: SkillsPlace;
+  readonly context: SkillsContext;
   readonly run: Pick<SkillRun, "origin" | "taskId" | "sessionId">;
   readonly ports: ManagePorts;
 }

@@ -189,14 +189,14 @@ test("who is trusted how far", () => {
 });
 
 test("every file that can be a text is looked at, whatever it is called and however it is encoded", async () => {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "s/SKILL.md": "Fine",
     "s/run": "sudo x\n",
     "s/tool.xyz": "#!/bin/sh\nsudo x\n",
     "s/data.xyz": "sudo x\n",
   });
-  await writeFile(place.at("s/latin.txt"), Buffer.from("caf\xe9 sudo x\n", "latin1"));
-  const { findings, verdict } = await scanSkill(place.at("s"));
+  await writeFile(home.at("s/latin.txt"), Buffer.from("caf\xe9 sudo x\n", "latin1"));
+  const { findings, verdict } = await scanSkill(home.at("s"));
   assert.deepEqual(
     findings.filter(({ id }) => id === "sudo_usage").map(({ file }) => file),
     ["latin.txt", "run", "tool.xyz"],
@@ -205,20 +205,20 @@ test("every file that can be a text is looked at, whatever it is called and howe
 });
 
 test("structure: links that lead out, broken links, programs, odd permissions, sizes", async () => {
-  const place = await skillsHome({
+  const home = await skillsHome({
     "s/SKILL.md": "Fine",
     "s/lib.so": "x\n",
     "s/notes.md": "x\n",
     "s/run.sh": "x\n",
     secret: "x\n",
   });
-  await symlink(place.at("secret"), place.at("s/out"));
-  await symlink(place.at("s/nowhere"), place.at("s/broken"));
-  await symlink(place.at("s/notes.md"), place.at("s/inside"));
-  await chmod(place.at("s/notes.md"), 0o755);
-  await chmod(place.at("s/run.sh"), 0o755);
-  await writeFile(place.at("s/big.txt"), "a\n".repeat(140_000));
-  const { findings, verdict } = await scanSkill(place.at("s"));
+  await symlink(home.at("secret"), home.at("s/out"));
+  await symlink(home.at("s/nowhere"), home.at("s/broken"));
+  await symlink(home.at("s/notes.md"), home.at("s/inside"));
+  await chmod(home.at("s/notes.md"), 0o755);
+  await chmod(home.at("s/run.sh"), 0o755);
+  await writeFile(home.at("s/big.txt"), "a\n".repeat(140_000));
+  const { findings, verdict } = await scanSkill(home.at("s"));
   assert.deepEqual(
     findings
       .filter(({ category }) => category === "structure")
@@ -237,8 +237,8 @@ test("structure: links that lead out, broken links, programs, odd permissions, s
 
 test("too many files and too many bytes", async () => {
   const files = Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`s/f${i}.md`, `${"a\n".repeat(11_000)}`]));
-  const place = await skillsHome(files);
-  const { findings, files: count } = await scanSkill(place.at("s"));
+  const home = await skillsHome(files);
+  const { findings, files: count } = await scanSkill(home.at("s"));
   assert.deepEqual(
     findings.map(({ id, severity }) => [id, severity]),
     [
@@ -250,8 +250,8 @@ test("too many files and too many bytes", async () => {
 });
 
 test("the report names verdict, id, file and line, worst first", async () => {
-  const place = await skillsHome({ "s/SKILL.md": "---\nname: s\n---\ngit clone x\nsudo y\n" });
-  const report = formatScan(await scanSkill(place.at("s")));
+  const home = await skillsHome({ "s/SKILL.md": "---\nname: s\n---\ngit clone x\nsudo y\n" });
+  const report = formatScan(await scanSkill(home.at("s")));
   assert.match(
     report,
     /^verdict: caution \(1 file, 2 findings\)\n {2}high +sudo_usage {2}SKILL\.md:5 .*\n {2}medium +git_clone {2}SKILL\.md:4/,

@@ -6,7 +6,7 @@ import { type InspectedPrompt, inspectPrompt } from "../../../agent/inspect-prom
 import type { Layer } from "../../../prompt/contract.ts";
 import { layoutOf } from "../../../prompt/session-prompts.ts";
 import { loadCatalogue, unshadowed } from "../../../skills/catalogue.ts";
-import { skillsPlace } from "../../../skills/open.ts";
+import { skillsContext } from "../../../skills/open.ts";
 import { registry } from "../../../tools/toolset/registry.ts";
 import { type CliContext, ExitError } from "../context.ts";
 import { print, printJson, table } from "../present.ts";
@@ -204,7 +204,7 @@ async function toolsetCosts({ definitions }: InspectedPrompt): Promise<readonly 
 async function skillCosts(index: string, { home, clock }: CliContext): Promise<readonly SkillCost[]> {
   if (index === "") return [];
   const lines = index.split("\n");
-  const skills = unshadowed(await loadCatalogue(skillsPlace({ home, clock })));
+  const skills = unshadowed(await loadCatalogue(skillsContext({ home, clock })));
   const costs = skills.map(async ({ name, dir }): Promise<SkillCost | null> => {
     const line = lines.find((each) => each === `    - ${name}` || each.startsWith(`    - ${name}: `));
     if (line === undefined) return null;
