@@ -28,7 +28,7 @@ async function hostOf(t: TestContext, plugins: Readonly<Record<string, string>>)
   };
   const host = new PluginHost({
     ...{ clock, log: recordingLog(), hermesHome: folder, profileName: "default", env: () => undefined },
-    places: { bundled: null, home: folder, project: null, packages: [] },
+    roots: { bundled: null, home: folder, project: null, packages: [] },
     outlineFile: join(folder, "outlines.json"),
     settings: () => ({ enabled: Object.keys(plugins), disabled: [], entries: {} }),
     conversation: () => null,
@@ -77,9 +77,9 @@ test("a hook that hangs is left alone after its deadline, and the next event doe
     b_works: `export default (ctx) => ctx.registerHook("pre_tool_call", () => "here");`,
   });
   await overTime(host.refresh());
-  assert.deepEqual(await overTime(host.hooks.tell("pre_tool_call", {})), ["here"]);
+  assert.deepEqual(await overTime(host.hooks.emit("pre_tool_call", {})), ["here"]);
   assert.match(host.takeLines().join("\n"), /plugin "a_hangs": hook pre_tool_call did not answer within 10 s/);
-  assert.deepEqual(await host.hooks.tell("pre_tool_call", {}), ["here"], "time stands still and it answers");
+  assert.deepEqual(await host.hooks.emit("pre_tool_call", {}), ["here"], "time stands still and it answers");
   assert.deepEqual(host.takeLines(), []);
 });
 

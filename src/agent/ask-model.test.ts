@@ -41,7 +41,7 @@ const withSecond = (gate: ScriptedGate) =>
     limits: { apiMaxRetries: 10 },
     ports: {
       config: () => ({ ...defaultConfig(), fallback_providers: [{ provider: "x", model: SECOND }] }),
-      resolvePlace: async () => aTarget("chat_completions", { model: SECOND, baseUrl: "https://other.example/v1" }),
+      resolveSpec: async () => aTarget("chat_completions", { model: SECOND, baseUrl: "https://other.example/v1" }),
     },
   });
 const asked = (gate: ScriptedGate) => gate.requests.map(({ target }) => target.model);

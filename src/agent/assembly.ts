@@ -3,7 +3,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { AuxiliaryClient, AuxPlace } from "../llm/auxiliary/contract.ts";
+import type { AuxiliaryClient, ModelSpec } from "../llm/auxiliary/contract.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { KeyPort } from "../llm/keys/ring.ts";
 import type { LivenessSettings } from "../llm/liveness.ts";
@@ -63,7 +63,7 @@ export interface Assembly {
   /** Starts child agents. Absent: this conversation may have none. */
   readonly delegation?: DelegationPort;
   /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
-  resolvePlace?(place: AuxPlace): Promise<Target>;
+  resolveSpec?(spec: ModelSpec): Promise<Target>;
   /** What the user should know about the last model calls, once. */
   takeWarnings?(): readonly string[];
   /** Other keys of the provider in use. */

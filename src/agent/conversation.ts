@@ -307,8 +307,8 @@ export class Conversation {
       onNewKey: (before, after) => {
         if (this.#model.target === before) this.adoptTarget(after);
       },
-      ...(assembly.resolvePlace
-        ? { resolve: (place) => assembly.resolvePlace?.(place) ?? Promise.reject(new Error("gone")) }
+      ...(assembly.resolveSpec
+        ? { resolve: (spec) => assembly.resolveSpec?.(spec) ?? Promise.reject(new Error("gone")) }
         : {}),
       onUsage: (usage, task) => {
         this.countSideCall(usage);

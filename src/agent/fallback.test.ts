@@ -42,7 +42,7 @@ function rig(chain: unknown, steps: ScriptedStep[], more: Partial<RigOptions> = 
     ports: {
       clock,
       config: () => ({ ...defaultConfig(), fallback_providers: chain as unknown[] }),
-      resolvePlace: async ({ model }) => {
+      resolveSpec: async ({ model }) => {
         const found = Object.entries(PLACES).find(([name]) => name === model)?.[1];
         if (!found) throw new ProviderError("missing_key", `No API key for ${model}.`);
         return found;

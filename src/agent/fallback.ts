@@ -1,6 +1,6 @@
 // The chain of models that stand in: who is next, who stands in now, and when the conversation's own model may answer again.
 
-import type { AuxPlace } from "../llm/auxiliary/contract.ts";
+import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import type { Failure } from "../llm/errors/classify.ts";
 import { namedReset } from "../llm/errors/details.ts";
 import { failureLine } from "../llm/errors/explain.ts";
@@ -134,12 +134,12 @@ export class FallbackChain {
   async #next(): Promise<Target | null> {
     if (this.#prepared) return this.#prepared;
     const { entries } = this.#entries();
-    const { resolvePlace } = this.#conversation.assembly;
-    if (!resolvePlace) return null;
+    const { resolveSpec } = this.#conversation.assembly;
+    if (!resolveSpec) return null;
     for (; ; this.#index++) {
       const entry = entries[this.#index];
       if (!entry) return null;
-      const target = await this.#resolve(entry, resolvePlace);
+      const target = await this.#resolve(entry, resolveSpec);
       if (target === null || this.#isKnown(target)) continue;
       this.#prepared = target;
       return target;
@@ -148,10 +148,10 @@ export class FallbackChain {
 
   async #resolve(
     entry: FallbackEntries["entries"][number],
-    resolvePlace: NonNullable<Assembly["resolvePlace"]>,
+    resolveSpec: NonNullable<Assembly["resolveSpec"]>,
   ): Promise<Target | null> {
     try {
-      const target = await resolvePlace(entry);
+      const target = await resolveSpec(entry);
       // The demo is no AI; it never answers in place of one.
       return target.provider === "demo" ? null : target;
     } catch (error) {
@@ -214,7 +214,7 @@ function place({ provider, baseUrl, model }: Target): string {
 // `fallback_providers`: who may answer when the conversation's own model cannot.
 
 interface FallbackEntries {
-  readonly entries: readonly AuxPlace[];
+  readonly entries: readonly ModelSpec[];
   /** One line for each entry that cannot be used as it is written. */
   readonly ignored: readonly string[];
 }
@@ -222,7 +222,7 @@ interface FallbackEntries {
 /** A list of `{provider, model, base_url?, api_key?, key_env?}`; one such mapping alone is taken as a list of one. */
 export function readFallbacks(given: unknown): FallbackEntries {
   const list = Array.isArray(given) ? given : given === undefined || given === null ? [] : [given];
-  const entries: AuxPlace[] = [];
+  const entries: ModelSpec[] = [];
   const ignored: string[] = [];
   for (const [index, item] of list.entries()) {
     const entry = mapping(item);

@@ -5,7 +5,7 @@ import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
-import type { AuxPlace } from "../llm/auxiliary/contract.ts";
+import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { lazyKeys } from "../llm/keys/ring.ts";
 import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
@@ -83,8 +83,8 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const checkpoints = openCheckpointPort(request, environment);
   const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
   const unknownPrices: string[] = [];
-  const resolvePlace = async (place: AuxPlace) =>
-    (await import("../llm/auxiliary/places.ts")).resolvePlace(home, place, clock);
+  const resolveSpec = async (spec: ModelSpec) =>
+    (await import("../llm/auxiliary/places.ts")).resolveSpec(home, spec, clock);
   const own: Assembly = {
     session: sessionOptions(request, session, knowledge.opening),
     model: start?.model ?? modelChoice(request, session.chosen.target),
@@ -107,7 +107,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
     },
     memory: memory?.enabled ? memory : undefined,
-    resolvePlace,
+    resolveSpec,
     keys: lazyKeys(home, clock),
     renewConnections: closeIdleConnections,
     keepRefused: (refused) => dumpRequest(home, clock, refused),
@@ -141,12 +141,12 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   session.current.agent = agent;
   const { gate } = assembly;
   plugins?.attach(agent, gate);
-  mcp.paidBy({
+  mcp.setPayer({
     sessionId: session.currentId,
     jobId: start?.jobId,
     gate,
     main: () => agent.model.target,
-    resolve: resolvePlace,
+    resolve: resolveSpec,
     used: (usage) => agent.countSideCall(usage),
   });
   const complaint = await agent.prepareEngine();

@@ -97,7 +97,7 @@ export class ConversationPlugins implements LoopEvents {
 
   #tell(event: string, facts: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<readonly unknown[]> {
     if (!this.hears(event)) return Promise.resolve([]);
-    return current.run(this.#port, () => this.#host.hooks.tell(event, { ...facts, cwd: this.#cwd() }, signal));
+    return current.run(this.#port, () => this.#host.hooks.emit(event, { ...facts, cwd: this.#cwd() }, signal));
   }
 
   async turnStarts(turn: TurnPorts): Promise<void> {

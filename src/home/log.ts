@@ -35,7 +35,7 @@ interface LoggerOptions {
   readonly backups?: number;
   /** Masks secrets in every line. */
   readonly redact?: (text: string) => string;
-  /** Told once when lines are lost (disk full, no permission). */
+  /** Called once when lines are lost (disk full, no permission). */
   readonly onTrouble?: (note: string) => void;
   readonly clock?: Clock;
 }
@@ -94,7 +94,7 @@ export function createLogger(options: LoggerOptions): RootLogger {
   };
 }
 
-/** A logger for places without a home. */
+/** A logger for code without a home. */
 export const silentLogger: Logger = {
   debug: () => undefined,
   info: () => undefined,

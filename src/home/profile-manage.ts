@@ -51,7 +51,7 @@ export async function listProfileNames(root: string): Promise<string[]> {
   return ["default", ...names.map((entry) => entry.name).sort()];
 }
 
-export async function profileFacts(root: string, name: string, place: WrapperPlace): Promise<ProfileFacts> {
+export async function profileFacts(root: string, name: string, context: WrapperContext): Promise<ProfileFacts> {
   const path = profileDir(root, name);
   const { model } = normalise(await readYaml(join(path, "config.yaml")));
   const section = isMapping(model) ? model : {};
@@ -64,7 +64,7 @@ export async function profileFacts(root: string, name: string, place: WrapperPla
     skills: await countSkills(join(path, "skills")),
     hasEnv: await exists(join(path, ".env")),
     hasSoul: await exists(join(path, "SOUL.md")),
-    aliases: await wrappersOf(name, place),
+    aliases: await wrappersOf(name, context),
     distribution: textOr((await readYaml(join(path, "distribution.yaml"))).name, ""),
   };
 }
@@ -76,25 +76,30 @@ export async function useProfile(root: string, name: string): Promise<void> {
 }
 
 /** Moves a profile with its wrappers and the sticky pointer. Its gateway must not be running. */
-export async function renameProfile(root: string, from: string, given: string, place: WrapperPlace): Promise<string> {
+export async function renameProfile(
+  root: string,
+  from: string,
+  given: string,
+  context: WrapperContext,
+): Promise<string> {
   refuseDefault(from, "renamed");
   const to = newProfileName(root, given);
   await refuseRunning(root, from);
-  const aliases = await wrappersOf(from, place);
+  const aliases = await wrappersOf(from, context);
   await rename(profileDir(root, from), profileDir(root, to));
   if (stickyProfile(root) === from) await useProfile(root, to);
   for (const alias of aliases) {
-    await removeWrapper(from, alias, place);
-    await writeWrapper(to, alias === from ? to : alias, place);
+    await removeWrapper(from, alias, context);
+    await writeWrapper(to, alias === from ? to : alias, context);
   }
   return to;
 }
 
 /** Removes a profile with everything in it, its wrappers and the sticky pointer to it. Its gateway must not be running. */
-export async function deleteProfile(root: string, name: string, place: WrapperPlace): Promise<void> {
+export async function deleteProfile(root: string, name: string, context: WrapperContext): Promise<void> {
   refuseDefault(name, "deleted");
   await refuseRunning(root, name);
-  for (const alias of await wrappersOf(name, place)) await removeWrapper(name, alias, place);
+  for (const alias of await wrappersOf(name, context)) await removeWrapper(name, alias, context);
   if (stickyProfile(root) === name) await useProfile(root, "default");
   await rm(profileDir(root, name), { recursive: true });
 }
@@ -218,7 +223,7 @@ async function writeIfAbsent(path: string, text: string): Promise<void> {
 
 // Small commands in ~/.local/bin that start a profile by its name.
 
-export interface WrapperPlace {
+export interface WrapperContext {
   /** The user's own home directory. */
   readonly osHome: string;
   /** The PATH variable. */
@@ -226,18 +231,18 @@ export interface WrapperPlace {
   readonly platform?: NodeJS.Platform;
 }
 
-export function wrapperDir({ osHome }: WrapperPlace): string {
+export function wrapperDir({ osHome }: WrapperContext): string {
   return join(osHome, ".local", "bin");
 }
 
-export function wrapperDirOnPath(place: WrapperPlace): boolean {
-  return place.path.split(delimiter).includes(wrapperDir(place));
+export function wrapperDirOnPath(context: WrapperContext): boolean {
+  return context.path.split(delimiter).includes(wrapperDir(context));
 }
 
-const fileName = (alias: string, { platform = process.platform }: WrapperPlace) =>
+const fileName = (alias: string, { platform = process.platform }: WrapperContext) =>
   platform === "win32" ? `${alias}.cmd` : alias;
 
-function wrapperText(profile: string, { platform = process.platform }: WrapperPlace): string {
+function wrapperText(profile: string, { platform = process.platform }: WrapperContext): string {
   if (platform === "win32") return `@echo off\r\nhermes -p ${profile} %*\r\n`;
   return `#!/bin/sh\nexec hermes -p ${profile} "$@"\n`;
 }
@@ -253,34 +258,34 @@ const ownWords = new Set(
 export async function writeWrapper(
   profile: string,
   alias: string,
-  place: WrapperPlace,
+  context: WrapperContext,
 ): Promise<{ readonly path: string } | { readonly refused: string }> {
   if (ownWords.has(alias)) return { refused: `"${alias}" is a word of hermes itself` };
-  const path = join(wrapperDir(place), fileName(alias, place));
+  const path = join(wrapperDir(context), fileName(alias, context));
   if ((await profileOf(path)) === null) {
     if (await isThere(path)) return { refused: `${path} is another program` };
-    const other = await findOnPath(alias, place);
+    const other = await findOnPath(alias, context);
     if (other !== null) return { refused: `${other} is another program of that name` };
   }
-  await mkdir(wrapperDir(place), { recursive: true });
-  await writeFileAtomic(path, wrapperText(profile, place), { mode: 0o755 });
+  await mkdir(wrapperDir(context), { recursive: true });
+  await writeFileAtomic(path, wrapperText(profile, context), { mode: 0o755 });
   await chmod(path, 0o755);
   return { path };
 }
 
 /** Every wrapper of a profile, by alias. */
-export async function wrappersOf(profile: string, place: WrapperPlace): Promise<string[]> {
-  const names = await readdir(wrapperDir(place)).catch(() => []);
+export async function wrappersOf(profile: string, context: WrapperContext): Promise<string[]> {
+  const names = await readdir(wrapperDir(context)).catch(() => []);
   const found: string[] = [];
   for (const name of names.sort()) {
-    if ((await profileOf(join(wrapperDir(place), name))) === profile) found.push(name.replace(/\.cmd$/, ""));
+    if ((await profileOf(join(wrapperDir(context), name))) === profile) found.push(name.replace(/\.cmd$/, ""));
   }
   return found;
 }
 
 /** Removes a wrapper if it is one of that profile; resolves to whether it did. */
-export async function removeWrapper(profile: string, alias: string, place: WrapperPlace): Promise<boolean> {
-  const path = join(wrapperDir(place), fileName(alias, place));
+export async function removeWrapper(profile: string, alias: string, context: WrapperContext): Promise<boolean> {
+  const path = join(wrapperDir(context), fileName(alias, context));
   if ((await profileOf(path)) !== profile) return false;
   await rm(path);
   return true;
@@ -294,7 +299,7 @@ async function profileOf(path: string): Promise<string | null> {
   return /^(?:exec )?hermes -p ([a-z0-9_-]+) (?:"\$@"|%\*)\s*$/m.exec(text)?.[1] ?? null;
 }
 
-async function findOnPath(name: string, { path }: WrapperPlace): Promise<string | null> {
+async function findOnPath(name: string, { path }: WrapperContext): Promise<string | null> {
   for (const dir of path.split(delimiter)) {
     if (
       dir !== "" &&

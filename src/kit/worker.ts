@@ -1,13 +1,13 @@
 // Work that may take long or much memory, on a thread of its own that is given up when it comes to no end in time.
 
-interface AsideOptions {
+interface WorkerLimits {
   readonly signal: AbortSignal;
   readonly timeMs: number;
   readonly memoryMb: number;
 }
 
 /** What the thread posts; null when it came to no end in time, or to a bad one. Rejects only with the signal's reason. */
-export async function runAside<Result>(script: URL, data: unknown, options: AsideOptions): Promise<Result | null> {
+export async function runInWorker<Result>(script: URL, data: unknown, options: WorkerLimits): Promise<Result | null> {
   const { signal, timeMs, memoryMb } = options;
   const { Worker } = await import("node:worker_threads");
   signal.throwIfAborted();

@@ -33,7 +33,7 @@ export type CacheLayout = "envelope" | "native";
 export type CacheTtl = "5m" | "1h" | "off";
 
 /** What the API accepts in one request. */
-export const MOST_MARKERS = 4;
+export const MAX_MARKERS = 4;
 
 export function markerFor(ttl: Exclude<CacheTtl, "off">): CacheMarker {
   return ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" };
@@ -52,7 +52,7 @@ export function applyCacheControl(
   if (ttl === "off" || messages.some(isMarked)) return messages;
   const marker = markerFor(ttl);
   const marked = [...messages];
-  let left = MOST_MARKERS;
+  let left = MAX_MARKERS;
   const mark = (index: number) => {
     const message = messages[index];
     const copy = message && left > 0 ? withMarker(message, marker, layout) : null;

@@ -5,7 +5,7 @@ import {
   type CacheMarker,
   type CacheTtl,
   contentToSend,
-  MOST_MARKERS,
+  MAX_MARKERS,
   markerFor,
   type OutgoingMessage,
   type OutgoingTool,
@@ -96,7 +96,7 @@ class Pen {
 
   mark(index: number): void {
     const message = this.#messages[index];
-    const copy = message && this.used < MOST_MARKERS ? withMarker(message, this.#marker, this.#layout) : null;
+    const copy = message && this.used < MAX_MARKERS ? withMarker(message, this.#marker, this.#layout) : null;
     if (!copy) return;
     this.#messages[index] = copy;
     this.used++;

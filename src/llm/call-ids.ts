@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { sanitizeSurrogates } from "../kit/code-points.ts";
 import type { Message, ToolCall } from "./messages.ts";
 
-/** The id of a call that came without one: the same call at the same place always gets the same id. */
+/** The id of a call that came without one: the same call at the same position always gets the same id. */
 export function deterministicCallId(name: string, args: string, index: number): string {
   return `call_${createHash("sha256").update(`${name}:${args}:${index}`).digest("hex").slice(0, 12)}`;
 }
@@ -53,7 +53,7 @@ export class CallIdsOnWire {
   readonly #sent = new Set<string>();
   readonly #aliases = new Map<string, string>();
 
-  /** `clean` brings an id into the alphabet of the wire. */
+  /** `clean` converts an id to the alphabet of the wire. */
   constructor(clean: (id: string) => string = (id) => id) {
     this.#clean = clean;
   }

@@ -16,9 +16,9 @@ interface RepairedArguments {
   readonly problem?: string;
 }
 
-const MOST_SURPLUS_CLOSERS = 50;
+const MAX_SURPLUS_CLOSERS = 50;
 /** Deeper arguments serve no tool, and whatever walks them later (also from the store, in every request) would run out of stack. */
-const MOST_LEVELS = 500;
+const MAX_LEVELS = 500;
 
 /** Valid JSON text for whatever a model sent as arguments; `{}` when nothing can be saved. */
 export function repairToolCallArguments(raw: unknown, options: RepairOptions = {}): string {
@@ -31,7 +31,7 @@ export function repairArguments(raw: unknown, options: RepairOptions = {}): Repa
   if (typeof raw === "object") return { json: JSON.stringify(raw), outcome: "valid" };
   const text = String(raw).trim();
   if (text === "" || text === "None") return { json: "{}", outcome: "valid" };
-  if (isTooDeep(text)) return lost(text, options, `nested deeper than ${MOST_LEVELS} levels`);
+  if (isTooDeep(text)) return lost(text, options, `nested deeper than ${MAX_LEVELS} levels`);
   const strict = compact(text);
   if (strict.json !== null) return { json: strict.json, outcome: "valid" };
   const mended = mend(text, options.truncated === true);
@@ -46,7 +46,7 @@ function lost(text: string, { truncated = false }: RepairOptions, problem: strin
 }
 
 function isTooDeep(text: string): boolean {
-  if (text.length <= 2 * MOST_LEVELS) return false;
+  if (text.length <= 2 * MAX_LEVELS) return false;
   let level = 0;
   let inString = false;
   for (let index = 0; index < text.length; index++) {
@@ -56,7 +56,7 @@ function isTooDeep(text: string): boolean {
     else if (inString) continue;
     else if (char === "[" || char === "{") level++;
     else if (char === "]" || char === "}") level--;
-    if (level > MOST_LEVELS) return true;
+    if (level > MAX_LEVELS) return true;
   }
   return false;
 }
@@ -100,7 +100,7 @@ function mend(text: string, truncated: boolean): string | null {
     const level = open.lastIndexOf(char);
     if (level < 0) {
       // A closer nobody opened is surplus only at the very end; elsewhere the text is beyond repair.
-      if (open.length > 0 || ++surplus > MOST_SURPLUS_CLOSERS) return null;
+      if (open.length > 0 || ++surplus > MAX_SURPLUS_CLOSERS) return null;
       continue;
     }
     if (level < open.length - 1 && truncated) return null;

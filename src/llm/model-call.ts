@@ -47,11 +47,11 @@ export async function listenToModel(
   listener: Listener,
 ): Promise<Reply> {
   let deaf = false;
-  const heard = listen(stream, {
+  const listening = listen(stream, {
     emit: (event) => deaf || listener.emit(event),
     usage: (usage) => deaf || listener.usage(usage),
   });
-  const settled = await orAbandon(heard, signal, GRACE_MS);
+  const settled = await orAbandon(listening, signal, GRACE_MS);
   deaf = true;
   if (signal.aborted || !settled.done) return { type: "interrupted" };
   return settled.value;

@@ -23,8 +23,8 @@ export interface Usage {
 }
 
 /** Beyond these no call can be: whoever reports more is not believed, or sums of it could no longer be read back from the store. */
-const MOST_TOKENS = 1e9;
-const MOST_COST_USD = 1e6;
+const MAX_TOKENS = 1e9;
+const MAX_COST_USD = 1e6;
 
 /** The usage object of any of the three wires, in our buckets. */
 export function normalizeUsage(raw: unknown, { apiMode }: { provider?: string; apiMode: ApiMode }): Usage {
@@ -49,7 +49,7 @@ export function normalizeUsage(raw: unknown, { apiMode }: { provider?: string; a
     reasoningTokens: count(output.reasoning_tokens) ?? count(output.thinking_tokens),
     promptTokens,
     totalTokens: promptTokens === null || outputTokens === null ? null : promptTokens + outputTokens,
-    ...(typeof cost === "number" && cost >= 0 && cost <= MOST_COST_USD ? { reportedCostUsd: cost } : {}),
+    ...(typeof cost === "number" && cost >= 0 && cost <= MAX_COST_USD ? { reportedCostUsd: cost } : {}),
   };
 }
 
@@ -116,7 +116,7 @@ function quantity(text: string | undefined): number | null {
 }
 
 function count(value: unknown): number | null {
-  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS ? Math.trunc(value) : null;
+  return typeof value === "number" && value >= 0 && value <= MAX_TOKENS ? Math.trunc(value) : null;
 }
 
 // Rough token counts, for deciding before a request. Real numbers from the provider win as soon as they are known.

@@ -13,7 +13,7 @@ export interface ToolDefinition {
 
 type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
-/** Everything about the place a request goes to. Resolved once; swapped as a whole on a model switch or a fallback. */
+/** Where a request goes, with all that is known about it. Resolved once; swapped as a whole on a model switch or a fallback. */
 export interface Target {
   readonly provider: string;
   readonly model: string;

@@ -108,7 +108,7 @@ export class Breaker {
 
 /** The promise, unless the time is over or the signal aborts first; then whatever comes of it is ignored. */
 export function within<T>(promise: Promise<T>, ms: number, late: () => Error, signal?: AbortSignal): Promise<T> {
-  promise.catch(() => undefined); // told to the caller below, or too late to matter
+  promise.catch(() => undefined); // reported to the caller below, or too late to matter
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => finish(() => reject(late())), ms);
     const stop = () => finish(() => reject(signal?.reason instanceof Error ? signal.reason : new Error("interrupted")));
@@ -141,24 +141,25 @@ const LOGS = "What it wrote is in logs/mcp-stderr.log.";
 export function explainFailure(error: unknown, { settings, redact, ending }: FailureFacts): McpError {
   const known = causesOf(error).find((cause) => cause instanceof McpError);
   if (known) return known;
-  const { name, place } = settings;
+  const { name, endpoint } = settings;
   const clean = (text: string) => shortly(withoutSecrets(text, redact));
   const failure = (kind: McpFailure, text: string) => new McpError(kind, `MCP server "${name}": ${text}`);
   const code = codeOfCause(error);
   const status = statusOf(error);
 
-  if (place.type === "stdio") {
+  if (endpoint.type === "stdio") {
     if (code === "ENOENT") {
       return failure(
         "missing",
-        `the command "${place.command}" was not found. Install it, or correct mcp_servers.${name}.command in config.yaml.`,
+        `the command "${endpoint.command}" was not found. Install it, or correct mcp_servers.${name}.command in config.yaml.`,
       );
     }
-    if (code === "EACCES") return failure("missing", `"${place.command}" may not be executed. Check its permissions.`);
+    if (code === "EACCES")
+      return failure("missing", `"${endpoint.command}" may not be executed. Check its permissions.`);
     if (ending !== null) return failure("unreachable", `${clean(ending)}. ${LOGS}`);
   }
   if (status === 401 || nameOf(error) === "UnauthorizedError") {
-    if (place.type !== "stdio" && place.oauth) return needsLogin(name);
+    if (endpoint.type !== "stdio" && endpoint.oauth) return needsLogin(name);
     return failure(
       "needs_reauth",
       `it refused the credentials (401). Check mcp_servers.${name}.headers, or set mcp_servers.${name}.auth to oauth and run: hermes mcp login ${name}`,
@@ -178,7 +179,7 @@ export function explainFailure(error: unknown, { settings, redact, ending }: Fai
       `it did not answer within ${settings.timeoutMs / 1000} s (mcp_servers.${name}.timeout).`,
     );
   if (nameOf(error) === "ProtocolError" || isAnswer(error)) return failure("refused", clean(failureText(error)));
-  const where = place.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server runs.`;
+  const where = endpoint.type === "stdio" ? LOGS : `Check mcp_servers.${name}.url and whether the server runs.`;
   return failure("unreachable", `${clean(failureText(error))}. ${where}`);
 }
 

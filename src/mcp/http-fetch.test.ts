@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { serverFetch } from "./http-fetch.ts";
 
 const owner = { server: "far", cwd: "/", osHome: "/" };
-const placeOf = (url: string) => ({
+const endpointOf = (url: string) => ({
   type: "http" as const,
   url: new URL(url),
   headers: {},
@@ -27,14 +27,14 @@ test("no server sends its client to a metadata service, neither by redirect nor 
   });
   const { port } = server.address() as AddressInfo; // it listens on a port
   const home = `http://127.0.0.1:${port}/mcp`;
-  const fetchFn = await serverFetch(placeOf(home), owner);
+  const fetchFn = await serverFetch(endpointOf(home), owner);
   await assert.rejects(fetchFn(home), /metadata service/);
   await assert.rejects(fetchFn("http://[::ffff:169.254.169.254]/"), /metadata service/);
 });
 
 test("a server on the internet names no address of the local network", async () => {
   // Refused before anything is sent: the addresses are written out, so no name is looked up.
-  const fetchFn = await serverFetch(placeOf("https://93.184.215.14/mcp"), owner);
+  const fetchFn = await serverFetch(endpointOf("https://93.184.215.14/mcp"), owner);
   await assert.rejects(fetchFn("http://127.0.0.1:1/token"), /local network/);
   await assert.rejects(fetchFn("http://[::1]:1/token"), /local network/);
 });
@@ -45,7 +45,7 @@ test("a server that nobody runs is a TypeError, which the SDK understands, and s
   const { port } = server.address() as AddressInfo; // it listens on a port
   await new Promise((resolve) => server.close(resolve));
   const url = `http://127.0.0.1:${port}/mcp`;
-  const fetch = await serverFetch(placeOf(url), owner);
+  const fetch = await serverFetch(endpointOf(url), owner);
   await assert.rejects(fetch(url), {
     name: "TypeError",
     message: `127.0.0.1:${port} refuses the connection (ECONNREFUSED)`,
@@ -63,7 +63,7 @@ test("an answer that was compressed unasked is read all the same, and an aborted
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const fetch = await serverFetch(placeOf(url), owner);
+  const fetch = await serverFetch(endpointOf(url), owner);
   assert.equal(await (await fetch(url)).text(), "hello");
   const stop = new AbortController();
   const waiting = fetch(`${url}/slow`, { signal: stop.signal });

@@ -8,11 +8,11 @@ import { failureWords, headersOf, sendRequest, unpackedBody } from "../kit/http.
 import { expandPath } from "../safety/paths.ts";
 import { checkUrl } from "../safety/url-guard.ts";
 import { failureText, McpError } from "./errors.ts";
-import type { HttpPlace } from "./settings.ts";
+import type { HttpEndpoint } from "./settings.ts";
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 
 /** Whose address it is, and where the paths of its settings begin. */
 interface FetchOwner {
@@ -22,8 +22,8 @@ interface FetchOwner {
 }
 
 /** Rejects with `McpError` when a file of the settings cannot be read. */
-export async function serverFetch(place: HttpPlace, owner: FetchOwner): Promise<Fetch> {
-  return followingRedirects(await fetchWith(place, owner), place, owner.server);
+export async function serverFetch(endpoint: HttpEndpoint, owner: FetchOwner): Promise<Fetch> {
+  return followingRedirects(await fetchWith(endpoint, owner), endpoint, owner.server);
 }
 
 /** A server may name other addresses: in a redirect, or for signing in. From the internet none of them leads into the local network. */
@@ -41,7 +41,7 @@ async function checkForeign(target: URL, home: URL, server: string): Promise<voi
 }
 
 /** Follows redirects by itself: to another origin go no credentials, neither the token nor the headers the user configured. */
-function followingRedirects(base: Fetch, { url: home, headers }: HttpPlace, server: string): Fetch {
+function followingRedirects(base: Fetch, { url: home, headers }: HttpEndpoint, server: string): Fetch {
   const configured = Object.keys(headers);
   return async (url, init = {}) => {
     let target = new URL(url);
@@ -52,7 +52,7 @@ function followingRedirects(base: Fetch, { url: home, headers }: HttpPlace, serv
       const location = response.headers.get("location");
       if (response.status < 300 || response.status > 399 || response.status === 304 || location === null)
         return response;
-      if (n === MOST_REDIRECTS) throw new Error(`more than ${MOST_REDIRECTS} redirects`);
+      if (n === MAX_REDIRECTS) throw new Error(`more than ${MAX_REDIRECTS} redirects`);
       await response.body?.cancel();
       const next = new URL(location, target);
       if (!/^https?:$/.test(next.protocol)) throw new Error(`redirect to ${next.protocol} is not followed`);
@@ -73,7 +73,7 @@ function withoutCredentials(headers: RequestInit["headers"], configured: readonl
   return kept;
 }
 
-async function fetchWith({ verify, clientCert, clientKey }: HttpPlace, owner: FetchOwner): Promise<Fetch> {
+async function fetchWith({ verify, clientCert, clientKey }: HttpEndpoint, owner: FetchOwner): Promise<Fetch> {
   const read = (key: string, path: string | null) => (path === null ? undefined : readNamed(key, path, owner));
   const tls = {
     rejectUnauthorized: verify !== false,

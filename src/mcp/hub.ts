@@ -34,7 +34,7 @@ export class McpHub {
     this.#onTools = onTools;
   }
 
-  /** `onTools` is told whenever the tools of a server are others than before: at once when it is new, else by `applyChanges`. */
+  /** `onTools` is called when the tools of a server changed: at once when it is new, else by `applyChanges`. */
   static async open(ports: HubPorts, onTools: (change: ServerTools) => void): Promise<McpHub> {
     return new McpHub(ports, await ListingCache.open(ports.cacheFile), onTools);
   }
@@ -123,7 +123,7 @@ export class McpHub {
 // What servers said they have, kept between runs: for those that connect late, and for whoever only wants to look.
 
 interface Entry {
-  /** Of the place: another command or address is another server. */
+  /** Of the endpoint: another command or address is another server. */
   readonly place: string;
   /** Null: it was never connected. */
   readonly listing: Listing | null;
@@ -163,19 +163,19 @@ export class ListingCache {
 
   /** It is connected, and this is what it has. */
   put(settings: ServerSettings, listing: Listing): void {
-    this.#keep(settings, { place: placeKey(settings.place), listing });
+    this.#keep(settings, { place: endpointKey(settings.endpoint), listing });
   }
 
   /** It could not be connected; what it had before stays known. */
   putFailure(settings: ServerSettings, failed: FailedTry): void {
     const before = this.#entry(settings);
     if (before?.failed?.reason === failed.reason) return;
-    this.#keep(settings, { place: placeKey(settings.place), listing: before?.listing ?? null, failed });
+    this.#keep(settings, { place: endpointKey(settings.endpoint), listing: before?.listing ?? null, failed });
   }
 
-  #entry({ name, place }: ServerSettings): Entry | null {
+  #entry({ name, endpoint }: ServerSettings): Entry | null {
     const entry = Object.hasOwn(this.#entries, name) ? this.#entries[name] : undefined;
-    return entry?.place === placeKey(place) ? entry : null;
+    return entry?.place === endpointKey(endpoint) ? entry : null;
   }
 
   /** Another process may have written meanwhile: its servers are kept. A cache that cannot be written is no loss. */
@@ -215,8 +215,8 @@ function isEntry(value: unknown): value is Entry {
   return typeof listing === "object" && "tools" in listing && Array.isArray(listing.tools);
 }
 
-/** A hash: the place may hold secrets in arguments and headers. */
-function placeKey(place: ServerSettings["place"]): string {
-  const plain = place.type === "stdio" ? [place.command, place.args] : [place.type, String(place.url)];
+/** A hash: the endpoint may hold secrets in arguments and headers. */
+function endpointKey(endpoint: ServerSettings["endpoint"]): string {
+  const plain = endpoint.type === "stdio" ? [endpoint.command, endpoint.args] : [endpoint.type, String(endpoint.url)];
   return createHash("sha256").update(JSON.stringify(plain)).digest("hex").slice(0, 16);
 }

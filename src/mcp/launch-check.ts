@@ -4,7 +4,7 @@ import { isAllowlisted } from "../safety/approvals.ts";
 import type { Homes } from "../safety/scene.ts";
 import { classifyCommand } from "../safety/verdict.ts";
 import { quote } from "../sandbox/shell-script.ts";
-import type { StdioPlace } from "./settings.ts";
+import type { StdioEndpoint } from "./settings.ts";
 
 interface LaunchFacts extends Homes {
   readonly config: Config;
@@ -19,7 +19,7 @@ type LaunchVerdict =
   | { readonly type: "ask"; readonly category: string; readonly reason: string }
   | { readonly type: "block"; readonly reason: string };
 
-export function commandLine({ command, args }: Pick<StdioPlace, "command" | "args">): string {
+export function commandLine({ command, args }: Pick<StdioEndpoint, "command" | "args">): string {
   return [command, ...args].map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))).join(" ");
 }
 

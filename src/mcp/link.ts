@@ -10,7 +10,7 @@ import { didNotConnect, explainFailure, within } from "./health.ts";
 import { serverFetch } from "./http-fetch.ts";
 import { commandLine, malwareNotices, packageOf } from "./launch-check.ts";
 import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
-import type { HttpPlace, ServerSettings, StdioPlace } from "./settings.ts";
+import type { HttpEndpoint, ServerSettings, StdioEndpoint } from "./settings.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 interface LinkOptions {
@@ -37,10 +37,10 @@ export interface Link {
 /** Rejects with `McpError`; then nothing of the attempt is left either. */
 export async function openLink(options: LinkOptions): Promise<Link> {
   const { settings, ports, signal } = options;
-  const { place } = settings;
-  if (place.type === "stdio") await checkLaunch(place, options);
+  const { endpoint } = settings;
+  if (endpoint.type === "stdio") await checkLaunch(endpoint, options);
   const sdk = await loadSdk(ports.log);
-  const transport = place.type === "stdio" ? stdio(sdk, place, options) : await http(sdk, place, options);
+  const transport = endpoint.type === "stdio" ? stdio(sdk, endpoint, options) : await http(sdk, endpoint, options);
   const client = makeClient(sdk, options);
   const ending = () => (transport instanceof StdioTransport ? transport.ending : null);
   let closed = false;
@@ -65,10 +65,10 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   return { client, pid: transport instanceof StdioTransport ? transport.pid : null, ending, close };
 }
 
-async function checkLaunch(place: StdioPlace, { settings, ports, signal }: LinkOptions): Promise<void> {
-  const refusal = await ports.checkCommand(commandLine(place), settings.name);
+async function checkLaunch(endpoint: StdioEndpoint, { settings, ports, signal }: LinkOptions): Promise<void> {
+  const refusal = await ports.checkCommand(commandLine(endpoint), settings.name);
   if (refusal !== null) throw new McpError("blocked", `MCP server "${settings.name}": ${refusal}`);
-  const fetched = packageOf(place.command, place.args);
+  const fetched = packageOf(endpoint.command, endpoint.args);
   if (!fetched) return;
   const notices = await malwareNotices(fetched, { fetch, signal, url: ports.osvUrl });
   if (notices.length === 0) return;
@@ -78,7 +78,7 @@ async function checkLaunch(place: StdioPlace, { settings, ports, signal }: LinkO
   );
 }
 
-function stdio(sdk: Sdk, { command, args, env }: StdioPlace, { settings, ports }: LinkOptions): StdioTransport {
+function stdio(sdk: Sdk, { command, args, env }: StdioEndpoint, { settings, ports }: LinkOptions): StdioTransport {
   return new StdioTransport(sdk, {
     command: command.startsWith("~/") ? expandPath(command, ports.cwd, ports.osHome) : command,
     args,
@@ -88,25 +88,25 @@ function stdio(sdk: Sdk, { command, args, env }: StdioPlace, { settings, ports }
   });
 }
 
-async function http(sdk: Sdk, place: HttpPlace, { settings, ports }: LinkOptions): Promise<Transport> {
-  const authProvider = place.oauth
+async function http(sdk: Sdk, endpoint: HttpEndpoint, { settings, ports }: LinkOptions): Promise<Transport> {
+  const authProvider = endpoint.oauth
     ? new TokenProvider({
         server: settings.name,
-        settings: place.oauth,
+        settings: endpoint.oauth,
         files: new OAuthFiles(ports.tokensDir, settings.name),
         // Nobody is sent there from here; it is what a login would have used.
-        redirectUrl: `http://127.0.0.1:${place.oauth.redirectPort || 1}/callback`,
+        redirectUrl: `http://127.0.0.1:${endpoint.oauth.redirectPort || 1}/callback`,
       })
     : undefined;
   const shared = {
-    fetch: await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
+    fetch: await serverFetch(endpoint, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
     // Ours: it follows redirects, and leaves credentials behind when they lead elsewhere.
     redirectPolicy: "follow" as const,
-    requestInit: { headers: { ...place.headers } },
+    requestInit: { headers: { ...endpoint.headers } },
     authProvider,
   };
-  if (place.type === "sse") return new sdk.SSEClientTransport(place.url, shared);
-  return new sdk.StreamableHTTPClientTransport(place.url, shared);
+  if (endpoint.type === "sse") return new sdk.SSEClientTransport(endpoint.url, shared);
+  return new sdk.StreamableHTTPClientTransport(endpoint.url, shared);
 }
 
 function makeClient(sdk: Sdk, { settings, sampler, caller, onToolsChanged }: LinkOptions): Client {

@@ -7,7 +7,7 @@ import { failureText, McpError, withoutSecrets } from "./errors.ts";
 import { serverFetch } from "./http-fetch.ts";
 import { loadSdk } from "./link.ts";
 import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
-import type { HttpPlace, ServerSettings } from "./settings.ts";
+import type { HttpEndpoint, ServerSettings } from "./settings.ts";
 
 interface LoginPorts {
   readonly tokensDir: string;
@@ -24,23 +24,23 @@ interface LoginPorts {
 
 /** Signs in anew. What was stored before stays until the new tokens are there. */
 export async function login(settings: ServerSettings, ports: LoginPorts): Promise<{ readonly tokensFile: string }> {
-  const place = oauthPlace(settings);
+  const endpoint = oauthEndpoint(settings);
   const sdk = await loadSdk(ports.log);
   const files = new OAuthFiles(ports.tokensDir, settings.name);
   const state = randomBytes(16).toString("hex");
-  const callback = await listen(place.oauth.redirectPort, state);
+  const callback = await listen(endpoint.oauth.redirectPort, state);
   try {
-    if (place.oauth.clientId === null) await forgetOtherClient(files, callback.url);
+    if (endpoint.oauth.clientId === null) await forgetOtherClient(files, callback.url);
     const provider = new TokenProvider({
       server: settings.name,
-      settings: place.oauth,
+      settings: endpoint.oauth,
       files,
       redirectUrl: callback.url,
       state,
       show: (url) => ports.show(String(url)),
     });
-    const fetchFn = await serverFetch(place, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome });
-    const question = { serverUrl: place.url, fetchFn, scope: place.oauth.scope || undefined };
+    const fetchFn = await serverFetch(endpoint, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome });
+    const question = { serverUrl: endpoint.url, fetchFn, scope: endpoint.oauth.scope || undefined };
     const begun = await sdk.auth(provider, { ...question, forceReauthorization: true });
     if (begun !== "AUTHORIZED") {
       const answer = await Promise.race([callback.answer, pasted(ports, state), aborted(ports.signal)]);
@@ -56,21 +56,24 @@ export async function login(settings: ServerSettings, ports: LoginPorts): Promis
   }
 }
 
-function oauthPlace({ name, place }: ServerSettings): HttpPlace & { readonly oauth: NonNullable<HttpPlace["oauth"]> } {
-  if (place.type === "stdio") {
+function oauthEndpoint({
+  name,
+  endpoint,
+}: ServerSettings): HttpEndpoint & { readonly oauth: NonNullable<HttpEndpoint["oauth"]> } {
+  if (endpoint.type === "stdio") {
     throw new McpError(
       "needs_reauth",
       `MCP server "${name}" is a program on this machine; there is nothing to sign in to.`,
     );
   }
-  const oauth = place.oauth ?? {
+  const oauth = endpoint.oauth ?? {
     clientId: null,
     clientSecret: null,
     scope: null,
     redirectPort: 0,
     clientName: "Hermes Agent",
   };
-  return { ...place, oauth };
+  return { ...endpoint, oauth };
 }
 
 /** A client that was registered for another callback address would be refused: it is registered anew. */
@@ -93,7 +96,7 @@ interface Callback {
 
 async function listen(port: number, state: string): Promise<Callback> {
   const { promise: answer, resolve, reject } = Promise.withResolvers<Answer>();
-  answer.catch(() => undefined); // told to whoever waits; nobody may
+  answer.catch(() => undefined); // reported to who waits; without one it is lost on purpose
   const server: Server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     if (url.pathname !== "/callback") {

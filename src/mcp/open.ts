@@ -12,7 +12,7 @@ export class ConversationMcp {
   #payer: McpPayer | null = null;
   #reloaded: McpUse | null = null;
   #current: McpUse | null = null;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #waited = false;
 
   /** Begins to connect; nobody has to wait for it. */
@@ -24,7 +24,7 @@ export class ConversationMcp {
   }
 
   /** Who pays for what servers ask of a model; until it is known they get no answer. */
-  paidBy(payer: McpPayer): void {
+  setPayer(payer: McpPayer): void {
     this.#payer = payer;
   }
 
@@ -40,9 +40,9 @@ export class ConversationMcp {
   takeTroubles(): readonly string[] {
     const lines = this.#current?.troubles({ slow: this.#waited }) ?? [];
     this.#waited = false;
-    const untold = lines.filter((line) => !this.#told.has(line));
-    for (const line of untold) this.#told.add(line);
-    return untold;
+    const fresh = lines.filter((line) => !this.#reported.has(line));
+    for (const line of fresh) this.#reported.add(line);
+    return fresh;
   }
 
   beforeTurn(): void {

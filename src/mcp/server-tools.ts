@@ -208,7 +208,7 @@ export class Offering {
     return this.#warnings;
   }
 
-  /** The server was heard of before. */
+  /** The server has answered before. */
   get isKnown(): boolean {
     return this.#listed !== null;
   }

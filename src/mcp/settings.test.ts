@@ -8,7 +8,7 @@ test("a server with nothing but a command has the documented defaults", () => {
   assert.deepEqual(settings, {
     name: "x",
     enabled: true,
-    place: { type: "stdio", command: "prog", args: [], env: {} },
+    endpoint: { type: "stdio", command: "prog", args: [], env: {} },
     timeoutMs: 120_000,
     connectMs: 60_000,
     include: null,
@@ -33,10 +33,10 @@ test("a server with nothing but a command has the documented defaults", () => {
 });
 
 test("an address means streamable HTTP unless it says sse, and wins over a command with a warning", () => {
-  assert.equal(parseServer("x", { url: "https://a.example/mcp" }).settings?.place.type, "http");
-  assert.equal(parseServer("x", { url: "https://a.example/sse", transport: "sse" }).settings?.place.type, "sse");
+  assert.equal(parseServer("x", { url: "https://a.example/mcp" }).settings?.endpoint.type, "http");
+  assert.equal(parseServer("x", { url: "https://a.example/sse", transport: "sse" }).settings?.endpoint.type, "sse");
   const both = parseServer("x", { url: "https://a.example/mcp", command: "prog" });
-  assert.equal(both.settings?.place.type, "http");
+  assert.equal(both.settings?.endpoint.type, "http");
   assert.match(both.problems[0] ?? "", /both command and url; url is used/);
 });
 

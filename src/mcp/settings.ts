@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { AuxPlace } from "../llm/auxiliary/contract.ts";
+import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import type { ModelGate } from "../llm/gate.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { Target } from "../llm/wire.ts";
@@ -9,14 +9,14 @@ import { chooseServers } from "../tools/toolset/toolsets.ts";
 
 // One entry of `mcp_servers`: what the user wrote, read once into what the program uses.
 
-export interface StdioPlace {
+export interface StdioEndpoint {
   readonly type: "stdio";
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface HttpPlace {
+export interface HttpEndpoint {
   readonly type: "http" | "sse";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ export interface SamplingSettings {
 export interface ServerSettings {
   readonly name: string;
   readonly enabled: boolean;
-  readonly place: StdioPlace | HttpPlace;
+  readonly endpoint: StdioEndpoint | HttpEndpoint;
   readonly timeoutMs: number;
   readonly connectMs: number;
   /** Null = all. */
@@ -98,8 +98,8 @@ export function parseServer(
     return { settings: null, problems };
   }
   const reader = new Reader(entry, `mcp_servers.${name}`, say);
-  const place = placeOf(name, entry, reader, say);
-  if (!place) return { settings: null, problems };
+  const endpoint = endpointOf(name, entry, reader, say);
+  if (!endpoint) return { settings: null, problems };
   const tools = reader.section("tools");
   const exclude = tools.list("exclude");
   const include = tools.has("include") ? tools.list("include") : null;
@@ -120,7 +120,7 @@ export function parseServer(
   const settings: ServerSettings = {
     name,
     enabled: reader.leave("enabled", true),
-    place,
+    endpoint,
     timeoutMs: reader.number("timeout", 120) * 1000,
     connectMs: reader.number("connect_timeout", 60) * 1000,
     include,
@@ -146,12 +146,12 @@ export function parseServer(
   return { settings, problems };
 }
 
-function placeOf(
+function endpointOf(
   name: string,
   entry: Tree,
   reader: Reader,
   say: (what: string) => void,
-): ServerSettings["place"] | null {
+): ServerSettings["endpoint"] | null {
   const command = reader.text("command");
   const address = reader.text("url");
   if (address === null) {
@@ -193,7 +193,7 @@ function placeOf(
   };
 }
 
-/** Reads the keys of one mapping; what does not fit is told and replaced by its default. */
+/** Reads the keys of one mapping; what does not fit is reported and replaced by its default. */
 class Reader {
   readonly #tree: Tree;
   readonly #path: string;
@@ -311,7 +311,7 @@ export interface McpPayer {
   readonly jobId?: string | undefined;
   /** The conversation's model, as it is now. */
   main(): Target;
-  resolve(place: AuxPlace): Promise<Target>;
+  resolve(spec: ModelSpec): Promise<Target>;
   /** What an answer took. */
   used(usage: Usage): void;
 }
@@ -327,7 +327,7 @@ const LONGEST = 64;
 
 // How a server's tools are called towards the model.
 
-/** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and told apart by a hash. */
+/** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and get a hash. */
 export function toolName(server: string, tool: string): string {
   return fit(`mcp_${plain(server)}_${plain(tool)}`);
 }

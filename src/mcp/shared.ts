@@ -225,7 +225,7 @@ async function sample(
     log: home.log.child("mcp"),
     config: () => home.config(),
     main: () => payer.main(),
-    resolve: (place) => payer.resolve(place),
+    resolve: (spec) => payer.resolve(spec),
     onUsage: (usage) => payer.used(usage),
   });
   const { text, message, finishReason, target } = await auxiliary.callAux({

@@ -13,7 +13,7 @@ interface StdioStart {
 }
 
 const GRACE_MS = 2000;
-const MOST_STDERR_LINE = 4000;
+const MAX_STDERR_LINE = 4000;
 
 /** The SDK's own stdio transport leaves grandchildren behind (npx starts one); this one ends the whole group. */
 export class StdioTransport implements Transport {
@@ -142,11 +142,11 @@ export class StdioTransport implements Transport {
     child.stderr?.on("error", (error) => this.onerror?.(error));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       const lines = `${rest}${text}`.split("\n");
-      rest = (lines.pop() ?? "").slice(-MOST_STDERR_LINE);
+      rest = (lines.pop() ?? "").slice(-MAX_STDERR_LINE);
       for (const line of lines) {
         if (line.trim() === "") continue;
         this.#lastLine = line.trim();
-        this.#start.onStderr(line.slice(0, MOST_STDERR_LINE));
+        this.#start.onStderr(line.slice(0, MAX_STDERR_LINE));
       }
     });
   }

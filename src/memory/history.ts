@@ -47,7 +47,7 @@ interface History {
   append(records: readonly HistoryRecord[]): Promise<() => Promise<void>>;
 }
 
-/** The change that brought an entry into its store, not one that only put it back; null when no record says. */
+/** The change that added an entry to its store, not one that only put it back; null when no record says. */
 export function recordThatWrote(
   oldestFirst: readonly HistoryRecord[],
   target: MemoryTarget,

@@ -315,7 +315,7 @@ export class MemoryStore {
     return this.#count(withState(failure, this.#live[target], this.limitOf(target)));
   }
 
-  /** A model that fails again and again is told to leave memory alone for this turn. */
+  /** After repeated failures the result asks the model to leave memory alone for this turn. */
   #count<R extends MemoryResult>(result: R): R | MemoryFailure {
     if (result.success) this.#failures = 0;
     if (result.success || !COUNTED.has(result.code)) return result;

@@ -46,7 +46,7 @@ export interface ActivePorts extends Omit<RegisterPorts, "settings" | "log"> {
   /** `plugins.entries`. */
   entries(): Readonly<Record<string, unknown>>;
   /** A line for the user. */
-  tell(line: string): void;
+  notify(line: string): void;
   /** Its code has run; `outline` says what it registered. */
   onLoaded(plugin: ActivePlugin): Promise<void>;
   /** Its code cannot be used. */
@@ -182,13 +182,13 @@ export class ActivePlugin {
 
   /** Its code, and what that leaves running behind its back. */
   #as<T>(code: () => T): T {
-    const { log, tell } = this.#ports;
+    const { log, notify } = this.#ports;
     const { key } = this.plugin;
     const stray = (error: unknown) => {
       const why = messageOf(error);
       log.warn(`plugin "${key}" failed beside everything else and is ignored: ${why}`, error);
       if (!this.#strayed)
-        tell(`Plugin "${key}" failed in the background: ${why}. Nothing was stopped; details are in the log.`);
+        notify(`Plugin "${key}" failed in the background: ${why}. Nothing was stopped; details are in the log.`);
       this.#strayed = true;
     };
     return runAs({ stray }, code);
@@ -210,15 +210,15 @@ export class ActivePlugin {
       const problem = `${what} was refused: ${messageOf(error)}`;
       this.problems.push(problem);
       this.#ports.log.warn(`plugin "${this.plugin.key}": ${problem}`);
-      this.#ports.tell(`Plugin "${this.plugin.key}": ${problem}`);
+      this.#ports.notify(`Plugin "${this.plugin.key}": ${problem}`);
     }
   }
 
   #maker(list: "memories" | "engines", name: string, what: string): Factory {
-    return async (place) => {
+    return async (context) => {
       const made = (await this.code())[list].find((one) => one.name === name);
       if (!made) throw new Error(`plugin "${this.plugin.key}" no longer has the ${what}`);
-      const making = this.#as(async () => made.create(place));
+      const making = this.#as(async () => made.create(context));
       return this.#within(making, `make the ${what}`);
     };
   }
@@ -299,7 +299,7 @@ export interface Owner {
 
 const running = new AsyncLocalStorage<Owner>();
 
-/** Runs somebody else's code. Whatever it starts and forgets stays its own: a failure of that is told to the owner and ends nothing. */
+/** Runs code of a plugin. A failure of what it started and forgot is reported to its owner and ends nothing. */
 export function runAs<T>(owner: Owner, code: () => T): T {
   if (!process.hasUncaughtExceptionCaptureCallback()) process.setUncaughtExceptionCaptureCallback(onStray);
   return running.run(owner, code);

@@ -49,7 +49,7 @@ describe("a small summary model", () => {
   test("is passed over for a main model with more room, with a warning", async (t) => {
     const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps: [{ text: "NOTES" }, { text: "ok" }],
-      ports: { config: withModel, resolvePlace: async () => small },
+      ports: { config: withModel, resolveSpec: async () => small },
     });
     const { events } = await play(agent, "hi");
     assert.deepEqual(
@@ -65,7 +65,7 @@ describe("a small summary model", () => {
     const own = aTarget("chat_completions", { model: "own", contextLength: 100_000 });
     const { gate, agent } = await longTalkRig(t, talkOf(16_000), {
       steps: [{ error: { status: 500, message: "down" } }, { text: "NOTES" }, { text: "ok" }],
-      ports: { config: withModel, resolvePlace: async () => own },
+      ports: { config: withModel, resolveSpec: async () => own },
     });
     const { events } = await play(agent, "hi");
     assert.deepEqual(

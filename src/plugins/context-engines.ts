@@ -174,7 +174,7 @@ const OTHERWISE: Partial<{ readonly [Member in keyof ContextEngine]: unknown }> 
 
 /**
  * An engine that somebody else wrote. What it throws when it is asked in passing is logged, and the conversation goes on as if it had said
- * nothing; failures of `compress` and at the bounds of a conversation are the loop's to tell.
+ * nothing; failures of `compress` and at the bounds of a conversation are reported by the loop.
  */
 export function guardEngine(engine: ContextEngine, log: Pick<Logger, "warn">): ContextEngine {
   return new Proxy(engine, {
@@ -203,14 +203,14 @@ export function guardEngine(engine: ContextEngine, log: Pick<Logger, "warn">): C
   });
 }
 
-/** Tells an engine of a bound of the conversation. What it makes of it, and how long that takes, is its own affair: the conversation goes on. */
-export async function tellBound(
+/** Notifies an engine of the start or end of a conversation. The conversation does not wait longer than a limit, whatever the engine does. */
+export async function notifyBound(
   { log, clock }: { readonly log: Pick<Logger, "warn">; readonly clock: Clock },
-  tell: () => void | Promise<void> | undefined,
+  notify: () => void | Promise<void> | undefined,
 ): Promise<void> {
   try {
-    const told = tell();
-    if (told) await within(() => told, BOUND_WITHIN_MS, clock);
+    const notified = notify();
+    if (notified) await within(() => notified, BOUND_WITHIN_MS, clock);
   } catch (error) {
     log.warn("the context engine failed at a boundary of the conversation", error);
   }

@@ -24,7 +24,7 @@ export interface PluginContext {
   registerCommand(command: PluginCommand): void;
   /** `hermes <name> ...`. */
   registerCliCommand(command: PluginCliCommand): void;
-  /** In use when `memory.provider` names it. `create` gets the home's place and makes one provider per conversation. */
+  /** In use when `memory.provider` names it. `create` gets the home's context and makes one provider per conversation. */
   registerMemoryProvider(name: string, create: Factory): void;
   /** In use when `context.engine` names it. */
   registerContextEngine(name: string, create: Factory): void;
@@ -49,7 +49,7 @@ export interface PluginContext {
 }
 
 /** Makes a provider or an engine; what it gets and has to give is the contract of that registry. */
-export type Factory = (place: never) => unknown;
+export type Factory = (context: never) => unknown;
 
 // What providers give is checked where it is used: a plugin's code is not ours.
 

@@ -16,7 +16,7 @@ const packaged = (at: string, facts: object) => ({
   [`${at}/index.js`]: CODE,
 });
 
-async function places(t: TestContext, files: Readonly<Record<string, string>>) {
+async function rig(t: TestContext, files: Readonly<Record<string, string>>) {
   const dir = await mkdtemp(join(tmpdir(), "hermes-find-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   for (const [name, text] of Object.entries(files)) {
@@ -36,7 +36,7 @@ async function places(t: TestContext, files: Readonly<Record<string, string>>) {
 }
 
 test("every place is searched, and a later one wins by key: bundled, home, project, packages", async (t) => {
-  const { find } = await places(t, {
+  const { find } = await rig(t, {
     ...plugin("bundled/all", "1"),
     ...plugin("home/all", "2"),
     ...plugin("project/all", "3"),
@@ -77,7 +77,7 @@ const PACKAGES: readonly (readonly [what: string, facts: object, entry: string |
 ];
 for (const [what, facts, entry] of PACKAGES) {
   test(`a package with ${what}: ${entry ?? "no plugin"}`, async (t) => {
-    const { find, dir } = await places(t, {
+    const { find, dir } = await rig(t, {
       ...packaged("node_modules/@me/pack", facts),
       "node_modules/@me/pack/more.mjs": CODE,
     });
@@ -89,7 +89,7 @@ for (const [what, facts, entry] of PACKAGES) {
 }
 
 test("what cannot be used is listed with its reason, and what is no plugin is not listed", async (t) => {
-  const { find, dir } = await places(t, {
+  const { find, dir } = await rig(t, {
     "home/python/plugin.yaml": "name: python\n",
     "home/python/__init__.py": "",
     "home/empty/plugin.yaml": "name: empty\n",
@@ -133,7 +133,7 @@ const STANDINGS: readonly (readonly [at: string, more: string, settings: PluginS
 ];
 for (const [at, more, settings, wanted] of STANDINGS) {
   test(`${at} ${more.replaceAll("\n", " ")}with ${JSON.stringify(settings)} is ${wanted}`, async (t) => {
-    const { find } = await places(t, plugin(at, "1", more));
+    const { find } = await rig(t, plugin(at, "1", more));
     const [found] = await find();
     assert.ok(found);
     const standing = standingOf(found, settings);

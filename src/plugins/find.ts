@@ -9,11 +9,11 @@ import { readPlainTyped } from "../kit/plain-yaml.ts";
 
 type PluginSource = "bundled" | "home" | "project" | "package";
 
-/** Where plugins may lie; a later place wins over an earlier one by key. */
-export interface PluginPlaces {
+/** Folders with plugins; a later one wins over an earlier one by key. */
+export interface PluginRoots {
   readonly bundled: string | null;
   readonly home: string;
-  /** Null unless the user lets projects bring plugins. */
+  /** Null unless the user allows plugins of projects. */
   readonly project: string | null;
   /** Folders of installed npm packages. */
   readonly packages: readonly string[];
@@ -30,7 +30,7 @@ export interface FoundPlugin {
   readonly entry: string | null;
   /** Why it cannot be used. */
   readonly problem: string | null;
-  /** What lies under the same key in a place before. */
+  /** What lies under the same key in an earlier root. */
   readonly hides: PluginSource | null;
 }
 
@@ -42,14 +42,14 @@ export const SINGLE_CATEGORIES: Readonly<Record<string, string>> = {
 };
 const PACKAGE_FIELD = "hermes-agent-plugin";
 
-/** Sorted by place and name; each key once. Never rejects: what cannot be read is a plugin with a problem, or not there. */
-export async function findPlugins(places: PluginPlaces): Promise<FoundPlugin[]> {
+/** Sorted by root and name; each key once. Never rejects: what cannot be read is a plugin with a problem, or not there. */
+export async function findPlugins(roots: PluginRoots): Promise<FoundPlugin[]> {
   const found = new Map<string, FoundPlugin>();
   const groups = await Promise.all([
-    places.bundled === null ? [] : inFolder(places.bundled, "bundled"),
-    inFolder(places.home, "home"),
-    places.project === null ? [] : inFolder(places.project, "project"),
-    ...places.packages.map(inPackages),
+    roots.bundled === null ? [] : inFolder(roots.bundled, "bundled"),
+    inFolder(roots.home, "home"),
+    roots.project === null ? [] : inFolder(roots.project, "project"),
+    ...roots.packages.map(inPackages),
   ]);
   for (const plugin of groups.flat()) {
     const hidden = found.get(plugin.key);

@@ -16,9 +16,9 @@ test("a listener hears when nobody waits for it any more, also one that is asked
         return new Promise(() => undefined);
       },
     });
-    const telling = bus.tell("on_session_end", {}, signal);
+    const emitting = bus.emit("on_session_end", {}, signal);
     for (let n = 0; n < 10; n++) await clock.pass(100);
-    assert.deepEqual(await telling, []);
+    assert.deepEqual(await emitting, []);
     await left.promise;
   }
 });

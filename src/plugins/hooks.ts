@@ -51,7 +51,7 @@ interface HookBusOptions {
 }
 
 /**
- * - `tell` calls the listeners of an event one after the other, in the order in which they were added, and resolves to what those gave
+ * - `emit` calls the listeners of an event one after the other, in the order in which they were added, and resolves to what those gave
  *   that gave something. It never rejects.
  * - A listener that hangs is left alone after its time limit, and not called again until it has come back.
  * - Once `signal` aborts, the one that is being asked gets half a second more; those behind it are not asked.
@@ -61,7 +61,7 @@ export class HookBus {
   readonly #options: HookBusOptions;
   readonly #listeners = new Map<string, Listener[]>();
   readonly #stuck = new Set<Listener>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(options: HookBusOptions) {
     this.#options = options;
@@ -82,7 +82,7 @@ export class HookBus {
     return this.#listeners.has(event);
   }
 
-  async tell(event: string, payload: Payload, signal?: AbortSignal): Promise<readonly unknown[]> {
+  async emit(event: string, payload: Payload, signal?: AbortSignal): Promise<readonly unknown[]> {
     const answers: unknown[] = [];
     for (const listener of this.#listeners.get(event) ?? []) {
       if (this.#stuck.has(listener)) continue;
@@ -125,8 +125,8 @@ export class HookBus {
     const line = `${owner}: hook ${event} ${what}`;
     this.#options.log.warn(line, error);
     const key = `${owner}\n${event}`;
-    if (this.#told.has(key)) return;
-    this.#told.add(key);
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
     this.#options.report(`${line}. Details are in the log.`);
   }
 }

@@ -1,12 +1,12 @@
 // The plugins of one home, in this process: which are on, what they gave, and how all of it is taken back.
 import { ActivePlugin, type ActivePorts, type OfferedCommand } from "./active-plugin.ts";
 import type { PluginCliCommand } from "./contract.ts";
-import { type FoundPlugin, findPlugins, namesOf, type PluginPlaces } from "./find.ts";
+import { type FoundPlugin, findPlugins, namesOf, type PluginRoots } from "./find.ts";
 import { HookBus } from "./hooks.ts";
 import { type Outline, OutlineStore, type PluginSettings, type Standing, stampOf, standingOf } from "./outlines.ts";
 
-interface HostOptions extends Omit<ActivePorts, "hooks" | "limitMs" | "entries" | "tell" | "onLoaded" | "onFailed"> {
-  readonly places: PluginPlaces;
+interface HostOptions extends Omit<ActivePorts, "hooks" | "limitMs" | "entries" | "notify" | "onLoaded" | "onFailed"> {
+  readonly roots: PluginRoots;
   readonly outlineFile: string;
   settings(): PluginSettings & { readonly entries: Readonly<Record<string, unknown>> };
   /** How long plugins may take to register, and a hook to answer. */
@@ -116,9 +116,9 @@ export class PluginHost {
   }
 
   async #refresh(): Promise<void> {
-    const { log, places } = this.#options;
+    const { log, roots } = this.#options;
     try {
-      this.#found = await findPlugins(places);
+      this.#found = await findPlugins(roots);
     } catch (error) {
       log.warn("the plugins could not be looked for", error);
       return;
@@ -147,7 +147,7 @@ export class PluginHost {
       if (!known) await active.code();
       if (this.#active.get(plugin.key) === active) active.offer();
     } catch (error) {
-      this.#options.log.debug(`plugin "${plugin.key}" is not in use`, error); // told and taken back where it failed
+      this.#options.log.debug(`plugin "${plugin.key}" is not in use`, error); // reported and undone where it failed
     }
   }
 
@@ -158,7 +158,7 @@ export class PluginHost {
       hooks: this.hooks,
       limitMs: limits.registerMs,
       entries: () => settings().entries,
-      tell: (line) => this.report(line),
+      notify: (line) => this.report(line),
       onLoaded: ({ plugin, outline }) => this.#writeDown(plugin, outline),
       onFailed: (active, problem, error) => this.#leaveOut(active, problem, error),
     };

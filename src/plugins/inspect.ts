@@ -4,7 +4,7 @@ import type { Config } from "../home/config/schema.ts";
 import { isSafeMode } from "../home/paths.ts";
 import { type FoundPlugin, findPlugins, namesOf } from "./find.ts";
 import { type Outline, OutlineStore, type Standing, stampOf, standingOf } from "./outlines.ts";
-import { type PluginHome, pluginPlaces } from "./shared.ts";
+import { type PluginHome, pluginRoots } from "./shared.ts";
 
 export interface PluginRow {
   readonly plugin: FoundPlugin;
@@ -27,7 +27,7 @@ export async function inspectPlugins(request: PluginHome): Promise<readonly Plug
     ["context.engine", config.context.engine],
   ]);
   const safe = isSafeMode(request.home);
-  const found = await findPlugins(pluginPlaces(request));
+  const found = await findPlugins(pluginRoots(request));
   return Promise.all(
     found.map(async (plugin): Promise<PluginRow> => {
       const standing = standingOf(plugin, config.plugins);

@@ -51,7 +51,7 @@ export type Outline = ShapeOf<typeof outline>;
 export type ToolOutline = ShapeOf<typeof toolOutline>;
 
 const VERSION = 1;
-const MOST_FILES = 500;
+const MAX_FILES = 500;
 
 export function outlineOf(taken: Registrations, stamp: string): Outline {
   return {
@@ -79,7 +79,7 @@ export async function stampOf(plugin: FoundPlugin, { entries, env }: StampFacts)
   const { folder, manifest } = plugin;
   const there = manifest.requiresEnv.filter((name) => env(name) !== undefined);
   const hash = createHash("sha256").update(JSON.stringify([entryOf(entries, plugin), there]));
-  let left = MOST_FILES;
+  let left = MAX_FILES;
   const walk = async (at: string, lead: string): Promise<void> => {
     const entries = await readdir(at, { withFileTypes: true }).catch(() => []); // gone meanwhile
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {

@@ -14,7 +14,7 @@ import { type ForeignToolSpec, registry, type ToolOutput } from "../tools/toolse
 import type { OfferedTool, PluginSinks } from "./active-plugin.ts";
 import { type EngineFactory, registerContextEngine } from "./context-engines.ts";
 import type { ConversationPort } from "./contract.ts";
-import type { PluginPlaces } from "./find.ts";
+import type { PluginRoots } from "./find.ts";
 import { PluginHost } from "./host.ts";
 import { ShellHooks } from "./shell-hooks/shell-hooks.ts";
 
@@ -51,7 +51,7 @@ export function sharedPlugins(request: PluginHome): SharedPlugins {
   const open: ConversationPort[] = [];
   const log = home.log.child("plugins");
   const host = new PluginHost({
-    places: pluginPlaces(request),
+    roots: pluginRoots(request),
     outlineFile: home.paths.at("cache", "plugin_outlines.json"),
     clock,
     log,
@@ -83,7 +83,7 @@ export function sharedPlugins(request: PluginHome): SharedPlugins {
   return made;
 }
 
-export function pluginPlaces({ home, cwd }: PluginHome): PluginPlaces {
+export function pluginRoots({ home, cwd }: PluginHome): PluginRoots {
   const root = installRoot();
   const around = basename(dirname(root)) === "node_modules" ? [dirname(root)] : [];
   return {

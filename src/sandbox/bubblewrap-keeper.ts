@@ -143,7 +143,7 @@ const KILL_MS = 250;
 // bwrap reads the table of mounts and then walks it; a container engine that takes one away meanwhile makes it give up.
 const MOUNTS_MOVED = /Can't bind mount .*Unable to (?:apply mount flags|remount|find)/;
 
-/** bwrap ended before anything ran inside. `code` as bwrap tells it, or the negative number of the signal that ended bwrap itself. */
+/** bwrap ended before anything ran inside. `code` as bwrap reports it, or the negative number of the signal that ended bwrap itself. */
 export class StartFailed extends Error {
   readonly passing: boolean;
 

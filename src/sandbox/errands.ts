@@ -58,7 +58,7 @@ class PersistentShell {
     };
     child.on("exit", gone);
     child.on("error", gone);
-    // A shell that ended closes its input; `exit` tells.
+    // A shell that ended closes its input; `exit` shows it.
     child.stdin.on("error", gone);
     hold(child, false);
     return { child, closed };
@@ -246,7 +246,7 @@ export class ScriptRunner {
       stdio: [stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       detached: true,
     });
-    // A script that does not read its input closes the pipe early; its exit code tells what went wrong.
+    // A script that does not read its input closes the pipe early; its exit code shows what went wrong.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(stdin);
     const start = new StartMark(mark);

@@ -16,7 +16,7 @@ export interface EnvironmentOptions extends LocalOptions {
   readonly task?: string | undefined;
   /** Nobody watches this run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
   readonly unattended: boolean;
-  /** Told what went wrong when nobody waits for an answer any more. */
+  /** Called with what went wrong after the caller stopped waiting. */
   readonly report?: ((problem: string) => void) | undefined;
 }
 

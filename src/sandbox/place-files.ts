@@ -209,7 +209,7 @@ class RipgrepEnded extends Error {}
 
 const KINDS: Readonly<Record<string, DirectoryEntry["type"]>> = { f: "file", d: "directory" };
 
-/** Whole seconds and, where the system tells it, the time with its fraction. */
+/** Whole seconds and, where the system has it, the time with its fraction. */
 function timeOf(seconds: string, time: string): number {
   return Number(seconds) * 1000 + Number(/\.(\d{1,3})/.exec(time)?.[1]?.padEnd(3, "0") ?? 0);
 }

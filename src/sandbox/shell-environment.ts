@@ -190,7 +190,7 @@ export class ShellEnvironment implements Environment {
       sessionId: this.#options.sessionId?.(),
       marker: this.#marker,
     };
-    if (!this.#backend.hasBash) return { login: false, script: posixScript({ ...common, tellCwd: marker !== null }) };
+    if (!this.#backend.hasBash) return { login: false, script: posixScript({ ...common, printCwd: marker !== null }) };
     if (stateless) return { login: false, script: commandScript({ ...common, snapshot: null, carry: null }) };
     const snapshot = await this.#currentSnapshot();
     const script = commandScript({

@@ -112,11 +112,11 @@ export function posixScript({
   cwd,
   sessionId,
   marker,
-  tellCwd,
+  printCwd,
   ...command
-}: Omit<CommandScript, "snapshot" | "carry"> & { tellCwd: boolean }): string {
+}: Omit<CommandScript, "snapshot" | "carry"> & { printCwd: boolean }): string {
   const lines = ["exec 2>&1", goTo(cwd, marker), ...exportSession(sessionId), runCommand(command)];
-  if (!tellCwd) return lines.join("\n");
+  if (!printCwd) return lines.join("\n");
   return [...lines, "__hermes_code=$?", `printf '\\n%s%s%s\\n' ${marker} "$PWD" ${marker}`, "exit $__hermes_code"].join(
     "\n",
   );

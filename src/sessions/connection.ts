@@ -19,7 +19,7 @@ interface ConnectionOptions {
 }
 
 /** A larger database is not copied into memory. */
-const MOST_COPIED_BYTES = 256 * 1024 * 1024;
+const MAX_COPIED_BYTES = 256 * 1024 * 1024;
 
 export class Connection {
   readonly path: string;
@@ -139,7 +139,7 @@ function openFile(path: string, readOnly: boolean): DatabaseSync {
 function copyInMemory(path: string): DatabaseSync {
   const memory = new DatabaseSync(":memory:");
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (size === 0 || size > MOST_COPIED_BYTES || !memory.deserialize) return memory; // Node 24 cannot copy
+  if (size === 0 || size > MAX_COPIED_BYTES || !memory.deserialize) return memory; // Node 24 cannot copy
   const file = openFile(path, true);
   try {
     const bytes = file.serialize();
@@ -312,7 +312,7 @@ function isFull(path: string): boolean {
     const { bavail, bsize } = statfsSync(dirname(path));
     return bavail * bsize < SPARE_BYTES;
   } catch {
-    return false; // it cannot be told; the other words serve
+    return false; // unknown: the general words are used
   }
 }
 

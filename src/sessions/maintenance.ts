@@ -59,8 +59,8 @@ export function readHealth(core: StoreCore): readonly HealthFact[] {
     );
     facts.push(...searchFacts(core));
   } catch (error) {
-    const told = storeError(error, db.path);
-    facts.push({ ok: false, text: messageOf(told), fix: "hermes sessions repair" });
+    const wrapped = storeError(error, db.path);
+    facts.push({ ok: false, text: messageOf(wrapped), fix: "hermes sessions repair" });
   }
   return facts;
 }

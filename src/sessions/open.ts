@@ -25,7 +25,7 @@ export interface OpenStoreOptions {
   readonly sessionsDir?: string;
   /** Searches slower than this are logged. */
   readonly slowSearchMs?: number;
-  /** Told when a write has been waiting for another process for three seconds. */
+  /** Called when a write has been waiting for another process for three seconds. */
   readonly onBusy?: () => void;
 }
 

@@ -47,16 +47,16 @@ const WAIT_TIMEOUT_MS = 20_000;
 
 export async function repairDatabase(options: RepairOptions): Promise<RepairReport> {
   const { path } = options;
-  const tell = options.onProgress ?? (() => undefined);
+  const report = options.onProgress ?? (() => undefined);
   if (!statSync(path, { throwIfNoEntry: false })) {
     throw new StoreError("unavailable", `there is no session database at ${path}; nothing to repair`);
   }
-  tell("checking the file");
+  report("checking the file");
   const damage = await lookForDamage(options);
   if (damage.length === 0) return { outcome: "sound" };
   if (options.checkOnly) return { outcome: "damaged", damage };
-  if (damage.every(namesIndex) && (await rebuildInPlace(options, tell))) return { outcome: "index_rebuilt", damage };
-  tell("rescuing readable rows into a new file");
+  if (damage.every(namesIndex) && (await rebuildInPlace(options, report))) return { outcome: "index_rebuilt", damage };
+  report("rescuing readable rows into a new file");
   const { file, rescued } = await rescue(options);
   return { outcome: "rescued", damage, file, rescued };
 }
@@ -66,10 +66,10 @@ async function lookForDamage(options: RepairOptions): Promise<readonly string[]>
     const found = findDamage(options.path, "full");
     return found.length > 0 ? found : await indexesThatDoNotFit(options);
   } catch (error) {
-    const told = storeError(error, options.path);
-    const readOnly = told instanceof StoreError && told.code === "read_only";
+    const wrapped = storeError(error, options.path);
+    const readOnly = wrapped instanceof StoreError && wrapped.code === "read_only";
     if (readOnly && options.checkOnly) return []; // the check of the index is a write in SQLite's eyes
-    if (readOnly || isBusy(error)) throw told;
+    if (readOnly || isBusy(error)) throw wrapped;
     return [messageOf(error)];
   }
 }
@@ -100,8 +100,8 @@ async function indexesThatDoNotFit({ path, clock }: RepairOptions): Promise<read
 }
 
 /** True when the file is sound afterwards. */
-async function rebuildInPlace(options: RepairOptions, tell: (text: string) => void): Promise<boolean> {
-  tell("rebuilding the search index");
+async function rebuildInPlace(options: RepairOptions, report: (text: string) => void): Promise<boolean> {
+  report("rebuilding the search index");
   const db = new Connection({ path: options.path });
   try {
     await waitWhileBusy({ db, clock: options.clock, timeoutMs: WAIT_TIMEOUT_MS }, () =>
@@ -141,7 +141,7 @@ function takeJournal(source: Connection, target: Connection, log: Logger): void 
   try {
     if (journalMode(source) === "wal") settleJournal(target, "wal", process.versions.sqlite ?? "0", log);
   } catch (error) {
-    log.warn(`the journal mode of ${source.path} cannot be told`, error);
+    log.warn(`the journal mode of ${source.path} cannot be read`, error);
   }
 }
 
@@ -338,9 +338,9 @@ async function takeAlone(path: string, clock: Clock): Promise<JournalBefore> {
     });
     return before === "wal" ? "wal" : "delete";
   } catch (error) {
-    const told = storeError(error, path);
-    if (told instanceof StoreError && told.code === "damaged") return "unreadable";
-    throw told;
+    const wrapped = storeError(error, path);
+    if (wrapped instanceof StoreError && wrapped.code === "damaged") return "unreadable";
+    throw wrapped;
   } finally {
     db.close();
   }

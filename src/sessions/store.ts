@@ -245,7 +245,7 @@ export interface StoreStats {
 }
 
 /**
- * Everything the agent said and heard.
+ * All sessions and their messages.
  *
  * - A conversation has one writer at a time: `takeLane` gives the right to write as a lease, and every write that carries it fails with
  *   `LaneMovedError` (code `moved`) once somebody else took the lane. Writes without a lease are not checked.

@@ -6,12 +6,12 @@ import { type Connection, isBusy, storeError } from "./connection.ts";
 export type WriteKind = "transcript" | "ordinary" | "heartbeat";
 
 const WAIT_TIMEOUT_MS: Readonly<Record<WriteKind, number>> = { transcript: 60_000, ordinary: 20_000, heartbeat: 500 };
-const TELL_AFTER_MS = 3_000;
+const REPORT_AFTER_MS = 3_000;
 
 interface WriteQueueOptions {
   readonly db: Connection;
   readonly clock: Clock;
-  /** Told once per wait, when a write has been held up for three seconds. */
+  /** Called once per wait, when a write has been held up for three seconds. */
   readonly onBusy?: () => void;
   /** Runs inside the transaction, before the work. */
   readonly onBegin: () => void;
@@ -86,15 +86,15 @@ interface BusyWait {
 export async function waitWhileBusy<T>(wait: BusyWait, attempt: () => T): Promise<T> {
   const { clock, timeoutMs, onBusy } = wait;
   const started = clock.now();
-  let told = false;
+  let reported = false;
   for (;;) {
     try {
       return attempt();
     } catch (error) {
       const waited = clock.now() - started;
       if (!isBusy(error) || waited >= timeoutMs) throw storeError(error, wait.db.path);
-      if (waited >= TELL_AFTER_MS && !told) {
-        told = true;
+      if (waited >= REPORT_AFTER_MS && !reported) {
+        reported = true;
         onBusy?.();
       }
       await clock.sleep(Math.min(pause(waited, clock.random()), Math.max(1, timeoutMs - waited)));

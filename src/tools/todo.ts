@@ -51,7 +51,7 @@ register({
   },
 });
 
-/** What a compressed conversation is told about its open tasks; null when there are none. */
+/** The note about open tasks in a compressed conversation; null when there are none. */
 export function renderActiveTodos(state: ToolState): string | null {
   const active = state.of(todoList).items.filter(({ status }) => status === "pending" || status === "in_progress");
   if (active.length === 0) return null;

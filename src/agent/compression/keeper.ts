@@ -86,10 +86,10 @@ export class ContextKeeper {
     const { sessionId, messages } = this.#conversation.transcript;
     const engine = this.#engine;
     if (!engine) return;
-    const { tellBound } = await import("../../plugins/context-engines.ts");
+    const { notifyBound } = await import("../../plugins/context-engines.ts");
     const { assembly } = this.#conversation;
-    await tellBound(assembly, () => engine.onSessionEnd?.(sessionId, messages));
-    if (afresh) await tellBound(assembly, () => engine.onSessionReset?.());
+    await notifyBound(assembly, () => engine.onSessionEnd?.(sessionId, messages));
+    if (afresh) await notifyBound(assembly, () => engine.onSessionReset?.());
   }
 
   /** Turns were taken back. */
@@ -286,9 +286,9 @@ export class ContextKeeper {
     this.#complaint = complaint;
     if (this.#lastUsage) engine.updateFromResponse(engineUsage(this.#lastUsage));
     this.#engine = engine;
-    const { tellBound } = await import("../../plugins/context-engines.ts");
+    const { notifyBound } = await import("../../plugins/context-engines.ts");
     const { assembly, transcript } = this.#conversation;
-    await tellBound(assembly, () => engine.onSessionStart?.(transcript.sessionId, {}));
+    await notifyBound(assembly, () => engine.onSessionStart?.(transcript.sessionId, {}));
     return engine;
   }
 }

@@ -113,8 +113,8 @@ export class Shortener {
     this.#conversation.meter.assumePrompt(after);
     await this.settle(oldSessionId);
     const child = transcript.sessionId;
-    const { tellBound } = await import("../../plugins/context-engines.ts");
-    await tellBound(made, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
+    const { notifyBound } = await import("../../plugins/context-engines.ts");
+    await notifyBound(made, () => engine.onSessionStart?.(child, { boundaryReason: "compression", oldSessionId }));
     const { missing, fallbackUsed, dropped, again } = resultOf(engine);
     return {
       type: "compressed",

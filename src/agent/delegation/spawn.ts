@@ -5,7 +5,7 @@ import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
-import type { AuxPlace } from "../../llm/auxiliary/contract.ts";
+import type { ModelSpec } from "../../llm/auxiliary/contract.ts";
 import { borrowKey } from "../../llm/keys/ring.ts";
 import { legalMode } from "../../llm/providers/hosts.ts";
 import type { Environment } from "../../sandbox/environment.ts";
@@ -237,13 +237,13 @@ async function childModel(home: OpenHome, parent: ModelChoice, clock: Clock): Pr
     ...(standIns.length > 0 ? { fallbacks: standIns } : {}),
   };
   if (!settings.model && !settings.provider && !settings.base_url) return model;
-  const { resolvePlace } = await import("../../llm/auxiliary/places.ts");
-  const target = await resolvePlace(home, placeOf(settings, parent), clock);
+  const { resolveSpec } = await import("../../llm/auxiliary/places.ts");
+  const target = await resolveSpec(home, specOf(settings, parent), clock);
   const { maxTokens: _cap, overrides: _own, ...general } = model;
   return { ...general, target };
 }
 
-function placeOf(settings: Config["delegation"], { target }: ModelChoice): AuxPlace {
+function specOf(settings: Config["delegation"], { target }: ModelChoice): ModelSpec {
   const { model, provider, base_url: baseUrl, api_key: apiKey, api_mode } = settings;
   const apiMode = api_mode ? legalMode(api_mode) : undefined;
   if (!provider && !baseUrl) {

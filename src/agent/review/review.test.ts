@@ -370,12 +370,7 @@ const other = aTarget("chat_completions", { model: "cheap", baseUrl: "https://ch
 const route = { provider: "zai", model: "cheap" };
 
 test("a model of its own gets a digest and a prompt of its own", async (t) => {
-  const { gate, agent } = await rig(
-    t,
-    [],
-    { every: 14, review: route },
-    { ports: { resolvePlace: async () => other } },
-  );
+  const { gate, agent } = await rig(t, [], { every: 14, review: route }, { ports: { resolveSpec: async () => other } });
   for (let n = 0; n < 14; n++) {
     gate.script({ text: `answer ${n}` });
     if (n === 13) gate.script({ text: "Nothing to save." });
@@ -398,7 +393,7 @@ test("a route that cannot be asked, or leads to the same model, leaves the revie
     [{ text: "one" }, { text: "Nothing to save." }],
     { review: route },
     {
-      ports: { resolvePlace: () => Promise.reject(new Error("No API key for zai.")) },
+      ports: { resolveSpec: () => Promise.reject(new Error("No API key for zai.")) },
     },
   );
   await play(lost.agent, "first");
@@ -410,7 +405,7 @@ test("a route that cannot be asked, or leads to the same model, leaves the revie
     [{ text: "one" }, { text: "Nothing to save." }],
     { review: { model: "cheap" } },
     {
-      ports: { resolvePlace: async () => other },
+      ports: { resolveSpec: async () => other },
     },
   );
   await play(half.agent, "first");

@@ -112,10 +112,10 @@ const DENY: CommandGuard = {
 async function otherModel(assembly: Assembly, { model }: SentSoFar): Promise<ModelChoice | null> {
   const settings = assembly.config().auxiliary.background_review;
   const provider = settings.base_url && isAuto(settings.provider) ? "custom" : settings.provider;
-  if (isAuto(provider) || settings.model === "" || !assembly.resolvePlace) return null;
+  if (isAuto(provider) || settings.model === "" || !assembly.resolveSpec) return null;
   const { base_url, api_key, context_length } = settings;
   try {
-    const target = await assembly.resolvePlace({
+    const target = await assembly.resolveSpec({
       provider,
       model: settings.model,
       ...(base_url ? { baseUrl: base_url } : {}),

@@ -21,9 +21,9 @@ export function requireServer(name: string, { home, io }: CliContext): ServerSet
 }
 
 /** A command the policy asks about is asked about once, at a terminal; the yes is kept for exactly this command line. */
-export async function requireConsent({ name, place }: ServerSettings, { home, io }: CliContext): Promise<void> {
-  if (place.type !== "stdio") return;
-  const line = commandLine(place);
+export async function requireConsent({ name, endpoint }: ServerSettings, { home, io }: CliContext): Promise<void> {
+  if (endpoint.type !== "stdio") return;
+  const line = commandLine(endpoint);
   const config = home.config();
   const verdict = judgeLaunch(line, {
     config,

@@ -124,7 +124,7 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
       signal: AbortSignal.any([stop.signal, AbortSignal.timeout(300_000)]),
     });
     io.out(`Signed in to ${name}. Tokens are in ${home.display(tokensFile)}.\n`);
-    if (settings.place.type !== "stdio" && !settings.place.oauth)
+    if (settings.endpoint.type !== "stdio" && !settings.endpoint.oauth)
       await home.setConfigKey(["mcp_servers", name, "auth"], "oauth");
   } catch (error) {
     throw error instanceof McpError ? new ExitError(1, error.message) : error;

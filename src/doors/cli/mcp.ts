@@ -98,7 +98,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
       const listing = settings && cache.get(settings);
       return {
         name,
-        transport: settings?.place.type ?? null,
+        transport: settings?.endpoint.type ?? null,
         target: settings ? home.redact(targetOf(settings)) : null,
         enabled: settings?.enabled ?? false,
         tools: listing && settings ? countTools(listing, settings) : null,
@@ -143,7 +143,7 @@ export async function add(name: string, args: string[], flags: AddFlags, ctx: Cl
   await home.setConfigKey(["mcp_servers", name], entry);
   io.out(`Added ${name} to ${home.display(home.paths.configFile)}.\n`);
   if (!flags.test) return;
-  if (settings.place.type !== "stdio" && settings.place.oauth) {
+  if (settings.endpoint.type !== "stdio" && settings.endpoint.oauth) {
     return io.out(`Sign in before it can be used: hermes mcp login ${name}\n`);
   }
   const { tryServer } = await import("./mcp-live.ts");
@@ -207,13 +207,13 @@ function expanded(entry: Record<string, unknown>, { home }: CliContext): unknown
   );
 }
 
-function targetOf({ place }: ServerSettings): string {
-  if (place.type === "stdio") return commandLine(place);
-  return `${place.url.origin}${place.url.pathname}`;
+function targetOf({ endpoint }: ServerSettings): string {
+  if (endpoint.type === "stdio") return commandLine(endpoint);
+  return `${endpoint.url.origin}${endpoint.url.pathname}`;
 }
 
-async function authOf({ name, place }: ServerSettings, { home }: CliContext): Promise<string | null> {
-  if (place.type === "stdio" || !place.oauth) return null;
+async function authOf({ name, endpoint }: ServerSettings, { home }: CliContext): Promise<string | null> {
+  if (endpoint.type === "stdio" || !endpoint.oauth) return null;
   const tokens = await new OAuthFiles(home.paths.at("mcp-tokens"), name).read("tokens");
   return tokens ? "signed in" : "not signed in";
 }

@@ -12,7 +12,7 @@ import {
   removeWrapper,
   renameProfile,
   useProfile,
-  type WrapperPlace,
+  type WrapperContext,
   wrapperDir,
   wrapperDirOnPath,
   wrappersOf,
@@ -97,7 +97,7 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act((name: string, flags: { yes?: true }) => deleteOne(ctx, name, flags)));
 }
 
-const place = ({ home }: CliContext): WrapperPlace => ({ osHome: home.osHome, path: home.env("PATH") ?? "" });
+const place = ({ home }: CliContext): WrapperContext => ({ osHome: home.osHome, path: home.env("PATH") ?? "" });
 const rootOf = ({ home }: CliContext) => home.paths.root;
 
 async function summary(ctx: CliContext): Promise<void> {

@@ -190,7 +190,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** Looks at the file as it is written, before anything is moved to its place. */
+/** Looks at the file as it is written, before anything is moved to its key. */
 export function checkStructure(tree: Tree): Finding[] {
   return [...customProviders(tree), ...fallbackModel(tree.fallback_model), ...misplaced(tree)];
 }
@@ -225,13 +225,13 @@ function* fallbackModel(given: unknown): Generator<Finding> {
   }
   const items: readonly unknown[] = Array.isArray(given) ? given : [given];
   for (const [index, item] of items.entries()) {
-    const place = Array.isArray(given) ? `fallback_model[${index}]` : "fallback_model";
+    const entry = Array.isArray(given) ? `fallback_model[${index}]` : "fallback_model";
     if (!isMapping(item)) {
-      yield error(`${place} must be a mapping with provider and model`);
+      yield error(`${entry} must be a mapping with provider and model`);
       continue;
     }
     for (const key of ["provider", "model"]) {
-      if (!item[key]) yield warning(`${place} has no ${key}; this fallback is switched off`);
+      if (!item[key]) yield warning(`${entry} has no ${key}; this fallback is switched off`);
     }
   }
 }
@@ -252,7 +252,7 @@ function* misplaced(tree: Tree): Generator<Finding> {
 const error = (message: string): Finding => ({ severity: "error", message });
 const warning = (message: string): Finding => ({ severity: "warning", message });
 
-// Older and shorter spellings of settings, brought to the one place where the program looks for them.
+// Older and shorter spellings of settings, moved to the key where the program looks for them.
 
 /** The tree with every accepted spelling moved to its key; a value already there wins. The given tree is not touched. */
 export function normalise(tree: Tree): Tree {

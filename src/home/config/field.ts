@@ -2,7 +2,7 @@
 
 export type FieldKind = "text" | "whole" | "number" | "flag" | "choice" | "list" | "items" | "record" | "null";
 
-/** One setting. A value in the file must be of one of `kinds`; otherwise `fallback` is used and the user is told. */
+/** One setting. A value in the file must be of one of `kinds`; otherwise `fallback` is used and the user is notified. */
 export interface Field<Value = unknown> {
   readonly kinds: readonly FieldKind[];
   readonly fallback: Value;

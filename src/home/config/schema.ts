@@ -26,7 +26,7 @@ export function defaultConfig(): Config {
   return decodeConfig({}).config;
 }
 
-/** Settings from a normalised tree: what does not fit the schema falls back to its default and is told in `problems`. */
+/** Settings from a normalised tree: what does not fit the schema falls back to its default and is reported in `problems`. */
 export function decodeConfig(tree: Readonly<Record<string, unknown>>): { config: Config; problems: Misfit[] } {
   const problems: Misfit[] = [];
   const config = decode(root, tree, "", problems) as Config; // `decode` fills in every key of the schema

@@ -10,7 +10,7 @@ import type { Tree } from "./yaml-text.ts";
 interface PlannedSet {
   readonly path: readonly string[];
   readonly value: unknown;
-  /** Things to tell: a redirected key, an unknown one with its neighbours. */
+  /** Notes for the user: a redirected key, an unknown one with its neighbours. */
   readonly notices: readonly string[];
   /** Nothing reads it yet. */
   readonly notUsed: boolean;
@@ -57,13 +57,10 @@ function checkLists(tree: Tree, path: readonly string[]): void {
   let node: unknown = tree;
   for (const [index, part] of path.entries()) {
     if (Array.isArray(node)) {
-      const place = path.slice(0, index).join(".");
-      if (!/^\d+$/.test(part))
-        throw new ConfigError(`${place} is a list; address its items by number, like ${place}.0.`);
+      const key = path.slice(0, index).join(".");
+      if (!/^\d+$/.test(part)) throw new ConfigError(`${key} is a list; address its items by number, like ${key}.0.`);
       if (Number(part) >= node.length) {
-        throw new ConfigError(
-          `${place} has ${node.length} items; there is no ${place}.${part} (counting starts at 0).`,
-        );
+        throw new ConfigError(`${key} has ${node.length} items; there is no ${key}.${part} (counting starts at 0).`);
       }
       node = node[Number(part)];
       continue;
@@ -111,9 +108,9 @@ function refuseFlattening(tree: Tree, path: readonly string[], entry: Field | Se
   );
   const section = entry !== null && isSection(entry) && path[0] !== "model";
   if (!isMapping(old) && !section) return;
-  const place = path.join(".");
+  const key = path.join(".");
   throw new ConfigError(
-    `${place} is a section with keys of its own; set one of them, like ${place}.KEY, or use --force to replace it.`,
+    `${key} is a section with keys of its own; set one of them, like ${key}.KEY, or use --force to replace it.`,
   );
 }
 

@@ -213,7 +213,7 @@ export class ConfigStore {
   }
 }
 
-/** The settings that hold the agent back in a file that nobody can read, as far as a look at its lines tells. */
+/** The settings that hold the agent back in a file that cannot be parsed, as far as its lines show. */
 function guardsIn(text: string): string[] {
   const blocks = text.split(/^(?=[A-Za-z_"'])/m);
   return [...eachField(configSchema.fields)].flatMap(({ path, field }) => {

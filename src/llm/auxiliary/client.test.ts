@@ -8,7 +8,7 @@ import { defaultConfig } from "../../home/config/schema.ts";
 import { ProviderError } from "../providers/settings.ts";
 import type { Target } from "../wire.ts";
 import { createAuxiliary } from "./client.ts";
-import { type AuxCall, AuxiliaryError, type AuxPlace, type AuxTask } from "./contract.ts";
+import { type AuxCall, AuxiliaryError, type AuxTask, type ModelSpec } from "./contract.ts";
 
 const main = aTarget("chat_completions", {
   model: "main",
@@ -34,18 +34,18 @@ function rig({ steps = [], keys = [], settings = {}, main: own = main, model = {
   const auxiliary = { ...defaults.auxiliary };
   for (const [task, change] of Object.entries(settings))
     Object.assign(auxiliary, { [task]: { ...(auxiliary[task] as object), ...change } });
-  const places: AuxPlace[] = [];
+  const specs: ModelSpec[] = [];
   const client = createAuxiliary({
     gate,
     clock,
     log,
     config: () => ({ ...defaults, auxiliary, model: { ...defaults.model, ...model } }),
     main: () => own,
-    resolve: async (place) => {
-      places.push(place);
-      if (!keys.includes(place.provider))
-        throw new ProviderError("missing_key", `No API key for provider ${place.provider}.`);
-      const { provider, model = "default", baseUrl = `https://${provider}.example/v1` } = place;
+    resolve: async (spec) => {
+      specs.push(spec);
+      if (!keys.includes(spec.provider))
+        throw new ProviderError("missing_key", `No API key for provider ${spec.provider}.`);
+      const { provider, model = "default", baseUrl = `https://${provider}.example/v1` } = spec;
       return aTarget("chat_completions", { provider, model, baseUrl });
     },
   });
@@ -58,7 +58,7 @@ function rig({ steps = [], keys = [], settings = {}, main: own = main, model = {
       ...more,
     });
   const asked = () => gate.requests.map(({ target }) => `${target.provider}/${target.model}`);
-  return { client, gate, clock, log, places, call, asked };
+  return { client, gate, clock, log, specs, call, asked };
 }
 
 const billing = { error: { status: 402, message: "insufficient credits" } };
@@ -93,7 +93,7 @@ test("an endpoint without a provider's name is a custom one; a model alone is as
     settings: { title_generation: { base_url: "http://127.0.0.1:1/v1", model: "m", api_key: "k" } },
   });
   await custom.call();
-  assert.deepEqual(custom.places[0], {
+  assert.deepEqual(custom.specs[0], {
     provider: "custom",
     model: "m",
     baseUrl: "http://127.0.0.1:1/v1",
@@ -168,7 +168,7 @@ test("an automatic choice guesses only providers with a key, and never leaves th
 
 test("the endpoint of the settings is asked before a provider is guessed, when the conversation has moved on", async () => {
   const model = { provider: "custom", default: "house", base_url: "https://models.example/v1", api_key: "house-key" };
-  const { call, asked, places } = rig({
+  const { call, asked, specs } = rig({
     steps: [billing, billing, billing, { text: "ok" }],
     keys: ["openrouter", "custom", "deepseek"],
     main: aTarget("chat_completions", { provider: "zai", model: "glm", baseUrl: "https://z.example/v1" }),
@@ -182,7 +182,7 @@ test("the endpoint of the settings is asked before a provider is guessed, when t
     "deepseek/deepseek-chat",
   ]);
   assert.deepEqual(
-    places.find(({ provider }) => provider === "custom"),
+    specs.find(({ provider }) => provider === "custom"),
     {
       ...{ provider: "custom", model: "house", baseUrl: "https://models.example/v1", apiKey: "house-key" },
     },
@@ -227,7 +227,7 @@ test("an answer that is only reasoning counts as its text", async () => {
   assert.equal((await call()).text, "the thought");
 });
 
-test("a budget that forbids the call is like nobody to ask; no other place is tried", async () => {
+test("a budget that forbids the call is like nobody to ask; no other model is tried", async () => {
   const { call, asked } = rig({
     steps: [{ error: { code: "budget_exceeded", message: "the day's budget is used up" } }],
     keys: ["deepseek"],

@@ -20,8 +20,8 @@ import {
   type AuxChoice,
   type AuxiliaryClient,
   AuxiliaryError,
-  type AuxPlace,
   type AuxTask,
+  type ModelSpec,
 } from "./contract.ts";
 
 export interface AuxPorts {
@@ -31,8 +31,8 @@ export interface AuxPorts {
   config(): Config;
   /** The conversation's model, as it is now. */
   main(): Target;
-  /** Absent: only the main model can be asked. Rejects with `ProviderError` for a place without a key, an address or a model. */
-  resolve?(place: AuxPlace): Promise<Target>;
+  /** Absent: only the main model can be asked. Rejects with `ProviderError` for one without a key, an address or a model. */
+  resolve?(spec: ModelSpec): Promise<Target>;
   /** The job all of these calls belong to, unless a call names its own. */
   readonly jobId?: string | undefined;
   onUsage?(usage: Usage, task: AuxTask): void;
@@ -59,7 +59,7 @@ class Auxiliary implements AuxiliaryClient {
   readonly #unhealthy = new Map<string, number>();
   readonly #lessons = new Map<string, Lessons>();
   readonly #pictures = new FitPictures();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #keys: KeyRing;
 
   constructor(ports: AuxPorts) {
@@ -97,23 +97,23 @@ class Auxiliary implements AuxiliaryClient {
     for (const candidate of list) {
       const target = candidate.type === "main" ? main : await this.#target(task, candidate);
       if (!target) continue;
-      const place = destinationOf(target);
-      const isMain = place === destinationOf(main);
+      const destination = destinationOf(target);
+      const isMain = destination === destinationOf(main);
       // The main model is the last resort: it is asked even when it was down a minute ago.
-      const down = (this.#unhealthy.get(place) ?? 0) > this.#ports.clock.now() && !(isMain && !candidate.auto);
-      if (seen.has(place) || down) continue;
-      seen.add(place);
+      const down = (this.#unhealthy.get(destination) ?? 0) > this.#ports.clock.now() && !(isMain && !candidate.auto);
+      if (seen.has(destination) || down) continue;
+      seen.add(destination);
       yield { target, main: isMain, auto: candidate.auto };
     }
   }
 
-  async #target(task: AuxTask, { place, auto }: Extract<Candidate, { type: "place" }>): Promise<Target | null> {
+  async #target(task: AuxTask, { spec, auto }: Extract<Candidate, { type: "spec" }>): Promise<Target | null> {
     if (!this.#ports.resolve) return null;
     try {
-      return await this.#ports.resolve(place);
+      return await this.#ports.resolve(spec);
     } catch (error) {
       if (!(error instanceof ProviderError)) throw error;
-      if (!auto) this.#tellOnce(`auxiliary.${task}: ${error.message}`);
+      if (!auto) this.#reportOnce(`auxiliary.${task}: ${error.message}`);
       return null;
     }
   }
@@ -145,7 +145,7 @@ class Auxiliary implements AuxiliaryClient {
     return attempt;
   }
 
-  /** A side call is about its picture: one that cannot be made smaller goes as it is, so that the server's reason is heard. */
+  /** A side call is about its picture: one that cannot be made smaller goes as it is, so that the server's reason is reported. */
   async #fit(request: ModelRequest, lessons: Lessons, signal: AbortSignal): Promise<ModelRequest> {
     const known = lessons.apply(request);
     const fit = await this.#pictures.fit(known, lessons.imageLimit, signal);
@@ -199,15 +199,15 @@ class Auxiliary implements AuxiliaryClient {
   }
 
   #lessonsOf(target: Target): Lessons {
-    const place = destinationOf(target);
-    const known = this.#lessons.get(place) ?? new Lessons();
-    this.#lessons.set(place, known);
+    const destination = destinationOf(target);
+    const known = this.#lessons.get(destination) ?? new Lessons();
+    this.#lessons.set(destination, known);
     return known;
   }
 
-  #tellOnce(line: string): void {
-    if (this.#told.has(line)) return;
-    this.#told.add(line);
+  #reportOnce(line: string): void {
+    if (this.#reported.has(line)) return;
+    this.#reported.add(line);
     this.#ports.log.warn(line);
   }
 }
@@ -230,7 +230,7 @@ function destinationOf({ provider, baseUrl, model }: Target): string {
 
 type Candidate =
   | { readonly type: "main"; readonly auto: boolean }
-  | { readonly type: "place"; readonly place: AuxPlace; readonly auto: boolean };
+  | { readonly type: "spec"; readonly spec: ModelSpec; readonly auto: boolean };
 
 /** What an API-key provider answers cheap questions with. Providers that only work with a login are never guessed. */
 const CHEAP: Readonly<Record<string, string>> = {
@@ -248,20 +248,20 @@ export function cheapModel(provider: string): string | undefined {
   return CHEAP[provider];
 }
 
-interface Wish {
+interface CallerChoice {
   readonly provider?: string | undefined;
   readonly model?: string | undefined;
 }
 
 /** The caller's choice, then the settings, then what is at hand; at the end the chain of the settings and the main model. */
-function candidates(task: AuxTask, config: Config, main: Target, request: Wish = {}): readonly Candidate[] {
+function candidates(task: AuxTask, config: Config, main: Target, request: CallerChoice = {}): readonly Candidate[] {
   const settings = config.auxiliary[task];
   const provider =
     text(request.provider) ?? (settings.base_url ? pick(settings.provider, "custom") : settings.provider);
   const model = text(request.model) ?? text(settings.model);
   const chosen = text(provider) !== undefined && provider !== "auto";
   const first: readonly Candidate[] = chosen
-    ? [{ type: "place", auto: false, place: { ...ownPlace(settings), provider, model } }]
+    ? [{ type: "spec", auto: false, spec: { ...ownSpec(settings), provider, model } }]
     : automatic(task, main, model, ownEndpoint(config));
   const chain = settings.fallback_chain.flatMap(chained);
   const last: readonly Candidate[] =
@@ -274,8 +274,8 @@ function candidates(task: AuxTask, config: Config, main: Target, request: Wish =
 function ownEndpoint({ model: { provider, default: model, base_url, api_key } }: Config): readonly Candidate[] {
   const baseUrl = text(base_url);
   if (baseUrl === undefined || text(model) === undefined) return [];
-  const place = { provider: pick(text(provider) ?? "", "custom"), model: text(model), baseUrl, apiKey: text(api_key) };
-  return [{ type: "place", auto: true, place }];
+  const spec = { provider: pick(text(provider) ?? "", "custom"), model: text(model), baseUrl, apiKey: text(api_key) };
+  return [{ type: "spec", auto: true, spec }];
 }
 
 function automatic(
@@ -285,16 +285,16 @@ function automatic(
   endpoint: readonly Candidate[],
 ): readonly Candidate[] {
   if (model !== undefined) {
-    const place = { provider: main.provider, model, baseUrl: main.baseUrl, apiKey: main.apiKey };
+    const spec = { provider: main.provider, model, baseUrl: main.baseUrl, apiKey: main.apiKey };
     return [
-      { type: "place", auto: true, place },
+      { type: "spec", auto: true, spec },
       { type: "main", auto: true },
     ];
   }
   const guess = (provider: string, name: string): Candidate => ({
-    type: "place",
+    type: "spec",
     auto: true,
-    place: { provider, model: name },
+    spec: { provider, model: name },
   });
   const own: readonly Candidate[] = [{ type: "main", auto: true }];
   if (task === "vision") {
@@ -313,7 +313,7 @@ function automatic(
 
 type TaskSettings = Config["auxiliary"][AuxTask];
 
-function ownPlace(settings: TaskSettings): Partial<AuxPlace> {
+function ownSpec(settings: TaskSettings): Partial<ModelSpec> {
   return {
     baseUrl: text(settings.base_url),
     apiKey: text(settings.api_key),
@@ -325,8 +325,8 @@ function chained(entry: unknown): readonly Candidate[] {
   const { provider, model, base_url, api_key } = mapping(entry);
   const name = text(provider) ?? (text(base_url) ? "custom" : undefined);
   if (name === undefined) return [];
-  const place = { provider: name, model: text(model), baseUrl: text(base_url), apiKey: text(api_key) };
-  return [{ type: "place", auto: false, place }];
+  const spec = { provider: name, model: text(model), baseUrl: text(base_url), apiKey: text(api_key) };
+  return [{ type: "spec", auto: false, spec }];
 }
 
 function pick(provider: string, otherwise: string): string {

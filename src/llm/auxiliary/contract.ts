@@ -6,15 +6,15 @@ import type { ModelRequest, Target, ToolDefinition } from "../wire.ts";
 /** Tasks with settings of their own. */
 export type AuxTask = Exclude<Task, "main" | "subagent" | "plugin" | "image_generation" | "text_to_speech">;
 
-/** Where a call goes, as far as somebody said so. */
-export interface AuxPlace {
+/** Which model to call, as far as the settings say; resolved to a `Target`. */
+export interface ModelSpec {
   readonly provider: string;
   readonly model?: string | undefined;
   readonly baseUrl?: string | undefined;
   readonly apiKey?: string | undefined;
   /** The variable that holds the key, when `apiKey` does not. */
   readonly keyEnv?: string | undefined;
-  /** The wire, where the address does not tell. */
+  /** The wire, where the address leaves it open. */
   readonly apiMode?: string | undefined;
   readonly contextLength?: number | undefined;
 }

@@ -1,4 +1,4 @@
-// From a provider's name to a place that can be asked, with the keys of one home.
+// From a provider's name to a target that can be asked, with the keys of one home.
 import type { Config } from "../../home/config/schema.ts";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -9,32 +9,32 @@ import { ProviderError } from "../providers/settings.ts";
 import { targetFor } from "../providers/target.ts";
 import type { Target } from "../wire.ts";
 import { cheapModel } from "./client.ts";
-import type { AuxPlace } from "./contract.ts";
+import type { ModelSpec } from "./contract.ts";
 
-/** Throws `ProviderError` when the place cannot be asked: no key, no address, no model. */
-export async function resolvePlace(home: OpenHome, place: AuxPlace, clock: Clock): Promise<Target> {
+/** Throws `ProviderError` when it cannot be asked: no key, no address, no model. */
+export async function resolveSpec(home: OpenHome, spec: ModelSpec, clock: Clock): Promise<Target> {
   const config = home.config();
   const pooled = await pooledKeys(home, clock);
   const runtime = resolveRuntimeProvider({
-    requested: place.provider,
-    apiKey: place.apiKey ?? keyIn(place, (name) => home.env(name)),
-    baseUrl: place.baseUrl,
-    model: place.model ?? cheapModel(place.provider),
-    apiMode: place.apiMode,
-    config: elsewhere(place, config) ? { ...config, model: { ...config.model, api_mode: undefined } } : config,
+    requested: spec.provider,
+    apiKey: spec.apiKey ?? keyIn(spec, (name) => home.env(name)),
+    baseUrl: spec.baseUrl,
+    model: spec.model ?? cheapModel(spec.provider),
+    apiMode: spec.apiMode,
+    config: elsewhere(spec, config) ? { ...config, model: { ...config.model, api_mode: undefined } } : config,
     env: (name) => home.env(name),
     pooled,
   });
   const target = await targetFor(runtime, { config, ignoreConfiguredWindow: true, learned: learnedWindows(home) });
-  return place.contextLength ? { ...target, contextLength: place.contextLength, windowAssumed: undefined } : target;
+  return spec.contextLength ? { ...target, contextLength: spec.contextLength, windowAssumed: undefined } : target;
 }
 
 /** The wire in the settings was chosen for the main model's address; another address speaks for itself. */
-function elsewhere({ baseUrl }: AuxPlace, { model }: Config): boolean {
+function elsewhere({ baseUrl }: ModelSpec, { model }: Config): boolean {
   return baseUrl !== undefined && baseUrl.replace(/\/+$/, "") !== model.base_url?.replace(/\/+$/, "");
 }
 
-function keyIn({ keyEnv, provider }: AuxPlace, env: (name: string) => string | undefined): string | undefined {
+function keyIn({ keyEnv, provider }: ModelSpec, env: (name: string) => string | undefined): string | undefined {
   if (keyEnv === undefined) return undefined;
   const key = env(keyEnv)?.trim();
   if (key) return key;

@@ -2,7 +2,7 @@
 import { asList, asRecord, asText, isRecord } from "../../kit/json.ts";
 import { type Catalogue, type ModelFacts, type PublishedPrice, writeFactLine } from "./facts.ts";
 export const MODELS_DEV = "https://models.dev/api.json";
-const MOST_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 32 * 1024 * 1024;
 
 /** Our provider <- the lists it is made of; an earlier one wins. */
 const LISTS: Readonly<Record<string, readonly string[]>> = {
@@ -36,7 +36,7 @@ export async function fetchCatalogue(
 ): Promise<Catalogue> {
   const response = await ports.fetch(url, { signal: ports.signal, redirect: "error" });
   if (!response.ok) throw new Error(`${url} answered with HTTP ${response.status}`);
-  if (Number(response.headers.get("content-length") ?? 0) > MOST_BYTES) throw new Error(`${url} is far too large`);
+  if (Number(response.headers.get("content-length") ?? 0) > MAX_BYTES) throw new Error(`${url} is far too large`);
   const catalogue = readModelsDev(await response.json());
   if (Object.keys(catalogue).length === 0) throw new Error(`${url} names no model of a provider we know`);
   return catalogue;

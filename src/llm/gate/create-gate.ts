@@ -26,7 +26,7 @@ interface GateOptions {
   readonly ledger: Ledger;
   /** Read anew for every call. */
   readonly caps: () => Caps;
-  readonly priceOf: (place: Pick<Target, "model" | "provider" | "baseUrl">) => Price | Promise<Price>;
+  readonly priceOf: (target: Pick<Target, "model" | "provider" | "baseUrl">) => Price | Promise<Price>;
   readonly wireFor: (target: Target) => Wire;
   /** For calls that say nothing about cache markers themselves: off must be off for side calls too. */
   readonly cacheTtl?: () => NonNullable<ModelRequest["cacheTtl"]>;
@@ -51,7 +51,7 @@ function priced(event: Extract<ModelEvent, { type: "usage" }>, price: Price): Mo
 export function createGate(options: GateOptions): ModelGate {
   const { clock, onDefect } = options;
   const prefixes = new PrefixWatch({ memory: options.prefixMemory });
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const shares = new CacheShare();
 
   async function* stream(given: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -147,7 +147,7 @@ export function createGate(options: GateOptions): ModelGate {
     }
     const caps = options.caps();
     if (!anyCap(caps)) return { reservation: undefined };
-    if (price.type === "unknown" && anyMoneyCap(caps)) tellOnce(target, purpose);
+    if (price.type === "unknown" && anyMoneyCap(caps)) reportOnce(target, purpose);
     const refusal = refusedAtOnce(purpose, estimate, caps);
     if (refusal !== null) return { error: { message: refusal, code: "budget_exceeded" } };
     const limits = limitsOf(purpose, caps, new Date(clock.now()));
@@ -163,7 +163,7 @@ export function createGate(options: GateOptions): ModelGate {
       const decision = await options.ledger.reserveCall(expected, limits);
       if ("reservation" in decision) return decision;
       const { exceeded, unit, spent } = decision;
-      const { cap, [unit]: most } = limits[exceeded] as CapLimit; // a place in the list that was handed over
+      const { cap, [unit]: most } = limits[exceeded] as CapLimit; // an index into the list that was handed over
       const message = capSentence(cap, unit, { spent, next: estimate[unit] ?? 0, cap: most ?? 0 });
       return { error: { message, code: "budget_exceeded" } };
     } catch (error) {
@@ -174,10 +174,10 @@ export function createGate(options: GateOptions): ModelGate {
     }
   }
 
-  function tellOnce(target: PaidCall | Target, purpose: CallPurpose): void {
+  function reportOnce(target: PaidCall | Target, purpose: CallPurpose): void {
     const key = purpose.sessionId ?? "";
-    if (told.has(key)) return;
-    told.add(key);
+    if (reported.has(key)) return;
+    reported.add(key);
     options.onUnknownPrice?.(
       `The price of ${target.model} at ${target.provider} is unknown: caps in dollars cannot stop it, only caps in tokens (budget.*.tokens).`,
       purpose,
@@ -314,7 +314,7 @@ const IN_A_ROW = 2;
 
 export class CacheShare {
   readonly #low = new Map<string, number>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   /** A sentence for the log when two large requests in a row read next to nothing from the cache; once per session. */
   note(sessionId: string, usage: Usage, { commonBytes, brokeOwner, brokeOffset }: PrefixReport): string | null {
@@ -327,8 +327,8 @@ export class CacheShare {
     }
     const times = (this.#low.get(sessionId) ?? 0) + 1;
     this.#low.set(sessionId, times);
-    if (times < IN_A_ROW || this.#told.has(sessionId)) return null;
-    this.#told.add(sessionId);
+    if (times < IN_A_ROW || this.#reported.has(sessionId)) return null;
+    this.#reported.add(sessionId);
     const where =
       brokeOwner === undefined
         ? "the requests themselves begin alike: the provider does not cache them, or forgot them"

@@ -32,7 +32,7 @@ export interface PoolEntry {
   readonly request_count?: number;
   /** When it last answered for a conversation, where the strategy asks for that. */
   readonly last_used_at?: number | null;
-  /** Of a key that stands in a variable: tells whether it is still the same one. */
+  /** Of a key in a variable: shows whether it is still the same one. */
   readonly fingerprint?: string;
 }
 

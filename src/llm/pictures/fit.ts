@@ -1,6 +1,6 @@
 // Requests whose pictures a server found too large: the same requests with smaller copies. Each copy is made once, so the bytes stay the
 // same from request to request.
-import { runAside } from "../../kit/worker.ts";
+import { runInWorker } from "../../kit/worker.ts";
 import {
   type ContentPart,
   type HistoryMessage,
@@ -74,7 +74,7 @@ async function copyOf(url: string, limit: ImageLimit, signal: AbortSignal): Prom
   if (!isLargeImage(url, limit)) return url;
   const worker = new URL("./smaller-worker.ts", import.meta.url);
   const data = { base64: url.slice(url.indexOf(",") + 1), limit };
-  const base64 = await runAside<string>(worker, data, { signal, timeMs: TIME_MS, memoryMb: MEMORY_MB }).catch(
+  const base64 = await runInWorker<string>(worker, data, { signal, timeMs: TIME_MS, memoryMb: MEMORY_MB }).catch(
     (error) => {
       if (signal.aborted) return null;
       throw error;

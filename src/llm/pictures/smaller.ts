@@ -11,7 +11,7 @@ interface Pixels {
   readonly data: Uint8Array;
 }
 
-const MOST_PIXELS = 64_000_000;
+const MAX_PIXELS = 64_000_000;
 const QUALITY = 85;
 /** Base64 adds a third, and some servers count that. */
 const SPARE = 0.85;
@@ -21,7 +21,7 @@ const LEAST_SIDE = 200;
 /** Null when the bytes are no picture that can be read here. */
 export function smallerPicture(bytes: Buffer, limit: ImageLimit): Buffer | null {
   const size = imageSize(bytes);
-  if (size === null || size.width * size.height > MOST_PIXELS) return null;
+  if (size === null || size.width * size.height > MAX_PIXELS) return null;
   const picture = unpack(bytes);
   if (picture === null) return null;
   const { exifBuffer } = picture;
@@ -35,7 +35,7 @@ export function smallerPicture(bytes: Buffer, limit: ImageLimit): Buffer | null 
 
 function unpack(bytes: Buffer): (Pixels & { readonly exifBuffer?: Uint8Array }) | null {
   if (bytes.readUInt16BE(0) === 0xffd8)
-    return decode(bytes, { useTArray: true, maxResolutionInMP: MOST_PIXELS / 1e6, maxMemoryUsageInMB: 1024 });
+    return decode(bytes, { useTArray: true, maxResolutionInMP: MAX_PIXELS / 1e6, maxMemoryUsageInMB: 1024 });
   return bytes.subarray(1, 4).toString("latin1") === "PNG" ? PNG.sync.read(bytes) : null;
 }
 

@@ -17,7 +17,7 @@ export interface Sketch {
   readonly open: readonly [...Part, closing: string];
 }
 
-const MOST_MESSAGES = 400;
+const MAX_MESSAGES = 400;
 
 const partOf = (text: string): Part => [text.length, quickHash(text)];
 const isPart = (text: string, [length, hash]: Part) => text.length === length && quickHash(text) === hash;
@@ -55,8 +55,8 @@ interface Sketched {
 
 /** Long conversations keep a hash per message for the newest ones only. */
 function fold(messages: string, older: Sketch["older"], parts: readonly Part[]): Pick<Sketch, "older" | "messages"> {
-  if (parts.length <= MOST_MESSAGES) return { older, messages: parts };
-  const gone = parts.slice(0, parts.length - MOST_MESSAGES / 2);
+  if (parts.length <= MAX_MESSAGES) return { older, messages: parts };
+  const gone = parts.slice(0, parts.length - MAX_MESSAGES / 2);
   const count = older[0] + gone.length;
   const length = gone.reduce((sum, [size]) => sum + size, older[1]) + (count - Math.max(1, older[0]));
   return { older: [count, ...partOf(messages.slice(0, length))], messages: parts.slice(gone.length) };

@@ -47,9 +47,9 @@ const KINDS: Partial<Record<Task, "line" | "fork">> = {
   flush_memories: "fork",
 };
 
-const MOST_DESTINATIONS = 4;
+const MAX_DESTINATIONS = 4;
 /** Conversations that were silent longest are forgotten first; without a memory their next request is taken as a first one. */
-const MOST_CHARS = 16 * 1024 * 1024;
+const MAX_CHARS = 16 * 1024 * 1024;
 
 interface PrefixWatchOptions {
   readonly mostChars?: number;
@@ -64,7 +64,7 @@ export class PrefixWatch {
   readonly #memory: PrefixMemory | undefined;
   #chars = 0;
 
-  constructor({ mostChars = MOST_CHARS, memory }: PrefixWatchOptions = {}) {
+  constructor({ mostChars = MAX_CHARS, memory }: PrefixWatchOptions = {}) {
     this.#mostChars = mostChars;
     this.#memory = memory;
   }
@@ -137,7 +137,7 @@ export class PrefixWatch {
     this.#drop(talk, to);
     talk.baselines.set(to, { prefix, sketch, serial });
     this.#chars += charsIn(prefix);
-    if (talk.baselines.size > MOST_DESTINATIONS) this.#drop(talk, oldest(talk.baselines));
+    if (talk.baselines.size > MAX_DESTINATIONS) this.#drop(talk, oldest(talk.baselines));
     while (this.#chars > this.#mostChars && this.#talks.size > 1) this.#forget(oldest(this.#talks));
   }
 
@@ -191,7 +191,7 @@ export interface PrefixMemory {
 }
 
 const VERSION = 2;
-const MOST_CAUSES = 16;
+const MAX_CAUSES = 16;
 
 interface StoredState {
   readonly v: number;
@@ -200,7 +200,7 @@ interface StoredState {
 }
 
 function writeState({ causes, baselines }: Talk): StoredState {
-  const cut = Math.max(0, causes.length - MOST_CAUSES);
+  const cut = Math.max(0, causes.length - MAX_CAUSES);
   return {
     v: VERSION,
     causes: causes.slice(cut),

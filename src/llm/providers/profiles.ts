@@ -21,22 +21,22 @@ const PLAIN: ProviderProfile = {
 };
 
 interface Rule {
-  readonly when: (to: Place) => boolean;
+  readonly when: (to: HostedModel) => boolean;
   readonly profile: Partial<ProviderProfile>;
 }
 
-interface Place extends Destination {
+interface HostedModel extends Destination {
   readonly host: string;
   readonly slug: string;
 }
 
 const at =
   (...domains: readonly string[]) =>
-  ({ host }: Place) =>
+  ({ host }: HostedModel) =>
     domains.some((domain) => hostBelongs(host, domain));
 const aggregator = at("openrouter.ai", "nousresearch.com");
-const chatWire = ({ apiMode }: Place) => apiMode === "chat_completions";
-const anthropicWire = ({ apiMode }: Place) => apiMode === "anthropic_messages";
+const chatWire = ({ apiMode }: HostedModel) => apiMode === "chat_completions";
+const anthropicWire = ({ apiMode }: HostedModel) => apiMode === "anthropic_messages";
 
 /** OpenRouter and Nous take `reasoning` for these families only; others answer 400. */
 const REASONING_PREFIXES = [
@@ -122,8 +122,8 @@ const RULES: readonly Rule[] = [
 /** The profile of a destination; `compat` is the user's word and wins. */
 export function profileFor(to: Destination, compat: Partial<ProviderProfile> = {}): ProviderProfile {
   const slug = to.model.slice(to.model.lastIndexOf("/") + 1).toLowerCase();
-  const place: Place = { ...to, host: hostOf(to.baseUrl), slug };
-  const rules = RULES.filter((rule) => rule.when(place)).map((rule) => rule.profile);
+  const hosted: HostedModel = { ...to, host: hostOf(to.baseUrl), slug };
+  const rules = RULES.filter((rule) => rule.when(hosted)).map((rule) => rule.profile);
   return Object.assign({}, PLAIN, ...rules, compat);
 }
 

@@ -105,12 +105,12 @@ function readEntry(name: string, entry: Readonly<Record<string, unknown>>): Cust
 
 function unreadableTimes(name: string, entry: Readonly<Record<string, unknown>>): readonly string[] {
   const models = Object.entries(mapping(entry.models)).map(([model, facts]) => [`models.${model}.`, facts] as const);
-  return [["", entry] as const, ...models].flatMap(([place, facts]) =>
+  return [["", entry] as const, ...models].flatMap(([prefix, facts]) =>
     Object.entries(mapping(facts))
       .filter(([key, value]) => TIMES.has(key) && value !== null && positive(value) === undefined)
       .map(
         ([key, value]) =>
-          `providers.${name}.${place}${key}: ${JSON.stringify(value)} is ignored. Legal: seconds, over 0.`,
+          `providers.${name}.${prefix}${key}: ${JSON.stringify(value)} is ignored. Legal: seconds, over 0.`,
       ),
   );
 }

@@ -97,22 +97,22 @@ function statedFor(runtime: RuntimeProvider, configured: number | undefined): nu
   return runtime.localServer === "ollama" ? configured : undefined;
 }
 
-// What OpenRouter wants beside the plain protocol: routing wishes in the body, and who is calling in the headers.
+// What OpenRouter wants beside the plain protocol: routing preferences in the body, and who is calling in the headers.
 
 const SORTS = ["price", "throughput", "latency"];
 
 /** `provider` and `plugins` of the request body; only what the user set. */
 function openRouterBody(config: ProviderConfig, model: string): Readonly<Record<string, unknown>> {
-  const wishes = mapping(config.provider_routing);
+  const routing = mapping(config.provider_routing);
   const provider: Record<string, unknown> = {};
-  if (typeof wishes.sort === "string" && SORTS.includes(wishes.sort)) provider.sort = wishes.sort;
+  if (typeof routing.sort === "string" && SORTS.includes(routing.sort)) provider.sort = routing.sort;
   for (const key of ["only", "ignore", "order"] as const) {
-    const names = Array.isArray(wishes[key]) ? wishes[key].filter((name) => typeof name === "string") : [];
+    const names = Array.isArray(routing[key]) ? routing[key].filter((name) => typeof name === "string") : [];
     if (names.length > 0) provider[key] = names;
   }
-  if (typeof wishes.require_parameters === "boolean") provider.require_parameters = wishes.require_parameters;
-  if (wishes.data_collection === "allow" || wishes.data_collection === "deny") {
-    provider.data_collection = wishes.data_collection;
+  if (typeof routing.require_parameters === "boolean") provider.require_parameters = routing.require_parameters;
+  if (routing.data_collection === "allow" || routing.data_collection === "deny") {
+    provider.data_collection = routing.data_collection;
   }
   const score = mapping(config.openrouter).min_coding_score;
   const automatic = model === "openrouter/auto" || model === "auto";

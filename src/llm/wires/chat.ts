@@ -284,7 +284,7 @@ class ToolSlots {
     return this.#slots.map((slot) => slot.name).filter((name) => name !== "");
   }
 
-  /** Takes one piece; answers with the name when this piece brought it. */
+  /** Takes one piece; answers with the name when this piece completed it. */
   add(piece: Json): string | null {
     const fn = asRecord(piece.function);
     const slot = this.#slotFor(piece.index, asText(piece.id));

@@ -65,8 +65,8 @@ interface Answer {
   close(options: { complete: boolean }): void;
 }
 
-const MOST_ERROR_BYTES = 64 * 1024;
-const MOST_EVENT_CHARS = 64 * 1024 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
+const MAX_EVENT_CHARS = 64 * 1024 * 1024;
 const LINGER_MS = 1000;
 
 export async function post(exchange: Exchange): Promise<Answer> {
@@ -140,7 +140,7 @@ const NO_BODY: BodyReader = { read: async () => ({ done: true }), cancel: async 
 
 async function* readEvents(read: Read): AsyncGenerator<ServerEvent> {
   const queue: EventSourceMessage[] = [];
-  const parser = createParser({ onEvent: (event) => queue.push(event), maxBufferSize: MOST_EVENT_CHARS });
+  const parser = createParser({ onEvent: (event) => queue.push(event), maxBufferSize: MAX_EVENT_CHARS });
   const decoder = new TextDecoder();
   let ended = false;
   while (!ended) {
@@ -188,7 +188,7 @@ async function refusal(
     watch.touch();
     return chunk;
   };
-  const raw = await readText(read, MOST_ERROR_BYTES);
+  const raw = await readText(read, MAX_ERROR_BYTES);
   const text = exchange.secret.length >= 8 ? raw.replaceAll(exchange.secret, "***") : raw;
   const plain = `HTTP ${status}${response.statusText ? ` ${response.statusText}` : ""} from ${hostOf(exchange.url)}`;
   if (status >= 300 && status < 400) {

@@ -130,16 +130,16 @@ export function expandHome(word: string, osHome: string): string {
 
 export async function scriptFacts(
   argv: readonly string[],
-  place: { readonly cwd: string; readonly osHome: string },
+  context: { readonly cwd: string; readonly osHome: string },
 ): Promise<ScriptFacts> {
   const hash = createHash("sha256");
   const files: string[] = [];
   let mtimeMs: number | null = null;
   for (const [index, word] of argv.entries()) {
-    const expanded = expandHome(word, place.osHome);
+    const expanded = expandHome(word, context.osHome);
     // A bare program name is looked up in PATH, never here.
     if (index === 0 && !expanded.includes("/")) continue;
-    const path = isAbsolute(expanded) ? expanded : resolve(place.cwd, expanded);
+    const path = isAbsolute(expanded) ? expanded : resolve(context.cwd, expanded);
     if (SYSTEM.test(path)) continue;
     const facts = await stat(path).catch(() => null); // an argument that is no file
     if (!facts?.isFile() || facts.size > LARGEST) continue;

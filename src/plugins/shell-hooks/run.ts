@@ -27,7 +27,7 @@ export type HookRunResult =
     }
   | { readonly type: "failed"; readonly reason: string; readonly ms: number };
 
-const MOST_CHARS = 1_000_000;
+const MAX_CHARS = 1_000_000;
 
 /** Never rejects. The whole family of processes ends with the time limit or the signal. */
 export function runHook({ argv, cwd, env, timeoutMs, stdin, signal }: HookRun): Promise<HookRunResult> {
@@ -68,13 +68,13 @@ export function runHook({ argv, cwd, env, timeoutMs, stdin, signal }: HookRun): 
     let stdout = "";
     let stderr = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      if (stdout.length < MOST_CHARS) stdout += text;
+      if (stdout.length < MAX_CHARS) stdout += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      if (stderr.length < MOST_CHARS) stderr += text;
+      if (stderr.length < MAX_CHARS) stderr += text;
     });
     child.stdin.on("error", () => {
-      // a hook need not read what it is told
+      // a hook need not read its input
     });
     child.on("error", (error) =>
       finish({ type: "failed", reason: `it could not be started: ${error.message}`, ms: ms() }),

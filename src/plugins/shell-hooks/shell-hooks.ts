@@ -56,7 +56,7 @@ export class ShellHooks {
   readonly #answers = new Map<string, boolean>();
   /** Allowed until the next turn begins. */
   readonly #once = new Set<string>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(ports: ShellHookPorts) {
     this.#ports = ports;
@@ -70,7 +70,7 @@ export class ShellHooks {
   /** Puts every configured hook on the bus; returns how to take them off again. */
   listen(bus: HookBus): () => void {
     const { hooks, problems } = this.configured();
-    for (const problem of problems) this.#tellOnce(problem);
+    for (const problem of problems) this.#reportOnce(problem);
     const undo = hooks.map((hook) =>
       bus.add(hook.event, {
         owner: `shell hook ${hook.command}`,
@@ -101,7 +101,7 @@ export class ShellHooks {
     return consent.type === "outdated" ? { type: "changed" } : { type: "unseen" };
   }
 
-  /** Begins a turn: asks about every hook that has no consent yet. Where nobody can be asked they stay out, and the user is told. */
+  /** Begins a turn: asks about every hook that has no consent yet. Where no user can be asked they stay off, and a notice says so. */
   async settle(asker: { readonly ask: Ask; readonly interactive: boolean; readonly cwd: string }): Promise<void> {
     this.#once.clear();
     for (const hook of this.configured().hooks) {
@@ -110,7 +110,7 @@ export class ShellHooks {
       const key = keyOf(hook, standing.facts);
       if (this.#answers.has(key)) continue;
       if (!asker.interactive) {
-        this.#tellOnce(skipLine(hook, standing));
+        this.#reportOnce(skipLine(hook, standing));
         continue;
       }
       const { verdict, reason } = await this.#ports.judge(hook.command);
@@ -136,7 +136,7 @@ export class ShellHooks {
     const folder = typeof cwd === "string" && cwd !== "" ? cwd : this.#ports.osHome;
     const standing = await this.standing(hook, folder);
     if (standing.type !== "allowed") {
-      if (this.#answers.get(keyOf(hook, standing.facts)) !== false) this.#tellOnce(skipLine(hook, standing));
+      if (this.#answers.get(keyOf(hook, standing.facts)) !== false) this.#reportOnce(skipLine(hook, standing));
       return undefined;
     }
     return this.#fire(hook, { ...payload, cwd: folder }, signal);
@@ -165,7 +165,7 @@ export class ShellHooks {
     const { result, answer } = await this.tryOut(hook, payload, signal);
     if (result.type === "failed") {
       if (signal?.aborted) log.debug(`${name}: ${result.reason}`);
-      else this.#tellOnce(`${name} is ignored: ${result.reason}.`);
+      else this.#reportOnce(`${name} is ignored: ${result.reason}.`);
       return undefined;
     }
     if (answer === null) {
@@ -179,9 +179,9 @@ export class ShellHooks {
     return undefined;
   }
 
-  #tellOnce(line: string): void {
-    if (this.#told.has(line)) return;
-    this.#told.add(line);
+  #reportOnce(line: string): void {
+    if (this.#reported.has(line)) return;
+    this.#reported.add(line);
     this.#ports.log.warn(line);
     this.#ports.report(line);
   }

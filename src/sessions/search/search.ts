@@ -1,4 +1,4 @@
-// Search over everything said and heard.
+// Full-text search over all messages.
 
 import { setImmediate } from "node:timers/promises";
 import { sliceCodePoints } from "../../kit/code-points.ts";

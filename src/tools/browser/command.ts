@@ -15,7 +15,7 @@ export class CommandError extends Error {
 }
 
 export interface CommandOptions {
-  /** Where a browser is opened when there is none; without it the model is told to open a page first. */
+  /** Where a browser is opened when there is none; without it the result asks to open a page first. */
   readonly opens?: BrowserLocation;
   /** Answers the dialog that keeps all other commands waiting. */
   readonly answersDialog?: boolean;
@@ -163,14 +163,14 @@ async function isAlive(browser: OpenBrowser): Promise<boolean> {
   return Promise.race([answer, silence]);
 }
 
-/** A page that is on its way to another one answers nothing until it arrives or is told to stay. */
+/** A page that is on its way to another one answers nothing until it arrives or is stopped. */
 async function stopLoading(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page);
   await session.send("Page.stopLoading");
   await session.detach();
 }
 
-/** Wherever a click or a redirect led: a page that may not be opened is left, and the model is told why. */
+/** Wherever a click or a redirect led: a page that may not be opened is left, and the result says why. */
 async function leaveForbidden(
   browser: OpenBrowser,
   refused: readonly { host: string; reason: string }[],

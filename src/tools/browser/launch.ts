@@ -109,7 +109,7 @@ async function startOwn(options: LaunchOptions): Promise<Launched> {
       downloadsPath: join(profile, "downloads"),
       viewport: { width: 1280, height: 800 },
       timeout: START_MS,
-      // The program ends its browsers itself when it is told to stop.
+      // The program ends its browsers itself when it is stopped.
       handleSIGINT: false,
       handleSIGTERM: false,
       handleSIGHUP: false,

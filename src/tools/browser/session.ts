@@ -257,7 +257,7 @@ function keep<T>(list: T[], item: T): void {
   if (list.length > MAX_MESSAGES) list.shift();
 }
 
-// The dialogs a page puts over itself. It stands still until one is answered, so the model is told and has to answer.
+// The dialogs a page puts over itself. It stands still until one is answered, so the result shows it and the model has to answer.
 
 interface OpenDialog {
   readonly type: string;

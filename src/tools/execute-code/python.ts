@@ -194,7 +194,7 @@ export function pythonTools(names: readonly string[]): string {
 }
 
 // What runs before a Python script, in its own process: every program it starts, every deletion and every write to a guarded path is
-// asked about first. Python tells such a hook of all of them with their real values, however the script came by them. It is a check of
+// asked about first. Python calls such a hook for all of them with their real values, however the script came by them. It is a check of
 // what a script does, not a cage: a script that means harm can get around it, which is what sandboxes are for.
 
 export const PYTHON_START = String.raw`
@@ -246,7 +246,7 @@ def guard(guarded, roots):
     def popen(executable, args, cwd=None, *_):
         last.words = program(executable, args, None, cwd)
     def spawn(path, args, *_):
-        # Subprocess may have it done by posix_spawn, which tells of itself too.
+        # Subprocess may have it done by posix_spawn, which is reported too.
         program(path, args, last.__dict__.pop("words", None))
 
     def write(path, *_):

@@ -296,7 +296,7 @@ function parse(text: string): unknown {
 
 // What a script is about to do by itself, without a tool: start a program, delete, write. Judged as if a tool were to do it.
 
-/** What the runner is told, so that it asks about nothing else. */
+/** What the runner asks about; everything else it lets pass. */
 interface Watch {
   /** Files and folders a write to is asked about. */
   readonly guarded: readonly string[];

@@ -53,12 +53,12 @@ function endsOf({ output, omittedChars, headChars }: Printed): Ends {
 /** Head and tail; null when nothing has to go. */
 function cutMiddle({ output, total, headEnd, tailStart }: Ends, limit: number, clean: (text: string) => string) {
   if (total <= limit) return null;
-  const headWished = Math.floor(limit * HEAD_SHARE);
-  const tailWished = output.length - (limit - headWished);
+  const headTarget = Math.floor(limit * HEAD_SHARE);
+  const tailTarget = output.length - (limit - headTarget);
   const hasGap = total > output.length;
   // Where the environment itself dropped the middle, the cut may only be wider.
-  const head = hasGap && headWished >= headEnd ? headEnd : safeCut(output, headWished, -1, clean);
-  const tail = hasGap && tailWished <= tailStart ? tailStart : safeCut(output, tailWished, 1, clean);
+  const head = hasGap && headTarget >= headEnd ? headEnd : safeCut(output, headTarget, -1, clean);
+  const tail = hasGap && tailTarget <= tailStart ? tailStart : safeCut(output, tailTarget, 1, clean);
   return { head: output.slice(0, head), tail: output.slice(tail), omitted: total - head - (output.length - tail) };
 }
 

@@ -81,10 +81,10 @@ function log(process: TrackedProcess, { offset = 0, limit = LOG_LINES }: Process
   };
 }
 
-async function wait(process: TrackedProcess, wished: number | undefined, ctx: ToolContext) {
+async function wait(process: TrackedProcess, wanted: number | undefined, ctx: ToolContext) {
   const most = ctx.config.terminal.timeout;
-  const seconds = Math.max(1, Math.min(wished ?? most, most));
-  const clamped = wished !== undefined && wished > most ? { timeout_note: `timeout cut to ${most} seconds` } : {};
+  const seconds = Math.max(1, Math.min(wanted ?? most, most));
+  const clamped = wanted !== undefined && wanted > most ? { timeout_note: `timeout cut to ${most} seconds` } : {};
   const wasConsumed = process.consumed;
   process.consumed = true;
   const why = await firstEnd(process, seconds * 1000, ctx);

@@ -1,4 +1,4 @@
-// The background processes of one agent: what they print, how they end, and whom to tell.
+// The background processes of one agent: what they print, how they end, and whom to notify.
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
@@ -37,7 +37,7 @@ export interface TrackedProcess {
   exitCode: number | null;
   finishedAt: number | null;
   notify: boolean;
-  /** Its end was seen by the model, so nobody has to be told. */
+  /** Its end was seen by the model, so no notice is due. */
   consumed: boolean;
   /** Resolves when it has ended; never for one of an earlier run. */
   readonly ended: Promise<void>;
@@ -156,7 +156,7 @@ class ProcessTable {
       }
       if (event?.type === "overflow") {
         tracked.notify = true;
-        const what = `Background process ${tracked.id} matches its watch patterns too often; only its end will be told.`;
+        const what = `Background process ${tracked.id} matches its watch patterns too often; only its end will be reported.`;
         say(notice(what, tracked.command, "", ctx));
       }
     });
@@ -249,7 +249,7 @@ function recordOf(tracked: TrackedProcess, cwd: string, ctx: ToolContext): Proce
   };
 }
 
-/** `output` is redacted already: it was cut, and half a secret could no longer be told. */
+/** `output` is redacted already: it was cut, and half a secret could no longer be recognized. */
 function notice(what: string, command: string, output: string, ctx: ToolContext): string {
   const shown = output.trim();
   return `[IMPORTANT: ${what}\nCommand: ${ctx.redact(command)}${shown ? `\nOutput:\n${shown}` : ""}]`;
@@ -262,7 +262,7 @@ interface ProcessRecord {
   readonly session_id: string;
   readonly command: string;
   readonly pid: number;
-  /** What tells this process from a later one with the same pid. */
+  /** What distinguishes this process from a later one with the same pid. */
   readonly start_time: string | null;
   /** Unix seconds. */
   readonly started_at: number;
@@ -341,7 +341,7 @@ const PAUSE_MS = 30_000;
 
 type WatchEvent =
   | { readonly type: "match"; readonly text: string; readonly missed: number }
-  /** Three windows in a row had more matches than one: watching ends, only the process's end will be told. */
+  /** Three windows in a row had more matches than one: watching ends, only the process's end will be reported. */
   | { readonly type: "overflow" };
 
 /** Looks for texts in the output lines of one process. */
@@ -355,7 +355,7 @@ export class LineWatch {
   #strikes = 0;
   #active = true;
 
-  /** What matches is told redacted; it is redacted before it is cut, while secrets are still whole. */
+  /** What matches is reported redacted; it is redacted before it is cut, while secrets are still whole. */
   constructor(patterns: readonly string[], clock: Clock, redact: (text: string) => string) {
     this.#patterns = patterns;
     this.#redact = redact;
@@ -374,8 +374,8 @@ export class LineWatch {
     const missed = this.#missed;
     this.#missed = 0;
     this.#windowStart = now;
-    const told = this.#redact(matches.slice(0, MAX_LINES).join("\n")).slice(0, MAX_CHARS);
-    return { type: "match", text: told, missed };
+    const shown = this.#redact(matches.slice(0, MAX_LINES).join("\n")).slice(0, MAX_CHARS);
+    return { type: "match", text: shown, missed };
   }
 
   #miss(count: number): WatchEvent | null {

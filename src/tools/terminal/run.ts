@@ -47,13 +47,13 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   try {
     return await (background ? startInBackground(args, ctx, approval) : runInForeground(args, ctx, seconds, approval));
   } catch (error) {
-    // There is no place to run it: no container engine, no way to the other machine.
+    // It cannot run anywhere: no container engine, no way to the other machine.
     if (error instanceof UserError) return refusal(error.message);
     throw error;
   }
 }
 
-/** A yes that a person or a model gave is told; what needed none is not. */
+/** Shows a yes that a person or a model gave; what needed none is not mentioned. */
 const consentOf = ({ userApproved, smartApproved, description }: ApprovedCommand) => {
   if (userApproved) return { approval: `The user approved this command (${description})` };
   return smartApproved ? { approval: `The approving model allowed this one command (${description})` } : {};

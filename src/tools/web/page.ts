@@ -1,6 +1,6 @@
 // One page fetched from here and turned into text.
 
-import { runAside } from "../../kit/worker.ts";
+import { runInWorker } from "../../kit/worker.ts";
 import { type WebAnswer, WebError, type WebHead } from "../../safety/url-fetch.ts";
 import type { WebAccess } from "./access.ts";
 import type { MarkdownPage } from "./markdown.ts";
@@ -125,5 +125,5 @@ async function convertHere(html: string, base: URL): Promise<MarkdownPage | null
 
 function convertInWorker(html: string, base: URL, { signal, timeMs = TIME_MS }: ConvertOptions) {
   const worker = new URL("./markdown-worker.ts", import.meta.url);
-  return runAside<MarkdownPage>(worker, { html, base: base.href }, { signal, timeMs, memoryMb: MEMORY_MB });
+  return runInWorker<MarkdownPage>(worker, { html, base: base.href }, { signal, timeMs, memoryMb: MEMORY_MB });
 }

@@ -110,7 +110,7 @@ export const toolSections = {
     command_timeout: whole(30, "seconds one action may take"),
     record_sessions: flag(false, "record what the browser shows"),
     allow_private_urls: flag(false, "addresses of the local network are allowed"),
-    engine: text("auto", "auto, the name or path of a program, browserbase, or what a plugin brings"),
+    engine: text("auto", "auto, the name or path of a program, browserbase, or what a plugin provides"),
     auto_local_for_private_urls: flag(
       true,
       "with a browser elsewhere: allowed private addresses are opened by one here",

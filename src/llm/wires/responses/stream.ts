@@ -45,7 +45,7 @@ export class ResponsesAssembler implements Assembler {
       case "response.failed":
         this.finished = true;
         this.#terminal = { status: event.type.slice("response.".length), ...asRecord(event.response) };
-        if (event.type === "response.completed" && this.#heardNothing) return this.#takeOutput(this.#terminal);
+        if (event.type === "response.completed" && this.#isEmpty) return this.#takeOutput(this.#terminal);
         if (event.type === "response.failed") throw responseFailure({ ...asRecord(event.response), status: "failed" });
         return [];
       case "error":
@@ -67,7 +67,7 @@ export class ResponsesAssembler implements Assembler {
     return this.#takeOutput(response);
   }
 
-  get #heardNothing(): boolean {
+  get #isEmpty(): boolean {
     return this.#text === "" && this.#open.size === 0 && this.#done.size === 0;
   }
 
@@ -147,7 +147,7 @@ export class ResponsesAssembler implements Assembler {
     return remark.trim() === "" ? [] : [{ type: "remark", text: remark }];
   }
 
-  /** Some servers number every item 0, or none: another item on a used place is one more, the same one again is the same. */
+  /** Some servers number every item 0, or none: another item at a used position is one more, the same one again is the same. */
   #placeOf(index: unknown, item: Json): number {
     const next = Math.max(-1, ...this.#done.keys()) + 1;
     if (typeof index !== "number") return next;
@@ -160,18 +160,18 @@ export class ResponsesAssembler implements Assembler {
     if (delta === "") return [];
     const item = this.#open.get(index) ?? {};
     if (isCommentary(item)) return [{ type: "thinking", delta }];
-    const place = id || String(index);
+    const key = id || String(index);
     // Messages are joined by a newline in the answer, so they are joined the same way on the screen.
-    const shown = this.#spoken.size > 0 && !this.#spoken.has(place) ? `\n${delta}` : delta;
-    this.#spoken.add(place);
+    const shown = this.#spoken.size > 0 && !this.#spoken.has(key) ? `\n${delta}` : delta;
+    this.#spoken.add(key);
     this.#text += shown;
     return [{ type: "text", delta: shown }];
   }
 
   #thought(event: Json): readonly ModelEvent[] {
-    const place = `${event.output_index}/${event.summary_index ?? event.content_index}`;
-    const joint = this.#thoughts.size > 0 && !this.#thoughts.has(place) ? "\n\n" : "";
-    this.#thoughts.add(place);
+    const key = `${event.output_index}/${event.summary_index ?? event.content_index}`;
+    const joint = this.#thoughts.size > 0 && !this.#thoughts.has(key) ? "\n\n" : "";
+    this.#thoughts.add(key);
     return [{ type: "thinking", delta: joint + asText(event.delta) }];
   }
 }
