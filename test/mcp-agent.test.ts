@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { openAgent } from "../src/agent/open.ts";
-import { isAlive } from "../src/sandbox/processes.ts";
+import { isAlive } from "../src/kit/pid.ts";
 import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { openRequest } from "./support/open-request.ts";

@@ -3,7 +3,8 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { codeOf, UserError } from "../kit/errors.ts";
+import { UserError } from "../kit/errors.ts";
+import { isAlive } from "../kit/pid.ts";
 import { type HomeLocation, type HomePaths, homePaths, profileOf, resolveHomeDir, rootOf } from "./paths.ts";
 
 /** A profile that cannot be used as asked, in words for the user. */
@@ -111,11 +112,5 @@ function takeProfileOption(argv: readonly string[]): { name: string | null; argv
 export async function runningGateway(dir: string): Promise<number | null> {
   const text = await readFile(join(dir, "gateway.pid"), "utf8").catch(() => "");
   const pid = Number(/"pid"\s*:\s*(\d+)/.exec(text)?.[1] ?? text.trim());
-  if (!Number.isInteger(pid) || pid <= 0) return null;
-  try {
-    process.kill(pid, 0);
-    return pid;
-  } catch (error) {
-    return codeOf(error) === "EPERM" ? pid : null;
-  }
+  return Number.isInteger(pid) && pid > 0 && isAlive(pid) ? pid : null;
 }

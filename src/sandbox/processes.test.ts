@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { descendantsOf, isAlive, settledWithin, signalEach, standStill } from "./processes.ts";
+import { isAlive } from "../kit/pid.ts";
+import { descendantsOf, settledWithin, signalEach, standStill } from "./processes.ts";
 
 test("a program that leaves at once takes its running shells with it", async () => {
   const program = `

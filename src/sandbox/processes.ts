@@ -167,15 +167,6 @@ interface ProcessFacts {
   readonly startTime: string;
 }
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"; // process.kill throws nothing else
-  }
-}
-
 /** When the process started; null when there is none. Two processes that share a pid over time differ in it. */
 export async function startTimeOf(pid: number): Promise<string | null> {
   if (process.platform === "linux") return (await readFacts(pid))?.startTime ?? null;

@@ -6,8 +6,9 @@ import { dispatch } from "../../test/support/dispatch.ts";
 import { shellContext } from "../../test/support/shell-context.ts";
 import { configSchema } from "../home/config/schema.ts";
 import { systemClock } from "../kit/clock.ts";
+import { isAlive } from "../kit/pid.ts";
 import type { BackgroundChild } from "../sandbox/environment.ts";
-import { isAlive, startTimeOf } from "../sandbox/processes.ts";
+import { startTimeOf } from "../sandbox/processes.ts";
 import type { ToolContext } from "./toolset/context.ts";
 
 import "./process.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { isAlive } from "../../src/sandbox/processes.ts";
+import { isAlive } from "../../src/kit/pid.ts";
 
 /** A zombie that nobody reaps (in a container without init) is dead enough. */
 export function isRunning(pid: number): boolean {

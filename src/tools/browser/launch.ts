@@ -5,10 +5,11 @@ import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
-import { messageOf } from "../../kit/errors.ts";
+import { messageOf, UserError } from "../../kit/errors.ts";
+import { isAlive } from "../../kit/pid.ts";
 import { proxySettings } from "../../safety/url-fetch.ts";
 import { findProgram } from "../../sandbox/child-env.ts";
-import { descendantsOf, isAlive, signalTree } from "../../sandbox/processes.ts";
+import { descendantsOf, signalTree } from "../../sandbox/processes.ts";
 import { type BrowserProvider, isProvided, type ProvidedBrowser } from "./cloud.ts";
 import { type Driver, loadDriver } from "./driver.ts";
 import { type AddressCheck, type Refusal, startGuardedProxy } from "./proxy.ts";
@@ -40,7 +41,7 @@ export interface Launched {
 }
 
 /** What the user can read when no browser could be had. */
-export class NoBrowserError extends Error {
+export class NoBrowserError extends UserError {
   override name = "NoBrowserError";
 }
 

@@ -4,10 +4,11 @@ import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
+import { isAlive } from "../../kit/pid.ts";
 import { stripAnsi } from "../../kit/strip-ansi.ts";
 import { killTree } from "../../sandbox/background-child.ts";
 import type { BackgroundChild } from "../../sandbox/environment.ts";
-import { isAlive, startTimeOf } from "../../sandbox/processes.ts";
+import { startTimeOf } from "../../sandbox/processes.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { safeCut } from "../toolset/results.ts";
 
