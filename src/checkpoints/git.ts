@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { devNull } from "node:os";
-import { isMissing } from "../kit/errors.ts";
+import { isMissing, UserError } from "../kit/errors.ts";
 
 export interface GitRepository {
   /** The shadow repository. */
@@ -27,14 +27,14 @@ interface GitRun {
 }
 
 /** There is no git on this machine. */
-export class GitMissingError extends Error {
+export class GitMissingError extends UserError {
   override name = "GitMissingError";
   constructor() {
     super("git is not installed; checkpoints are kept by git. Install it and they work from the next turn on.");
   }
 }
 
-class GitError extends Error {
+export class GitError extends Error {
   override name = "GitError";
 }
 

@@ -22,11 +22,6 @@ import {
   refOf,
 } from "./store.ts";
 
-/** A checkpoint that is not there, or a file that is none of the project's. */
-class RollbackError extends UserError {
-  override name = "RollbackError";
-}
-
 export class Rollback {
   readonly root: string;
   /** Whether this conversation takes checkpoints. */
@@ -51,16 +46,16 @@ export class Rollback {
   /** By its number in the list or by its id. */
   async find(name: string): Promise<Checkpoint> {
     const all = await this.list();
-    if (all.length === 0) throw new RollbackError(`There are no checkpoints of ${this.root}.`);
+    if (all.length === 0) throw new UserError(`There are no checkpoints of ${this.root}.`);
     const byNumber = /^\d{1,3}$/.test(name) ? all[Number(name) - 1] : undefined;
     if (byNumber) return byNumber;
     if (!/^[0-9a-f]{4,64}$/i.test(name))
-      throw new RollbackError(
+      throw new UserError(
         `"${name}" is not a checkpoint; take a number from 1 to ${all.length} or the first 4 or more characters of an id.`,
       );
     const found = all.filter(({ id }) => id.startsWith(name.toLowerCase()));
     if (found.length === 1 && found[0]) return found[0];
-    throw new RollbackError(
+    throw new UserError(
       found.length === 0
         ? `No checkpoint of ${this.root} is called ${name}.`
         : `More than one checkpoint begins with ${name}.`,
@@ -79,7 +74,7 @@ export class Rollback {
   #inside(file: string | undefined): string | undefined {
     if (file === undefined) return undefined;
     if (isAbsolute(file) || hasTraversalComponent(file))
-      throw new RollbackError(`${file} must be a path below ${this.root}, without a leading slash and without "..".`);
+      throw new UserError(`${file} must be a path below ${this.root}, without a leading slash and without "..".`);
     const path = relative(this.root, resolve(this.root, normalize(file)))
       .split(sep)
       .join("/");
@@ -95,15 +90,15 @@ interface RollbackOptions {
   readonly on: boolean;
 }
 
-/** Throws `RollbackError` where there can be no checkpoints. */
+/** Throws `UserError` where there can be no checkpoints. */
 export async function openRollback({ home, clock, environment, sessionId, on }: RollbackOptions): Promise<Rollback> {
   if (!keepsCheckpoints(environment))
-    throw new RollbackError(
+    throw new UserError(
       `Checkpoints are copies of files on this machine; commands and file tools of this conversation work elsewhere (${environment.kind}). Use git there.`,
     );
   const root = await projectRootOf(environment.cwd, { osHome: home.osHome, cwd: environment.cwd });
   if (root === null)
-    throw new RollbackError(
+    throw new UserError(
       `No checkpoints are made of ${home.display(environment.cwd)}: it is too wide to be copied. Start Hermes in a project folder.`,
     );
   return new Rollback(openCheckpoints(home, clock), { root, sessionId, on });

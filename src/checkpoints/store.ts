@@ -6,7 +6,7 @@ import { withLock } from "../home/lock.ts";
 import type { OpenHome } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import { ATTRIBUTES, type GitRepository, gitFields, gitText, runGit } from "./git.ts";
+import { ATTRIBUTES, GitError, type GitRepository, gitFields, gitText, runGit } from "./git.ts";
 import { type LeftOut, type Scan, scanProject } from "./scan.ts";
 
 interface StoreOptions {
@@ -200,7 +200,7 @@ export class CheckpointStore {
       return await scanProject(this.git, options);
     } catch (error) {
       options.signal.throwIfAborted();
-      if (!(error instanceof Error) || error.name !== "GitError") throw error;
+      if (!(error instanceof GitError)) throw error;
       // An index that is damaged, or that names contents which were cleaned away, is made anew.
       await rm(work, { force: true });
       return scanProject(this.git, options);

@@ -17,7 +17,6 @@ const rollback: CommandDefinition = {
     try {
       await act(args.trim(), await ctx.conversation.rollback(), ctx);
     } catch (error) {
-      if (error instanceof Error && error.name === "GitMissingError") return ctx.warn(error.message);
       if (!(error instanceof UserError)) throw error;
       ctx.warn(error.message);
     }

@@ -14,7 +14,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { codeOf, messageOf } from "./errors.ts";
+import { codeOf, messageOf, UserError } from "./errors.ts";
 
 interface AtomicWriteOptions {
   /** Mode of the file from now on. Without it an existing file keeps its mode and a new one gets 0666 minus the umask. */
@@ -26,7 +26,7 @@ interface AtomicWriteOptions {
 }
 
 /** A write that did not happen; the old file is as it was. `code` is the system's (ENOSPC, EACCES, ...). */
-export class FileWriteError extends Error {
+export class FileWriteError extends UserError {
   override name = "FileWriteError";
   readonly path: string;
   readonly code: string | undefined;

@@ -1,4 +1,5 @@
 // Every model call of the program passes here: caps are checked, the call is metered, one ledger row is written.
+import { UserError } from "../kit/errors.ts";
 import type { Usage } from "./usage.ts";
 import type { ModelEvent, ModelRequest, Target } from "./wire.ts";
 
@@ -124,7 +125,7 @@ export interface PaidCost {
 }
 
 /** A cap or a key of another host keeps a paid call from leaving. The message is for the user. */
-export class CallRefusedError extends Error {
+export class CallRefusedError extends UserError {
   override name = "CallRefusedError";
 }
 

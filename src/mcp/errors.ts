@@ -1,5 +1,7 @@
 // What goes wrong with a server, in words: which server, what happened, what to do. Never a secret in it.
 
+import { UserError } from "../kit/errors.ts";
+
 /** What somebody decides on: whether to try again, and what a user has to do first. */
 export type McpFailure =
   /** The policy or a malware notice forbids the command. */
@@ -15,7 +17,7 @@ export type McpFailure =
   /** The server answered, with an error. */
   | "refused";
 
-export class McpError extends Error {
+export class McpError extends UserError {
   override name = "McpError";
   readonly kind: McpFailure;
   constructor(kind: McpFailure, message: string) {

@@ -2,7 +2,7 @@
 
 import { lstat, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, type posix, resolve, sep } from "node:path";
-import { codeOf } from "../kit/errors.ts";
+import { codeOf, UserError } from "../kit/errors.ts";
 
 /** A part that is exactly `..`; `a/..b` and `...` are fine. */
 export function hasTraversalComponent(path: string): boolean {
@@ -44,24 +44,19 @@ export async function followLinks(path: string): Promise<string[]> {
     if (real !== current) hops.push(real);
     const target = await linkTarget(real);
     if (target === null) return hops;
-    if (hops.length > MAX_HOPS) throw new LinkLoopError(path);
+    if (hops.length > MAX_HOPS) throw linkLoop(path);
     hops.push(resolve(dirname(real), target));
   }
 }
 
-class LinkLoopError extends Error {
-  override name = "LinkLoopError";
-  constructor(path: string) {
-    super(`${path}: the symbolic links run in a circle`);
-  }
-}
+const linkLoop = (path: string) => new UserError(`${path}: the symbolic links run in a circle`);
 
 async function realDirectory(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {
     const code = codeOf(error);
-    if (code === "ELOOP") throw new LinkLoopError(path);
+    if (code === "ELOOP") throw linkLoop(path);
     const parent = dirname(path);
     if (parent === path || (code !== "ENOENT" && code !== "ENOTDIR" && code !== "EACCES")) return path;
     const target = await linkTarget(path);

@@ -3,6 +3,7 @@
 
 import type { Agent, IncomingMessage } from "node:http";
 import type { LookupFunction } from "node:net";
+import { UserError } from "../kit/errors.ts";
 import { failureWords, httpFor, readBody, sendRequest } from "../kit/http.ts";
 import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
 
@@ -38,7 +39,7 @@ export interface WebAnswer extends WebHead {
 }
 
 /** No answer, or none that can be used. The message says which address and why. */
-export class WebError extends Error {
+export class WebError extends UserError {
   override name = "WebError";
 }
 

@@ -7,12 +7,13 @@ import { domainToASCII } from "node:url";
 import ipaddr from "ipaddr.js";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { UserError } from "../kit/errors.ts";
 import { redactPhones } from "./redact.ts";
 
 type UrlRefusal = "not_a_url" | "scheme" | "credentials" | "metadata" | "private" | "unknown_host" | "policy";
 
 /** An address that is not opened. The message is for the model and the user: what, why, and what would allow it. */
-export class UrlRefusedError extends Error {
+export class UrlRefusedError extends UserError {
   override name = "UrlRefusedError";
   readonly kind: UrlRefusal;
   constructor(kind: UrlRefusal, message: string) {

@@ -1,4 +1,5 @@
 // Side calls to a model: summaries, titles, judgements. Each task may have a model of its own.
+import { UserError } from "../../kit/errors.ts";
 import type { Task } from "../gate.ts";
 import type { AssistantMessage, FinishReason, Message } from "../messages.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../wire.ts";
@@ -68,7 +69,7 @@ export interface AuxiliaryClient {
 }
 
 /** `no_provider`: nobody can be asked, or a budget forbids it. `overflow`: what was sent does not fit. */
-export class AuxiliaryError extends Error {
+export class AuxiliaryError extends UserError {
   override name = "AuxiliaryError";
   readonly kind: "no_provider" | "failed" | "overflow" | "aborted";
   constructor(kind: AuxiliaryError["kind"], message: string) {

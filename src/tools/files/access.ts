@@ -2,7 +2,7 @@
 
 import { constants } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
-import { codeOf, messageOf } from "../../kit/errors.ts";
+import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
 import { makeDirectories, writeFileAtomic } from "../../kit/files.ts";
 import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
@@ -116,8 +116,7 @@ export class NotAFileError extends Error {
 
 /** What went wrong, in words, with the path the caller knows. */
 export function describeFileError(error: unknown, path: string): string {
-  if (error instanceof Error && (error.name === "FileWriteError" || error.name === "LinkLoopError"))
-    return error.message;
+  if (error instanceof UserError) return error.message;
   const reason = reasons[codeOf(error) ?? ""];
   if (reason !== undefined) return `${reason}: ${path}`;
   return messageOf(error);

@@ -1,7 +1,9 @@
 // A tool is one file that registers itself when it is imported. There is no central list anywhere.
+
 import type { z } from "zod";
 import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
+import { UserError } from "../../kit/errors.ts";
 import { isZodSchema, jsonSchemaOf } from "../../llm/json-schema.ts";
 import type { ContentPart, HistoryMessage } from "../../llm/messages.ts";
 import type { JsonSchema } from "../../llm/wire.ts";
@@ -123,11 +125,6 @@ interface Registrant {
 interface RegisterOptions {
   readonly override?: boolean;
   readonly by?: Registrant;
-}
-
-/** A plugin tried to replace or remove a tool that is not its own. */
-export class ToolPermissionError extends Error {
-  override name = "ToolPermissionError";
 }
 
 /**
@@ -286,7 +283,7 @@ export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline 
 
 function requireOverride(by: Registrant, what: string): void {
   if (by.bundled || by.mayOverride) return;
-  throw new ToolPermissionError(
+  throw new UserError(
     `plugin "${by.plugin}" may not ${what}; to allow it set plugins.entries.${by.plugin}.allow_tool_override: true in config.yaml`,
   );
 }

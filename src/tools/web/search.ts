@@ -1,6 +1,6 @@
 import { UserError } from "../../kit/errors.ts";
 import { WebError } from "../../safety/url-fetch.ts";
-import { holdsSecret, UrlRefusedError } from "../../safety/url-guard.ts";
+import { holdsSecret } from "../../safety/url-guard.ts";
 import type { WebSearchArguments } from "../web-search.ts";
 import { openWebAccess, type WebAccess, type WebRun } from "./access.ts";
 import { decodeEntities } from "./plain-text.ts";
@@ -21,7 +21,7 @@ export async function searchWeb({ query, limit = 5 }: WebSearchArguments, run: W
     const web = (await openable(hits, access)).slice(0, clamp(limit));
     return JSON.stringify({ success: true, data: { web: web.map((hit, index) => ({ ...hit, position: index + 1 })) } });
   } catch (error) {
-    if (!isExpected(error)) throw error;
+    if (!(error instanceof UserError)) throw error;
     return failure(error.message);
   }
 }
@@ -40,7 +40,7 @@ async function firstAnswer(
     try {
       return ((await service.search?.(query, limit, line)) ?? []).flatMap(tidy);
     } catch (error) {
-      if (!isExpected(error)) throw error;
+      if (!(error instanceof UserError)) throw error;
       log.warn(`web search with ${service.title} failed: ${error.message}`);
       complaints.push(error.message);
     }
@@ -73,10 +73,6 @@ function plain(text: string): string {
 async function openable(hits: readonly WebHit[], access: WebAccess): Promise<readonly WebHit[]> {
   const closed = await Promise.all(hits.map(({ url }) => access.isClosed(url)));
   return hits.filter((_, index) => !closed[index]);
-}
-
-function isExpected(error: unknown): error is Error {
-  return error instanceof WebError || error instanceof UrlRefusedError || error instanceof UserError;
 }
 
 const failure = (error: string) => JSON.stringify({ success: false, error });
