@@ -91,6 +91,9 @@ test("get prints scalars bare, and what is not set ends with 1", async () => {
   assert.equal((await me.run("get", "model.default")).out, "gpt-4o\n");
   assert.equal((await me.run("get", "mine.list[0].x")).out, "a b\n");
   assert.deepEqual(await me.run("get", "nothing.here"), { code: 1, out: "", err: "not set\n" });
+  await me.run("set", "OPENAI_API_KEY", "sk-abcdefghijklmnop1234");
+  const key = await me.run("get", "OPENAI_API_KEY");
+  assert.deepEqual([key.code, key.out.includes("abcdefghijklmnop"), key.out.endsWith("1234\n")], [0, false, true]);
 });
 
 test("get prints a secret when it is asked for by name, and masks it in a section", async () => {

@@ -11,7 +11,7 @@ import { isBlock, loadYaml, parseText, renderBlock } from "../../home/config/yam
 import { refusal } from "../../home/environment.ts";
 import { belongsIntoEnv, knownVariables } from "../../home/known-variables.ts";
 import { ConfigError } from "../../home/open.ts";
-import { maskTree } from "../../home/secrets.ts";
+import { maskTree, maskValue } from "../../home/secrets.ts";
 import { codeOf } from "../../kit/errors.ts";
 import { skillsContext } from "../../skills/open.ts";
 import { checkConfig, showConfig, showConfigJson } from "./config-show.ts";
@@ -98,9 +98,10 @@ function getKey({ home, io }: CliContext, key: string | undefined, { json }: { j
   const plainModel =
     key === "model" && typeof home.configTree()?.model === "string" ? home.config().model.default : undefined;
   const value = plainModel ?? parseKeyPath(key).reduce<unknown>(child, home.config());
-  if (value === undefined) throw new ExitError(1, "not set");
+  const variable = value === undefined && belongsIntoEnv(key) ? home.env(key.toUpperCase()) : undefined;
+  if (value === undefined && variable === undefined) throw new ExitError(1, "not set");
   // One secret is printed when it is asked for by name; a section shows that it is there.
-  const shown = maskTree(value);
+  const shown = variable === undefined ? maskTree(value) : maskValue(variable);
   io.out(`${json ? JSON.stringify(shown, null, 2) : printValue(shown)}\n`);
 }
 
