@@ -321,18 +321,14 @@ export function wantedServers({ home, platform, toolsets }: McpRequest): string[
   return chooseServers({ platform, config: home.config(), toolsets });
 }
 
-// How a server's tools are called towards the model.
+// The names a server's tools have for the model.
 
 const LONGEST = 64;
-
-// How a server's tools are called towards the model.
 
 /** `mcp_<server>_<tool>` in characters every provider takes; longer names are cut and get a hash. */
 export function toolName(server: string, tool: string): string {
   return fit(`mcp_${plain(server)}_${plain(tool)}`);
 }
-
-// How a server's tools are called towards the model.
 
 /** The name behind `mcp__server__tool`, the way other clients write it; null for everything else. */
 export function fromDoubleUnderscores(name: string): string | null {
@@ -340,19 +336,13 @@ export function fromDoubleUnderscores(name: string): string | null {
   return server === undefined || tool === undefined ? null : toolName(server, tool);
 }
 
-// How a server's tools are called towards the model.
-
 export function toolsetName(server: string): string {
   return `mcp-${server}`;
 }
 
-// How a server's tools are called towards the model.
-
 function plain(text: string): string {
   return text.replace(/[^A-Za-z0-9_]/gu, "_");
 }
-
-// How a server's tools are called towards the model.
 
 function fit(name: string): string {
   if (name.length <= LONGEST) return name;

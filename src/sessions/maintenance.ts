@@ -15,7 +15,7 @@ import { readMeta, setMeta } from "./upgrade.ts";
 
 const LARGE_WAL = 50 * 1024 * 1024;
 
-export type HealthFact = { readonly ok: boolean; readonly text: string; readonly fix?: string };
+type HealthFact = { readonly ok: boolean; readonly text: string; readonly fix?: string };
 
 export function readStats(core: StoreCore): StoreStats {
   const count = (table: string) => core.db.get<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`)?.n ?? 0;

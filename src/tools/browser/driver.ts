@@ -8,7 +8,7 @@ import { findProgram } from "../../sandbox/child-env.ts";
 
 export type Driver = typeof import("playwright-core");
 
-export interface DriverOptions {
+interface DriverOptions {
   readonly home: HomePaths;
   env(name: string): string | undefined;
   /** Says what takes so long. */

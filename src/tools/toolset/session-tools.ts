@@ -55,7 +55,7 @@ export interface ForeignTools {
   call(name: string, args: Arguments): Promise<ToolOutput>;
 }
 
-export interface SizedResult {
+interface SizedResult {
   readonly callId: string;
   readonly name: string;
   readonly text: string;
@@ -373,7 +373,7 @@ function waitingBehind(listed: ReadonlySet<string>, selection: Selection): reado
 }
 
 /** State of tool families that lives as long as one agent. */
-export interface OwnedToolState extends ToolState {
+interface OwnedToolState extends ToolState {
   /** Lets every family put away what it holds; afterwards the state starts empty. */
   dispose(): Promise<void>;
 }
