@@ -116,7 +116,7 @@ export class Checkpointer {
     return problem;
   }
 
-  /** Behind the tool's back: nobody waits for it but the end of the conversation. */
+  /** In the background; only the end of the conversation waits for it. */
   #tidyUp(addedBytes: number): void {
     const { home } = this.#options;
     if (this.#bytes !== null) this.#bytes += addedBytes;

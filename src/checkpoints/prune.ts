@@ -98,7 +98,7 @@ async function keepOnly(
   return { ...project, checkpoints: kept };
 }
 
-/** Nobody else is at work here: the lock is held. */
+/** Requires the lock. */
 async function collectGarbage(store: CheckpointStore): Promise<void> {
   await runGit(store.git, { args: ["repack", "-a", "-d", "-q"] });
   await runGit(store.git, { args: ["prune", "--expire=now"] });

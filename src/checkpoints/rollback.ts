@@ -243,7 +243,7 @@ async function put(path: string, { mode }: KeptFile, data: Buffer): Promise<void
   if (facts?.isSymbolicLink()) await rm(path);
   await writeFileAtomic(path, data);
   const now = (await lstat(path)).mode & 0o7777;
-  // Whoever may read it may run it, as git has it.
+  // Executable for everyone who may read it, as git does.
   const wanted = mode === "100755" ? now | ((now & 0o444) >> 2) : now & ~0o111;
   if (wanted !== now) await chmod(path, wanted);
 }

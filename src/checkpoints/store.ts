@@ -67,7 +67,7 @@ export class CheckpointStore {
     return this.exclusively(() => this.takeLocked(root, occasion));
   }
 
-  /** For whoever holds the lock already. */
+  /** Requires the lock. */
   async takeLocked(root: string, occasion: Occasion): Promise<{ id: string; changedBytes: number } | null> {
     const { limits, clock } = this.options;
     const [newest] = await readCheckpoints(this.git, refOf(root), 1);
@@ -88,7 +88,7 @@ export class CheckpointStore {
     }
   }
 
-  /** The tree of the files as they are now, without a checkpoint of it. For whoever holds the lock. */
+  /** The tree of the files as they are now, without a checkpoint of it. Requires the lock. */
   async presentLocked(root: string, include: readonly string[], signal?: AbortSignal): Promise<Scan> {
     const work = await this.#workOnIndex(root);
     try {

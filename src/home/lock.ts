@@ -71,7 +71,7 @@ async function enterQueue(key: string, deadline: number, clock: Clock, path: str
   const late = await Promise.race([ahead.then(() => false), timeUp]);
   stop.abort();
   if (!late) return leave;
-  done(); // whoever waits behind us goes on as soon as those ahead are through
+  done(); // the next in the queue goes on when those ahead are done
   throw timeout(path);
 }
 

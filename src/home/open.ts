@@ -302,7 +302,7 @@ function directoryMode(env: Env): number {
   return /^0?[0-7]{3,4}$/.test(given) ? Number.parseInt(given, 8) : 0o700;
 }
 
-/** Another process may be seeding too; whoever comes first wins. */
+/** Another process may be seeding too; the first one wins. */
 function seed(path: string, text: string): void {
   try {
     writeFileSync(path, text, { flag: "wx", mode: 0o600 });

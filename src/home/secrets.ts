@@ -66,7 +66,7 @@ function readJson(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    return null; // absent, or broken: whoever owns the file reports that
+    return null; // absent, or broken: the file's owner reports that
   }
 }
 

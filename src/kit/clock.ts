@@ -43,7 +43,7 @@ export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock
     return await Promise.race([running, limit]);
   } finally {
     stop.abort();
-    limit.catch(() => undefined); // whoever loses the race has nothing more to say
+    limit.catch(() => undefined); // the loser of the race is ignored
     running.catch(() => undefined);
   }
 }
@@ -66,6 +66,6 @@ export async function orAbandon<T>(work: Promise<T>, signal: AbortSignal, graceM
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", start);
-    finished.catch(() => undefined); // a late failure of abandoned work concerns nobody
+    finished.catch(() => undefined); // a late failure of abandoned work is ignored
   }
 }

@@ -1,7 +1,7 @@
 /**
  * A queue between one writer and one reader.
  *
- * - `push` never waits: events that nobody reads pile up here and stop nobody. `join` may melt a new event into the newest unread one.
+ * - `push` never waits: unread events are buffered and block nothing. `join` may melt a new event into the newest unread one.
  * - The reader gets everything pushed before `close`, then the end. Leaving a loop early takes nothing away from the next one.
  */
 export class EventChannel<T> implements AsyncIterable<T> {

@@ -39,7 +39,7 @@ export async function sendRequest(
   return new Promise((resolve, reject) => {
     outgoing.once("error", reject);
     outgoing.once("response", (incoming) => {
-      // From here on a broken connection is for whoever reads the body.
+      // From here on a broken connection fails the body's reader.
       outgoing.off("error", reject).on("error", (error) => incoming.destroy(error));
       resolve(incoming);
     });

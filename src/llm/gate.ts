@@ -91,7 +91,7 @@ export type Reservation =
   | { readonly exceeded: number; readonly unit: "usd" | "tokens"; readonly spent: number };
 
 /**
- * The port to whoever keeps the books. The session store satisfies it.
+ * The port to the ledger. The session store satisfies it.
  *
  * - `reserveCall` decides and reserves in one step, for all processes of the home: what is under way counts as if it were spent. The row it
  *   is given (`outcome: "reserved"`) holds the estimate.

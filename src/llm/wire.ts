@@ -23,7 +23,7 @@ export interface Target {
   readonly keyHosts?: readonly string[];
   readonly apiMode: ApiMode;
   readonly contextLength: number;
-  /** Nobody said how large the window is: `contextLength` is only assumed. */
+  /** The size of the window is unknown: `contextLength` is assumed. */
   readonly windowAssumed?: boolean;
   /** How this host differs from the plain protocol. */
   readonly profile: ProviderProfile;

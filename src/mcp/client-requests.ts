@@ -159,7 +159,7 @@ function inputOf(text: string): Record<string, unknown> {
 type Field = ElicitRequestFormParams["requestedSchema"]["properties"][string];
 type Value = string | number | boolean | string[];
 
-/** Declines when nobody can be asked; cancels when the user leaves a question open. */
+/** Declines when no user can be asked; cancels when the user leaves a question open. */
 export async function elicit(
   server: string,
   { message, requestedSchema }: ElicitRequestFormParams,

@@ -2,7 +2,7 @@
 
 import { UserError } from "../kit/errors.ts";
 
-/** What somebody decides on: whether to try again, and what a user has to do first. */
+/** The kinds that callers tell apart: whether to try again, and what a user has to do first. */
 export type McpFailure =
   /** The policy or a malware notice forbids the command. */
   | "blocked"
@@ -28,7 +28,7 @@ export class McpError extends UserError {
 
 const REDACTED = "[REDACTED]";
 
-/** Takes credentials out of a text that somebody else wrote. */
+/** Removes credentials from a text of a server. */
 export function withoutSecrets(text: string, redact: (text: string) => string): string {
   const plain = text
     .replace(/\b(Bearer|Basic)\s+[^\s"',;]+/gi, `$1 ${REDACTED}`)

@@ -1,4 +1,4 @@
-// A connection in quiet times: asked for signs of life, and closed when nobody has used it for long.
+// Keeps an eye on an idle connection: pings it, and closes it when it was not used for long.
 
 import type { Clock } from "../kit/clock.ts";
 import { failureText, McpError, type McpFailure, shortly, withoutSecrets } from "./errors.ts";
@@ -14,7 +14,7 @@ interface QuietWatchOptions {
   readonly idleMs: number | null;
   /** The connection gave no sign of life. */
   onSilence(link: Link): void;
-  /** Nobody has called for so long. */
+  /** No call for this long. */
   onIdle(link: Link): void;
 }
 

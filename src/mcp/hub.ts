@@ -120,7 +120,7 @@ export class McpHub {
   }
 }
 
-// What servers said they have, kept between runs: for those that connect late, and for whoever only wants to look.
+// What servers said they have, kept between runs: for those that connect late, and for commands that only list.
 
 interface Entry {
   /** Of the endpoint: another command or address is another server. */

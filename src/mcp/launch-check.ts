@@ -15,7 +15,7 @@ interface LaunchFacts extends Homes {
 
 type LaunchVerdict =
   | { readonly type: "allow" }
-  /** Somebody has to say yes; `category` is why. */
+  /** Needs the user's approval; `category` is why. */
   | { readonly type: "ask"; readonly category: string; readonly reason: string }
   | { readonly type: "block"; readonly reason: string };
 
@@ -121,7 +121,7 @@ interface OsvQuestion {
 /** What was answered; a package is looked up once per run, not with every reconnect. */
 const answered = new Map<string, readonly string[]>();
 
-/** Ids of malware notices; empty when there are none or nobody can be asked: no network must not mean no tools. */
+/** Ids of malware notices; empty when there are none or the service cannot be reached: no network must not mean no tools. */
 export async function malwareNotices(found: FetchedPackage, question: OsvQuestion): Promise<readonly string[]> {
   const { name, ecosystem, version } = found;
   const key = JSON.stringify([question.url, name, ecosystem, version]);

@@ -20,7 +20,7 @@ interface LinkOptions {
   /** The call that runs now, for what the server asks in the middle of it. */
   caller(): McpCaller | null;
   onToolsChanged(): void;
-  /** It is gone and nobody closed it. */
+  /** It ended without being closed. */
   onLost(): void;
   readonly signal: AbortSignal;
 }

@@ -14,7 +14,7 @@ interface ProviderOptions {
   /** Where the browser comes back to. */
   readonly redirectUrl: string;
   readonly state?: string;
-  /** Shows the address to the user; absent = nobody is there, signing in has to wait. */
+  /** Shows the address to the user; absent = no user is there, signing in has to wait. */
   readonly show?: (url: URL) => void | Promise<void>;
 }
 

@@ -15,7 +15,7 @@ export class ConversationMcp {
   readonly #reported = new Set<string>();
   #waited = false;
 
-  /** Begins to connect; nobody has to wait for it. */
+  /** Begins to connect in the background. */
   constructor(request: McpRequest) {
     this.#request = request;
     this.#startedAt = request.clock.now();

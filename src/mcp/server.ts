@@ -303,7 +303,7 @@ export class McpServer {
     void this.#recover();
   }
 
-  /** Nobody used it for long: the next call connects anew. */
+  /** Closed after being idle: the next call connects anew. */
   #sleep(link: Link): void {
     if (this.#link !== link || this.#callers.length > 0) return;
     this.#link = null;

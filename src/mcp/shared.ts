@@ -119,7 +119,7 @@ export function hubPorts(request: McpRequest, sample?: HubPorts["sample"]): HubP
   };
 }
 
-/** Puts the tools of servers as they were last seen into the registry, for whoever only wants to look at them. */
+/** Puts the tools of servers as they were last seen into the registry, for commands that only list them. */
 export async function registerKnownTools(home: OpenHome): Promise<void> {
   const cache = await ListingCache.open(home.paths.at("cache", "mcp_tools.json"));
   const asleep = () => Promise.reject(new McpError("unreachable", "nobody is connected"));

@@ -125,7 +125,7 @@ export class StdioTransport implements Transport {
 
   #ended(child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
     const how = signal ? `was ended by ${signal}` : `ended with code ${code}`;
-    // Whoever is killed says no last words; what it wrote before explains nothing.
+    // A killed process leaves no last words; what it wrote before explains nothing.
     const said = signal || this.#lastLine === "" ? "" : `: ${this.#lastLine}`;
     this.#ending = `its process ${how}${said}`;
     this.#letGo?.();

@@ -293,7 +293,7 @@ const EMPTY: Outline = {
 // Failures that nobody waits for: of a timer, an emitter or a promise that a plugin let go of. They would end the process.
 
 export interface Owner {
-  /** Something of it failed, and nobody was there to hear it. */
+  /** Something of it failed outside any call. */
   stray(error: unknown): void;
 }
 

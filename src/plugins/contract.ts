@@ -43,7 +43,7 @@ export interface PluginContext {
 
   /** Runs a tool as the model would: hooks and approval included. Needs a running turn; resolves to the whole result, fenced when it is foreign text. */
   dispatchTool(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Says something to the conversation: into the running turn, or as a message of its own. False when nobody is there. */
+  /** Says something to the conversation: into the running turn, or as a message of its own. False when there is no conversation. */
   injectMessage(text: string): boolean;
   readonly llm: PluginLlm;
 }

@@ -1,4 +1,4 @@
-// Who listens to what happens in the agent. Each listener stands alone: one that throws or hangs costs itself, nobody else.
+// The listeners of the agent's events. One that throws or hangs does not affect the others.
 
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -36,7 +36,7 @@ export type HookCallback = (payload: Payload) => unknown;
 interface Listener {
   /** As messages name it, e.g. `plugin "notes"`. */
   readonly owner: string;
-  /** `signal` aborts when nobody waits for the answer any more. */
+  /** `signal` aborts when the answer is no longer needed. */
   call(payload: Payload, signal?: AbortSignal): unknown;
   /** Its own time limit; without one the common limit holds. */
   readonly limitMs?: number;
@@ -55,7 +55,7 @@ interface HookBusOptions {
  *   that gave something. It never rejects.
  * - A listener that hangs is left alone after its time limit, and not called again until it has come back.
  * - Once `signal` aborts, the one that is being asked gets half a second more; those behind it are not asked.
- * - Each listener gets a copy: nobody changes what another one, or the agent, works with.
+ * - Each listener gets a copy, so that it cannot change what others, or the agent, work with.
  */
 export class HookBus {
   readonly #options: HookBusOptions;

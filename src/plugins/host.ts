@@ -137,7 +137,7 @@ export class PluginHost {
     }
   }
 
-  /** With an outline nothing of its code runs; without one it runs now, because nobody knows what it offers. */
+  /** With an outline nothing of its code runs; without one it runs now, because what it offers is unknown. */
   async #start(plugin: FoundPlugin, stamp: string): Promise<void> {
     const known = await this.#outlines.get(plugin.folder, stamp);
     const active = new ActivePlugin(plugin, stamp, known, this.#ports());

@@ -180,7 +180,7 @@ function run(tool: OfferedTool, args: Readonly<Record<string, unknown>>, ctx: To
   return conversation ? current.run(conversation, () => tool.handler(args, call)) : tool.handler(args, call);
 }
 
-// The plugins that run for a home, for whoever only looks: loading nothing, starting nothing.
+// The plugins that run for a home, for commands that only list: nothing is loaded or started.
 
 export const pluginHosts = new WeakMap<OpenHome, PluginHost>();
 

@@ -43,7 +43,7 @@ export interface GuardOptions {
   readonly sessionKey: string;
   readonly sessionId?: string;
   readonly ask: Ask;
-  /** How long a question may stand; without it whoever shows the question decides. */
+  /** How long a question may stand; without it the door decides. */
   readonly timeoutMs?: number;
   readonly approvals: SessionApprovals;
   readonly questions: ApprovalStore;

@@ -69,7 +69,7 @@ async function linkTarget(path: string): Promise<string | null> {
   try {
     return (await lstat(path)).isSymbolicLink() ? await readlink(path) : null;
   } catch {
-    // Missing or unreadable: whoever opens it gets the real error.
+    // Missing or unreadable: opening it gives the real error.
     return null;
   }
 }

@@ -176,7 +176,7 @@ class Container implements Channel {
     });
   }
 
-  /** Somebody stopped or removed the container: it is started again, once or twice. */
+  /** A container that was stopped or removed is started again, once or twice. */
   async recover({ errors, code: ended }: ChannelFailure, attempt: number): Promise<void> {
     if (attempt >= MAX_RECOVERIES) throw this.#error(errors.trim() || `exec ended with code ${ended}`);
     const done = Promise.withResolvers<void>();
@@ -224,7 +224,7 @@ cd /tmp && for d in .hermes-shell-*; do [ -d "$d" ] || continue; find "$d" -prun
     }
   }
 
-  /** A container nobody used for its lifetime is stopped; the next command starts it again. */
+  /** A container that was idle for its lifetime is stopped; the next command starts it again. */
   #waitForIdle(): void {
     clearTimeout(this.#idle ?? undefined);
     const { lifetime_seconds: seconds } = this.#parts.facts.terminal;

@@ -45,7 +45,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env }),
     async release() {
       await removeTree(stateDir);
-      await removeStale(tempDir); // at the end: nobody waits for it
+      await removeStale(tempDir); // at the end, so that no command waits for it
     },
   };
   return new ShellEnvironment(backend, options);

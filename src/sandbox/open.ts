@@ -14,7 +14,7 @@ export interface EnvironmentOptions extends LocalOptions {
   readonly profile?: string | undefined;
   /** What shares one container: a top-level task and the children it delegates to. Default: one for the profile. */
   readonly task?: string | undefined;
-  /** Nobody watches this run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
+  /** An unattended run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
   readonly unattended: boolean;
   /** Called with what went wrong after the caller stopped waiting. */
   readonly report?: ((problem: string) => void) | undefined;
@@ -54,7 +54,7 @@ export async function openEnvironment(
   }
 }
 
-/** A sandbox where nobody watches, if this machine can make one. */
+/** A sandbox for unattended runs, if this machine can make one. */
 async function openAutomatic(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
   if (!options.unattended || process.platform !== "linux") return openLocalEnvironment(options);
   const { bubblewrapWorks } = await import("./bubblewrap.ts");

@@ -174,7 +174,7 @@ export function scriptedTree(
     },
     async *readTexts(paths, signal) {
       for (const batch of batches(paths)) {
-        // Bytes nobody can know beforehand part one file from the next.
+        // Random bytes separate one file from the next.
         const mark = newMark();
         const chunks = scripts.stream(withPaths(batch, `m=${mark}\n${READ_EACH}`), { signal, failed: unreadable });
         for await (const { number, data } of splitAtMarks(chunks, Buffer.from(mark))) {

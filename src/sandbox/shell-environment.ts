@@ -260,7 +260,7 @@ function withoutMarker(kept: KeptOutput, marker: string): KeptOutput & { readonl
   return { text, omitted: kept.omitted, headChars: Math.min(kept.headChars, text.length), cwd: found.cwd };
 }
 
-/** Decodes output for somebody who watches it come. */
+/** Decodes output as it comes, for live display. */
 function listen(onOutput: (text: string) => void, marker: string) {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const filter = new MarkerFilter(marker);

@@ -313,7 +313,7 @@ export function child(node: unknown, key: string): unknown {
   return isMapping(node) && Object.hasOwn(node, key) ? node[key] : undefined;
 }
 
-/** Everybody shares one copy; nobody may change it in passing. */
+/** One shared, frozen copy. */
 function freeze<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);

@@ -1,4 +1,4 @@
-// Asks for side tasks: chooses who is asked, steps over whoever is down, gives up in words.
+// Calls models for side tasks: chooses one, skips those that are down, and says why when none is left.
 import type { Config } from "../../home/config/schema.ts";
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -126,7 +126,7 @@ class Auxiliary implements AuxiliaryClient {
       if (attempt.type !== "failed") return attempt;
       const failure = { ...attempt, worthRetrying: false, worthMoving: true };
       let step = await this.#keys.afterFailure(current, failure);
-      // Nobody waits for a side call: where there is another key, this one gets no second chance.
+      // A side call is not retried with the same key where there is another one.
       if (step.type === "same") step = await this.#keys.afterFailure(current, failure);
       if (step.type !== "next" && step.type !== "renewed") return attempt;
       this.#ports.onNewKey?.(current, step.target);

@@ -58,7 +58,7 @@ export interface AuxChoice {
 
 /**
  * - `callAux` rejects with `AuxiliaryError` alone. Every call passes the gate under its task's name and ends with the signal.
- * - `resolveAux` says where a call would go now; null when nobody can be asked. It sends nothing.
+ * - `resolveAux` says where a call would go now; null when no model is available. It sends nothing.
  */
 export interface AuxiliaryClient {
   callAux(call: AuxCall): Promise<AuxAnswer>;
@@ -68,7 +68,7 @@ export interface AuxiliaryClient {
   ): Promise<AuxChoice | null>;
 }
 
-/** `no_provider`: nobody can be asked, or a budget forbids it. `overflow`: what was sent does not fit. */
+/** `no_provider`: no model is available, or a budget forbids the call. `overflow`: what was sent does not fit. */
 export class AuxiliaryError extends UserError {
   override name = "AuxiliaryError";
   readonly kind: "no_provider" | "failed" | "overflow" | "aborted";

@@ -14,7 +14,7 @@ export interface LearnedLimits {
   set(baseUrl: string, model: string, tokens: number): Promise<void>;
   /** What a server that is asked at every start said last: for whoever does not ask it. */
   lastProbed(baseUrl: string, model: string): Promise<number | null>;
-  /** Never rejects: a home that cannot be written to only means that nobody remembers. */
+  /** Never rejects: in a home that cannot be written to, nothing is remembered. */
   noteProbed(baseUrl: string, model: string, tokens: number): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// What a call at a target costs. Three answers: so much per token, nothing per token (a plan, a local server), or nobody knows.
+// What a call at a target costs. Three answers: so much per token, nothing per token (a plan, a local server), or unknown.
 
 import type { CostStatus } from "../gate.ts";
 import { hostBelongs, hostOf, isLocalEndpoint } from "../providers/hosts.ts";

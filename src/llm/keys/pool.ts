@@ -1,4 +1,4 @@
-// Several keys of one provider: which one is used next, and how long an exhausted one rests. Pure; the file is somebody else's.
+// Several keys of one provider: which one is used next, and how long an exhausted one rests. Pure; pools.ts reads and writes the file.
 
 import { readFile } from "node:fs/promises";
 import { withLock } from "../../home/lock.ts";

@@ -57,7 +57,7 @@ export class KeyRing {
     const action = poolAction({ ...classified, said }, { again, canRefresh: this.#port.renew !== undefined });
     if (action === "leave") return { type: "none" };
     if (action === "retry_same") {
-      // One key alone is no pool: whoever stands in is not kept waiting for it.
+      // One key alone is no pool: a fallback does not wait for it.
       if ((await this.#port.others(target)) === 0) return { type: "none" };
       this.#refused = target.apiKey;
       return { type: "same" };

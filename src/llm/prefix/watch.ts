@@ -25,7 +25,7 @@ export interface PrefixCheck {
 interface Baseline {
   /** Null for a request of an earlier process. */
   readonly prefix: Prefix | null;
-  /** Null when nobody wants to remember it. */
+  /** Null: it is not remembered. */
   readonly sketch: Sketch | null;
   /** How many causes were known when it was sent. */
   readonly serial: number;

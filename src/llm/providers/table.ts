@@ -214,7 +214,7 @@ export const ALIASES: Readonly<Record<string, readonly string[]>> = {
 
 const byAlias = new Map(Object.entries(ALIASES).flatMap(([id, names]) => names.map((name) => [name, id] as const)));
 
-/** The canonical id of a built-in provider. Throws `ProviderError` (`invalid_provider`) for a name nobody has. */
+/** The canonical id of a built-in provider. Throws `ProviderError` (`invalid_provider`) for an unknown name. */
 export function resolveProviderAlias(name: string): string {
   const wanted = name.trim().toLowerCase();
   const id = providerRow(wanted)?.id ?? byAlias.get(wanted);

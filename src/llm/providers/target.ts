@@ -27,7 +27,7 @@ export interface ProbedModel {
   readonly numCtx?: number | undefined;
 }
 
-/** Throws `ProviderError` (`no_model_configured`) when nobody said which model. */
+/** Throws `ProviderError` (`no_model_configured`) when no model is set. */
 export async function targetFor(runtime: RuntimeProvider, options: TargetOptions): Promise<Target> {
   const model = options.model?.trim() || runtime.model;
   if (!model) {

@@ -333,7 +333,7 @@ export interface ProviderHealth {
 
 const fileOf = (paths: HomePaths) => paths.at("cache", "memory-provider.json");
 
-/** Null when nothing went wrong, or nobody knows. */
+/** Null when nothing is known to have gone wrong. */
 export async function readHealth(paths: HomePaths): Promise<ProviderHealth | null> {
   try {
     const value: Partial<ProviderHealth> = JSON.parse(await readFile(fileOf(paths), "utf8"));

@@ -81,7 +81,7 @@ export class ConsentStore {
       const value: unknown = JSON.parse(text);
       return isRecord(value) ? value : {};
     } catch {
-      return {}; // half a file of somebody else's
+      return {}; // an incomplete file of another process
     }
   }
 }

@@ -13,7 +13,7 @@ interface HookRun {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly stdin: string;
-  /** Nobody waits for it any more. */
+  /** Its result is no longer needed. */
   readonly signal?: AbortSignal | undefined;
 }
 
