@@ -1,5 +1,6 @@
 // What lives from turn to turn of one conversation.
 
+import { lazy } from "../kit/lazy.ts";
 import type { AuxPorts } from "../llm/auxiliary/client.ts";
 import type { AuxiliaryClient, AuxTask } from "../llm/auxiliary/contract.ts";
 import { KeyRing } from "../llm/keys/ring.ts";
@@ -320,11 +321,7 @@ export class Conversation {
 
 /** The client for side tasks, loaded by the first of them: many conversations have none. */
 function lazyAuxiliary(ports: AuxPorts): AuxiliaryClient {
-  let opened: Promise<AuxiliaryClient> | null = null;
-  const client = () => {
-    opened ??= import("../llm/auxiliary/client.ts").then(({ createAuxiliary }) => createAuxiliary(ports));
-    return opened;
-  };
+  const client = lazy(async () => (await import("../llm/auxiliary/client.ts")).createAuxiliary(ports));
   return {
     callAux: async (call) => (await client()).callAux(call),
     resolveAux: async (task, request) => (await client()).resolveAux(task, request),

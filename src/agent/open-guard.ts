@@ -1,5 +1,6 @@
 // The check in front of commands for one conversation: what this home allows, whom to ask, and what "always" writes.
 import { homedir } from "node:os";
+import { lazy } from "../kit/lazy.ts";
 import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { Message } from "../llm/messages.ts";
 import { createApprovalStore, createSessionApprovals } from "../safety/approvals.ts";
@@ -61,11 +62,7 @@ export function openGuard(opening: OpenRequest, environment: Environment, sessio
 
 /** The command parser and its tables are loaded with the first command. */
 function lazyGuard(options: GuardOptions): CommandGuard {
-  let opened: Promise<Required<CommandGuard>> | null = null;
-  const guard = () => {
-    opened ??= import("../safety/guard.ts").then(({ createGuard }) => createGuard(options));
-    return opened;
-  };
+  const guard = lazy(async () => (await import("../safety/guard.ts")).createGuard(options));
   return {
     decide: async (...question) => (await guard()).decide(...question),
     decideCode: async (...question) => (await guard()).decideCode(...question),

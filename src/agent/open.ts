@@ -5,6 +5,7 @@ import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, isSafeMode } from "../home/paths.ts";
 import { UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
+import { lazy } from "../kit/lazy.ts";
 import type { ModelSpec } from "../llm/auxiliary/contract.ts";
 import { learnedWindows } from "../llm/catalogue/context-length.ts";
 import { lazyKeys } from "../llm/keys/ring.ts";
@@ -12,7 +13,6 @@ import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
 import { isStandard } from "../plugins/context-engines.ts";
-import type { HintsPort } from "../prompt/contract.ts";
 import { type ConversationPrompt, promptSource } from "../prompt/session-prompts.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { openEnvironment } from "../sandbox/open.ts";
@@ -85,6 +85,10 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const unknownPrices: string[] = [];
   const resolveSpec = async (spec: ModelSpec) =>
     (await import("../llm/auxiliary/places.ts")).resolveSpec(home, spec, clock);
+  const openHintsHere = async () => {
+    const { openHints } = await import("../prompt/subdirectory-hints.ts");
+    return openHints({ home, cwd: session.cwd, knownHashes: () => prompt.contextHashes() });
+  };
   const own: Assembly = {
     session: sessionOptions(request, session, knowledge.opening),
     model: start?.model ?? modelChoice(request, session.chosen.target),
@@ -121,7 +125,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       },
     },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    hints: wantsHints(request) && !environment.files ? hintsOnce(home, session.cwd, prompt) : undefined,
+    hints: wantsHints(request) && !environment.files ? lazy(openHintsHere) : undefined,
     beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
     checkpoint: checkpoints?.before,
@@ -389,15 +393,4 @@ async function openExternalMemory(
 function safeRoots(variable: string): readonly string[] {
   const roots = variable.split(delimiter).filter((root) => root.trim() !== "");
   return roots.length === 0 && variable.trim() !== "" ? [variable] : roots;
-}
-
-/** Whoever never calls a tool never loads what discovers. */
-function hintsOnce(home: OpenHome, cwd: string, prompt: ConversationPrompt): () => Promise<HintsPort> {
-  let opened: Promise<HintsPort> | null = null;
-  return () => {
-    opened ??= import("../prompt/subdirectory-hints.ts").then(({ openHints }) =>
-      openHints({ home, cwd, knownHashes: () => prompt.contextHashes() }),
-    );
-    return opened;
-  };
 }
