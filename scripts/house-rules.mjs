@@ -12,7 +12,7 @@ const root = process.argv[2] ? resolve(process.argv[2]) : dirname(dirname(fileUR
  */
 const spawners = {
   "src/sandbox/background-child.ts": "the environments: pseudo-terminals for what was decided about",
-  "src/sandbox/bubblewrap-keeper.ts": "the environments: holds the namespaces of a sandbox",
+  "src/sandbox/bubblewrap-holder.ts": "the environments: holds the namespaces of a sandbox",
   "src/sandbox/container.ts": "the environments: the container engine itself",
   "src/sandbox/errands.ts":
     "the environments: fixed scripts for files of a place, and the shell that stays open for them",

@@ -6,7 +6,7 @@ import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
-import type { ContextKeeper, Pins } from "./compression/keeper.ts";
+import type { ContextManager, Pins } from "./compression/context-manager.ts";
 import type { CompressReport, CompressRequest } from "./compression/shortener.ts";
 import { Conversation, inUseSentence } from "./conversation.ts";
 import {
@@ -249,7 +249,7 @@ export class Agent {
   }
 
   /** What the context engine says about itself; null as long as it was not needed. */
-  get engineStatus(): ContextKeeper["status"] {
+  get engineStatus(): ContextManager["status"] {
     return this.#conversation.context.status;
   }
 

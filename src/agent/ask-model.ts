@@ -210,7 +210,7 @@ async function notifyRequest(
   request: ModelRequest,
 ): Promise<((reply: Reply) => Promise<void>) | null> {
   const { events, clock } = conversation.assembly;
-  if (!events || !REQUEST_EVENTS.some((event) => events.hears(event))) return null;
+  if (!events || !REQUEST_EVENTS.some((event) => events.hasListeners(event))) return null;
   const { model, provider, baseUrl, apiMode } = request.target;
   const facts = {
     session_id: purpose.sessionId,
@@ -222,7 +222,7 @@ async function notifyRequest(
     tool_count: request.tools.length,
     max_tokens: request.maxTokens ?? null,
   };
-  await events.tell("pre_api_request", facts);
+  await events.notify("pre_api_request", facts);
   const began = clock.now();
   return async (reply) => {
     const ended = { ...facts, duration_ms: clock.now() - began };
@@ -233,10 +233,10 @@ async function notifyRequest(
         text_chars: content?.length ?? 0,
         tool_calls: tool_calls.length,
       };
-      await events.tell("post_api_request", { ...ended, ...about });
+      await events.notify("post_api_request", { ...ended, ...about });
     } else if (reply.type !== "interrupted") {
       const { message, status } = reply.error;
-      await events.tell("api_request_error", { ...ended, error_message: message, status_code: status ?? null });
+      await events.notify("api_request_error", { ...ended, error_message: message, status_code: status ?? null });
     }
   };
 }
@@ -255,12 +255,12 @@ async function notifyAnswer(conversation: Conversation, text: string): Promise<s
     model: conversation.model.target.model,
     platform: session.platform,
   };
-  const answers = events.hears("transform_llm_output")
-    ? await events.tell("transform_llm_output", { ...facts, response_text: text })
+  const answers = events.hasListeners("transform_llm_output")
+    ? await events.notify("transform_llm_output", { ...facts, response_text: text })
     : [];
   const final = answers.find((answer) => typeof answer === "string" && answer !== "") ?? text;
-  if (events.hears("post_llm_call"))
-    await events.tell("post_llm_call", { ...facts, conversation_history: messages, assistant_response: final });
+  if (events.hasListeners("post_llm_call"))
+    await events.notify("post_llm_call", { ...facts, conversation_history: messages, assistant_response: final });
   return typeof final === "string" ? final : text;
 }
 

@@ -218,15 +218,15 @@ export interface ToolHooks {
 }
 
 /**
- * What happens in a turn, told to whoever listens.
+ * What happens in a turn, for whoever listens.
  *
  * - Nothing here rejects, and nothing waits without a limit.
- * - `tell` resolves to what the listeners gave back, in their order. Whoever tells decides what counts.
+ * - `notify` resolves to what the listeners gave back, in their order. Whoever notifies decides what counts.
  */
 export interface LoopEvents {
   /** False: the loop spares itself the facts. */
-  hears(event: string): boolean;
-  tell(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
+  hasListeners(event: string): boolean;
+  notify(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
   /** First thing in a turn, with the user's message stored: there is somebody to ask, and tools may be called while it lasts. */
   turnStarts?(turn: TurnPorts): Promise<void>;
 }

@@ -12,7 +12,7 @@ import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { SystemPrompt } from "../prompt/contract.ts";
 import { type HeldLane, holderInWords, type Lane, type LaneHeld } from "../sessions/lanes.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
-import { ContextKeeper, engineTools, Pins } from "./compression/keeper.ts";
+import { ContextManager, engineTools, Pins } from "./compression/context-manager.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
 import { Nudges } from "./nudges.ts";
@@ -48,7 +48,7 @@ export class Conversation {
   readonly meter = new UsageMeter();
   readonly steer = new SteerBox();
   readonly requests = new RequestBuilder();
-  readonly context: ContextKeeper;
+  readonly context: ContextManager;
   /** Who answers when the model cannot. */
   readonly fallback = new FallbackChain(this);
   readonly pins: Pins;
@@ -81,7 +81,7 @@ export class Conversation {
         model: (this.fallback.own ?? this.#model).target.model,
       }),
     });
-    this.context = new ContextKeeper(this);
+    this.context = new ContextManager(this);
     this.keys = new KeyRing(assembly.keys);
     this.pins = new Pins(this.transcript, session.store);
     this.nudges = new Nudges({

@@ -60,7 +60,7 @@ export class ConversationPlugins implements LoopEvents {
   #started = false;
   #depth = 0;
   /** What is told beside the turns, one after the other. */
-  #telling: Promise<unknown> = Promise.resolve();
+  #notifying: Promise<unknown> = Promise.resolve();
 
   constructor(request: PluginRequest, shared: SharedPlugins) {
     this.#request = request;
@@ -86,17 +86,17 @@ export class ConversationPlugins implements LoopEvents {
     this.#shared.open.push(this.#port);
   }
 
-  hears(event: string): boolean {
-    return this.#host.hooks.hears(event);
+  hasListeners(event: string): boolean {
+    return this.#host.hooks.hasListeners(event);
   }
 
   /** Within a turn: whoever interrupts it does not wait for listeners. */
-  tell(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> {
-    return this.#tell(event, facts, this.#turn?.run.signal);
+  notify(event: string, facts: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> {
+    return this.#notify(event, facts, this.#turn?.run.signal);
   }
 
-  #tell(event: string, facts: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<readonly unknown[]> {
-    if (!this.hears(event)) return Promise.resolve([]);
+  #notify(event: string, facts: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<readonly unknown[]> {
+    if (!this.hasListeners(event)) return Promise.resolve([]);
     return current.run(this.#port, () => this.#host.hooks.emit(event, { ...facts, cwd: this.#cwd() }, signal));
   }
 
@@ -108,9 +108,9 @@ export class ConversationPlugins implements LoopEvents {
     const { sessionId } = turn.run;
     const model = this.#agent?.model.target.model ?? "";
     const isFirst = turn.history.filter(({ role }) => role === "user").length <= 1;
-    if (isFirst && !this.#started) await this.tell("on_session_start", { session_id: sessionId, model, platform });
+    if (isFirst && !this.#started) await this.notify("on_session_start", { session_id: sessionId, model, platform });
     this.#started = true;
-    if (!this.hears("pre_llm_call")) return;
+    if (!this.hasListeners("pre_llm_call")) return;
     const facts = {
       session_id: sessionId,
       user_message: turn.text,
@@ -119,7 +119,7 @@ export class ConversationPlugins implements LoopEvents {
       model,
       platform,
     };
-    const answers = await this.tell("pre_llm_call", facts);
+    const answers = await this.notify("pre_llm_call", facts);
     const texts = answers.flatMap((answer) => {
       const text = isRecord(answer) ? answer.context : answer;
       return typeof text === "string" && text.trim() !== "" ? [text] : [];
@@ -162,7 +162,7 @@ export class ConversationPlugins implements LoopEvents {
         ...assembly.toolPorts,
         conversation: this.#port,
         transformOutput: async (facts) => {
-          const answers = await this.tell("transform_terminal_output", { ...facts });
+          const answers = await this.notify("transform_terminal_output", { ...facts });
           return answers.find((answer) => typeof answer === "string") ?? null;
         },
       },
@@ -193,7 +193,7 @@ export class ConversationPlugins implements LoopEvents {
     if (end.reason === "new_session")
       this.#later("on_session_reset", { ...facts, session_id: end.next ?? facts.session_id });
     const done = new AbortController();
-    await Promise.race([this.#telling, this.#request.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
+    await Promise.race([this.#notifying, this.#request.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
     done.abort();
     const at = this.#shared.open.indexOf(this.#port);
     if (at >= 0) this.#shared.open.splice(at, 1);
@@ -205,7 +205,7 @@ export class ConversationPlugins implements LoopEvents {
   }
 
   #later(event: string, facts: Readonly<Record<string, unknown>>): void {
-    this.#telling = this.#telling.then(() => this.#tell(event, facts));
+    this.#notifying = this.#notifying.then(() => this.#notify(event, facts));
   }
 
   #followChild(event: SubagentEvent, parent: string, role: string): void {
@@ -229,9 +229,9 @@ export class ConversationPlugins implements LoopEvents {
         ...{ command, description, pattern_key: patternKey, pattern_keys: [patternKey] },
         ...{ session_key: sessionId, session_id: sessionId, surface: platform },
       };
-      await this.tell("pre_approval_request", facts);
+      await this.notify("pre_approval_request", facts);
       const answer = await ask(question, signal);
-      await this.tell("post_approval_response", { ...facts, choice: "choice" in answer ? answer.choice : null });
+      await this.notify("post_approval_response", { ...facts, choice: "choice" in answer ? answer.choice : null });
       return answer;
     };
   }
@@ -326,11 +326,11 @@ interface RuleApprovals {
   allow(key: string, how: "session" | "always"): Promise<void>;
 }
 
-function toolHooks(events: Pick<LoopEvents, "hears" | "tell">, rules: RuleApprovals): ToolHooks {
+function toolHooks(events: Pick<LoopEvents, "hasListeners" | "notify">, rules: RuleApprovals): ToolHooks {
   return {
     async before(call, run) {
-      if (!events.hears("pre_tool_call")) return null;
-      const answers = await events.tell("pre_tool_call", factsOf(call, run));
+      if (!events.hasListeners("pre_tool_call")) return null;
+      const answers = await events.notify("pre_tool_call", factsOf(call, run));
       const directives = answers.filter(isRecord);
       const block = directives.find(({ action }) => action === "block");
       if (block) return textOf(block.message) ?? "Blocked by a hook.";
@@ -341,12 +341,12 @@ function toolHooks(events: Pick<LoopEvents, "hears" | "tell">, rules: RuleApprov
       return null;
     },
     async after(call, result, run) {
-      if (events.hears("post_tool_call"))
-        await events.tell("post_tool_call", { ...factsOf(call, run), ...resultFacts(result) });
+      if (events.hasListeners("post_tool_call"))
+        await events.notify("post_tool_call", { ...factsOf(call, run), ...resultFacts(result) });
     },
     async transform(call, result, run) {
-      if (!events.hears("transform_tool_result")) return null;
-      const answers = await events.tell("transform_tool_result", { ...factsOf(call, run), ...resultFacts(result) });
+      if (!events.hasListeners("transform_tool_result")) return null;
+      const answers = await events.notify("transform_tool_result", { ...factsOf(call, run), ...resultFacts(result) });
       return answers.find((answer) => typeof answer === "string") ?? null;
     },
   };

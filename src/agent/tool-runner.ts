@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { orAbandon } from "../kit/clock.ts";
+import { withGrace } from "../kit/clock.ts";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
@@ -125,7 +125,7 @@ export class ToolRunner {
     // A hook that was not waited for may have had something against it.
     if (stop.aborted) return null;
     emit({ type: "tool_start", call: view });
-    if (!blocked && this.#options.assembly.checkpoint) await orAbandon(this.#checkpoint(hooked), stop, 0);
+    if (!blocked && this.#options.assembly.checkpoint) await withGrace(this.#checkpoint(hooked), stop, 0);
     const began = performance.now();
     // Whoever stops the agent while a copy is made does not want the change either.
     const outcome = blocked
@@ -185,7 +185,7 @@ export class ToolRunner {
       const forScript = within !== undefined;
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
-      const settled = await orAbandon(work, signal, this.#times.graceMs);
+      const settled = await withGrace(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };
       if (run.signal.aborted || within?.aborted) return { type: "abandoned", text: cancelled(hooked.name) };
       return {

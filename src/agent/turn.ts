@@ -1,6 +1,6 @@
 // One turn, from the user's words to the model's answer.
 
-import { orAbandon } from "../kit/clock.ts";
+import { withGrace } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { holderInWords } from "../sessions/lanes.ts";
@@ -126,7 +126,7 @@ class Turn {
   /** Never rejects. When it resolves, the turn's last row is stored. */
   async play(input: UserInput): Promise<TurnOutcome> {
     try {
-      const ready = await orAbandon(this.#prepare(input), this.#options.signal, PREPARE_GRACE_MS);
+      const ready = await withGrace(this.#prepare(input), this.#options.signal, PREPARE_GRACE_MS);
       return await this.#close(ready.done ? await this.#loop() : this.#interrupted());
     } catch (error) {
       return await this.#outcome(brokenEnding(this.#conversation, error));

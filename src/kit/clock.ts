@@ -52,7 +52,7 @@ export async function within<T>(work: () => Promise<T>, ms: number, clock: Clock
 type Settled<T> = { readonly done: true; readonly value: T } | { readonly done: false };
 
 /** Waits for work; once the signal aborts it gets `graceMs` more, then it is left to itself and its late result is dropped. */
-export async function orAbandon<T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<Settled<T>> {
+export async function withGrace<T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<Settled<T>> {
   const finished = work.then((value): Settled<T> => ({ done: true, value }));
   const { promise: abandoned, resolve } = Promise.withResolvers<Settled<T>>();
   let timer: NodeJS.Timeout | undefined;

@@ -1,6 +1,6 @@
 // One request, one stream: its events go to the door as they come, what it amounted to goes back to the loop.
 
-import { orAbandon } from "../kit/clock.ts";
+import { withGrace } from "../kit/clock.ts";
 import type { AssistantMessage, FinishReason } from "./messages.ts";
 import { RecallScrubber, scrubRecall, ThinkScrubber } from "./scrub.ts";
 import type { RateLimits, Usage } from "./usage.ts";
@@ -51,7 +51,7 @@ export async function listenToModel(
     emit: (event) => deaf || listener.emit(event),
     usage: (usage) => deaf || listener.usage(usage),
   });
-  const settled = await orAbandon(listening, signal, GRACE_MS);
+  const settled = await withGrace(listening, signal, GRACE_MS);
   deaf = true;
   if (signal.aborted || !settled.done) return { type: "interrupted" };
   return settled.value;

@@ -78,7 +78,7 @@ export class HookBus {
     };
   }
 
-  hears(event: string): boolean {
+  hasListeners(event: string): boolean {
     return this.#listeners.has(event);
   }
 

@@ -13,7 +13,7 @@ import {
   startHolder,
   startInside,
   TRIES,
-} from "./bubblewrap-keeper.ts";
+} from "./bubblewrap-holder.ts";
 import { makeView, type View } from "./bubblewrap-view.ts";
 import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { BackgroundChild, Environment } from "./environment.ts";

@@ -1,6 +1,6 @@
 // One compression from end to end: lease, last words, summary, child session, and everybody who has to follow.
 
-import { orAbandon } from "../../kit/clock.ts";
+import { withGrace } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { tokenCount } from "../../kit/formats.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
@@ -99,7 +99,7 @@ export class Shortener {
     const notes = await this.#lastWords(history, run);
     const given = { ...options, currentTokens: before.tokens, pins: await pins.list(), notes, signal: run.signal };
     const settled = await this.#whilePaying(run, () =>
-      orAbandon(engine.compress(history, given), run.signal, GRACE_MS),
+      withGrace(engine.compress(history, given), run.signal, GRACE_MS),
     );
     if (!settled.done || run.signal.aborted) return { type: "interrupted" };
     const shorter = settled.value as readonly HistoryMessage[]; // no system message went in
@@ -139,7 +139,7 @@ export class Shortener {
       return (await assembly.compression?.preCompress?.(history)) ?? undefined;
     };
     try {
-      const settled = await orAbandon(listening(), signal, GRACE_MS);
+      const settled = await withGrace(listening(), signal, GRACE_MS);
       return settled.done ? settled.value : undefined;
     } catch (error) {
       assembly.log.warn("memories could not be saved before the compression", error);

@@ -1,7 +1,7 @@
 // One child from its first word to its report: what it does is passed on, how long it may take is watched, and every end is a result.
 
 import type { Config } from "../../home/config/schema.ts";
-import { type Clock, orAbandon } from "../../kit/clock.ts";
+import { type Clock, withGrace } from "../../kit/clock.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { childTimeoutSeconds } from "../../tools/delegate-task.ts";
 import type { ChildReport, ChildTask } from "../../tools/toolset/context.ts";
@@ -58,7 +58,7 @@ export async function runChild(run: ChildRun): Promise<FinishedChild> {
   void watch.beat(ended.signal).catch(ignore);
   let end: Ended;
   try {
-    const settled = await orAbandon(over, stop, run.graceMs ?? GRACE_MS);
+    const settled = await withGrace(over, stop, run.graceMs ?? GRACE_MS);
     end = settled.done ? { type: "outcome", outcome: settled.value } : { type: "abandoned" };
   } catch (error) {
     end = { type: "thrown", message: messageOf(error) };

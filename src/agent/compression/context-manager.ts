@@ -21,7 +21,7 @@ const BRIM = 0.95;
  * - What fails or is interrupted leaves history and store as they were; the turn goes on without.
  * - After a compression nothing is decided by an estimate until a request has shown what it really took.
  */
-export class ContextKeeper {
+export class ContextManager {
   readonly #conversation: Conversation;
   readonly #window = new WindowMeter();
   readonly #shortener: Shortener;
