@@ -12,15 +12,15 @@ const root = process.argv[2] ? resolve(process.argv[2]) : dirname(dirname(fileUR
  */
 const spawners = {
   "src/sandbox/background-child.ts": "the environments: pseudo-terminals for what was decided about",
-  "src/sandbox/bubblewrap-holder.ts": "the environments: holds the namespaces of a sandbox",
+  "src/sandbox/namespace-holder.ts": "the environments: holds the namespaces of a sandbox",
   "src/sandbox/container.ts": "the environments: the container engine itself",
-  "src/sandbox/errands.ts":
+  "src/sandbox/scripts.ts":
     "the environments: fixed scripts for files of a place, and the shell that stays open for them",
   "src/sandbox/output.ts": "the environments: makes the pipes of output",
   "src/sandbox/processes.ts": "the environments: shells for what was decided about, and the list of processes",
   "src/sandbox/ssh.ts": "the environments: the lasting connection",
   "src/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
-  "src/tools/execute-code/javascript.ts": "not this program: a script's keeper, which runs inside the environment",
+  "src/tools/execute-code/javascript.ts": "not this program: a script's runner, which runs inside the environment",
   "src/tools/browser/driver.ts": "npm with fixed arguments, without a shell, for the library that drives browsers",
   "src/tools/files/ripgrep.ts": "ripgrep, without a shell; the pattern is one argument",
   "src/prompt/ports.ts": "git and version probes with fixed arguments, without a shell",

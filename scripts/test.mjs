@@ -14,6 +14,8 @@ import { cpuSeconds } from "./test-batch.mjs";
 const TIMEOUT_MS = 300_000;
 /** A file that waits before it has tests: in a process with others, their tests and hooks would run meanwhile. */
 const WAITS_FIRST = /^(?:await\b|(?:const|let|for|if)\b(?:(?!async).)*\bawait\b|const\b.*\(\n\s+await\b)/m;
+/** Containers, sandboxes and other machines are mostly waited for. */
+const WAITS_MOST = /\/sandbox-(?:container|ssh|bubblewrap)\.test\.ts$/;
 
 setup();
 const self = fileURLToPath(import.meta.url);
@@ -42,13 +44,16 @@ async function everything() {
   process.env.HERMES_TEST_PROGRAM = program;
   const startsProgram = (file) => file.startsWith(join(root, "test", "e2e"));
   const across = find("test/**/*.test.ts");
-  // The long ones first: the short ones fill what is left of the time.
+  // The long ones first, above all those that wait for other programs: the short ones fill what is left of the time.
+  const others = across.filter((file) => !startsProgram(file));
+  const slow = others.filter((file) => WAITS_MOST.test(file));
   const tested =
     built ||
     (await runFiles([
+      ...slow,
       ...across.filter(startsProgram),
       ...batches(
-        across.filter((file) => !startsProgram(file)),
+        others.filter((file) => !slow.includes(file)),
         4,
       ),
       ...batches(find("src/**/*.test.ts"), 25),

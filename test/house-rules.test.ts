@@ -41,7 +41,7 @@ test("a file that is not on the list may not start programs, whichever way it re
 
 test("files on the list and tests may start programs, and words in comments are no imports", async (t) => {
   const { code, output } = await check(t, {
-    "src/sandbox/errands.ts": 'import { spawn } from "node:child_process";\n',
+    "src/sandbox/scripts.ts": 'import { spawn } from "node:child_process";\n',
     "src/tools/a.test.ts": 'import { spawn } from "node:child_process";\n',
     "src/tools/web/b.ts": '// see "node:child_process"\n',
   });

@@ -4,10 +4,10 @@ import { chmod, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { backendConformance } from "./support/backend-conformance.ts";
 import { cleared } from "./support/cleared.ts";
 import { missingBubblewrap, openSandbox } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
-import { backendConformance } from "./support/place-conformance.ts";
 
 const { PATH = "" } = process.env;
 

@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openEnvironment, type TerminalConfig } from "../src/sandbox/open.ts";
+import { backendConformance } from "./support/backend-conformance.ts";
 import { cleared } from "./support/cleared.ts";
 import { plant } from "./support/engines/bubblewrap.ts";
 import { missingPodman, podmanEngine } from "./support/engines/podman.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { usable } from "./support/engines/usable.ts";
-import { backendConformance } from "./support/place-conformance.ts";
 
 after(async () => (await podmanEngine().catch(() => null))?.release());
 

@@ -285,7 +285,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
   test("when the program dies, the sandbox dies with it", async (t) => {
     const root = await mkdtemp(join(tmpdir(), "hermes-die-"));
     t.after(() => rm(root, { recursive: true, force: true }));
-    const program = join(import.meta.dirname, "support/engines/bubblewrap-holder.ts");
+    const program = join(import.meta.dirname, "support/engines/namespace-holder.ts");
     const holder = spawn(process.execPath, [program], {
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, TMPDIR: root },

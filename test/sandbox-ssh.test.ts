@@ -8,13 +8,13 @@ import { openSshEnvironment } from "../src/sandbox/ssh.ts";
 import { processTable } from "../src/tools/terminal/processes.ts";
 import { runTerminal } from "../src/tools/terminal/run.ts";
 import { createToolState } from "../src/tools/toolset/session-tools.ts";
+import { backendConformance } from "./support/backend-conformance.ts";
 import { cleared } from "./support/cleared.ts";
 import { plant } from "./support/engines/bubblewrap.ts";
 import { withEngine } from "./support/engines/require.ts";
 import { missingSshd, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { usable } from "./support/engines/usable.ts";
-import { backendConformance } from "./support/place-conformance.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {

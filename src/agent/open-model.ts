@@ -27,7 +27,7 @@ import type { SessionStore } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { smallWindowNote, windowText } from "./usage-meter.ts";
 
-interface ModelWish {
+interface AskedModel {
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   readonly baseUrl?: string | undefined;
@@ -47,7 +47,7 @@ export interface ChosenModel {
  */
 export async function chooseTarget(
   home: OpenHome,
-  request: ModelWish,
+  request: AskedModel,
   { offline = false, switched = false }: { readonly offline?: boolean; readonly switched?: boolean } = {},
 ): Promise<ChosenModel> {
   const config = home.config();
@@ -80,7 +80,7 @@ function seeing(target: Target, { agent }: Config): Target {
  * What this run asks for, filled up from what the session was held with. Another provider does not have the same models, and
  * the demo only stood in for a model that was not configured yet.
  */
-export function resumedModel(home: OpenHome, request: ModelWish, recorded: ModelWish): ModelWish {
+export function resumedModel(home: OpenHome, request: AskedModel, recorded: AskedModel): AskedModel {
   const asked = splitProvider(request, home.config());
   if (recorded.provider === "demo") return asked;
   const provider = asked.provider ?? recorded.provider;
@@ -136,10 +136,10 @@ function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
 }
 
 export const demoNote = () =>
-  'No model is configured, so the built-in demo answers (it is no AI). "hermes setup" connects a real one.';
+  'No model is configured, so the built-in demo answers (it is not an AI). "hermes setup" connects a real one.';
 
 /** `provider:model` in one word, when what stands before the colon is a provider, built in or the user's own. */
-function splitProvider(request: ModelWish, config: Config): ModelWish {
+function splitProvider(request: AskedModel, config: Config): AskedModel {
   if (!request.model || request.provider) return request;
   return splitProviderPrefix(request.model, (name) => isProvider(name, config)) ?? request;
 }
@@ -170,7 +170,7 @@ async function keysIn(home: OpenHome): Promise<KeptKeys> {
   return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }
 
-function runtimeFor(home: OpenHome, request: ModelWish, kept: KeptKeys): RuntimeProvider {
+function runtimeFor(home: OpenHome, request: AskedModel, kept: KeptKeys): RuntimeProvider {
   if (request.provider === "demo") return demoRuntime();
   try {
     return resolveRuntimeProvider({

@@ -84,7 +84,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
   const unknownPrices: string[] = [];
   const resolveSpec = async (spec: ModelSpec) =>
-    (await import("../llm/auxiliary/places.ts")).resolveSpec(home, spec, clock);
+    (await import("../llm/auxiliary/model-spec.ts")).resolveSpec(home, spec, clock);
   const openHintsHere = async () => {
     const { openHints } = await import("../prompt/subdirectory-hints.ts");
     return openHints({ home, cwd: session.cwd, knownHashes: () => prompt.contextHashes() });

@@ -3,7 +3,7 @@ import { access, readFile, rm } from "node:fs/promises";
 import { test } from "node:test";
 import { commandRig } from "../../test/support/command-rig.ts";
 import { memoryRun } from "../../test/support/memory.ts";
-import { skillText } from "../../test/support/skills-place.ts";
+import { skillText } from "../../test/support/skills-home.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
 
 const SKILLS = {

@@ -117,7 +117,7 @@ export async function buildPrompt(
 }
 
 const unknownZone = (zone: string) =>
-  `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is no zone like Europe/Berlin; the machine's own is used.`;
+  `timezone in config.yaml (or HERMES_TIMEZONE) is ${JSON.stringify(zone)}, which is not a time zone like Europe/Berlin; the machine's own is used.`;
 
 // What the prompt's readers may use of this machine: its files behind the deny list, git and python, the skills.
 

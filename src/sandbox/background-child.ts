@@ -1,6 +1,7 @@
 // Children that outlive the call that started them: on pipes, or on a pseudo-terminal where the optional package is there.
+
+import type { BackendShell } from "./backend.ts";
 import type { BackgroundChild } from "./environment.ts";
-import type { BackendShell } from "./place.ts";
 import { descendantsOf, settledWithin, signalTree } from "./processes.ts";
 
 const TERMINATE_MS = 2000;

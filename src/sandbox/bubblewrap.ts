@@ -3,23 +3,6 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf, UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
-import { startOnTerminal } from "./background-child.ts";
-import {
-  killInside,
-  mayStartAgain,
-  type NamespaceHolder,
-  StartFailed,
-  startedAgain,
-  startHolder,
-  startInside,
-  TRIES,
-} from "./bubblewrap-holder.ts";
-import { makeView, type View } from "./bubblewrap-view.ts";
-import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
-import type { BackgroundChild, Environment } from "./environment.ts";
-import { ScriptRunner } from "./errands.ts";
-import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
-import { OutputPipes } from "./output.ts";
 import {
   type BackendShell,
   type Channel,
@@ -29,9 +12,26 @@ import {
   newMark,
   type ShellBackend,
   StartMark,
-} from "./place.ts";
-import { scriptedFiles } from "./place-files.ts";
+} from "./backend.ts";
+import { startOnTerminal } from "./background-child.ts";
+import { makeView, type View } from "./bubblewrap-view.ts";
+import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
+import type { BackgroundChild, Environment } from "./environment.ts";
+import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
+import {
+  killInside,
+  mayStartAgain,
+  type NamespaceHolder,
+  StartFailed,
+  startedAgain,
+  startHolder,
+  startInside,
+  TRIES,
+} from "./namespace-holder.ts";
+import { OutputPipes } from "./output.ts";
 import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
+import { scriptedFiles } from "./scripted-files.ts";
+import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 
 const GIVE_UP_MS = 500;

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { UserError } from "../kit/errors.ts";
+import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./backend.ts";
 import { childEnvironment, findProgram, privateTempDir } from "./child-env.ts";
 import {
   type ContainerFacts,
@@ -18,10 +19,9 @@ import {
   settingsOf,
 } from "./container-arguments.ts";
 import type { Environment } from "./environment.ts";
-import { ScriptRunner } from "./errands.ts";
 import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
-import type { Channel, ChannelFailure, Launch, LaunchOptions } from "./place.ts";
-import { RemoteBackend } from "./remote-place.ts";
+import { RemoteBackend } from "./remote-backend.ts";
+import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { quote } from "./shell-script.ts";
 

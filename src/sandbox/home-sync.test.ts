@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, utimes,
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { ScriptRunner } from "./errands.ts";
+import type { Channel } from "./backend.ts";
 import { HomeSync } from "./home-sync.ts";
-import type { Channel } from "./place.ts";
+import { ScriptRunner } from "./scripts.ts";
 
 async function rig(t: TestContext, { credentials = [] as readonly string[], same = false } = {}) {
   const root = await realpath(await mkdtemp(join(tmpdir(), "hermes-sync-")));

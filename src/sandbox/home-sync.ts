@@ -4,8 +4,8 @@ import { constants, type Dirent } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { withLock } from "../home/lock.ts";
-import type { ScriptRunner } from "./errands.ts";
-import { scriptedTree } from "./place-files.ts";
+import { scriptedTree } from "./scripted-files.ts";
+import type { ScriptRunner } from "./scripts.ts";
 import { quote } from "./shell-script.ts";
 
 const FOLDERS = ["skills", "cache"];

@@ -3,11 +3,11 @@
 import { access, constants, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { isDirectory } from "../kit/files.ts";
+import type { BackendShell, ShellBackend, ShellRun } from "./backend.ts";
 import { killTree, startOnTerminal } from "./background-child.ts";
 import { childEnvironment, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
 import type { Environment } from "./environment.ts";
 import { OutputPipes } from "./output.ts";
-import type { BackendShell, ShellBackend, ShellRun } from "./place.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
 

@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { type ClearedCommand, clearedText } from "../safety/decision.ts";
+import type { ShellBackend, ShellRun } from "./backend.ts";
 import { startOnPipes } from "./background-child.ts";
 import type { BackgroundChild, Environment, EnvironmentFiles, ExecuteOptions, ExecuteResult } from "./environment.ts";
 import { type KeptOutput, OutputBuffer } from "./output.ts";
-import type { ShellBackend, ShellRun } from "./place.ts";
 import {
   commandScript,
   initScript,

@@ -3,12 +3,6 @@ import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf, UserError } from "../kit/errors.ts";
-import { childEnvironment, findProgram, isSecretName, privateTempDir } from "./child-env.ts";
-import { credentialFiles } from "./container-arguments.ts";
-import type { BackgroundChild, Environment } from "./environment.ts";
-import { ScriptRunner } from "./errands.ts";
-import { HomeSync } from "./home-sync.ts";
-import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import {
   type BackendShell,
   type Channel,
@@ -18,9 +12,15 @@ import {
   type LaunchOptions,
   type ShellIo,
   type ShellRun,
-} from "./place.ts";
+} from "./backend.ts";
+import { childEnvironment, findProgram, isSecretName, privateTempDir } from "./child-env.ts";
+import { credentialFiles } from "./container-arguments.ts";
+import type { BackgroundChild, Environment } from "./environment.ts";
+import { HomeSync } from "./home-sync.ts";
+import type { EnvironmentOptions, TerminalConfig } from "./open.ts";
 import { settledWithin } from "./processes.ts";
-import { RemoteBackend, type RemoteOptions } from "./remote-place.ts";
+import { RemoteBackend, type RemoteOptions } from "./remote-backend.ts";
+import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
 import { quote } from "./shell-script.ts";
 

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
-import { codeOf } from "../kit/errors.ts";
+import { isAlive } from "../kit/pid.ts";
 import type { StoreCore } from "./core.ts";
 import { conversationOf, parseConfig } from "./lineage.ts";
 import {
@@ -141,15 +141,7 @@ function partsOf(holder: string): { readonly host: string; readonly pid: number 
   return { host: found?.[1] ?? "", pid: found ? Number(found[2]) : null };
 }
 
-export function isDead(pid: number): boolean {
-  if (pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return codeOf(error) === "ESRCH";
-  }
-}
+export const isDead = (pid: number) => pid > 0 && !isAlive(pid);
 
 // A lane as a turn uses it: taken, renewed while it lasts, released at its end.
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { skillsHome } from "../../test/support/skills-place.ts";
+import { skillsHome } from "../../test/support/skills-home.ts";
 import { SUBCOMMANDS } from "../doors/cli/program.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import { bundledSkills, syncBundledSkills } from "./bundled.ts";

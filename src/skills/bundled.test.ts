@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-home.ts";
 import {
   acceptBundled,
   diffBundled,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { loadCatalogue, unshadowed } from "./catalogue.ts";
 import { walkSkills } from "./files.ts";
 import { resolveSkill } from "./resolve.ts";

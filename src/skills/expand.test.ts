@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { type SkillsHome, skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { loadBundles, slugOf, writeBundle } from "./bundles.ts";
 import { expandSkillCommand, expandTyped, parseTypedSkills, preloadSkills, skillCommands } from "./expand.ts";
 import { flushUsage, readUsage } from "./usage.ts";

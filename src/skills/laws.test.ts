@@ -4,7 +4,7 @@ import { mkdir, realpath, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
 import { isWithin, resolveLinks } from "../safety/paths.ts";
 import { slugOf } from "./bundles.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { skillTools } from "../../test/support/skill-run.ts";
-import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { decideUnattended } from "../safety/verdict.ts";
 import { openSkill, skillContent } from "./open-skill.ts";
 import { bashSnippets, preprocess } from "./preprocess.ts";

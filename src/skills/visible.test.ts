@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
-import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { fitsEnvironment, fitsOs } from "./requirements.ts";
 import { clearSkillsPromptCache, indexDescription, type VisibleRequest, visibleSkills } from "./visible.ts";
 

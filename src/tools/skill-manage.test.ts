@@ -3,7 +3,7 @@ import { lstat, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/pro
 import { test } from "node:test";
 import { dispatch } from "../../test/support/dispatch.ts";
 import { skillTools } from "../../test/support/skill-run.ts";
-import { skillsHome, skillText } from "../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../test/support/skills-home.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
 import { manageSkill } from "../skills/manage/manage.ts";
 import type { GuardScan, ManageRequest } from "../skills/manage/write.ts";

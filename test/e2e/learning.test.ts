@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import type { RecordedRequest, Reply } from "../support/model-server/script.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
-import { skillText } from "../support/skills-place.ts";
+import { skillText } from "../support/skills-home.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 import { validateChat } from "../support/wire-validators.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
-import { skillText } from "../support/skills-place.ts";
+import { skillText } from "../support/skills-home.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 describe("skills through the program", () => {

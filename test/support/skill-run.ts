@@ -6,7 +6,7 @@ import { dispatch } from "./dispatch.ts";
 import "../../src/tools/skill-manage.ts";
 import "../../src/tools/skill-view.ts";
 import "../../src/tools/skills-list.ts";
-import type { SkillsHome } from "./skills-place.ts";
+import type { SkillsHome } from "./skills-home.ts";
 import { toolContext } from "./tool-context.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's answer, as loose as the model sees it

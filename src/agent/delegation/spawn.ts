@@ -237,7 +237,7 @@ async function childModel(home: OpenHome, parent: ModelChoice, clock: Clock): Pr
     ...(standIns.length > 0 ? { fallbacks: standIns } : {}),
   };
   if (!settings.model && !settings.provider && !settings.base_url) return model;
-  const { resolveSpec } = await import("../../llm/auxiliary/places.ts");
+  const { resolveSpec } = await import("../../llm/auxiliary/model-spec.ts");
   const target = await resolveSpec(home, specOf(settings, parent), clock);
   const { maxTokens: _cap, overrides: _own, ...general } = model;
   return { ...general, target };

@@ -5,7 +5,7 @@ import { play, type RigTool, rigAgent } from "../../../test/support/agent/agent-
 import { ScriptedGate } from "../../../test/support/agent/scripted-gate.ts";
 import { dispatch } from "../../../test/support/dispatch.ts";
 import { skillTools } from "../../../test/support/skill-run.ts";
-import { skillsHome, skillText } from "../../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../../test/support/skills-home.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 
 import { registry } from "../../tools/toolset/registry.ts";

@@ -1,7 +1,6 @@
 // `hermes mcp test|tools|configure|login`: what needs the server itself.
 
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
-import { McpError } from "../../mcp/errors.ts";
 import { ListingCache, McpHub } from "../../mcp/hub.ts";
 import { isWanted, type Listing } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
@@ -126,8 +125,6 @@ export async function signIn(name: string, ctx: CliContext): Promise<void> {
     io.out(`Signed in to ${name}. Tokens are in ${home.display(tokensFile)}.\n`);
     if (settings.endpoint.type !== "stdio" && !settings.endpoint.oauth)
       await home.setConfigKey(["mcp_servers", name, "auth"], "oauth");
-  } catch (error) {
-    throw error instanceof McpError ? new ExitError(1, error.message) : error;
   } finally {
     process.off("SIGINT", interrupt);
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { skillTools } from "../../../test/support/skill-run.ts";
-import { type SkillsHome, skillsHome, skillText } from "../../../test/support/skills-place.ts";
+import { type SkillsHome, skillsHome, skillText } from "../../../test/support/skills-home.ts";
 import { listPending } from "../pending.ts";
 import { ViewMemory } from "../run.ts";
 import { approvePending, diffPending, rejectPending } from "./manage.ts";

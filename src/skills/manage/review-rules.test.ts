@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { skillTools } from "../../../test/support/skill-run.ts";
-import { skillsHome, skillText } from "../../../test/support/skills-place.ts";
+import { skillsHome, skillText } from "../../../test/support/skills-home.ts";
 import { readUsage } from "../usage.ts";
 
 const patch = { action: "patch", old_string: "Do it.", new_string: "Do it now." };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmod, symlink, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { SCAN_LINES } from "../../../test/fixtures/skill-scan.ts";
-import { skillsHome } from "../../../test/support/skills-place.ts";
+import { skillsHome } from "../../../test/support/skills-home.ts";
 import { formatScan, rule, scanSkill, scanText, verdictOf } from "./scan.ts";
 
 const idsIn = (text: string) => scanText(text, "f").map(({ id }) => id);

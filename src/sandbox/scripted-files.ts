@@ -1,8 +1,8 @@
 // Files as the commands of a backend see them, by scripts. Data goes through stdin and stdout, so no byte of it is ever read as a command.
 import { posix } from "node:path";
+import { newMark } from "./backend.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES, type RipgrepRun } from "./environment.ts";
-import type { ScriptResult, ScriptRunner } from "./errands.ts";
-import { newMark } from "./place.ts";
+import type { ScriptResult, ScriptRunner } from "./scripts.ts";
 import { quote } from "./shell-script.ts";
 
 export function scriptedFiles(scripts: ScriptRunner): EnvironmentFiles {

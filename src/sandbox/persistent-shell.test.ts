@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { ScriptRunner } from "./errands.ts";
-import type { Channel } from "./place.ts";
+import type { Channel } from "./backend.ts";
+import { ScriptRunner } from "./scripts.ts";
 
 const { PATH = "" } = process.env;
 const { signal } = new AbortController();
@@ -103,7 +103,7 @@ test("where no shell can be had, the channel says why", async () => {
 });
 
 test("a shell that waits does not keep the program from ending", () => {
-  const module = fileURLToPath(new URL("errands.ts", import.meta.url));
+  const module = fileURLToPath(new URL("scripts.ts", import.meta.url));
   const code = `import { ScriptRunner } from ${JSON.stringify(module)};
 const launch = async (script, { shell }) => ({ program: shell, args: ["-c", script], env: process.env });
 const { output } = await new ScriptRunner({ launch }, { persistent: true }).run("echo hi");

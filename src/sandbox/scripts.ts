@@ -1,7 +1,7 @@
 // Short POSIX scripts of our own on a backend that is reached through a channel.
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
-import { type Channel, keepEnd, newMark, StartMark } from "./place.ts";
+import { type Channel, keepEnd, newMark, StartMark } from "./backend.ts";
 import { settledWithin, signalNumber } from "./processes.ts";
 import { quote } from "./shell-script.ts";
 

@@ -1,7 +1,5 @@
 // A backend behind a channel: containers and other machines.
-import { startOnTerminal } from "./background-child.ts";
-import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
-import type { ScriptRunner } from "./errands.ts";
+
 import {
   type BackendShell,
   type Channel,
@@ -12,9 +10,12 @@ import {
   type ShellIo,
   type ShellRun,
   StartMark,
-} from "./place.ts";
-import { scriptedFiles } from "./place-files.ts";
+} from "./backend.ts";
+import { startOnTerminal } from "./background-child.ts";
+import type { BackgroundChild, EnvironmentFiles } from "./environment.ts";
 import { type ShellProcess, settledWithin, startShell } from "./processes.ts";
+import { scriptedFiles } from "./scripted-files.ts";
+import type { ScriptRunner } from "./scripts.ts";
 import { quote } from "./shell-script.ts";
 
 /** What a script of ours may take on top of the time a command is given to end. */

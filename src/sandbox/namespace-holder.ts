@@ -5,8 +5,8 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { systemClock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
+import { type Launch, newMark, type ShellIo, StartMark } from "./backend.ts";
 import type { OutputPipe } from "./output.ts";
-import { type Launch, newMark, type ShellIo, StartMark } from "./place.ts";
 import {
   descendantsOf,
   type ShellProcess,
