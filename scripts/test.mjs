@@ -42,6 +42,7 @@ async function everything() {
   const program = join(work, "program");
   const built = await buildProgram(program);
   process.env.HERMES_TEST_PROGRAM = program;
+  if (built === 0) process.env.HERMES_TEST_SKILLS = await startOnce(program);
   const startsProgram = (file) => file.startsWith(join(root, "test", "e2e"));
   const across = find("test/**/*.test.ts");
   // The long ones first, above all those that wait for other programs: the short ones fill what is left of the time.
@@ -90,6 +91,16 @@ function buildProgram(program) {
     fs.cpSync(join(root, name), join(program, name), { recursive: true });
   fs.symlinkSync(join(root, "node_modules"), join(program, "node_modules"), "junction");
   return run(projectNode(), [join(root, "scripts", "build.mjs"), join(program, "dist")]);
+}
+
+/** The skills of a home in which the program has been started once. */
+async function startOnce(program) {
+  const home = join(work, "home");
+  fs.mkdirSync(home, { mode: 0o700 });
+  const env = { PATH: process.env.PATH, HOME: home, HERMES_HOME: home, HERMES_FROM_SOURCE: "0" };
+  const code = await run(projectNode(), [join(program, "bin", "hermes.mjs"), "-z", "hello"], { env, stdio: "ignore" });
+  if (code !== 0) throw new Error(`hermes -z ended with code ${code}`);
+  return join(home, "skills");
 }
 
 /** Files that share a process, as most cost more to load than to run; each stays a suite with its own hooks. */

@@ -46,7 +46,7 @@ await withEngine("podman", missingPodman, () => {
     return { ...used, run, directory: "/root", home, engine, isRunning };
   }
 
-  backendConformance("podman", open, { sharesFiles: false });
+  backendConformance("podman", open, { sharesFiles: false, slow: true });
 
   test("commands see what was named for them and no other variable of ours", async (t) => {
     const { run, release } = await open(

@@ -285,12 +285,15 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
   test("when the program dies, the sandbox dies with it", async (t) => {
     const root = await mkdtemp(join(tmpdir(), "hermes-die-"));
     t.after(() => rm(root, { recursive: true, force: true }));
-    const program = join(import.meta.dirname, "support/engines/namespace-holder.ts");
+    const program = join(import.meta.dirname, "support/engines/bubblewrap-holder.ts");
     const holder = spawn(process.execPath, [program], {
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, TMPDIR: root },
     });
-    const pid = await new Promise<number>((resolve) => holder.stdout.once("data", (data) => resolve(Number(data))));
+    const pid = await new Promise<number>((resolve, reject) => {
+      holder.stdout.once("data", (data) => resolve(Number(data)));
+      holder.once("exit", (code) => reject(new Error(`the program ended with code ${code} before it had a sandbox`)));
+    });
     await stat(`/proc/${pid}`);
     holder.kill("SIGKILL");
     while (await exists(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,5 +1,6 @@
 // Runs the program as its user does: through bin/hermes.mjs, in a process of its own.
 import { type ChildProcess, spawn } from "node:child_process";
+import { cpSync, existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TempHome } from "./temp-home.ts";
@@ -9,6 +10,16 @@ export const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url)
 export const builtProgram = process.env.HERMES_TEST_PROGRAM;
 export const launcher = join(builtProgram ?? repository, "bin", "hermes.mjs");
 export const sourceLauncher = join(repository, "bin", "hermes.mjs");
+
+/** Skills as a first start leaves them, made once for a run of all tests. */
+const startedSkills = process.env.HERMES_TEST_SKILLS;
+
+/** A home with settings has been started before; one without is left to its first start. */
+function seedSkills({ dir }: TempHome): void {
+  const skills = join(dir, "skills");
+  if (startedSkills && existsSync(join(dir, "config.yaml")) && !existsSync(skills))
+    cpSync(startedSkills, skills, { recursive: true });
+}
 
 export interface RunOptions {
   readonly home: TempHome;
@@ -45,6 +56,7 @@ export function startHermes(
   args: readonly string[],
   options: RunOptions,
 ): ChildProcess & { readonly result: Promise<RunResult> } {
+  seedSkills(options.home);
   const child = spawn(process.execPath, [options.launcher ?? launcher, ...args], {
     cwd: options.cwd ?? options.home.project,
     env: environmentFor(options),

@@ -15,6 +15,13 @@ export function sampleOf<Case>(cases: readonly Case[], part: number, name: strin
   return cases.filter(() => random() < 1 / part);
 }
 
+/** A single case of them. */
+export function oneOf<Case>(cases: readonly Case[], name: string): readonly Case[] {
+  if (whole) return cases;
+  const at = Math.floor(randomFrom(`${seed} ${name}`)() * cases.length);
+  return cases.slice(at, at + 1);
+}
+
 /** mulberry32: the same numbers for the same words. */
 function randomFrom(words: string): () => number {
   let state = 0;
