@@ -1,6 +1,7 @@
 // One conversation, as every door sees it.
 
 import { type Logger, runWithSessionTag } from "../home/log.ts";
+import { joinSignals } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
@@ -356,9 +357,11 @@ export class Agent {
     return this.betweenTurns(async (signal) => {
       const lane = await this.#conversation.hold();
       if (lane.type !== "taken") throw new AgentBusyError(inUseSentence(lane));
+      const joined = joinSignals(signal, lane.lost);
       try {
-        return await work(AbortSignal.any([signal, lane.lost]));
+        return await work(joined.signal);
       } finally {
+        joined.release();
         await lane.release();
       }
     });

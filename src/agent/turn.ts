@@ -1,6 +1,6 @@
 // One turn, from the user's words to the model's answer.
 
-import { withGrace } from "../kit/clock.ts";
+import { joinSignals, withGrace } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { AssistantMessage, HistoryMessage, UserInput } from "../llm/messages.ts";
 import { holderInWords } from "../sessions/lanes.ts";
@@ -45,9 +45,11 @@ export async function playTurn(
   try {
     const lane = await takeLane(conversation, options);
     if (lane.type === "end") return before(lane);
+    const { signal, release } = joinSignals(options.signal, lane.lost);
     try {
-      return await playHeld(conversation, input, { ...options, signal: AbortSignal.any([options.signal, lane.lost]) });
+      return await playHeld(conversation, input, { ...options, signal });
     } finally {
+      release();
       await lane.release();
     }
   } catch (error) {

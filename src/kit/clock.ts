@@ -69,3 +69,23 @@ export async function withGrace<T>(work: Promise<T>, signal: AbortSignal, graceM
     finished.catch(() => undefined); // a late failure of abandoned work is ignored
   }
 }
+
+/**
+ * Aborts with the first of these signals; `release` lets go of them. Unlike `AbortSignal.any` it is gone with its last user: that one stays
+ * in memory for as long as anybody listens to it.
+ */
+export function joinSignals(...signals: readonly AbortSignal[]): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const stops = signals.map((signal) => {
+    const stop = () => controller.abort(signal.reason);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    return () => signal.removeEventListener("abort", stop);
+  });
+  return {
+    signal: controller.signal,
+    release: () => {
+      for (const letGo of stops) letGo();
+    },
+  };
+}
