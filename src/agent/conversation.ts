@@ -31,7 +31,7 @@ export const inUseSentence = ({ by }: LaneHeld) =>
 const FREE: OwnLane = {
   type: "taken",
   lost: new AbortController().signal,
-  release: async () => undefined,
+  release: async () => true,
 };
 
 export interface SentSoFar {

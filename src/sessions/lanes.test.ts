@@ -7,9 +7,9 @@ import { laneConformance } from "../../test/support/lane-conformance.ts";
 import { makeOriginalDatabase, ORIGINAL_VERSIONS } from "../../test/support/original-database.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
-import { holdLane } from "./lanes.ts";
+import { holdLane, Lane } from "./lanes.ts";
 import { openSessionStore } from "./open.ts";
-import { StoreError } from "./store.ts";
+import { type SessionStore, StoreError } from "./store.ts";
 
 async function open(t: TestContext) {
   const made = await temporaryStore(t);
@@ -28,6 +28,8 @@ async function open(t: TestContext) {
 }
 
 laneConformance("SQLite", open);
+
+const user = (content: string) => ({ role: "user", content }) as const;
 
 /** Waits for what must come; a busy machine only takes longer. */
 async function until(condition: () => boolean): Promise<void> {
@@ -110,6 +112,85 @@ test("who waits for a lane gets it when it is free, or is told who has it", asyn
   given.abort();
   await assert.rejects(third, { name: "AbortError" });
   await second.release();
+});
+
+/** Everything that changes a conversation, without a word of leases. */
+const WRITES: Readonly<Record<string, (store: SessionStore, id: string, row: number) => Promise<unknown>>> = {
+  append: (store, id) => store.append(id, [user("x")]),
+  replace: (store, id) => store.replace(id, [user("x")]),
+  rewind: (store, id, row) => store.rewind(id, row),
+  setApiContent: (store, _, row) => store.setApiContent(row, "x"),
+  setPrompt: (store, id) => store.setPrompt(id, { prompt: "x", stableChars: 1, fingerprint: null }),
+  setValue: (store, id) => store.setValue(id, "key", "x"),
+  update: (store, id) => store.update(id, { model: "x" }),
+  end: (store, id) => store.end(id, "cli_close"),
+  branch: (store, id) => store.branch(id, "copy", { title: "aside" }),
+  leaseCompression: (store, id) => store.leaseCompression(id, { seconds: 60 }),
+  continueAfterCompression: (store, id) => store.continueAfterCompression(id, [user("x")]),
+  undoCompression: (store, id) => store.undoCompression(id),
+};
+
+for (const [name, write] of Object.entries(WRITES)) {
+  test(`${name} through the store of a lane is done while it is held, and refused once somebody else took it`, async (t) => {
+    const { store, log, passTime } = await open(t);
+    await store.create({ id: "a" });
+    const lane = new Lane(store, log);
+    const held = await lane.hold("a");
+    assert.ok(held.type === "taken");
+    const tip = await lane.store.continueAfterCompression("a", [user("one")]);
+    const row = (await store.load(tip))[0]?.id ?? 0;
+    passTime(61);
+    const other = await store.takeLane("a", "elsewhere:1:x");
+    assert.ok(other.type === "taken");
+    await assert.rejects(write(lane.store, tip, row), { code: "moved" });
+    await store.releaseLane(other.lease);
+    await held.release();
+    const again = await lane.hold("a");
+    assert.ok(again.type === "taken");
+    assert.notEqual(await write(lane.store, tip, row), null);
+    await again.release();
+  });
+}
+
+test("between two holds the store of a lane writes without a lease", async (t) => {
+  const { store, log } = await open(t);
+  await store.create({ id: "a" });
+  const lane = new Lane(store, log);
+  const held = await lane.hold("a");
+  assert.ok(held.type === "taken");
+  await held.release();
+  assert.equal((await store.takeLane("a", "elsewhere:1:x")).type, "taken");
+  await lane.store.end("a", "cli_close");
+  assert.equal((await store.get("a"))?.endReason, "cli_close");
+});
+
+test("a lane knows whether somebody else held it since it did", async (t) => {
+  const { store, log, another } = await open(t);
+  await store.create({ id: "a" });
+  let fails = false;
+  const troubled = {
+    ...store,
+    releaseLane: (...args: Parameters<typeof store.releaseLane>) =>
+      fails ? Promise.reject(new StoreError("busy", "the disk is full")) : store.releaseLane(...args),
+  };
+  const mine = new Lane(troubled, log);
+  const theirs = new Lane(await another(), log);
+  const use = async (lane: Lane) => {
+    const held = await lane.hold("a");
+    assert.ok(held.type === "taken");
+    await held.release();
+    return held.othersWrote;
+  };
+  assert.equal(await use(mine), false, "nothing of it was in memory yet");
+  assert.equal(await use(mine), false);
+  fails = true;
+  assert.equal(await use(mine), false);
+  fails = false;
+  assert.equal(await use(mine), false, "it was never given back");
+  assert.equal(await use(mine), false);
+  assert.equal(await use(theirs), false);
+  assert.equal(await use(mine), true);
+  assert.equal(await use(mine), false);
 });
 
 test("a copy in memory begins without the leases of the file", async (t) => {

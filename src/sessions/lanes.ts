@@ -151,8 +151,8 @@ export interface HeldLane {
   readonly lease: LaneToken;
   /** Aborts as soon as it is known that somebody else took the lane, or that the database is another one: nothing more can be written. */
   readonly lost: AbortSignal;
-  /** Does not throw: a lease that cannot be given back expires. */
-  release(): Promise<void>;
+  /** Does not throw: a lease that cannot be given back expires, and this resolves to false. */
+  release(): Promise<boolean>;
 }
 
 /** Somebody else has it. */
@@ -212,7 +212,13 @@ export async function holdLane(
   const release = async () => {
     clearInterval(timer);
     await renewing;
-    await store.releaseLane(lease).catch((error) => log.warn("the lease of a conversation was not given back", error));
+    try {
+      await store.releaseLane(lease);
+      return true;
+    } catch (error) {
+      log.warn("the lease of a conversation was not given back", error);
+      return false;
+    }
   };
   return { type: "taken", lease, lost: lost.signal, release };
 }
@@ -228,7 +234,8 @@ export class Lane {
   readonly #log: Logger;
   readonly #holder = newHolder();
   #lease: LaneToken | undefined;
-  #lastToken: number | null = null;
+  /** The token of the next lease, if nobody else takes one before. */
+  #nextToken: number | null = null;
 
   constructor(store: SessionStore, log: Logger) {
     this.store = withLease(store, () => this.#lease);
@@ -240,12 +247,14 @@ export class Lane {
     const held = await holdLane(this.store, sessionId, { log: this.#log, holder: this.#holder, wait });
     if (held.type !== "taken") return held;
     const { lease } = held;
-    const othersWrote = this.#lastToken !== null && lease.token !== this.#lastToken + 1;
+    const othersWrote = this.#nextToken !== null && lease.token !== this.#nextToken;
     this.#lease = lease;
-    this.#lastToken = lease.token;
     const release = async () => {
       this.#lease = undefined;
-      await held.release();
+      const given = await held.release();
+      // One that was not given back is taken again as it is.
+      this.#nextToken = given ? lease.token + 1 : lease.token;
+      return given;
     };
     return { ...held, othersWrote, release };
   }
