@@ -127,10 +127,13 @@ test("recall on a message that joined an unanswered one is replayed byte for byt
 test("a message that cannot be stored is not acted on; once the disk is back nothing is lost and nothing doubled", async (t) => {
   const { store } = await temporaryStore(t);
   let full = true;
-  const append: SessionStore["append"] = (id, rows) =>
-    full ? Promise.reject(new StoreError("full", "the disk is full; free some space")) : store.append(id, rows);
+  const unlessFull =
+    <A extends unknown[], R>(write: (...args: A) => Promise<R>) =>
+    (...args: A) =>
+      full ? Promise.reject(new StoreError("full", "the disk is full; free some space")) : write(...args);
+  const troubled = storeWith(store, { append: unlessFull(store.append), releaseLane: unlessFull(store.releaseLane) });
   const gate = new ScriptedGate({ text: "hello" });
-  const agent = rigAgent({ gate, store: storeWith(store, { append }) });
+  const agent = rigAgent({ gate, store: troubled });
   const failed = (await play(agent, "one")).outcome;
   assert.equal(failed.finalText, "the disk is full; free some space");
   assert.equal(failed.failed, true);
