@@ -7,7 +7,7 @@ import { laneConformance } from "../../test/support/lane-conformance.ts";
 import { makeOriginalDatabase, ORIGINAL_VERSIONS } from "../../test/support/original-database.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
-import { holdLane, Lane } from "./lanes.ts";
+import { holderInWords, holdLane, Lane } from "./lanes.ts";
 import { openSessionStore } from "./open.ts";
 import { type SessionStore, StoreError } from "./store.ts";
 
@@ -191,6 +191,46 @@ test("a lane knows whether somebody else held it since it did", async (t) => {
   assert.equal(await use(theirs), false);
   assert.equal(await use(mine), true);
   assert.equal(await use(mine), false);
+});
+
+const ODD_ROWS: readonly (readonly [what: string, token: unknown, expires: unknown])[] = [
+  ["a counter that JavaScript cannot hold", 2n ** 63n - 1n, 0],
+  ["the last counter that JavaScript can hold", 2n ** 53n - 1n, 0],
+  ["a counter far below zero", -(2n ** 63n), 0],
+  ["a counter in words", "many", 0],
+  ["a counter of bytes", new Uint8Array([0, 255]), 0],
+  ["a counter without end", 1e300, 0],
+  ["an end in words", 1, "forever"],
+  ["an end of bytes", 1, new Uint8Array([1])],
+  ["no end", 1, Number.POSITIVE_INFINITY],
+  ["an end years ahead, of a clock that was wrong", 1, 9e9],
+];
+
+for (const [what, token, expires] of ODD_ROWS) {
+  test(`a lane with ${what} can be taken, renewed and given back`, async (t) => {
+    const { store, db } = await open(t);
+    db.prepare("INSERT INTO lanes (lane, holder, token, expires) VALUES ('a', 'elsewhere:1:x', ?, ?)").run(
+      ...([token, expires] as [bigint, number]), // SQLite takes any value in any column
+    );
+    for (const holder of ["x:1:y", "x:1:z"]) {
+      const answer = await store.takeLane("a", holder);
+      assert.ok(answer.type === "taken");
+      await store.renewLane(answer.lease);
+      assert.equal((await store.takeLane("a", "x:1:other")).type, "held");
+      await store.releaseLane(answer.lease);
+    }
+  });
+}
+
+test("a holder is named in one short line of plain text, whatever its row says", () => {
+  const cases = [
+    ["elsewhere:77:x", "process 77 on elsewhere"],
+    ["\u001b]0;title\u0007\u001b[31mevil\u009b2J\r\n\u202e:77:x", "process 77 on evil"],
+    ["\u001b[2J", "another process"],
+    ["no\nname\u2028 at all", "noname at all"],
+  ] as const;
+  for (const [holder, words] of cases) assert.equal(holderInWords(holder), words);
+  assert.equal([...holderInWords(`${"😀".repeat(100_000)}:12:x`)].length, 80);
 });
 
 test("a copy in memory begins without the leases of the file", async (t) => {

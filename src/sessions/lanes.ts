@@ -4,7 +4,9 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
+import { truncateCodePoints } from "../kit/code-points.ts";
 import { isAlive } from "../kit/pid.ts";
+import { stripAnsi } from "../kit/strip-ansi.ts";
 import type { StoreCore } from "./core.ts";
 import { conversationOf, parseConfig } from "./lineage.ts";
 import {
@@ -20,6 +22,9 @@ const LEASE_SECONDS = 60;
 /** How long a free lane is first offered to whoever had it: agent, prompt cache and sandbox are still warm there. */
 const PREFER_SECONDS = 600;
 const LOOK_AGAIN_MS = 250;
+/** No lease is taken for longer than this: one that runs further comes from a clock that was wrong, and holds nobody up. */
+const LONGEST_LEASE_SECONDS = 3600;
+const LONGEST_NAME = 80;
 
 interface LaneRow {
   /** Null: released. */
@@ -48,9 +53,13 @@ function laneOf(core: StoreCore, sessionId: string): string {
   }
 }
 
+/** Other programs may write the table too: what is not a name, a counter or a time is read as none. */
 function readLane(core: StoreCore, lane: string): LaneRow | undefined {
   return core.db.get<LaneRow>(
-    `SELECT holder, token, COALESCE(expires, 0) AS expires, prefer_holder, COALESCE(prefer_until, 0) AS prefer_until
+    `SELECT CAST(holder AS TEXT) AS holder, CAST(prefer_holder AS TEXT) AS prefer_holder,
+       CASE WHEN typeof(token) = 'integer' AND token BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER - 1} THEN token ELSE 0 END AS token,
+       CASE WHEN expires BETWEEN 0 AND unixepoch() + ${LONGEST_LEASE_SECONDS} THEN expires ELSE 0 END AS expires,
+       CASE WHEN typeof(prefer_until) = 'real' THEN prefer_until ELSE 0 END AS prefer_until
      FROM lanes WHERE lane = ?`,
     lane,
   );
@@ -113,7 +122,8 @@ export function assertLease(core: StoreCore, sessionId: string, { lease }: Lease
 export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly string[] {
   if (!core.shape.tables.has("lanes")) return ids;
   const rows = core.db.all<{ lane: string; holder: string }>(
-    "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL AND expires > unixepoch('subsec')",
+    `SELECT CAST(lane AS TEXT) AS lane, CAST(holder AS TEXT) AS holder FROM lanes
+     WHERE holder IS NOT NULL AND expires BETWEEN unixepoch('subsec') AND unixepoch() + ${LONGEST_LEASE_SECONDS}`,
   );
   const held = new Set(rows.filter(({ holder }) => !isGone(holder)).map(({ lane }) => lane));
   return held.size === 0 ? ids : ids.filter((id) => !held.has(laneOf(core, id)));
@@ -123,11 +133,12 @@ export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly s
 
 export const newHolder = () => `${hostname()}:${process.pid}:${randomBytes(6).toString("hex")}`;
 
-/** Who that is, for a sentence to a user. */
+/** Who that is, for a sentence to a user: nothing in it drives a terminal, whoever wrote the row. */
 export function holderInWords(holder: string): string {
   const { host, pid } = partsOf(holder);
-  if (pid === null) return holder;
-  return host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
+  const words = pid === null ? holder : host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
+  const shown = stripAnsi(words).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "");
+  return truncateCodePoints(shown.trim() || "another process", LONGEST_NAME, "…");
 }
 
 /** A process of this machine that is gone gives nothing back; those of other machines cannot be looked at from here. */
@@ -137,7 +148,7 @@ export function isGone(holder: string): boolean {
 }
 
 function partsOf(holder: string): { readonly host: string; readonly pid: number | null } {
-  const found = /^(.+):(\d+):[^:]*$/.exec(holder);
+  const found = /^(.+):(\d+):[^:]*$/s.exec(holder);
   return { host: found?.[1] ?? "", pid: found ? Number(found[2]) : null };
 }
 
