@@ -356,7 +356,7 @@ export class Agent {
   exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     return this.betweenTurns(async (signal) => {
       const lane = await this.#conversation.hold();
-      if (lane.type !== "taken") throw new AgentBusyError(inUseSentence(lane));
+      if (lane.type !== "taken") throw new AgentBusyError(inUseSentence(lane, "changed"));
       const joined = joinSignals(signal, lane.lost);
       try {
         return await work(joined.signal);

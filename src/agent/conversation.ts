@@ -24,8 +24,8 @@ import { UsageMeter } from "./usage-meter.ts";
 /** The right to write the conversation, as long as it lasts. */
 export type OwnLane = Pick<HeldLane, "type" | "lost" | "release">;
 
-export const inUseSentence = ({ by }: LaneHeld) =>
-  `This conversation is in use by ${holderInWords(by)}. Nothing was sent: try again when it is done, or go on in a copy (/branch).`;
+export const inUseSentence = ({ by }: LaneHeld, what: "sent" | "changed") =>
+  `This conversation is in use by ${holderInWords(by)}. Nothing was ${what}: try again when it is done, or go on in a copy (/branch).`;
 
 /** Nothing is stored, or whoever started this conversation holds its lane. */
 const FREE: OwnLane = {

@@ -156,6 +156,8 @@ export interface TurnOutcome {
   /** Steering text that found no tool result to ride on; the door sends it as the next message. */
   readonly pendingSteer?: string;
   readonly interruptMessage?: string;
+  /** The turn never began: the user's message is not part of the conversation. */
+  readonly unsent?: true;
   /** The conversation does not fit into the window, and there is nothing left to shorten. */
   readonly compressionExhausted?: true;
   /** Which tool went in circles until the turn was ended. */

@@ -133,7 +133,7 @@ test("a turn whose conversation was taken over writes nothing more, and the next
   const { outcome } = await late;
   assert.equal(outcome.exitReason, "conversation_moved");
   assert.equal(outcome.interrupted, true);
-  assert.match(outcome.finalText ?? "", /nothing was stored/);
+  assert.match(outcome.finalText ?? "", /nothing more was stored/);
   assert.equal(gate.requests.length, 1, "no model is asked for what cannot be kept");
   assert.deepEqual(await rows(), stored);
   const { outcome: next } = await play(ann, "third");

@@ -44,7 +44,7 @@ export async function playTurn(
   const before = (ending: Ending) => makeOutcome(conversation, ending, { apiCalls: 0, withinBudget: true });
   try {
     const lane = await takeLane(conversation, options);
-    if (lane.type === "end") return before(lane);
+    if (lane.type === "end") return { ...before(lane), unsent: true };
     const { signal, release } = joinSignals(options.signal, lane.lost);
     try {
       return await playHeld(conversation, input, { ...options, signal });
@@ -83,7 +83,7 @@ async function takeLane(
         emit({ type: "status", kind: "waiting", message: `${holderInWords(by)} works on this conversation; waiting` }),
     });
     if (lane.type === "taken") return lane;
-    return failedEnding("conversation_in_use", inUseSentence(lane));
+    return failedEnding("conversation_in_use", inUseSentence(lane, "sent"));
   } catch (error) {
     if (!signal.aborted) throw error;
     return interruptedEnding("interrupted_by_user", "Operation interrupted: nothing was sent.");

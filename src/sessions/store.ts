@@ -390,15 +390,15 @@ export class StoreError extends UserError {
   }
 }
 
-/** Somebody else writes this conversation now; nothing was stored. */
+/** Somebody else writes this conversation now; nothing more was stored. */
 export class LaneMovedError extends StoreError {
   override name = "LaneMovedError";
   constructor(sessionId: string, by: string | null) {
     super(
       "moved",
       by === null
-        ? `the lease on session ${sessionId} is over; nothing was stored. Send the message again.`
-        : `session ${sessionId} is in use by ${by} now; nothing was stored. Wait until it is done, or go on in a branch.`,
+        ? `the lease on session ${sessionId} is over; nothing more was stored. Send the message again.`
+        : `session ${sessionId} is in use by ${by} now; nothing more was stored. Wait until it is done, or go on in a branch.`,
     );
   }
 }

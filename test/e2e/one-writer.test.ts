@@ -9,6 +9,7 @@ import { exists } from "../../src/kit/files.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes, startHermes } from "../support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
+import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
 
 describe("two processes on one conversation", () => {
   let server: ModelServer;
@@ -61,7 +62,7 @@ describe("two processes on one conversation", () => {
     const { code, stdout, stderr } = await child.result;
     assert.equal(code, 1);
     assert.equal(stdout, "");
-    assert.match(stderr, /^hermes: .*nothing was stored/m);
+    assert.match(stderr, /^hermes: .*nothing more was stored/m);
     assert.deepEqual(rows(home), stored);
     assert.equal(server.requests.length, asked, "no model is asked for what cannot be kept");
     assert.deepEqual(stored.at(-1), "assistant: the other's answer");
@@ -107,6 +108,43 @@ describe("two processes on one conversation", () => {
     assert.equal(code, 1, stderr);
     assert.deepEqual(rows(home), stored);
     assert.equal(server.requests.length, 2, "no model is asked for what cannot be kept");
+  });
+
+  test("the screen shows what it has not sent yet, and gives it back on Ctrl+C", { skip: tmuxMissing() }, async () => {
+    const seen = "onboarding:\n  seen:\n    busy_input_prompt: true\n";
+    await using home = await tempHome({ "config.yaml": modelConfig(server) + seen });
+    const { id, child, go } = await atWork(home);
+    await using screen = await TerminalScreen.start(["--resume", id], { home });
+    await screen.waitFor("fake-model");
+    await screen.say("/undo");
+    await screen.waitFor("Nothing was changed");
+    await screen.say("wait for me");
+    await screen.waitFor(`process ${child.pid} works on this conversation; waiting`);
+    await screen.waitFor("▶ next: wait for me");
+    await screen.say("and me");
+    await screen.waitFor("▶ next: wait for me and me");
+    await screen.press("C-c");
+    await screen.waitFor("⏹ stopped: nothing was sent");
+    await screen.waitFor(/❯ wait for me\n +and me/);
+    server.script({ text: "the second answer" }, { text: "the third answer" });
+    await go();
+    await child.result;
+    await screen.press("Enter");
+    await screen.waitFor("the third answer");
+    assert.deepEqual(rows(home).slice(-2), ["user: wait for me\nand me", "assistant: the third answer"]);
+  });
+
+  test("the screen says that another process took its conversation", { skip: tmuxMissing() }, async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    const command = "touch started; while [ ! -e go ]; do sleep 0.05; done";
+    server.script({ toolCalls: [{ name: "terminal", arguments: { command } }] });
+    await using screen = await TerminalScreen.start([], { home });
+    await screen.waitFor("fake-model");
+    await screen.say("begin");
+    while (!(await exists(join(home.project, "started")))) await sleep(20);
+    query(home, "UPDATE lanes SET holder = 'elsewhere\u001b[31m:1:x', token = token + 1");
+    await writeFile(join(home.project, "go"), "");
+    await screen.waitFor("is in use by process 1 on elsewhere now");
   });
 
   test("one that was killed holds nobody up", async () => {

@@ -23,7 +23,7 @@ import { Questions } from "./questions.ts";
 import { forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
 import { Activity, HANGUP, Status, watchProcess } from "./status.ts";
 import { Transcript } from "./transcript.ts";
-import { type Speaker, Turns } from "./turns.ts";
+import { type Speaker, shownText, Turns } from "./turns.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
 export function runScreen(request: ChatRequest): Promise<number> {
@@ -97,6 +97,9 @@ class Screen {
       onEvent: (event) => this.#onEvent(event),
       onChange: () => this.#refresh(),
       onError: (error) => this.#warn(reason(error)),
+      onUnsent: (input) => {
+        if (this.#input.draft === "") this.#input.draft = shownText(input);
+      },
     });
     this.#activity = new Activity(this.#theme, now, () => this.#refresh());
     this.#status = new Status(this.#theme, {
@@ -246,8 +249,7 @@ class Screen {
   #onEvent(event: AgentEvent): void {
     this.#activity.follow(event);
     this.#status.follow(event);
-    if (event.type === "turn_start" && event.input.from !== "synthetic")
-      this.#transcript.user(event.input.persistText ?? event.input.text);
+    if (event.type === "turn_start" && event.input.from !== "synthetic") this.#transcript.user(shownText(event.input));
     if (event.type === "ask") this.#questions.ask(event.request);
     this.#transcript.show(event);
     if (event.type === "tool_end") this.#hint("tool_progress_prompt");
@@ -410,7 +412,8 @@ class Screen {
   }
 
   #queueLines(width: number): string[] {
-    const texts = [...this.#typedEarly, ...this.#turns.waiting];
+    const { held, waiting } = this.#turns;
+    const texts = [...this.#typedEarly, ...(held === null ? [] : [held]), ...waiting];
     return texts.map((text) => this.#theme.dim(cut(`▶ next: ${text.slice(0, 500).replace(/\s+/g, " ")}`, width)));
   }
 

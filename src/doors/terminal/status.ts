@@ -196,6 +196,8 @@ export class Activity implements Component {
       case "text":
         return this.#show("writing");
       case "status":
+        // Before the turn begins, the wait for another process counts.
+        if (event.kind === "waiting") this.#turn ??= { startedAt: this.#now() };
         if (event.kind === "waiting" || event.kind === "lifecycle") this.#show(event.message);
         return;
       case "done":

@@ -92,6 +92,9 @@ test("a turn that failed or was stopped says so", () => {
   });
   assert.equal(shown({}, done({ failed: true, finalText: "The key was refused." })), "⚠ The key was refused.");
   assert.equal(shown({}, done({ interrupted: true, finalText: "Operation interrupted" })), "⏹ stopped");
+  assert.equal(shown({}, done({ interrupted: true, unsent: true })), "⏹ stopped: nothing was sent");
+  const moved = { interrupted: true, exitReason: "conversation_moved", finalText: "In use by process 7." };
+  assert.equal(shown({}, done(moved)), "⚠ In use by process 7.");
   assert.equal(shown({}, done({ finalText: "fine" })), "");
 });
 

@@ -1,7 +1,7 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 
 import { Container, Spacer } from "@earendil-works/pi-tui";
-import type { AgentEvent } from "../../agent/events.ts";
+import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { plural } from "../../kit/formats.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { printable, type Theme } from "../terminal-text.ts";
@@ -105,10 +105,15 @@ export class Transcript {
         this.#answer = null;
         this.#thinking = null;
         this.#lastTool = null;
-        if (event.outcome.interrupted) this.dim("⏹ stopped");
-        else if (event.outcome.failed && event.outcome.finalText) this.warn(event.outcome.finalText);
-        return;
+        return this.#end(event.outcome);
     }
+  }
+
+  #end({ interrupted, failed, exitReason, finalText, unsent }: TurnOutcome): void {
+    // The user knows what they stopped, not that somebody else took the conversation.
+    const unknown = failed || exitReason === "conversation_moved";
+    if (unknown && finalText) this.warn(finalText);
+    else if (interrupted) this.dim(unsent ? "⏹ stopped: nothing was sent" : "⏹ stopped");
   }
 
   #status(event: AgentEvent & { type: "status" | "compressed" }): void {

@@ -11,15 +11,21 @@ class Scripted implements Speaker {
   steered: string[] = [];
   activeChildren = 0;
   leftover: string | undefined;
+  /** Another process works on the conversation: no turn begins. */
+  inUse = false;
   #end = Promise.withResolvers<void>();
 
   async *run(input: UserInput): AsyncIterable<AgentEvent> {
-    this.said.push(input.text);
+    const { inUse } = this;
+    const stamp = { sessionId: "s", turn: 1, seq: 1 };
     this.#end = Promise.withResolvers<void>();
+    if (inUse) yield { type: "status", kind: "waiting", message: "process 1 works on it", ...stamp };
+    else this.said.push(input.text);
     await this.#end.promise;
-    const outcome = { finalText: "ok", pendingSteer: this.leftover } as TurnOutcome; // the driver looks at nothing else
+    const unsent = inUse && { unsent: true };
+    const outcome = { finalText: "ok", pendingSteer: this.leftover, ...unsent } as TurnOutcome; // the driver looks at nothing else
     this.leftover = undefined;
-    yield { type: "done", outcome, sessionId: "s", turn: 1, seq: 1 };
+    yield { type: "done", outcome, ...stamp };
   }
   interrupt(reason?: string) {
     this.interrupts.push(reason);
@@ -37,14 +43,16 @@ class Scripted implements Speaker {
 function setUp(mode: BusyMode) {
   const speaker = new Scripted();
   const events: string[] = [];
+  const unsent: string[] = [];
   const turns = new Turns({
     speaker: () => speaker,
     busyMode: () => mode,
     onEvent: (event) => events.push(event.type),
     onChange: () => undefined,
     onError: (error) => assert.fail(String(error)),
+    onUnsent: ({ text }) => unsent.push(text),
   });
-  return { speaker, events, turns };
+  return { speaker, events, unsent, turns };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -116,6 +124,36 @@ test("several messages that interrupt are said as one, before what was queued", 
   speaker.end();
   await turns.idle();
   assert.deepEqual(speaker.said, ["one", "two\nthree", "later"]);
+});
+
+test("a message whose turn never began is shown as held, and is the user's again when they stop it", async () => {
+  const { speaker, unsent, turns } = setUp("interrupt");
+  speaker.inUse = true;
+  turns.say("one");
+  await settle();
+  assert.equal(turns.held, "one");
+  speaker.interrupt();
+  await turns.idle();
+  assert.equal(turns.held, null);
+  assert.deepEqual(unsent, ["one"]);
+  assert.deepEqual(speaker.said, []);
+});
+
+test("a message that interrupts one whose turn never began goes out with it", async () => {
+  const { speaker, unsent, turns } = setUp("interrupt");
+  speaker.inUse = true;
+  turns.say("one");
+  await settle();
+  turns.say("two");
+  await settle();
+  assert.equal(turns.held, "one\ntwo");
+  speaker.inUse = false;
+  turns.say("three");
+  await settle();
+  speaker.end();
+  await turns.idle();
+  assert.deepEqual(speaker.said, ["one\ntwo\nthree"]);
+  assert.deepEqual(unsent, []);
 });
 
 test("a waiting text can be taken back", async () => {

@@ -20,6 +20,8 @@ interface TurnsOptions {
   /** A turn begins or ends, or the queue changes. */
   onChange(): void;
   onError(error: unknown): void;
+  /** The turn ended before it began: the message is the user's again. */
+  onUnsent(input: UserInput): void;
 }
 
 export class Turns {
@@ -28,6 +30,7 @@ export class Turns {
   /** The message that interrupted the running turn; further ones join it. */
   #interrupting: UserInput | null = null;
   #running: Promise<void> | null = null;
+  #held: UserInput | null = null;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
@@ -39,6 +42,11 @@ export class Turns {
 
   get waiting(): readonly string[] {
     return this.#waiting.map((input) => input.text);
+  }
+
+  /** The message that is not sent yet because another process works on the conversation. */
+  get held(): string | null {
+    return this.#held && shownText(this.#held);
   }
 
   /** The user pressed Enter. Returns what became of the text. */
@@ -111,14 +119,39 @@ export class Turns {
       this.#interrupting = null;
       this.#options.onChange();
       try {
+        let begun = false;
         for await (const event of this.#options.speaker().run(next)) {
+          begun ||= event.type === "turn_start" || event.type === "done";
+          if (begun) this.#held = null;
+          else if (event.type === "status" && event.kind === "waiting") this.#held = next;
           this.#options.onEvent(event);
-          if (event.type === "done" && event.outcome.pendingSteer)
-            this.#waiting.unshift({ text: event.outcome.pendingSteer });
+          if (event.type !== "done") continue;
+          if (event.outcome.unsent) this.#handBack(next);
+          if (event.outcome.pendingSteer) this.#waiting.unshift({ text: event.outcome.pendingSteer });
         }
       } catch (error) {
         this.#options.onError(error);
+      } finally {
+        this.#held = null;
       }
     }
   }
+
+  /** What interrupted it goes out with it; otherwise the user decides. */
+  #handBack(input: UserInput): void {
+    const next = this.#interrupting;
+    if (input.from === "synthetic") return void (next && this.#waiting.push(input));
+    if (next === null) return this.#options.onUnsent(input);
+    const join = (text: string) => `${text}\n${next.text}`;
+    const { text, persistText } = input;
+    const joined = {
+      ...input,
+      text: join(text),
+      ...(persistText === undefined ? {} : { persistText: join(persistText) }),
+    };
+    this.#waiting = this.#waiting.map((one) => (one === next ? joined : one));
+    this.#interrupting = joined;
+  }
 }
+
+export const shownText = ({ persistText, text }: UserInput) => persistText ?? text;
