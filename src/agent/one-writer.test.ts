@@ -5,9 +5,11 @@ import { type TestContext, test } from "node:test";
 import { play, type RigOptions, rigAgent } from "../../test/support/agent/agent-rig.ts";
 import { assertLegalHistory } from "../../test/support/agent/legal.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
+import { storeWith } from "../../test/support/agent/store-with.ts";
 import { manualClock, temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
 import { openSessionStore } from "../sessions/open.ts";
+import { type LaneToken, type SessionStore, StoreError } from "../sessions/store.ts";
 import type { Agent } from "./agent.ts";
 import { AgentBusyError } from "./agent.ts";
 
@@ -15,14 +17,24 @@ async function open(t: TestContext) {
   const { store, path, log, clock } = await temporaryStore(t);
   const db = new DatabaseSync(path, { timeout: 5000 });
   t.after(() => db.close());
-  const another = async (rig: Omit<RigOptions, "store">) => {
+  const another = async (
+    rig: Omit<RigOptions, "store">,
+    change: (own: SessionStore) => Partial<SessionStore> = () => ({}),
+  ) => {
     const own = await openSessionStore({ path, journalMode: "auto", log, clock });
     t.after(() => own.close());
-    return rigAgent({ ports: { clock: systemClock }, ...rig, store: own });
+    return rigAgent({ ports: { clock: systemClock }, ...rig, store: storeWith(own, change(own)) });
+  };
+  /** What another machine does with the conversation while it holds it. */
+  const elsewhere = async (work: (lease: LaneToken) => Promise<unknown> = async () => undefined) => {
+    const answer = await store.takeLane("session-1", "elsewhere:1:x");
+    assert.ok(answer.type === "taken");
+    await work(answer.lease);
+    return answer.lease;
   };
   const rows = async () => (await store.load("session-1")).map(({ role, content }) => `${role}: ${content}`);
   const letLeaseExpire = () => db.exec("UPDATE lanes SET expires = 0");
-  return { store, another, rows, letLeaseExpire };
+  return { store, another, elsewhere, rows, letLeaseExpire };
 }
 
 /** A turn in the middle of its answer; `end` interrupts it. */
@@ -47,25 +59,20 @@ test("a turn waits for the one of another process and goes on from what that sai
   await play(bob, "first");
   const running = await inTheMiddle(ann, "second");
   const { promise: waits, resolve } = Promise.withResolvers<string>();
-  const waiting = play(bob, "fourth", {
+  const waiting = play(bob, "third", {
     onEvent: (event) => event.type === "status" && event.kind === "waiting" && resolve(event.message),
   });
   assert.match(await waits, /^process \d+ works on this conversation; waiting$/);
   await running.end();
-  await waiting;
-  assert.deepEqual(await rows(), [
-    "user: first",
-    "assistant: early",
-    "user: second",
-    "user: fourth",
-    "assistant: late",
-  ]);
+  const { events } = await waiting;
+  assert.equal(events.at(-1)?.turn, 3, "the turns of others count");
+  assert.deepEqual(await rows(), ["user: first", "assistant: early", "user: second", "user: third", "assistant: late"]);
   assert.deepEqual(
     bobGate.requests.at(-1)?.messages.map((message) => message.content),
-    ["You are a test.", "first", "early", "second\n\nfourth"],
+    ["You are a test.", "first", "early", "second\n\nthird"],
   );
-  await play(ann, "fifth");
-  assert.deepEqual((await rows()).slice(-2), ["user: fifth", "assistant: Ann's answer"]);
+  await play(ann, "fourth");
+  assert.deepEqual((await rows()).slice(-2), ["user: fourth", "assistant: Ann's answer"]);
 });
 
 test("a turn that nobody watches gives up after half a minute and says who has the conversation", async (t) => {
@@ -80,9 +87,29 @@ test("a turn that nobody watches gives up after half a minute and says who has t
   assert.equal(outcome.exitReason, "conversation_in_use");
   assert.match(outcome.finalText ?? "", /^This conversation is in use by process \d+\. Nothing was sent/);
   assert.ok(clock.now() - started >= 30_000);
+  const cat = await another({ gate, ports: { clock } });
+  const { outcome: alone } = await play(cat, "third", { interactive: false });
+  assert.equal(alone.exitReason, "conversation_in_use", "one turn of a conversation that is watched otherwise");
   assert.equal(gate.requests.length, 0);
   await running.end();
   assert.deepEqual(await rows(), ["user: first"]);
+});
+
+test("a turn that somebody watches waits longer than that", async (t) => {
+  const { another } = await open(t);
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }) });
+  const running = await inTheMiddle(ann, "first");
+  const clock = manualClock();
+  const tired = clock.now() + 3_600_000;
+  const sleep = async (ms: number) => {
+    await clock.sleep(ms * 40);
+    if (clock.now() > tired) await running.end();
+  };
+  const bob = await another({
+    gate: new ScriptedGate({ text: "at last" }),
+    ports: { clock: { ...clock, now: () => clock.ms, sleep } },
+  });
+  assert.equal((await play(bob, "second")).outcome.finalText, "at last");
 });
 
 test("an interrupt ends the waiting, and nothing was sent", async (t) => {
@@ -140,6 +167,101 @@ test("a turn whose conversation was taken over writes nothing more, and the next
   assert.equal(next.finalText, "mine");
   assertLegalHistory(next.messages);
   assert.deepEqual(await rows(), [...stored, "user: third", "assistant: mine"]);
+});
+
+test("a turn whose conversation was taken over stops in the middle of its answer and says why", async (t) => {
+  const { another, elsewhere, rows, letLeaseExpire } = await open(t);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const ann = await another({ gate: new ScriptedGate({ hang: "Once" }) });
+  const { done } = await inTheMiddle(ann, "first");
+  letLeaseExpire();
+  await elsewhere();
+  t.mock.timers.tick(20_000);
+  const { outcome } = await done;
+  assert.equal(outcome.exitReason, "conversation_moved");
+  assert.match(outcome.finalText ?? "", /process 1 on elsewhere.*nothing was stored/s);
+  assert.deepEqual(await rows(), ["user: first"]);
+});
+
+test("work between turns stops when the conversation was taken over", async (t) => {
+  const { another, elsewhere, letLeaseExpire } = await open(t);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const ann = await another({ gate: new ScriptedGate() });
+  const stopped = ann.exclusively(async (signal) => {
+    letLeaseExpire();
+    await elsewhere();
+    t.mock.timers.tick(20_000);
+    while (!signal.aborted) await systemClock.sleep(10);
+    return signal.reason;
+  });
+  assert.ok((await stopped) instanceof StoreError);
+});
+
+test("when a turn or work between turns is over, however it ended, the conversation is free", async (t) => {
+  const { store, another, elsewhere } = await open(t);
+  const isFree = async () => store.releaseLane(await elsewhere());
+  const refuse = () => Promise.reject(new StoreError("full", "the disk is full"));
+  let full = false;
+  const ann = await another({ gate: new ScriptedGate({ text: "one" }) }, (own) => ({
+    append: (...args) => (full ? refuse() : own.append(...args)),
+    rewind: (...args) => (full ? refuse() : own.rewind(...args)),
+    async releaseLane(...args) {
+      await systemClock.sleep(20);
+      await own.releaseLane(...args);
+    },
+  }));
+  await play(ann, "first");
+  await isFree();
+  full = true;
+  assert.equal((await play(ann, "second")).outcome.error, "the disk is full");
+  await isFree();
+  await assert.rejects(ann.undo(), { message: "the disk is full" });
+  await isFree();
+  full = false;
+  assert.deepEqual(await ann.undo(), ["first"]);
+  await isFree();
+});
+
+test("a turn has written everything when it gives the conversation back", async (t) => {
+  const { another } = await open(t);
+  const done: string[] = [];
+  const ann = await another({ gate: new ScriptedGate({ text: "one" }) }, (own) => ({
+    async setValue(...args) {
+      await systemClock.sleep(20);
+      await own.setValue(...args);
+      done.push("counters");
+    },
+    async releaseLane(...args) {
+      await own.releaseLane(...args);
+      done.push("release");
+    },
+  }));
+  await play(ann, "first");
+  assert.deepEqual(done, ["counters", "release"]);
+});
+
+test("a conversation goes on where another process compressed it, or took the compression back", async (t) => {
+  const { store, another, elsewhere } = await open(t);
+  const there = async (work: (lease: LaneToken) => Promise<unknown>) => store.releaseLane(await elsewhere(work));
+  const summary = [{ role: "user", content: "summary" } as const, { role: "assistant", content: "short" } as const];
+  const bob = await another({ gate: new ScriptedGate({ text: "early" }, { text: "late" }) });
+  await play(bob, "first");
+  let tip = "";
+  const compress = async (lease: LaneToken) => {
+    tip = await store.continueAfterCompression("session-1", summary, { lease });
+  };
+  await there(compress);
+  await bob.exclusively(async () => undefined);
+  assert.equal(bob.sessionId, tip);
+  await there(async (lease) => assert.equal(await store.undoCompression(tip, { lease }), "session-1"));
+  assert.equal((await play(bob, "second")).outcome.finalText, "late");
+  assert.equal(bob.sessionId, "session-1");
+  await there(async (lease) => {
+    await compress(lease);
+    await store.append(tip, [{ role: "user", content: "theirs" }], { lease });
+  });
+  assert.deepEqual(await bob.undo(), ["theirs"]);
+  assert.equal((await store.load(tip)).length, 2);
 });
 
 test("a history that its client keeps is not taken from the store, whoever wrote there", async (t) => {

@@ -347,8 +347,6 @@ class Turn {
   }
 
   #interrupted(): Ending {
-    const { reason } = this.#options.signal;
-    if (reason instanceof LaneMovedError) return interruptedEnding("conversation_moved", reason.message);
     const tools = this.#messages.at(-1)?.role === "tool" ? this.#previousTools : [];
     const last = [...new Set(tools)].join(", ");
     return interruptedEnding(
@@ -371,6 +369,9 @@ class Turn {
   }
 
   async #close(ending: Ending): Promise<TurnOutcome> {
+    const { reason } = this.#options.signal;
+    // Wherever it was stopped: it was not the user, and nothing of it can be stored.
+    if (ending.kind === "interrupted" && reason instanceof LaneMovedError) throw reason;
     if (ending.message) await this.#append([{ message: ending.message }]);
     else if (ending.kind === "interrupted") {
       const closed = closeInterruptedToolSequence(this.#messages, ending.finalText);

@@ -245,6 +245,7 @@ export class Lane {
   readonly #log: Logger;
   readonly #holder = newHolder();
   #lease: LaneToken | undefined;
+  #root: string | null = null;
   /** The token of the next lease, if nobody else takes one before. */
   #nextToken: number | null = null;
 
@@ -255,9 +256,11 @@ export class Lane {
 
   /** `othersWrote`: since it was last held here, so what is in memory may be out of date. */
   async hold(sessionId: string, wait?: LaneWait): Promise<(HeldLane & { readonly othersWrote: boolean }) | LaneHeld> {
-    const held = await holdLane(this.store, sessionId, { log: this.#log, holder: this.#holder, wait });
+    const id = await this.#stillThere(sessionId);
+    const held = await holdLane(this.store, id, { log: this.#log, holder: this.#holder, wait });
     if (held.type !== "taken") return held;
     const { lease } = held;
+    this.#root = lease.lane;
     const othersWrote = this.#nextToken !== null && lease.token !== this.#nextToken;
     this.#lease = lease;
     const release = async () => {
@@ -268,6 +271,12 @@ export class Lane {
       return given;
     };
     return { ...held, othersWrote, release };
+  }
+
+  /** A compression that somebody else took back is gone; the conversation is not. */
+  async #stillThere(sessionId: string): Promise<string> {
+    if (this.#root === null || this.#root === sessionId) return sessionId;
+    return (await this.store.get(sessionId)) ? sessionId : this.#root;
   }
 }
 
