@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { play, rigAgent, typesOf } from "../../test/support/agent/agent-rig.ts";
 import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
@@ -16,6 +17,21 @@ test("chat gives the final text, and its pieces as they come to whoever asks for
   assert.equal(await agent.chat("hi", { onDelta }), "hello again");
   assert.equal(shown, "hello again");
   assert.match(await agent.chat("hi"), /\S/, "a failing turn says why");
+});
+
+test("work between turns is done one piece at a time, and a turn waits for all of it", async () => {
+  const agent = rigAgent({ gate: new ScriptedGate({ text: "hello" }) });
+  const order: string[] = [];
+  const work = (name: string) =>
+    agent.betweenTurns(async () => {
+      order.push(`${name} begins`);
+      await delay(20);
+      order.push(`${name} ends`);
+    });
+  const pieces = [work("one"), work("two")];
+  await play(agent, "hi", { onEvent: (event) => event.type === "turn_start" && order.push("turn") });
+  await Promise.all(pieces);
+  assert.deepEqual(order, ["one begins", "one ends", "two begins", "two ends", "turn"]);
 });
 
 test("a turn with tools asks, runs, asks again, and every message is stored in order", async (t) => {

@@ -112,8 +112,14 @@ export class Conversation {
     const { lane } = this.#assembly.session;
     if (!lane) return FREE;
     const held = await lane.hold(this.transcript.sessionId, wait);
-    if (held.type === "taken" && held.othersWrote) await this.transcript.forget(held.lease.lane);
-    return held;
+    if (held.type !== "taken" || !held.othersWrote) return held;
+    try {
+      await this.transcript.forget(held.lease.lane);
+      return held;
+    } catch (error) {
+      await held.release();
+      throw error;
+    }
   }
 
   /** Loads what the store knows and counts the turn that begins. */

@@ -179,7 +179,7 @@ test("a turn whose conversation was taken over stops in the middle of its answer
   t.mock.timers.tick(20_000);
   const { outcome } = await done;
   assert.equal(outcome.exitReason, "conversation_moved");
-  assert.match(outcome.finalText ?? "", /process 1 on elsewhere.*nothing was stored/s);
+  assert.match(outcome.finalText ?? "", /process 1 on elsewhere.*nothing more was stored/s);
   assert.deepEqual(await rows(), ["user: first"]);
 });
 
@@ -220,6 +220,32 @@ test("when a turn or work between turns is over, however it ended, the conversat
   full = false;
   assert.deepEqual(await ann.undo(), ["first"]);
   await isFree();
+});
+
+test("a turn that cannot learn who has the conversation, or what was written there, fails with the reason and holds nobody up", async (t) => {
+  const { store, another, elsewhere } = await open(t);
+  const broken = new Set<string>();
+  const unlessBroken = <R>(name: string, work: () => Promise<R>) =>
+    broken.has(name) ? Promise.reject(new StoreError("busy", `no ${name}`)) : work();
+  const gate = new ScriptedGate({ text: "one" }, { text: "two" });
+  const ann = await another({ gate }, (own) => ({
+    takeLane: (...args) => unlessBroken("lane", () => own.takeLane(...args)),
+    tip: (...args) => unlessBroken("tip", () => own.tip(...args)),
+  }));
+  await play(ann, "first");
+  broken.add("lane");
+  const { outcome } = await play(ann, "second");
+  assert.equal(outcome.failed, true);
+  assert.equal(outcome.finalText, "no lane");
+  broken.delete("lane");
+  const write = (lease: LaneToken) => store.append("session-1", [{ role: "user", content: "theirs" }], { lease });
+  await store.releaseLane(await elsewhere(write));
+  broken.add("tip");
+  assert.equal((await play(ann, "third")).outcome.finalText, "no tip");
+  await store.releaseLane(await elsewhere());
+  broken.delete("tip");
+  await play(ann, "fourth");
+  assert.match(String(gate.requests.at(-1)?.messages.at(-1)?.content), /^theirs\s+fourth$/);
 });
 
 test("a turn has written everything when it gives the conversation back", async (t) => {
