@@ -233,6 +233,19 @@ test("a holder is named in one short line of plain text, whatever its row says",
   assert.equal([...holderInWords(`${"😀".repeat(100_000)}:12:x`)].length, 80);
 });
 
+test("whoever goes on in a conversation that was deleted is told what to do", async (t) => {
+  const { store, log } = await open(t);
+  await store.create({ id: "a" });
+  await store.delete("a");
+  const lane = new Lane(store, log);
+  const held = await lane.hold("a");
+  assert.ok(held.type === "taken");
+  await assert.rejects(lane.store.append("a", [user("x")]), {
+    message: "session a does not exist; nothing was stored. Begin another one with /new.",
+  });
+  await held.release();
+});
+
 test("a copy in memory begins without the leases of the file", async (t) => {
   const { store, path, log, clock } = await open(t);
   await store.takeLane("a", "elsewhere:1:x");

@@ -54,7 +54,11 @@ const JSON_FIELDS = [
 /** Refuses a session that is unknown, or that was closed by compression and goes on elsewhere. */
 function assertAppendable(core: StoreCore, sessionId: string): void {
   const row = core.db.get<{ end_reason: string | null }>("SELECT end_reason FROM sessions WHERE id = ?", sessionId);
-  if (!row) throw new StoreError("invalid", `session ${sessionId} does not exist; nothing was stored`);
+  if (!row)
+    throw new StoreError(
+      "invalid",
+      `session ${sessionId} does not exist; nothing was stored. Begin another one with /new.`,
+    );
   if (row.end_reason !== "compression") return;
   const tip = tipOf(core, sessionId);
   if (tip !== sessionId) throw new SessionCompressedError(sessionId, tip);
