@@ -31,11 +31,12 @@ async function talk(given: Partial<OpenRequest>, input: UserInput) {
   const { sessionId } = opened.agent;
   const stored = await store.load(sessionId);
   const row = await store.get(sessionId);
+  const lane = await store.takeLane(sessionId, "elsewhere:1:x");
   await opened.close("cli_close");
   await store.close();
   await home.close();
   const messages: { role: string; content: string }[] = server.last.body.messages;
-  return { messages, stored, row };
+  return { messages, stored, row, lane };
 }
 
 test("a client's own history is the conversation so far, and is not stored again", async () => {
@@ -71,4 +72,24 @@ test("a note goes out in front of the message and is kept nowhere", async () => 
 test("whose conversation it is stands in its row", async () => {
   const { row } = await talk({ sender: { userId: "u-17", userName: "Ada" }, sessionKey: "x:dm:u-17" }, { text: "hi" });
   assert.equal(row?.userId, "u-17");
+});
+
+test("whoever opens a conversation holds its lane for each turn; what was delegated is written in its parent's", async () => {
+  const said = ["hi", "yes"];
+  for (const start of [undefined, { origin: "background" } as const]) {
+    const { stored, row, lane } = await talk({ ...(start ? { start } : {}) }, { text: "hi" });
+    assert.deepEqual(
+      stored.map(({ content }) => content),
+      said,
+    );
+    assert.ok(lane.type === "taken" && lane.lease.lane === row?.id);
+    assert.equal(lane.lease.token, 2, "it was held before");
+  }
+  const { stored, lane } = await talk({ start: { origin: "subagent", delegatedFrom: "parent" } }, { text: "hi" });
+  assert.deepEqual(
+    stored.map(({ content }) => content),
+    said,
+  );
+  assert.ok(lane.type === "taken");
+  assert.equal(lane.lease.token, 1, "whoever delegates holds it");
 });

@@ -191,7 +191,7 @@ test("work between turns stops when the conversation was taken over", async (t) 
     letLeaseExpire();
     await elsewhere();
     t.mock.timers.tick(20_000);
-    while (!signal.aborted) await systemClock.sleep(10);
+    for (let looks = 0; looks < 500 && !signal.aborted; looks++) await systemClock.sleep(10);
     return signal.reason;
   });
   assert.ok((await stopped) instanceof StoreError);
