@@ -290,6 +290,18 @@ test("a conversation goes on where another process compressed it, or took the co
   assert.equal((await store.load(tip)).length, 2);
 });
 
+test("a conversation whose first part was deleted goes on with the rest", async (t) => {
+  const { store, another } = await open(t);
+  const bob = await another({ gate: new ScriptedGate({ text: "early" }, { text: "late" }) });
+  await play(bob, "first");
+  const tip = await store.continueAfterCompression("session-1", [{ role: "user", content: "summary" }]);
+  assert.equal((await play(bob, "second")).outcome.sessionId, tip);
+  await store.delete("session-1");
+  const { outcome } = await play(bob, "third");
+  assert.equal(outcome.failed || outcome.interrupted, false, outcome.finalText ?? "");
+  assert.equal(outcome.sessionId, tip);
+});
+
 test("a history that its client keeps is not taken from the store, whoever wrote there", async (t) => {
   const { another } = await open(t);
   const history = [
