@@ -76,6 +76,19 @@ describe("a server that wants a sign-in", () => {
     assert.match(await rig.call("small", "ping"), /wants you to sign in\. Run: hermes mcp login small/);
   });
 
+  test("calls that find the token expired at the same time share one refresh", async () => {
+    await using rig = await hubRig({ small: entry() });
+    await login(settings(), loginPorts(join(rig.dir, "mcp-tokens")));
+    await rig.server("small").reconnect();
+    for (let round = 0; round < 3; round++) {
+      issuer.access.clear();
+      issuer.grants.length = 0;
+      const answers = await Promise.all([1, 2, 3, 4].map(() => rig.call("small", "ping")));
+      assert.deepEqual(answers, Array(4).fill('{"result":"pong"}'));
+      assert.deepEqual(issuer.grants, ["refresh_token"]);
+    }
+  });
+
   test("an answer of another login is not believed, and the code may be pasted", async () => {
     const home = await tempHome();
     const tokensDir = home.at("mcp-tokens");

@@ -9,7 +9,7 @@ import { McpError } from "./errors.ts";
 import { didNotConnect, explainFailure, within } from "./health.ts";
 import { serverFetch } from "./http-fetch.ts";
 import { commandLine, malwareNotices, packageOf } from "./launch-check.ts";
-import { OAuthFiles, TokenProvider } from "./oauth-provider.ts";
+import { OAuthFiles, refreshingOnce, TokenProvider } from "./oauth-provider.ts";
 import type { HttpEndpoint, ServerSettings, StdioEndpoint } from "./settings.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
@@ -89,17 +89,21 @@ function stdio(sdk: Sdk, { command, args, env }: StdioEndpoint, { settings, port
 }
 
 async function http(sdk: Sdk, endpoint: HttpEndpoint, { settings, ports }: LinkOptions): Promise<Transport> {
+  const files = new OAuthFiles(ports.tokensDir, settings.name);
   const authProvider = endpoint.oauth
     ? new TokenProvider({
         server: settings.name,
         settings: endpoint.oauth,
-        files: new OAuthFiles(ports.tokensDir, settings.name),
+        files,
         // Nobody is sent there from here; it is what a login would have used.
         redirectUrl: `http://127.0.0.1:${endpoint.oauth.redirectPort || 1}/callback`,
       })
     : undefined;
   const shared = {
-    fetch: await serverFetch(endpoint, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
+    fetch: refreshingOnce(
+      await serverFetch(endpoint, { server: settings.name, cwd: ports.cwd, osHome: ports.osHome }),
+      files,
+    ),
     // Ours: it follows redirects, and leaves credentials behind when they lead elsewhere.
     redirectPolicy: "follow" as const,
     requestInit: { headers: { ...endpoint.headers } },

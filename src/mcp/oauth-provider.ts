@@ -4,6 +4,7 @@ import { chmod, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { OAuthClientMetadata, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { writeFileAtomic } from "../kit/files.ts";
+import { isRecord } from "../kit/json.ts";
 import { McpError } from "./errors.ts";
 import type { OAuthSettings } from "./settings.ts";
 
@@ -105,6 +106,35 @@ export class TokenProvider implements OAuthClientProvider {
     if (scope === "all" || scope === "discovery") await files.remove("meta");
     if (scope === "all" || scope === "verifier") this.#verifier = "";
   }
+}
+
+type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** The newest refresh of this process, by the file of its tokens. */
+const refreshes = new Map<string, Promise<unknown>>();
+
+/**
+ * One refresh at a time. An authority takes a refresh token once: whoever came second with the same one would be signed out. Who finds that
+ * somebody was quicker, here or in another process, gets their tokens.
+ */
+export function refreshingOnce(fetch: Fetch, files: OAuthFiles): Fetch {
+  return async (url, init) => {
+    const { body } = init ?? {};
+    if (!(body instanceof URLSearchParams) || body.get("grant_type") !== "refresh_token") return fetch(url, init);
+    const refresh = async () => {
+      const stored = await files.read("tokens");
+      const isNewer = typeof stored?.refresh_token === "string" && stored.refresh_token !== body.get("refresh_token");
+      if (isNewer) return Response.json(stored);
+      const response = await fetch(url, init);
+      const tokens: unknown = response.ok ? await response.clone().json() : null;
+      if (isRecord(tokens)) await files.write("tokens", { ...stored, ...tokens });
+      return response;
+    };
+    const path = files.path("tokens");
+    const turn = (refreshes.get(path) ?? Promise.resolve()).then(refresh, refresh);
+    refreshes.set(path, turn);
+    return turn;
+  };
 }
 
 export function needsLogin(server: string): McpError {
