@@ -53,12 +53,12 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
   await (await import("../plugins/shared.ts")).registerPluginTools(asked);
-  const toolPlace = {
+  const toolChoice = {
     ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),
     only: request.toolNames && new Set(request.toolNames),
   };
-  const tools = await openTools(asked, toolPlace);
+  const tools = await openTools(asked, toolChoice);
   const { toolNames = [...tools.names].sort() } = request;
   const { definitions } = tools;
   const context: PromptContext = {
@@ -67,7 +67,7 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
     backend: async () => configuredBackend(config.terminal, cwd),
     toolNames,
     toolsets: tools.toolsets,
-    ...toolHashes(tools, config, hashedChoice(asked, toolPlace)),
+    ...toolHashes(tools, config, hashedChoice(asked, toolChoice)),
     memory,
     skills: await openAgentSkills(home, clock),
     startedAt: clock.now() / 1000,

@@ -10,7 +10,7 @@ import { checkUrl } from "../safety/url-guard.ts";
 import { failureText, McpError } from "./errors.ts";
 import type { HttpEndpoint } from "./settings.ts";
 
-type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 const MAX_REDIRECTS = 5;
 

@@ -6,6 +6,7 @@ import type { OAuthClientMetadata, OAuthClientProvider, OAuthDiscoveryState } fr
 import { writeFileAtomic } from "../kit/files.ts";
 import { isRecord } from "../kit/json.ts";
 import { McpError } from "./errors.ts";
+import type { Fetch } from "./http-fetch.ts";
 import type { OAuthSettings } from "./settings.ts";
 
 interface ProviderOptions {
@@ -107,8 +108,6 @@ export class TokenProvider implements OAuthClientProvider {
     if (scope === "all" || scope === "verifier") this.#verifier = "";
   }
 }
-
-type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** The newest refresh of this process, by the file of its tokens. */
 const refreshes = new Map<string, Promise<unknown>>();

@@ -11,9 +11,9 @@ import type { Conversation } from "../conversation.ts";
 import type { Transcript } from "../transcript.ts";
 import { contextNumbers, messagesCost, thresholdFor } from "./boundaries.ts";
 import type { CompressPreview } from "./compressor.ts";
-import { blockedLine, type CompressReport, type CompressRequest, type KeeperRun, Shortener } from "./shortener.ts";
+import { blockedLine, type CompressReport, type CompressRequest, type ContextRun, Shortener } from "./shortener.ts";
 
-const MOST_PASSES = 3;
+const MAX_PASSES = 3;
 /** A request this close to the window would not come back with an answer. */
 const BRIM = 0.95;
 
@@ -98,7 +98,7 @@ export class ContextManager {
   }
 
   /** Before the first request of a turn. */
-  async beforeTurn(run: KeeperRun): Promise<void> {
+  async beforeTurn(run: ContextRun): Promise<void> {
     if (!this.#enabled) return;
     const { tokens, reading } = await this.#measure();
     const engine = await this.#engineAt(tokens);
@@ -109,7 +109,7 @@ export class ContextManager {
   }
 
   /** Behind the results of an answer's calls. */
-  async afterTools(run: KeeperRun): Promise<void> {
+  async afterTools(run: ContextRun): Promise<void> {
     if (!this.#enabled || run.signal.aborted) return;
     const { tokens, reading } = await this.#measure();
     const brim = tokens >= BRIM * this.#conversation.model.target.contextLength;
@@ -121,7 +121,7 @@ export class ContextManager {
   }
 
   /** A request was refused as too long, for the n-th time in a row. False when there is nothing left to shorten. */
-  async onOverflow(attempt: number, run: KeeperRun): Promise<boolean> {
+  async onOverflow(attempt: number, run: ContextRun): Promise<boolean> {
     if (!this.#enabled) return false;
     const { tokens } = await this.#measure();
     const abortOnSummaryFailure = this.#config.compression.abort_on_summary_failure;
@@ -130,7 +130,7 @@ export class ContextManager {
   }
 
   /** The user asked for it. */
-  async compress(request: CompressRequest, run: KeeperRun): Promise<CompressReport> {
+  async compress(request: CompressRequest, run: ContextRun): Promise<CompressReport> {
     const { tokens } = await this.#measure();
     const options = { force: true, focusTopic: request.focus, keepTurns: request.here, abortOnSummaryFailure: true };
     if (request.preview) return this.#preview(tokens, options);
@@ -168,7 +168,7 @@ export class ContextManager {
   async #shortenIfDue(
     engine: ContextEngine,
     tokens: number,
-    { run, asks, real }: { readonly run: KeeperRun; readonly asks: boolean; readonly real: boolean },
+    { run, asks, real }: { readonly run: ContextRun; readonly asks: boolean; readonly real: boolean },
   ): Promise<void> {
     if (this.#unread && !real) return;
     const info = engine.shouldCompressInfo?.(tokens) ?? { compress: asks || engine.shouldCompress(tokens) };
@@ -176,7 +176,7 @@ export class ContextManager {
     if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return;
     if (await this.#pruneAlone(engine, tokens, run)) return;
     let current = tokens;
-    for (let pass = 1; pass <= MOST_PASSES; pass++) {
+    for (let pass = 1; pass <= MAX_PASSES; pass++) {
       const before = messagesCost(this.#messages);
       const report = await this.#shorten(current, { abortOnSummaryFailure: true }, run);
       const saved = before - messagesCost(this.#messages);
@@ -187,7 +187,7 @@ export class ContextManager {
     }
   }
 
-  #tellBlocked(reason: string | undefined, { emit }: KeeperRun): void {
+  #tellBlocked(reason: string | undefined, { emit }: ContextRun): void {
     const kind = reason?.split(":")[0];
     if (reason === undefined || kind === this.#toldBlocked) return;
     this.#toldBlocked = kind ?? null;
@@ -197,7 +197,7 @@ export class ContextManager {
   // --- the cheap way
 
   /** Old tool results are sent in one line each; no model is asked, the session stays the same. */
-  async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: KeeperRun): Promise<boolean> {
+  async #pruneAlone(engine: ContextEngine, tokens: number, { emit }: ContextRun): Promise<boolean> {
     const { transcript, assembly, meter } = this.#conversation;
     const began = assembly.clock.now();
     const { pruneResults } = await import("./prune.ts");
@@ -243,7 +243,7 @@ export class ContextManager {
   async #shorten(
     tokens: number,
     options: CompressOptions,
-    run: KeeperRun,
+    run: ContextRun,
     more?: { readonly quiet: boolean },
   ): Promise<CompressReport> {
     const before = this.#messages;
@@ -353,8 +353,8 @@ export function engineTools(engine: ContextEngine): ForeignTools {
 // Lines that every compression keeps word for word. They live with the session and go with it into its continuations.
 
 const KEY = "pins";
-const MOST_LINES = 100;
-const MOST_CHARS = 8000;
+const MAX_LINES = 100;
+const MAX_CHARS = 8000;
 
 export class Pins {
   readonly #transcript: Transcript;
@@ -378,9 +378,9 @@ export class Pins {
     const lines = text.split("\n").flatMap((line) => line.trim() || []);
     const pins = [...(await this.list()), ...lines];
     const chars = pins.reduce((sum, line) => sum + line.length, 0);
-    if (pins.length > MOST_LINES || chars > MOST_CHARS) {
+    if (pins.length > MAX_LINES || chars > MAX_CHARS) {
       throw new UserError(
-        `That is too much to pin: at most ${MOST_LINES} lines and ${MOST_CHARS} characters together. /pin remove N makes room.`,
+        `That is too much to pin: at most ${MAX_LINES} lines and ${MAX_CHARS} characters together. /pin remove N makes room.`,
       );
     }
     return this.#save(pins);

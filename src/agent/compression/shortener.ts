@@ -14,7 +14,7 @@ import type { CompressResult } from "./compressor.ts";
 import { withoutTodos, withTodos } from "./summary-text.ts";
 
 /** Who waits for it. */
-export interface KeeperRun {
+export interface ContextRun {
   readonly signal: AbortSignal;
   readonly emit: (event: AgentEventBody) => void;
 }
@@ -26,7 +26,7 @@ const GRACE_MS = 250;
 export class Shortener {
   readonly #conversation: Conversation;
   /** Whom a warning of the running compression reaches. */
-  #listener: KeeperRun["emit"] | null = null;
+  #listener: ContextRun["emit"] | null = null;
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
@@ -43,7 +43,7 @@ export class Shortener {
     engine: ContextEngine,
     tokens: number,
     options: CompressOptions,
-    run: KeeperRun,
+    run: ContextRun,
     { quiet = false } = {},
   ): Promise<CompressReport> {
     if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return { type: "nothing" };
@@ -86,7 +86,7 @@ export class Shortener {
     engine: ContextEngine,
     before: Size,
     options: CompressOptions,
-    run: KeeperRun,
+    run: ContextRun,
     began: number,
   ): Promise<CompressReport> {
     const { transcript, pins, assembly: made } = this.#conversation;
@@ -131,7 +131,7 @@ export class Shortener {
   }
 
   /** Memory is saved before what it could be learnt from is gone; a provider may want something kept. */
-  async #lastWords(history: readonly HistoryMessage[], { signal }: KeeperRun): Promise<string | undefined> {
+  async #lastWords(history: readonly HistoryMessage[], { signal }: ContextRun): Promise<string | undefined> {
     const { assembly } = this.#conversation;
     const { sessionId } = this.#conversation.transcript;
     const listening = async () => {
@@ -156,7 +156,7 @@ export class Shortener {
     return snapshot === null ? clean : withTodos(clean, snapshot);
   }
 
-  #say(report: CompressReport, { emit }: KeeperRun, quiet: boolean): CompressReport {
+  #say(report: CompressReport, { emit }: ContextRun, quiet: boolean): CompressReport {
     if (report.type === "failed" && !quiet) emit({ type: "status", kind: "warn", message: failedLine(report.why) });
     if (report.type !== "compressed") return report;
     emit({ type: "status", kind: "lifecycle", message: endLine(report) });
@@ -177,7 +177,7 @@ export class Shortener {
     return report;
   }
 
-  async #whilePaying<T>({ emit }: KeeperRun, work: () => Promise<T>): Promise<T> {
+  async #whilePaying<T>({ emit }: ContextRun, work: () => Promise<T>): Promise<T> {
     const { meter, model } = this.#conversation;
     this.#listener = emit;
     this.#conversation.onSideCall = (usage, task) =>
