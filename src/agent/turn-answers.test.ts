@@ -28,6 +28,19 @@ test("text beside housekeeping calls is the answer when nothing follows", async 
   assert.equal(outcome.completed, true);
 });
 
+test("text beside a call that does work is not yet the answer", async () => {
+  const calls = [{ name: "memory", args: { action: "add" } }, echo("x")];
+  const { outcome } = await turn([{ text: "Looking.", calls }, {}, { text: "Found." }]);
+  assert.equal(outcome.finalText, "Found.");
+});
+
+test("a thought inside the text after tools is handed back, without a word about an empty answer", async () => {
+  const thought = { message: { content: "<think>hm</think>" } };
+  const { outcome, gate } = await turn([{ calls: [echo("x")] }, thought, { text: "Now then." }]);
+  assert.equal(outcome.finalText, "Now then.");
+  assert.doesNotMatch(JSON.stringify(gate.requests[2]?.messages), /your answer was empty/);
+});
+
 test("an answer that was only thought is asked for twice more, then given up", async () => {
   const thought = { thinking: "hm" };
   const { outcome, gate } = await turn([thought, thought, thought]);
@@ -86,6 +99,16 @@ test("a cut text goes on where it stopped and is kept as one message", async () 
   assert.match(String(lastSent(gate)), /exactly where it stopped/);
 });
 
+test("an output cap of the user's own is never lowered when it is raised for a cut answer", async () => {
+  const target = aTarget("chat_completions");
+  const steps = [{ text: "one ", finish: "length" }, { text: "two" }] as const;
+  const { gate } = await turn([...steps], { model: { target, maxTokens: 40_000 } });
+  assert.deepEqual(
+    gate.requests.map(({ maxTokens }) => maxTokens),
+    [40_000, 40_000],
+  );
+});
+
 test("after three continuations the text so far is the partial answer", async () => {
   const piece = { text: "x", finish: "length" } as const;
   const { outcome, gate } = await turn([piece, piece, piece, piece]);
@@ -116,6 +139,25 @@ test("text from before the cut stands in the message that carries the calls", as
   assert.deepEqual(said(outcome.messages), ["user: go", "assistant: Let me look.", "tool: echo x", "assistant: ok"]);
 });
 
+test("text that came with a call that was refused is said once", async () => {
+  const { outcome } = await turn([
+    { text: "Let me ", finish: "length" },
+    { text: "look.", calls: [{ name: "nothing_like_it", args: {} }] },
+    { text: "ok" },
+  ]);
+  const answers = outcome.messages.filter(({ role }) => role === "assistant");
+  assert.deepEqual(said(answers), ["assistant: Let me look.", "assistant: ok"]);
+});
+
+test("a cut answer whose rest was only thought is what was said of it", async () => {
+  const { outcome } = await turn([
+    { text: "One and two.", finish: "length" },
+    { thinking: "long", finish: "length" },
+  ]);
+  assert.equal(outcome.finalText, "One and two.");
+  assert.deepEqual(said(outcome.messages), ["user: go", "assistant: One and two."]);
+});
+
 test("thinking that used up the whole output is said so", async () => {
   const { outcome } = await turn([{ thinking: "long", finish: "length" }]);
   assert.equal(outcome.exitReason, "truncated_response");
@@ -142,6 +184,26 @@ test("a connection lost inside a call asks for the call again", async () => {
     /connection was lost while you were writing a call of echo/,
   );
   assert.deepEqual(said(outcome.messages), ["user: go", "assistant: ", "tool: echo x", "assistant: ok"]);
+});
+
+test("a connection that is lost inside every call is given up after three more requests", async () => {
+  const lost = { error: { message: "terminated", partial: { text: "", pendingTools: ["echo"] } } };
+  const { outcome, gate } = await turn(Array(9).fill(lost));
+  assert.equal(gate.requests.length, 4);
+  assert.equal(outcome.exitReason, "truncated_tool_call");
+});
+
+test("arguments that do not parse are asked for twice more before the model is told, each time anew", async () => {
+  const broken = { calls: [{ name: "echo", args: "[1, 2]" }] };
+  const { outcome, gate } = await turn([...Array(6).fill(broken), { text: "ok" }]);
+  assert.equal(gate.requests.length, 7);
+  assert.equal(outcome.messages.filter(({ role }) => role === "tool").length, 2);
+});
+
+test("an incomplete answer that comes twice is said once", async () => {
+  const interim = { text: "Looking.", finish: "incomplete" } as const;
+  const { outcome } = await turn([interim, interim, { text: "Found." }]);
+  assert.equal(outcome.finalText, "Looking.\n\nFound.");
 });
 
 test("an incomplete answer with nothing in it is asked for again as it was, at most three times", async () => {
