@@ -1,5 +1,6 @@
 // The environment that the settings ask for. What was asked for or an error that says what is missing; never another backend in silence.
 import type { Config } from "../home/config/schema.ts";
+import type { OpenHome } from "../home/open.ts";
 import { UserError } from "../kit/errors.ts";
 import type { Environment } from "./environment.ts";
 import { type LocalOptions, openLocalEnvironment } from "./local.ts";
@@ -53,6 +54,25 @@ export async function openEnvironment(
       );
   }
 }
+
+const USABLE: ReadonlySet<string> = new Set<TerminalConfig["backend"]>([
+  "local",
+  "auto",
+  "bubblewrap",
+  "docker",
+  "ssh",
+]);
+
+/** Why no conversation would be opened with this backend, whatever is installed here; null when it can be tried. */
+export function backendProblem(home: Pick<OpenHome, "config" | "unreadGuards">): string | null {
+  // What stands in for a setting that cannot be read is not the user's choice.
+  const unread = home.unreadGuards().find((problem) => UNREAD_BACKEND.test(problem));
+  if (unread !== undefined) return unread;
+  const { backend } = home.config().terminal;
+  return USABLE.has(backend) ? null : `this version cannot use ${backend}`;
+}
+
+const UNREAD_BACKEND = /^terminal(?:\.backend\b|:)|\bterminal\.backend\b[^(]*\)$/;
 
 /** A sandbox for unattended runs, if this machine can make one. */
 async function openAutomatic(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {

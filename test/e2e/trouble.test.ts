@@ -53,6 +53,30 @@ describe("trouble", () => {
     assert.equal(code, 0);
   });
 
+  const backends: readonly (readonly [string, RegExp])[] = [
+    [
+      "terminal: { backend: dokcer }\n",
+      /terminal\.backend \(or TERMINAL_ENV\): expected one of local, .*, found "dokcer"/,
+    ],
+    ["terminal: [local]\n", /terminal: expected a mapping, found a list/],
+    ["terminal: { backend: modal }\n", /this version cannot use modal|terminal\.backend is modal/],
+  ];
+  for (const [settings, problem] of backends) {
+    test(`status and config show call the backend of ${settings.trim()} invalid, and no conversation is opened with it`, async () => {
+      await using home = await tempHome({ "config.yaml": settings });
+      const run = async (...args: string[]) => (await runHermes(args, { home })).stdout;
+      const said = new RegExp(`^ *(?:Terminal|Runs in) +invalid: .*${problem.source}`, "m");
+      assert.match(await run("status"), said);
+      assert.match(await run("config", "show"), said);
+      const { terminal, terminal_problem } = JSON.parse(await run("status", "--json"));
+      assert.equal(terminal, "invalid");
+      assert.match(terminal_problem, problem);
+      const refused = await runHermes(["-z", "hello"], { home });
+      assert.match(refused.stderr, problem);
+      assert.notEqual(refused.code, 0);
+    });
+  }
+
   test("a standard profile that is gone is named by every command, and the default one is used", async () => {
     await using home = await tempHome({ active_profile: "gone\n" });
     const { code, stdout, stderr } = await runHermes(["status"], { home });

@@ -10,6 +10,7 @@ import { child } from "../../home/config/store.ts";
 import { knownVariables, type VariableGroup } from "../../home/known-variables.ts";
 import { maskTree, maskValue } from "../../home/secrets.ts";
 import { didYouMean } from "../../kit/similarity.ts";
+import { backendProblem } from "../../sandbox/open.ts";
 import { skillsContext } from "../../skills/open.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
@@ -33,6 +34,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
   const { home } = ctx;
   const config = home.config();
   const { terminal, display, compression } = config;
+  const problem = backendProblem(home);
   const blocks = [
     block("Paths", [
       ["Config", home.display(home.paths.configFile) + (home.configBroken ? "  (broken; defaults are in force)" : "")],
@@ -54,7 +56,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
       ["Tool feed", display.tool_progress],
     ]),
     block("Terminal", [
-      ["Runs in", terminal.backend],
+      ["Runs in", problem === null ? terminal.backend : `invalid: ${problem}`],
       ["Directory", terminal.cwd],
       ["Timeout", `${terminal.timeout} s`],
       ...backendRows(terminal),

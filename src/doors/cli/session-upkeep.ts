@@ -1,9 +1,10 @@
 // The sub-commands of `hermes sessions` that change or look after what is stored.
 
-import { resolve } from "node:path";
+import { stat } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { runningGateway } from "../../home/profiles.ts";
-import { exists } from "../../kit/files.ts";
+import { exists, FileWriteError } from "../../kit/files.ts";
 import { plural } from "../../kit/formats.ts";
 import { countSessions, repairDatabase, restoreDatabase } from "../../sessions/repair.ts";
 import { type PruneFilter, StoreError } from "../../sessions/store.ts";
@@ -143,12 +144,20 @@ export async function repair(ctx: CliContext, flags: { checkOnly?: true }): Prom
 }
 
 export async function backUp(ctx: CliContext, file: string | undefined): Promise<void> {
-  const path = file === undefined ? await newBackup(ctx) : resolve(ctx.cwd, file);
+  const path = file === undefined ? await newBackup(ctx) : await namedCopy(resolve(ctx.cwd, file));
   const store = await ctx.store();
   await store.backup(path);
   const { sessions, messages } = await store.stats();
   print(ctx, `${counted({ sessions, messages })} copied to ${ctx.home.display(path)}.`);
   print(ctx, `To put them back: hermes sessions restore ${path}`);
+}
+
+/** As for an export: a folder that is not there is more likely mistyped than wanted. */
+async function namedCopy(path: string): Promise<string> {
+  await stat(dirname(path)).catch((error: unknown) => {
+    throw new ExitError(1, new FileWriteError(path, error).message);
+  });
+  return path;
 }
 
 export async function restore(ctx: CliContext, file: string, flags: { yes?: true }): Promise<void> {

@@ -246,6 +246,18 @@ test("copies made in the same second have names of their own", async (t) => {
   assert.equal(names.filter((name) => /^state-\d{8}-\d{6}-[23]\.db$/.test(name)).length, 2);
 });
 
+test("a copy and an export into a folder that is not there are refused alike, and no folder is made", async (t) => {
+  const { store, folder, run } = await sessions(t);
+  await store.create({ id: "a" });
+  const path = join(folder, "missing", "x");
+  for (const command of ["backup", "export"]) {
+    const { code, err } = await run([command, path]);
+    assert.equal(code, 1);
+    assert.equal(err, `Cannot write ${path}: the directory ${join(folder, "missing")} does not exist\n`);
+  }
+  assert.ok(!(await readdir(folder)).includes("missing"));
+});
+
 test("browse without a terminal is a numbered list, with one a picker that resumes", async (t) => {
   const { store, run, reruns, clock } = await sessions(t);
   for (const id of ["one", "two", "three"]) {

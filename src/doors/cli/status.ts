@@ -6,6 +6,7 @@ import { windowText } from "../../agent/usage-meter.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
+import { backendProblem } from "../../sandbox/open.ts";
 import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
@@ -19,7 +20,7 @@ export function define(command: Command, ctx: CliContext): void {
         ["Profile", facts.profile],
         ["Home", facts.home],
         ["Model", facts.model],
-        ["Terminal", `${facts.terminal} backend`],
+        ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : `${facts.terminal} backend`],
         ["Sessions", `${facts.sessions} (${facts.messages} messages)`],
         ...facts.keys.map(({ name, value }): [string, string] => ["Key", `${name} ${value}`]),
       ];
@@ -31,12 +32,14 @@ export function define(command: Command, ctx: CliContext): void {
 async function gather(ctx: CliContext) {
   const { home } = ctx;
   const stats = await (await ctx.store()).stats();
+  const problem = backendProblem(home);
   const names = new Set(PROVIDERS.flatMap((row) => row.keyEnv));
   return {
     profile: home.paths.profile,
     home: home.paths.dir,
     model: await modelLine(ctx),
-    terminal: home.config().terminal.backend,
+    terminal: problem === null ? home.config().terminal.backend : "invalid",
+    terminal_problem: problem,
     sessions: stats.sessions,
     messages: stats.messages,
     keys: [...names].flatMap((name) => {
