@@ -7,7 +7,7 @@ import { laneConformance } from "../../test/support/lane-conformance.ts";
 import { makeOriginalDatabase, ORIGINAL_VERSIONS } from "../../test/support/original-database.ts";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
-import { holderInWords, holdLane, Lane } from "./lanes.ts";
+import { holderInWords, holdLane, Lane, newHolder } from "./lanes.ts";
 import { openSessionStore } from "./open.ts";
 import { type SessionStore, StoreError } from "./store.ts";
 
@@ -225,6 +225,8 @@ for (const [what, token, expires] of ODD_ROWS) {
 test("a holder is named in one short line of plain text, whatever its row says", () => {
   const cases = [
     ["elsewhere:77:x", "process 77 on elsewhere"],
+    ["elsewhere/0f3c2a91.4026531836:77:x", "process 77 on elsewhere"],
+    [newHolder(), `process ${process.pid}`],
     ["\u001b]0;title\u0007\u001b[31mevil\u009b2J\r\n\u202e:77:x", "process 77 on evil"],
     ["\u001b[2J", "another process"],
     ["no\nname\u2028 at all", "noname at all"],

@@ -1,6 +1,7 @@
 // One conversation, one writer. A lane is a conversation; whoever holds its lease may write, and what still carries an older lease is
 // refused. Times are the database's: all holders compare by the same clock, later on several machines too.
 import { randomBytes } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -129,27 +130,49 @@ export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly s
   return held.size === 0 ? ids : ids.filter((id) => !held.has(laneOf(core, id)));
 }
 
-// Holders: `host:pid:random`.
+// Holders: `place:pid:random`. On Linux a place is `host/boot.namespace`: containers may share a home and a host name, and number their
+// processes each for itself. Elsewhere, and in rows of earlier versions, it is the host's name alone.
 
-export const newHolder = () => `${hostname()}:${process.pid}:${randomBytes(6).toString("hex")}`;
+let ownPlace: { readonly name: string; readonly provable: boolean } | undefined;
+
+function here() {
+  ownPlace ??= placeOf(hostname());
+  return ownPlace;
+}
+
+function placeOf(host: string) {
+  if (process.platform !== "linux") return { name: host, provable: true }; // no namespaces of processes there
+  try {
+    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").slice(0, 8);
+    const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0];
+    if (/^[\da-f]{8}$/.test(boot) && namespace) return { name: `${host}/${boot}.${namespace}`, provable: true };
+  } catch {
+    // no /proc, or one that hides these: nobody can be looked at, and leases run out
+  }
+  return { name: host, provable: false };
+}
+
+export const newHolder = () => `${here().name}:${process.pid}:${randomBytes(6).toString("hex")}`;
 
 /** Who that is, for a sentence to a user: nothing in it drives a terminal, whoever wrote the row. */
 export function holderInWords(holder: string): string {
-  const { host, pid } = partsOf(holder);
-  const words = pid === null ? holder : host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
+  const { place, pid } = partsOf(holder);
+  const host = place.replace(/\/[^/]*$/, "");
+  const words = pid === null ? holder : place === here().name ? `process ${pid}` : `process ${pid} on ${host}`;
   const shown = stripAnsi(words).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "");
   return truncateCodePoints(shown.trim() || "another process", LONGEST_NAME, "…");
 }
 
-/** A process of this machine that is gone gives nothing back; those of other machines cannot be looked at from here. */
+/** A process of this machine that is gone gives nothing back; those of other machines and containers cannot be looked at from here. */
 export function isGone(holder: string): boolean {
-  const { host, pid } = partsOf(holder);
-  return pid !== null && host === hostname() && isDead(pid);
+  const { place, pid } = partsOf(holder);
+  const { name, provable } = here();
+  return pid !== null && provable && place === name && isDead(pid);
 }
 
-function partsOf(holder: string): { readonly host: string; readonly pid: number | null } {
+function partsOf(holder: string): { readonly place: string; readonly pid: number | null } {
   const found = /^(.+):(\d+):[^:]*$/s.exec(holder);
-  return { host: found?.[1] ?? "", pid: found ? Number(found[2]) : null };
+  return { place: found?.[1] ?? "", pid: found ? Number(found[2]) : null };
 }
 
 export const isDead = (pid: number) => pid > 0 && !isAlive(pid);

@@ -114,7 +114,7 @@ export interface SessionChange {
 export interface LaneToken {
   /** The first session of the conversation. */
   readonly lane: string;
-  /** `host:pid:random`. */
+  /** `place:pid:random`; the place is a machine, on Linux also its boot and its namespace of processes. */
   readonly holder: string;
   /** Grows with each take-over. */
   readonly token: number;
