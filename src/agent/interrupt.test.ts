@@ -9,7 +9,9 @@ import { temporaryStore } from "../../test/support/session-store.ts";
 import { systemClock } from "../kit/clock.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
 import type { SessionStore } from "../sessions/store.ts";
+import type { ToolContext } from "../tools/toolset/context.ts";
 import { AgentBusyError } from "./agent.ts";
+import type { AgentEvent } from "./events.ts";
 
 const never = () => new Promise<string>(() => undefined);
 
@@ -189,6 +191,27 @@ test("a finished turn leaves the signal of its tools alone", async () => {
     "go",
   );
   assert.equal(signal?.aborted, false);
+});
+
+test("a call that has ended hears nothing of a later interrupt, and neither does one it made", async () => {
+  const heard: string[] = [];
+  const listen = (name: string, signal: AbortSignal) => {
+    signal.addEventListener("abort", () => heard.push(name));
+    return "ok";
+  };
+  const tools = {
+    inner: (_: unknown, ctx: ToolContext) => listen("inner", ctx.signal),
+    outer: async (_: unknown, ctx: ToolContext) => {
+      await ctx.callTool?.("inner", {}, new AbortController().signal);
+      return listen("outer", ctx.signal);
+    },
+    last: (_: unknown, ctx: ToolContext) => listen("last", ctx.signal) && never(),
+  };
+  const calls = ["outer", "last"].map((name) => ({ calls: [{ name, args: {} }] }));
+  const agent = rigAgent({ gate: new ScriptedGate(...calls), tools });
+  const isLast = (event: AgentEvent) => event.type === "tool_start" && event.call.name === "last";
+  await play(agent, "go", { onEvent: (event) => isLast(event) && setImmediate(() => agent.interrupt()) });
+  assert.deepEqual(heard, ["last"]);
 });
 
 test("a second run while one runs is refused on its first step, and the first goes on", async () => {

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { withGrace } from "../kit/clock.ts";
+import { joinSignals, withGrace } from "../kit/clock.ts";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
@@ -121,16 +121,17 @@ export class ToolRunner {
     const { cwd } = this.#options.assembly.environment;
     const diffs: string[] = [];
     const blocked = await this.#hook("pre_tool_call", () => this.#options.assembly.hooks?.before?.(hooked, run));
-    const stop = within ? AbortSignal.any([run.signal, within]) : run.signal;
+    const isStopped = () => run.signal.aborted || within?.aborted === true;
     // A hook that was not waited for may have had something against it.
-    if (stop.aborted) return null;
+    if (isStopped()) return null;
     emit({ type: "tool_start", call: view });
-    if (!blocked && this.#options.assembly.checkpoint) await withGrace(this.#checkpoint(hooked), stop, 0);
+    if (!blocked && this.#options.assembly.checkpoint)
+      await withGrace(this.#checkpoint(hooked), within ?? run.signal, 0);
     const began = performance.now();
     // Whoever stops the agent while a copy is made does not want the change either.
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
-      : stop.aborted
+      : isStopped()
         ? { type: "abandoned" as const, text: cancelled(name) }
         : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff), within);
     const ms = Math.round(performance.now() - began);
@@ -171,7 +172,8 @@ export class ToolRunner {
     const { tools, run, emit } = this.#options;
     const own = tools.timeoutMs(hooked.name, hooked.args);
     const overtime = new AbortController();
-    const signal = AbortSignal.any([run.signal, overtime.signal, ...(within ? [within] : [])]);
+    // A tool that goes on listening to its signal keeps nothing of the call alive for the rest of the turn.
+    const { signal, release } = joinSignals(run.signal, overtime.signal, ...(within ? [within] : []));
     const began = performance.now();
     const seconds = () => Math.round((performance.now() - began) / 1000);
     const progress = (text?: string) =>
@@ -180,8 +182,10 @@ export class ToolRunner {
     const heartbeat = tools.showsLife(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
     try {
-      const callTool: CallFacts["callTool"] = (name, args, own) =>
-        this.callAside(name, args, { call: hooked, signal: own ? AbortSignal.any([signal, own]) : signal });
+      const callTool: CallFacts["callTool"] = async (name, args, own) => {
+        const joined = joinSignals(signal, ...(own ? [own] : []));
+        return this.callAside(name, args, { call: hooked, signal: joined.signal }).finally(joined.release);
+      };
       const forScript = within !== undefined;
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
@@ -199,6 +203,7 @@ export class ToolRunner {
       this.#options.assembly.log.warn(`tool ${hooked.name} failed`, error);
       return { type: "output", output: errorResult(`[TOOL_ERROR] Tool execution failed: ${what}`) };
     } finally {
+      release();
       clearInterval(heartbeat);
       clearTimeout(cap);
     }
