@@ -28,6 +28,8 @@ export interface WebService {
   readonly keyName?: string;
   /** Empty: the user has to say where it stands. */
   readonly baseUrl: string;
+  /** Sent with every request. */
+  headers?(key: string): Readonly<Record<string, string>>;
   search?(query: string, limit: number, line: ServiceLine): Promise<readonly WebHit[]>;
   extract?(urls: readonly string[], line: ServiceLine): Promise<readonly ServicePage[]>;
 }
@@ -35,14 +37,12 @@ export interface WebService {
 /** The connection to one service. */
 export interface ServiceLine {
   readonly baseUrl: string;
-  readonly key: string;
   /** Sends a request and reads the answer as this shape. */
   json<Shape extends z.ZodType>(path: string, shape: Shape, request?: ServiceRequest): Promise<z.infer<Shape>>;
   text(path: string, request?: ServiceRequest): Promise<string>;
 }
 
 interface ServiceRequest {
-  readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;
   /** Sent as a form. */
@@ -61,8 +61,9 @@ export function openService(
   settings: { baseUrl: string; key: string },
 ): OpenService {
   const baseUrl = (settings.baseUrl || service.baseUrl).replace(/\/+$/, "");
+  const headers = service.headers?.(settings.key);
   const text = async (path: string, request: ServiceRequest = {}) => {
-    const { status, body, location } = await access.fetchService(`${baseUrl}${path}`, optionsOf(request));
+    const { status, body, location } = await access.fetchService(`${baseUrl}${path}`, optionsOf(request, headers));
     const answer = body.toString("utf8");
     if (status < 200 || status >= 300)
       throw new WebError(describeStatus(service, status, location ?? detailOf(answer)));
@@ -70,7 +71,6 @@ export function openService(
   };
   const line: ServiceLine = {
     baseUrl,
-    key: settings.key,
     text,
     async json(path, shape, request) {
       const parsed = shape.safeParse(parseJson(await text(path, request)));
@@ -81,7 +81,7 @@ export function openService(
   return { service, line };
 }
 
-function optionsOf({ headers, body, form }: ServiceRequest) {
+function optionsOf({ body, form }: ServiceRequest, headers: Readonly<Record<string, string>> | undefined) {
   if (body)
     return {
       method: "POST" as const,
