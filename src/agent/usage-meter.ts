@@ -3,7 +3,7 @@ import type { CostStatus } from "../llm/gate.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { estimateTokens, type RateLimits, type Usage } from "../llm/usage.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
-import { COST_STATUSES, worse } from "../sessions/ledger.ts";
+import { addTokens, COST_STATUSES, worse } from "../sessions/ledger.ts";
 import type { Session } from "../sessions/store.ts";
 import { isSmallWindow } from "../tools/toolset/search-split.ts";
 import type { SessionTotals } from "./events.ts";
@@ -79,44 +79,36 @@ export class UsageMeter {
 
   /** A side call costs too, but says nothing about the conversation's size. */
   addSide(usage: Usage, price: Price): void {
-    const before = this.#totals;
-    this.#totals = {
-      inputTokens: before.inputTokens + (usage.inputTokens ?? 0),
-      outputTokens: before.outputTokens + (usage.outputTokens ?? 0),
-      cacheReadTokens: before.cacheReadTokens + (usage.cacheReadTokens ?? 0),
-      cacheWriteTokens: before.cacheWriteTokens + (usage.cacheWriteTokens ?? 0),
-      reasoningTokens: before.reasoningTokens + (usage.reasoningTokens ?? 0),
-      apiCalls: before.apiCalls + 1,
-      costUsd: price.usd === null ? before.costUsd : (before.costUsd ?? 0) + price.usd,
-      costStatus: before.apiCalls === 0 ? price.status : worse(before.costStatus, price.status),
-      ...sourceOf(price.source ?? before.costSource),
-    };
+    this.addAll({
+      inputTokens: usage.inputTokens ?? 0,
+      outputTokens: usage.outputTokens ?? 0,
+      cacheReadTokens: usage.cacheReadTokens ?? 0,
+      cacheWriteTokens: usage.cacheWriteTokens ?? 0,
+      reasoningTokens: usage.reasoningTokens ?? 0,
+      apiCalls: 1,
+      costUsd: price.usd,
+      costStatus: price.status,
+      costSource: price.source ?? undefined,
+    });
   }
 
   /** What another conversation took on behalf of this one. */
   addAll(more: SessionTotals): void {
     if (more.apiCalls === 0) return;
     const before = this.#totals;
+    const costSource = more.costSource ?? before.costSource;
     this.#totals = {
-      inputTokens: before.inputTokens + more.inputTokens,
-      outputTokens: before.outputTokens + more.outputTokens,
-      cacheReadTokens: before.cacheReadTokens + more.cacheReadTokens,
-      cacheWriteTokens: before.cacheWriteTokens + more.cacheWriteTokens,
-      reasoningTokens: before.reasoningTokens + more.reasoningTokens,
+      ...addTokens(before, more),
       apiCalls: before.apiCalls + more.apiCalls,
       costUsd: more.costUsd === null ? before.costUsd : (before.costUsd ?? 0) + more.costUsd,
       costStatus: before.apiCalls === 0 ? more.costStatus : worse(before.costStatus, more.costStatus),
-      ...sourceOf(more.costSource ?? before.costSource),
+      ...(costSource === undefined ? {} : { costSource }),
     };
   }
 }
 
 function statusOf(text: string | null): CostStatus {
   return COST_STATUSES.find((status) => status === text) ?? "unknown";
-}
-
-function sourceOf(costSource: string | undefined): Pick<SessionTotals, "costSource"> {
-  return costSource === undefined ? {} : { costSource };
 }
 
 // Models with little room: the user is told, and a window that holds no conversation at all is refused before anything is sent.

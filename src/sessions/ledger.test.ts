@@ -3,6 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryStore } from "../../test/support/session-store.ts";
 import type { CallRecord } from "../llm/gate.ts";
+import { addUsage } from "./ledger.ts";
+import type { UsageTotals } from "./store.ts";
 
 const base: CallRecord = {
   task: "main",
@@ -160,4 +162,20 @@ test("the calls of a session come back as they were recorded, oldest first", asy
     { id: 2, ...unknown },
   ]);
   assert.deepEqual(await store.calls("nobody"), []);
+});
+
+test("two groups of calls sum up in every number, and are as unsure as the less sure one", () => {
+  const totals = (by: number, costStatus: UsageTotals["costStatus"]): UsageTotals => ({
+    calls: by,
+    inputTokens: 2 * by,
+    outputTokens: 3 * by,
+    cacheReadTokens: 4 * by,
+    cacheWriteTokens: 5 * by,
+    reasoningTokens: 6 * by,
+    costUsd: 7 * by,
+    unknownCostCalls: 8 * by,
+    costStatus,
+  });
+  assert.deepEqual(addUsage(totals(1, "actual"), totals(10, "estimated")), totals(11, "estimated"));
+  assert.deepEqual(addUsage(totals(1, "unknown"), totals(10, "included")), totals(11, "unknown"));
 });

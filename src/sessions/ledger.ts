@@ -278,14 +278,25 @@ export const COST_STATUSES = ["included", "actual", "estimated", "unknown"] as c
 export function addUsage(one: UsageTotals, other: UsageTotals): UsageTotals {
   return {
     calls: one.calls + other.calls,
+    ...addTokens(one, other),
+    costUsd: one.costUsd + other.costUsd,
+    unknownCostCalls: one.unknownCostCalls + other.unknownCostCalls,
+    costStatus: worse(one.costStatus, other.costStatus),
+  };
+}
+
+type Tokens = Pick<
+  UsageTotals,
+  "inputTokens" | "outputTokens" | "cacheReadTokens" | "cacheWriteTokens" | "reasoningTokens"
+>;
+
+export function addTokens(one: Tokens, other: Tokens): Tokens {
+  return {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
     cacheReadTokens: one.cacheReadTokens + other.cacheReadTokens,
     cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
     reasoningTokens: one.reasoningTokens + other.reasoningTokens,
-    costUsd: one.costUsd + other.costUsd,
-    unknownCostCalls: one.unknownCostCalls + other.unknownCostCalls,
-    costStatus: worse(one.costStatus, other.costStatus),
   };
 }
 
