@@ -1,12 +1,6 @@
 // Two thousand turns against a window of 128 K: what a turn costs beside the model, and memory, must not grow with the past.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { silentLogger } from "../src/home/log.ts";
-import { systemClock } from "../src/kit/clock.ts";
-import { openSessionStore } from "../src/sessions/open.ts";
 import { FACTS, factOf, talkFor } from "../test/support/agent/endless-talk.ts";
-import { median, row } from "./measure.ts";
+import { benchStore, median, row } from "./measure.ts";
 
 const TURNS = 2000;
 const SAMPLE = 300;
@@ -14,13 +8,7 @@ const SAMPLE = 300;
 const TIME_BUDGET = 2;
 const MEMORY_BUDGET = 1.5;
 
-const folder = await mkdtemp(join(tmpdir(), "hermes-bench-"));
-const store = await openSessionStore({
-  path: join(folder, "state.db"),
-  journalMode: "auto",
-  log: silentLogger,
-  clock: systemClock,
-});
+const { store, discard } = await benchStore();
 try {
   const rss = new Map<number, number>();
   const { turnMs, compressions, lastText } = await talkFor(TURNS, {
@@ -41,6 +29,5 @@ try {
   row("pinned facts still sent", `${kept} of ${FACTS}`, FACTS / Math.max(kept, 1), 1, "all of them");
   row("compressions", String(compressions.length), null, null, "");
 } finally {
-  await store.close();
-  await rm(folder, { recursive: true, force: true });
+  await discard();
 }

@@ -1,28 +1,17 @@
 // One loop iteration of our own: the answer is already there, the tool does nothing, every row is really stored.
 // The budget is 2 ms and flatness: the same work must not grow with the history.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { silentLogger } from "../src/home/log.ts";
 import { systemClock } from "../src/kit/clock.ts";
 import type { HistoryMessage } from "../src/llm/messages.ts";
-import { openSessionStore } from "../src/sessions/open.ts";
 import { play, rigAgent } from "../test/support/agent/agent-rig.ts";
 import { ScriptedGate, type ScriptedStep } from "../test/support/agent/scripted-gate.ts";
-import { median, row } from "./measure.ts";
+import { benchStore, median, row } from "./measure.ts";
 
 const STEPS = 60;
 const ROUNDS = 7;
 const BUDGET_MS = 2;
 
-const folder = await mkdtemp(join(tmpdir(), "hermes-bench-"));
-const store = await openSessionStore({
-  path: join(folder, "state.db"),
-  journalMode: "auto",
-  log: silentLogger,
-  clock: systemClock,
-});
+const { store, discard } = await benchStore();
 
 function talk(messages: number): HistoryMessage[] {
   return Array.from({ length: messages / 2 }, (_, i): HistoryMessage[] => [
@@ -63,5 +52,4 @@ const long = await measure(1000);
 row("loop iteration, new conversation", `${short.toFixed(2)} ms`, short / BUDGET_MS, 1, `${BUDGET_MS} ms`);
 row("loop iteration, 1,000 messages before", `${long.toFixed(2)} ms`, long / BUDGET_MS, 1, `${BUDGET_MS} ms`);
 row("growth over 1,000 messages", `${(long - short).toFixed(2)} ms`, null, null, "");
-await store.close();
-await rm(folder, { recursive: true });
+await discard();

@@ -1,5 +1,8 @@
 // Small tools of the benchmarks: repeat, take the median, print a row against its budget.
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SessionStore } from "../src/sessions/store.ts";
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -31,4 +34,19 @@ export async function peakMb(pid: number): Promise<number | null> {
   } catch {
     return null; // the process is gone, or this is not Linux
   }
+}
+
+/** A session store on the disk, in a folder of its own. */
+export async function benchStore(): Promise<{ readonly store: SessionStore; discard(): Promise<void> }> {
+  const { systemClock } = await import("../src/kit/clock.ts");
+  const { openSessionStore } = await import("../src/sessions/open.ts");
+  const { recordedLog } = await import("../test/support/session-store.ts");
+  const folder = await mkdtemp(join(tmpdir(), "hermes-bench-"));
+  const path = join(folder, "state.db");
+  const store = await openSessionStore({ path, journalMode: "auto", log: recordedLog(), clock: systemClock });
+  const discard = async () => {
+    await store.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { store, discard };
 }

@@ -24,18 +24,7 @@ import type { Answer, WireName } from "./support/model-server/script.ts";
 import { aTarget } from "./support/model-target.ts";
 import { sampleOf, whole } from "./support/sample.ts";
 import { manualClock } from "./support/session-store.ts";
-import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
-
-const validate: Readonly<Record<WireName, (raw: string) => void>> = {
-  chat: validateChat,
-  responses: validateResponses,
-  anthropic: validateAnthropic,
-};
-const wireName: Readonly<Record<ApiMode, WireName>> = {
-  chat_completions: "chat",
-  codex_responses: "responses",
-  anthropic_messages: "anthropic",
-};
+import { validate, wireName } from "./support/wire-validators.ts";
 
 const call: Answer = { text: "Let me see.", thinking: "hm", toolCalls: [{ name: "touch", arguments: { path: "/a" } }] };
 const answer: Answer = { text: "All done." };
@@ -301,11 +290,11 @@ async function strike(mode: ApiMode, place: Place, broken: Break, times: number)
   const whole = !(mode === "codex_responses" && broken.name.startsWith("end after"));
   if (broken.mends && times === 1 && whole) assert.equal(ran.length, 1, `the work was not done (${end})`);
   for (const id of ran) assert.ok(model.offeredCalls.includes(id), `${id} ran, though its answer never came whole`);
-  for (const { wire, raw } of model.requests) validate[wire](raw);
+  for (const { wire, raw } of model.requests) validate(wire, raw);
   healthy = true;
   const next = await play(agent, "and now?");
   assert.equal(next.outcome.completed, true, `the next turn: ${next.outcome.exitReason}: ${next.outcome.finalText}`);
-  for (const { wire, raw } of model.requests) validate[wire](raw);
+  for (const { wire, raw } of model.requests) validate(wire, raw);
   await agent.close();
 }
 

@@ -14,21 +14,10 @@ import type { SessionStore } from "../src/sessions/store.ts";
 import { play, rigAgent } from "./support/agent/agent-rig.ts";
 import { assertLegalHistory } from "./support/agent/legal.ts";
 import { MemoryModel, type PatientClock, patientClock, type Reply } from "./support/model-server/in-memory.ts";
-import type { WireName } from "./support/model-server/script.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
 import { manualClock, temporaryStore } from "./support/session-store.ts";
-import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
+import { validate, wireName } from "./support/wire-validators.ts";
 
-const validate: Readonly<Record<WireName, (raw: string) => void>> = {
-  chat: validateChat,
-  responses: validateResponses,
-  anthropic: validateAnthropic,
-};
-const wireName: Readonly<Record<ApiMode, WireName>> = {
-  chat_completions: "chat",
-  codex_responses: "responses",
-  anthropic_messages: "anthropic",
-};
 const FREE = { usd: null, tokens: null };
 const PICTURE = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } } as const;
 const target = (mode: ApiMode): Target =>
@@ -190,7 +179,7 @@ class Life {
       for (const mode of API_MODES) await assertSendable(mode, next);
     }
     assertLegalHistory(held, staysApart);
-    for (const { wire, raw } of this.#model.requests.splice(0)) validate[wire](raw);
+    for (const { wire, raw } of this.#model.requests.splice(0)) validate(wire, raw);
   }
 
   async #say(said: string, picture: boolean): Promise<void> {
@@ -266,7 +255,7 @@ async function assertSendable(mode: ApiMode, history: readonly HistoryMessage[])
   const wire = createWire(mode, { fetch: () => Promise.reject(new Error("nothing is sent")), clock: manualClock() });
   const { body } = await wire.render(aRequest(place, { messages }));
   try {
-    validate[wireName[mode]](writeBody(body).text);
+    validate(wireName[mode], writeBody(body).text);
   } catch (error) {
     throw new Error(`${mode}: ${history.map((message) => message.role).join(" ")}`, { cause: error });
   }

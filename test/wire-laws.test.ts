@@ -8,13 +8,8 @@ import { API_MODES, type ApiMode, type ProviderProfile } from "../src/llm/wire.t
 import { createWire, writeBody } from "../src/llm/wires/drive.ts";
 import { legalHistory } from "./support/histories.ts";
 import { aRequest, aTarget } from "./support/model-target.ts";
-import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
+import { validate, wireName } from "./support/wire-validators.ts";
 
-const validate = {
-  chat_completions: validateChat,
-  anthropic_messages: validateAnthropic,
-  codex_responses: validateResponses,
-};
 const system = { role: "system", content: "You are a test." } as const;
 const ports = { fetch: globalThis.fetch, clock: systemClock };
 
@@ -43,7 +38,7 @@ const layouts: readonly [ApiMode, Partial<ProviderProfile>][] = [
 for (const [mode, profile] of layouts)
   test(`${mode} ${JSON.stringify(profile)}: every history becomes a request that its API accepts`, () =>
     fc.assert(
-      fc.asyncProperty(legalHistory, async (history) => validate[mode](await render(mode, history, profile))),
+      fc.asyncProperty(legalHistory, async (history) => validate(wireName[mode], await render(mode, history, profile))),
       { numRuns: 150 },
     ));
 

@@ -8,13 +8,8 @@ import { createWire } from "../src/llm/wires/drive.ts";
 import type { Answer } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { aRequest, aTarget, collect } from "./support/model-target.ts";
-import { validateAnthropic, validateChat, validateResponses } from "./support/wire-validators.ts";
+import { validate, wireName } from "./support/wire-validators.ts";
 
-const validate = {
-  chat_completions: validateChat,
-  anthropic_messages: validateAnthropic,
-  codex_responses: validateResponses,
-};
 const paths = {
   chat_completions: "/v1/chat/completions",
   anthropic_messages: "/v1/messages",
@@ -114,8 +109,8 @@ for (const mode of API_MODES)
       const messages = [...first.messages, message, ...results];
       const before = model.last;
       assert.equal(doneOf(await collect(wire, { ...first, messages })).message.content, "Done.");
-      validate[mode](before.raw);
-      validate[mode](model.last.raw);
+      validate(wireName[mode], before.raw);
+      validate(wireName[mode], model.last.raw);
       assert.ok(model.last.raw.includes("result 0") && model.last.raw.includes("result 1"));
       assert.equal(model.last.cachedChars, before.promptChars, "the second request begins with the first");
     });

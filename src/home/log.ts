@@ -6,7 +6,7 @@ import { codeOf } from "../kit/errors.ts";
 import { withLock } from "./lock.ts";
 import { makeDirectory } from "./paths.ts";
 
-export type LogLevel = "DEBUG" | "INFO" | "WARNING" | "ERROR";
+type LogLevel = "DEBUG" | "INFO" | "WARNING" | "ERROR";
 
 /** Writes to the log files of the home. Never throws, never blocks, always redacted. */
 export interface Logger {
@@ -93,15 +93,6 @@ export function createLogger(options: LoggerOptions): RootLogger {
     },
   };
 }
-
-/** A logger for code without a home. */
-export const silentLogger: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silentLogger,
-};
 
 const sessionTag = new AsyncLocalStorage<string>();
 

@@ -201,3 +201,16 @@ export function environmentConformance(kind: string, open: () => Promise<Conform
     );
   });
 }
+
+/** What a command in a pseudo-terminal prints that reads one line; it is given "hello". */
+export async function sayHello(environment: Environment, command: string) {
+  const child = await environment.spawn(cleared(command), { pty: true });
+  let output = "";
+  child.onOutput((text) => {
+    output += text;
+  });
+  await child.write("hello\n");
+  assert.equal(await child.exited, 0);
+  assert.match(output, /got hello/);
+  return { output, note: child.note };
+}

@@ -4,10 +4,10 @@
 import fs from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { defaultConfig } from "../../src/home/config/schema.ts";
-import { silentLogger } from "../../src/home/log.ts";
 import { homePaths } from "../../src/home/paths.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { openMemory } from "../../src/memory/open.ts";
+import { recordedLog } from "./session-store.ts";
 
 const [dir = "", name = "", how = "add", given = "0", step = "0"] = process.argv.slice(2);
 if (step !== "0") await dieBeforeStep(Number(step));
@@ -15,7 +15,7 @@ const memory = await openMemory({
   paths: homePaths(dir, dir, "default"),
   config: defaultConfig,
   clock: systemClock,
-  log: silentLogger,
+  log: recordedLog(),
 });
 const count = Number(given) || Number.POSITIVE_INFINITY;
 for (let n = 1; n <= count; n++) {

@@ -1,5 +1,7 @@
 // What each API refuses, as far as its documentation and its error messages tell. Each validator throws at the first breach.
 import assert from "node:assert/strict";
+import type { ApiMode } from "../../src/llm/wire.ts";
+import type { WireName } from "./model-server/script.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies of three protocols, looked into field by field
 type Any = any;
@@ -189,4 +191,19 @@ export function validateResponses(raw: string): void {
     if (Array.isArray(item.content)) assert.ok(item.content.every((part: Any) => part.type === "output_text"));
   });
   assert.equal(open.size, 0, "calls without results at the end");
+}
+
+export const wireName: Readonly<Record<ApiMode, WireName>> = {
+  chat_completions: "chat",
+  codex_responses: "responses",
+  anthropic_messages: "anthropic",
+};
+const validators: Readonly<Record<WireName, (raw: string) => void>> = {
+  chat: validateChat,
+  responses: validateResponses,
+  anthropic: validateAnthropic,
+};
+
+export function validate(wire: WireName, raw: string): void {
+  validators[wire](raw);
 }
