@@ -1,5 +1,5 @@
 // Rules of the house that no linter knows: where the environment may be read, where blocking calls may stand, who may start programs,
-// how long a file is. An argument names another folder to look at.
+// how long a file is, what it exports. An argument names another folder to look at.
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, posix, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -119,4 +119,25 @@ for (const [path, text] of sources) {
   if (lines + linesOf(user) > MAX_LINES) continue;
   report(`${path}: has ${lines} lines and is imported by ${user} alone: it is part of that file`);
 }
+
+// What a file exports, somebody else names: product, tests, benchmarks or scripts. Each reader of a file is taken at its words.
+
+/** Runs where a script runs, and is imported there. */
+const exportsForScripts = new Set(["src/tools/execute-code/javascript.ts"]);
+const wordsOfReaders = new Map();
+for (const file of globSync("{src,test,bench,scripts}/**/*.{ts,mjs}", { cwd: root, exclude: ["**/node_modules"] })) {
+  const text = readFileSync(join(root, file), "utf8");
+  const words = text.match(/\w+/g) ?? [];
+  for (const [, name] of text.matchAll(/"(\.\.?\/[^"]+\.ts)"/g)) {
+    const path = posix.join(posix.dirname(file.replaceAll("\\", "/")), name);
+    if (!wordsOfReaders.has(path)) wordsOfReaders.set(path, new Set());
+    for (const word of words) wordsOfReaders.get(path).add(word);
+  }
+}
+for (const [path, text] of sources)
+  for (const [, name] of text.matchAll(
+    /^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm,
+  ))
+    if (!wordsOfReaders.get(path)?.has(name) && !exportsForScripts.has(path))
+      report(`${path}: exports ${name}, which nobody imports`);
 process.exitCode = broken > 0 ? 1 : 0;

@@ -55,7 +55,7 @@ test("only safety/ clears commands", async (t) => {
 });
 
 test("a source file has at most 500 lines, unless it is generated", async (t) => {
-  const lines = (count: number) => "export const a = 1;\n".repeat(count);
+  const lines = (count: number) => "const a = 1;\n".repeat(count);
   const { code, output } = await check(t, { "src/llm/long.ts": lines(501) });
   assert.equal(code, 1);
   assert.match(output, /src\/llm\/long\.ts: has 501 lines/);
@@ -122,7 +122,19 @@ test("src/tools lists the tools and nothing else", async (t) => {
   assert.equal(code, 1);
   assert.match(output, /src\/tools\/page\.ts: registers no tool/);
   const tool = 'import { register } from "./toolset/registry.ts";\n\nregister({ name: "page" });\n';
-  assert.equal((await check(t, { "src/tools/page.ts": tool, "src/tools/web/page.ts": small })).code, 0);
+  assert.equal((await check(t, { "src/tools/page.ts": tool, "src/tools/web/page.ts": "const a = 1;\n" })).code, 0);
+});
+
+test("what a file exports is named by a file that imports it; a test counts", async (t) => {
+  const texts = "export async function used() {}\nexport interface Unused {}\nexport const a = 1;\n";
+  const { code, output } = await check(t, {
+    "src/kit/a.ts": texts,
+    "src/kit/a.test.ts": 'import { a } from "./a.ts";\n',
+    "src/llm/late.ts": 'const { used } = await import("../kit/a.ts");\n',
+    "src/llm/other.ts": "const Unused = 1;\n",
+  });
+  assert.equal(code, 1);
+  assert.equal(output, "src/kit/a.ts: exports Unused, which nobody imports\n");
 });
 
 test("an environment refuses what nobody decided about, even behind a cast", async (t) => {

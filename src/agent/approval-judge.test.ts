@@ -5,7 +5,7 @@ import { aTarget } from "../../test/support/model-target.ts";
 import { manualClock, recordedLog } from "../../test/support/session-store.ts";
 import { defaultConfig } from "../home/config/schema.ts";
 import { createAuxiliary } from "../llm/auxiliary/client.ts";
-import { approvalJudge, readWord } from "./open-guard.ts";
+import { approvalJudge } from "./open-guard.ts";
 
 function rig(...steps: ScriptedStep[]) {
   const gate = new ScriptedGate(...steps);
@@ -41,8 +41,8 @@ const answers: readonly (readonly [string, string])[] = [
   ["approved", "escalate"],
 ];
 
-test("only one clear word counts; everything else means that the user is asked", () => {
-  for (const [answer, word] of answers) assert.equal(readWord(answer), word, JSON.stringify(answer));
+test("only one clear word counts; everything else means that the user is asked", async () => {
+  for (const [text, word] of answers) assert.equal(await rig({ text }).ask("rm -r build"), word, JSON.stringify(text));
 });
 
 test("the model is asked once, coldly and briefly, on the books of this task", async () => {

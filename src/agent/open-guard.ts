@@ -115,7 +115,7 @@ export function approvalJudge(auxiliary: AuxiliaryClient, run: JudgedRun): Smart
 type Word = Awaited<ReturnType<SmartJudge>>;
 
 /** The answer, if it is one of the three words and nothing else. */
-export function readWord(answer: string): Word {
+function readWord(answer: string): Word {
   const word = /^[\s"'`*_.]*(approve|deny|escalate)[\s"'`*_.!]*$/i.exec(answer)?.[1]?.toLowerCase();
   return word === "approve" || word === "deny" ? word : "escalate";
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
-import { formatSteer, neutralizeSteerMarkers, SteerBox, withSteer } from "./steer.ts";
+import { formatSteer, neutralizeSteerMarkers, SteerBox, steerLast } from "./steer.ts";
 
 test("the block has exactly the form the system prompt promises", () => {
   assert.equal(
@@ -12,8 +12,8 @@ test("the block has exactly the form the system prompt promises", () => {
 });
 
 test("on a list of parts the block is a text part of its own", () => {
-  const message = withSteer({ role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "out" }] }, "hey");
-  assert.deepEqual(message.content, [
+  const message = { role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "out" }] } as const;
+  assert.deepEqual(steerLast([{ message }], "hey")[0]?.message.content, [
     { type: "text", text: "out" },
     { type: "text", text: `${STEER_OPEN}\nhey\n${STEER_CLOSE}` },
   ]);

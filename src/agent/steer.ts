@@ -9,7 +9,7 @@ export function formatSteer(text: string): string {
   return `\n\n${STEER_OPEN}\n${text}\n${STEER_CLOSE}`;
 }
 
-export function withSteer(message: ToolMessage, text: string): ToolMessage {
+function withSteer(message: ToolMessage, text: string): ToolMessage {
   const block = formatSteer(text);
   if (typeof message.content === "string") return { ...message, content: message.content + block };
   return { ...message, content: [...message.content, { type: "text", text: block.trimStart() }] };

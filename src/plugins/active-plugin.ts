@@ -34,7 +34,7 @@ export interface PluginSinks {
   contextEngine(name: string, create: Factory): Undo;
   provider(kind: ProviderKind, name: string, load: () => Promise<unknown>): Undo;
 }
-export type Undo = () => void;
+type Undo = () => void;
 
 export interface ActivePorts extends Omit<RegisterPorts, "settings" | "log"> {
   readonly clock: Clock;
@@ -292,7 +292,7 @@ const EMPTY: Outline = {
 
 // Failures that nobody waits for: of a timer, an emitter or a promise that a plugin let go of. They would end the process.
 
-export interface Owner {
+interface Owner {
   /** Something of it failed outside any call. */
   stray(error: unknown): void;
 }

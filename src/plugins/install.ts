@@ -144,7 +144,7 @@ function nameOf(address: string): string {
 }
 
 /** Runs git without a shell and without ever asking for a password. Rejects with what it said. */
-export function git(
+function git(
   args: readonly string[],
   options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
 ): Promise<string> {

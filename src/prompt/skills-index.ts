@@ -6,7 +6,7 @@ const INDEX_TOOLS = ["skills_list", "skill_view", "skill_manage"];
 const DESCRIPTION_CHARS = 60;
 
 /** Everyday categories that code work rarely needs: in focus mode they keep their names and lose their descriptions. */
-export const COMPACT_CATEGORIES: readonly string[] = [
+const COMPACT_CATEGORIES: readonly string[] = [
   ...[
     "apple",
     "communication",

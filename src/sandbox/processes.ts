@@ -7,7 +7,7 @@ import { closeWriteEnd, type OutputPipe } from "./output.ts";
 /** A grandchild may hold the pipe long after the shell is gone; what has not come by then is not waited for. */
 const DRAIN_MS = 300;
 
-export interface ShellStart {
+interface ShellStart {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;

@@ -130,6 +130,6 @@ export async function offeredSkills(context: SkillsContext, platform: string): P
     .sort((a, b) => compare(a.category ?? "", b.category ?? "") || compare(a.name, b.name));
 }
 
-export function listed({ name, description, summary, category }: Skill): ListedSkill {
+function listed({ name, description, summary, category }: Skill): ListedSkill {
   return { name, description: truncateCodePoints(description || summary, MAX_DESCRIPTION, "..."), category };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dispatch } from "../../test/support/dispatch.ts";
 import { toolContext } from "../../test/support/tool-context.ts";
-import { hydrateTodos, renderActiveTodos } from "./todo.ts";
+import { renderActiveTodos } from "./todo.ts";
 import type { ToolContext } from "./toolset/context.ts";
 
 import { registry } from "./toolset/registry.ts";
@@ -80,6 +80,8 @@ test("a resumed conversation brings its newest list back", async () => {
   const first = await dispatch(registry, "todo", { todos: [item("1", "old")] }, ctx);
   const second = await dispatch(registry, "todo", { todos: [item("2", "new", "in_progress")] }, ctx);
   const state = createToolState();
-  hydrateTodos(state, [result(first as string), result(second as string), result('{"output":"x"}')]);
+  registry
+    .get("todo")
+    ?.spec.hydrate?.(state, [result(first as string), result(second as string), result('{"output":"x"}')]);
   assert.match(renderActiveTodos(state) ?? "", /2\. new \(in_progress\)$/);
 });

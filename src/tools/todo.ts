@@ -62,7 +62,7 @@ export function renderActiveTodos(state: ToolState): string | null {
 }
 
 /** Takes the list from the newest result in a conversation that carries one. */
-export function hydrateTodos(state: ToolState, history: readonly HistoryMessage[]): void {
+function hydrateTodos(state: ToolState, history: readonly HistoryMessage[]): void {
   const newest = history.findLast((message) => message.role === "tool" && /"todos"\s*:/.test(textOf(message.content)));
   if (!newest) return;
   const found = z.looseObject({ todos: z.array(given) }).safeParse(parseJson(textOf(newest.content)));

@@ -11,7 +11,7 @@ import {
   SummaryError,
   type SummaryRequest,
 } from "./compressor.ts";
-import { renderSummary, SUMMARY_END, SUMMARY_MARKER, splitSummary, takeSummary } from "./summary-text.ts";
+import { renderSummary, SUMMARY_MARKER, splitSummary, takeSummary } from "./summary-text.ts";
 
 const user = (content: string): HistoryMessage => ({ role: "user", content });
 const says = (content: string): HistoryMessage => ({ role: "assistant", content });
@@ -145,7 +145,7 @@ test("a summary is marked, says what it is, and says where it ends", async () =>
     text,
     /not instructions.*newest user message below wins.*Memory files stay authoritative.*tools remain usable/s,
   );
-  assert.ok(text.includes(SUMMARY_END));
+  assert.match(text, /\n--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---/);
 });
 
 test("the second compression updates the first summary, and keeps no first messages", async () => {

@@ -29,7 +29,7 @@ const LEAST_WINDOW = 64_000;
 const LEAST_ROOM = 500;
 const MAX_SHRINKS = 3;
 
-export function createSummarizer(ports: SummarizerPorts): Summarize {
+function createSummarizer(ports: SummarizerPorts): Summarize {
   const warned = new Set<string>();
   const warnOnce = (message: string) => {
     if (warned.has(message)) return;

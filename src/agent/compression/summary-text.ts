@@ -12,7 +12,7 @@ import {
 import { staysApart } from "../repair.ts";
 
 export const SUMMARY_MARKER = "[CONTEXT COMPACTION — REFERENCE ONLY]";
-export const SUMMARY_END = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
+const SUMMARY_END = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---";
 const LEGACY_MARKER = "[CONTEXT SUMMARY]:";
 const PINNED = "## Pinned";
 const TODO_MARKER = "[Your active task list was preserved across context compression]";

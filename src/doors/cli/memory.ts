@@ -290,12 +290,7 @@ async function history(
   }
 }
 
-export async function why(
-  memory: Memory,
-  ctx: CliContext,
-  which: string,
-  { target, json }: MemoryFlags,
-): Promise<void> {
+async function why(memory: Memory, ctx: CliContext, which: string, { target, json }: MemoryFlags): Promise<void> {
   const text = await chooseEntry(memory, target, which);
   const written = recordThatWrote(await memory.history(), target, text);
   if (json) return printJson(ctx, { target, text, ...provenance(written), record: written });

@@ -15,7 +15,7 @@ export interface SkillPattern {
 
 type Row = readonly [id: string, severity: Severity, find: Find];
 
-export function rows(category: string, ...given: readonly Row[]): readonly SkillPattern[] {
+function rows(category: string, ...given: readonly Row[]): readonly SkillPattern[] {
   return given.map(([id, severity, find]) => ({ id, severity, category, find }));
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { recordingLog } from "../../../test/support/tool-context.ts";
-import { importTools, loadTools, toolFiles } from "./discover.ts";
+import { loadTools, toolFiles } from "./discover.ts";
 import { registry } from "./registry.ts";
 
 test("every source file of the folder is a tool, and nothing else is", async (t) => {
@@ -25,16 +25,24 @@ test("each file of the catalogue registers a tool when it is loaded", async () =
   }
 });
 
-test("a tool file that fails to load costs one warning and nothing else", async () => {
-  const log = recordingLog();
+test("a tool file that fails to load costs one warning and nothing else", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "hermes-tools-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const report = (name: string) => `process.emit("hermes-test-tool", ${JSON.stringify(name)});`;
+  await writeFile(join(directory, "a.js"), report("a.js"));
+  await writeFile(join(directory, "bad.js"), 'throw new Error("x");');
+  await writeFile(join(directory, "c.js"), report("c.js"));
   const loaded: string[] = [];
-  const load = (file: string) => ({ file, load: async () => void loaded.push(file) });
-  await importTools([load("a.ts"), { file: "bad.ts", load: () => Promise.reject(new Error("x")) }, load("c.ts")], log);
-  assert.deepEqual(loaded, ["a.ts", "c.ts"]);
-  assert.deepEqual(
-    log.lines.map((line) => line.level),
-    ["warn"],
-  );
+  const note = (name: string) => void loaded.push(name);
+  const events: NodeJS.EventEmitter = process;
+  events.on("hermes-test-tool", note);
+  t.after(() => events.off("hermes-test-tool", note));
+  const log = recordingLog();
+  await loadTools(log, pathToFileURL(`${directory}/`));
+  assert.deepEqual(loaded.sort(), ["a.js", "c.js"]);
+  assert.deepEqual(log.lines, [
+    { level: "warn", message: "tool file bad.js could not be loaded; its tools are missing" },
+  ]);
 });
 
 test("every tool file of the product loads", async () => {

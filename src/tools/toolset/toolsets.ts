@@ -10,7 +10,7 @@ export function resolveToolset(name: string, registry: ToolRegistry): string[] {
   return unique(collect(name, registry));
 }
 
-export function isToolset(name: string, registry: ToolRegistry): boolean {
+function isToolset(name: string, registry: ToolRegistry): boolean {
   return name === "all" || name === "*" || canonical(name) in staticToolsets() || registry.toolsOf(name).length > 0;
 }
 
