@@ -68,7 +68,7 @@ export function selectProfile(start: HomeLocation & { readonly argv: readonly st
   ]);
 }
 
-// Options that take the next word, whatever it looks like: a prompt may well be "-p".
+// Options that take the next word, unless that is the option for the profile itself.
 const takesValue = new Set(
   `-z --oneshot -q --query -m --model --provider -t --toolsets -s --skills -r --resume --image --max-turns --source --reasoning
   --usage-file --name --description --clone-from --title`.split(/\s+/),
@@ -100,7 +100,7 @@ function takeProfileOption(argv: readonly string[]): { name: string | null; argv
     rest.push(word);
     if (!word.startsWith("-")) words.push(word);
     const next = argv[index + 1];
-    if (takesValue.has(word) && next !== undefined) {
+    if (takesValue.has(word) && next !== undefined && !/^(?:-p|--profile(?:=.*)?)$/s.test(next)) {
       rest.push(next);
       index++;
     }

@@ -117,6 +117,28 @@ describe("hermes -z", () => {
     assert.deepEqual(JSON.parse((await run("-z", "hello", "--json")).stdout).warnings, []);
   });
 
+  test("an option right behind -z or -q is an option, and the word that is left is the prompt", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    server.otherwise({ text: "ok" });
+    const { session_id: id } = JSON.parse((await runHermes(["-z", "first", "--json"], { home })).stdout);
+    for (const args of [
+      ["-z", "--resume", id, "second"],
+      ["chat", "-q", "--resume", id, "third", "--quiet"],
+    ]) {
+      const { code, stdout, stderr } = await runHermes(args, { home });
+      assert.deepEqual([code, stdout], [0, "ok\n"], stderr);
+    }
+    const said = server.last.body.messages.filter(({ role }: { role: string }) => role === "user");
+    assert.deepEqual(
+      said.map(({ content }: { content: string }) => content),
+      ["first", "second", "third"],
+    );
+    const asked = server.requests.length;
+    const { code, stderr } = await runHermes(["-z", "--resume", id], { home });
+    assert.deepEqual([code, stderr], [2, "hermes: -z needs a prompt: hermes -z PROMPT (- reads it from stdin).\n"]);
+    assert.equal(server.requests.length, asked, "nothing was sent");
+  });
+
   test("- reads the prompt from stdin", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(server) });
     server.script({ text: "ok" });

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { EFFORTS } from "../../home/config/sections/model.ts";
+import { ExitError } from "./context.ts";
 
 // Arguments as the parser expects them.
 
-/** Options of `hermes` and `hermes chat` that take a value; their values are never read as something else. */
+/** Options of `hermes` and `hermes chat` that take a value. The next word is it unless it has the form of an option. */
 const VALUE_OPTIONS: ReadonlySet<string> = new Set([
   "-z",
   "--oneshot",
@@ -27,6 +28,67 @@ const VALUE_OPTIONS: ReadonlySet<string> = new Set([
 
 const NAMING_OPTIONS: ReadonlySet<string> = new Set(["-c", "--continue", "-r", "--resume"]);
 
+const PROMPT_OPTIONS: ReadonlyMap<string, string> = new Map([
+  ["-z", "--oneshot"],
+  ["--oneshot", "--oneshot"],
+  ["-q", "--query"],
+  ["--query", "--query"],
+]);
+
+/** One word such as `-r`, `--resume` or `--model=x`. `-`, `-5` and a sentence that begins with a dash are values. */
+const OPTION = /^--?[a-z][\w-]*(?:=.*)?$/is;
+
+function hasValue(argv: readonly string[], at: number): boolean {
+  const next = argv[at + 1];
+  return next !== undefined && !OPTION.test(next);
+}
+
+/**
+ * A prompt may stand away from its option: `-z --resume ID hi` is `--oneshot=hi --resume ID`. Titles are one word then, or quoted.
+ * Throws the usage error for an option that got no value.
+ */
+export function joinPrompt(argv: readonly string[]): readonly string[] {
+  let bare = -1;
+  const words: number[] = [];
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] as string; // i is in range
+    if (word === "--") {
+      for (let rest = i + 1; rest < argv.length; rest++) words.push(rest);
+      break;
+    }
+    if (VALUE_OPTIONS.has(word)) {
+      if (hasValue(argv, i)) i++;
+      else if (PROMPT_OPTIONS.has(word)) bare = i;
+      else if (i + 1 < argv.length) throw new ExitError(2, `${word} needs a value, but "${argv[i + 1]}" is an option.`);
+    } else if (NAMING_OPTIONS.has(word)) {
+      if (hasValue(argv, i)) i++;
+    } else if (!OPTION.test(word)) {
+      if (bare >= 0) words.push(i);
+      else if (word !== "chat") return argv; // another command reads its own options
+    }
+  }
+  return bare < 0 ? argv : withPrompt(argv, bare, words);
+}
+
+function withPrompt(argv: readonly string[], bare: number, words: readonly number[]): readonly string[] {
+  const option = argv[bare] as string; // it was found there
+  const [at, ...more] = words;
+  if (at === undefined) {
+    if (argv.some((word) => ["-h", "--help", "-V", "--version"].includes(word))) return argv.toSpliced(bare, 1);
+    throw new ExitError(2, `${option} needs a prompt: hermes ${option} PROMPT (- reads it from stdin).`);
+  }
+  if (more.length > 0) {
+    const found = words.map((index) => `"${argv[index]}"`).join(", ");
+    throw new ExitError(
+      2,
+      `${option} takes one prompt, and these could be it: ${found}. Put it in quotes, right behind ${option}.`,
+    );
+  }
+  const dashes = argv.indexOf("--");
+  const joined = argv.with(bare, `${PROMPT_OPTIONS.get(option)}=${argv[at]}`).toSpliced(at, 1);
+  return dashes >= 0 && dashes < at ? joined.toSpliced(dashes, 1) : joined;
+}
+
 /**
  * Titles after `-c` and `-r` need no quotes: the words that follow are joined until one starts with `-` or is a sub-command.
  * The first word always belongs to the option, even if it equals a sub-command's name.
@@ -37,7 +99,7 @@ export function joinNames(argv: readonly string[], subcommands: ReadonlySet<stri
     const word = argv[i] as string; // i is in range
     if (word === "--") return [...out, ...argv.slice(i)];
     out.push(word);
-    if (VALUE_OPTIONS.has(word) && i + 1 < argv.length) out.push(argv[++i] as string); // checked on the same line
+    if (VALUE_OPTIONS.has(word) && hasValue(argv, i)) out.push(argv[++i] as string); // checked on the same line
     if (!NAMING_OPTIONS.has(word)) continue;
     const name: string[] = [];
     while (i + 1 < argv.length) {
@@ -56,8 +118,9 @@ export function commandIndex(argv: readonly string[]): number {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] as string; // i is in range
     if (word === "--") return -1;
-    if (VALUE_OPTIONS.has(word)) i++;
-    else if (NAMING_OPTIONS.has(word)) {
+    if (VALUE_OPTIONS.has(word)) {
+      if (hasValue(argv, i)) i++;
+    } else if (NAMING_OPTIONS.has(word)) {
       if (i + 1 < argv.length && !argv[i + 1]?.startsWith("-")) i++;
     } else if (!word.startsWith("-")) return i;
   }
@@ -85,7 +148,7 @@ export function strayProfile(argv: readonly string[]): string | null {
     if (word === "--" || !word.startsWith("-")) return null;
     if (word === "-p" || word === "--profile") return argv[i + 1] ?? null;
     if (word.startsWith("--profile=")) return word.slice("--profile=".length);
-    if (VALUE_OPTIONS.has(word)) i++;
+    if (VALUE_OPTIONS.has(word) && hasValue(argv, i)) i++;
   }
   return null;
 }

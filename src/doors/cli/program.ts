@@ -18,6 +18,7 @@ import {
   commandIndex,
   helpAsOption,
   joinNames,
+  joinPrompt,
   shieldServerArguments,
   strayProfile,
 } from "./argv.ts";
@@ -154,7 +155,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   closers.push(() => home.close());
   const badProfile = strayProfile(home.argv);
   if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
-  const argv = helpAsOption(joinNames(shieldServerArguments(home.argv), NAMES));
+  const argv = helpAsOption(joinNames(joinPrompt(shieldServerArguments(home.argv)), NAMES));
   const at = commandIndex(argv);
   const word = argv[at];
   const isChat = word === undefined || word === "chat";
