@@ -48,3 +48,43 @@ describe("a server on this machine, and no model in the settings", () => {
     );
   });
 });
+
+describe("a model that is asked for by name, and no provider in the settings", () => {
+  async function choose(t: TestContext, asked: Parameters<typeof chooseTarget>[1], settings = "") {
+    const temp = await tempHome({ "config.yaml": settings });
+    t.after(() => temp[Symbol.asyncDispose]());
+    const { home, store } = await openRequest(temp);
+    t.after(() => store.close());
+    return chooseTarget(home, asked);
+  }
+
+  for (const model of ["gpt-5", "opus", "qwen:0.5b"]) {
+    test(`${model} is refused: the demo does not stand in for it`, async (t) => {
+      await assert.rejects(choose(t, { model }), {
+        code: "no_provider_configured",
+        exitCode: 1,
+        message: new RegExp(
+          `^The model ${model} cannot be used: no model provider is configured\\. Run \`hermes setup\`.*PROVIDER:MODEL`,
+        ),
+      });
+    });
+  }
+
+  for (const asked of [
+    {},
+    { model: "demo" },
+    { model: "demo:demo" },
+    { model: "anything", provider: "demo" },
+    { model: "gpt-5", remembered: true },
+  ]) {
+    test(`${JSON.stringify(asked)} is the demo`, async (t) => {
+      assert.equal((await choose(t, asked)).demo, true);
+    });
+  }
+
+  test("an alias that says where its model is needs no other provider", async (t) => {
+    const settings = "model_aliases: { mine: { model: solo, base_url: http://127.0.0.1:9/v1 } }\n";
+    const { target, demo } = await choose(t, { model: "mine" }, settings);
+    assert.deepEqual([target.model, target.baseUrl, demo], ["solo", "http://127.0.0.1:9/v1", false]);
+  });
+});

@@ -31,6 +31,8 @@ interface AskedModel {
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   readonly baseUrl?: string | undefined;
+  /** The model is what the session was held with; nobody asked for it now. */
+  readonly remembered?: boolean | undefined;
 }
 
 export interface ChosenModel {
@@ -54,12 +56,17 @@ export async function chooseTarget(
   await useKeptFacts(home);
   const { model, provider } = splitProvider(request, config);
   const kept = await keysIn(home);
-  let runtime = runtimeFor(home, { model, provider }, kept);
-  if (runtime.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
+  let runtime = configuredRuntime(home, { model, provider }, kept);
+  if (runtime?.provider === "demo") return chosen(runtime, await targetFor(runtime, { config }));
   const named = model
-    ? await resolveModelName(model, { provider: runtime.provider, aliases: aliasesIn(config) })
+    ? await resolveModelName(model, { provider: runtime?.provider ?? "demo", aliases: aliasesIn(config) })
     : null;
-  if (named?.provider || named?.baseUrl) runtime = runtimeFor(home, named, kept);
+  if (named?.provider || named?.baseUrl) runtime = configuredRuntime(home, named, kept);
+  if (runtime === null) {
+    const demo = demoRuntime();
+    if (named && named.model !== demo.model && !request.remembered) throw noProviderFor(named.model);
+    return chosen(demo, await targetFor(demo, { config }));
+  }
   const options = {
     config,
     model: named?.model,
@@ -68,6 +75,14 @@ export async function chooseTarget(
     ...(offline ? {} : await localHelp(runtime, named?.model)),
   };
   return chosen(runtime, seeing(await targetFor(runtime, options), config));
+}
+
+function noProviderFor(model: string): ProviderError {
+  return new ProviderError(
+    "no_provider_configured",
+    `The model ${model} cannot be used: no model provider is configured. Run \`hermes setup\`, set a key such as OPENROUTER_API_KEY with ` +
+      "`hermes config set OPENROUTER_API_KEY ...`, or name a provider with the model: PROVIDER:MODEL.",
+  );
 }
 
 /** A user who says that pictures are sent as they are knows better than our table. */
@@ -84,7 +99,8 @@ export function resumedModel(home: OpenHome, request: AskedModel, recorded: Aske
   const asked = splitProvider(request, home.config());
   if (recorded.provider === "demo") return asked;
   const provider = asked.provider ?? recorded.provider;
-  return { provider, model: asked.model ?? (provider === recorded.provider ? recorded.model : undefined) };
+  if (asked.model) return { provider, model: asked.model };
+  return { provider, model: provider === recorded.provider ? recorded.model : undefined, remembered: true };
 }
 
 const chosen = (runtime: RuntimeProvider, target: Target): ChosenModel => ({
@@ -170,7 +186,8 @@ async function keysIn(home: OpenHome): Promise<KeptKeys> {
   return { pooled: await pooledKeys(home, systemClock), activeLogin: await activeLogin(home) };
 }
 
-function runtimeFor(home: OpenHome, request: AskedModel, kept: KeptKeys): RuntimeProvider {
+/** Null when no provider is configured. */
+function configuredRuntime(home: OpenHome, request: AskedModel, kept: KeptKeys): RuntimeProvider | null {
   if (request.provider === "demo") return demoRuntime();
   try {
     return resolveRuntimeProvider({
@@ -184,7 +201,7 @@ function runtimeFor(home: OpenHome, request: AskedModel, kept: KeptKeys): Runtim
     });
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    if (error.code === "no_provider_configured") return demoRuntime();
+    if (error.code === "no_provider_configured") return null;
     const model = request.model ?? (home.config().model.default || home.env("HERMES_INFERENCE_MODEL"));
     if (!request.provider || model || !UNUSABLE.has(error.code)) throw error;
     throw new ProviderError(
@@ -209,7 +226,9 @@ export async function switchTarget(
   request: { model: string; provider?: string | undefined; present: string; global?: boolean | undefined },
   store: SessionStore,
 ): Promise<{ chosen: ChosenModel; said: string }> {
-  const { model, provider = request.present } = splitProvider(request, home.config());
+  // The demo only stands in: it has no other models, and a provider may have been configured since.
+  const present = request.present === "demo" && request.model !== "demo" ? undefined : request.present;
+  const { model, provider = present } = splitProvider(request, home.config());
   const next = await chooseTarget(home, { model, provider }, { switched: true });
   const { target, providerName } = next;
   await agent.switchModel({ ...agent.model, target });

@@ -183,6 +183,13 @@ test("a model that cannot be had leaves the old one", async (t) => {
   const rig = await commandRig(t);
   await rig.type("/model x --provider nowhere");
   assert.match(rig.text(), /warning: .*Still using demo/s);
+  await rig.type("/model gpt-5");
+  assert.match(
+    rig.text(),
+    /warning: The model gpt-5 cannot be used: no model provider is configured.*Still using demo/s,
+  );
+  await rig.type("/model demo");
+  assert.match(rig.text(), /^Now using demo \(demo\), /);
 });
 
 test("a provider before the model's name is the provider's, never part of the name; a tag is", async (t) => {

@@ -297,6 +297,22 @@ describe("hermes -z", () => {
     assert.equal((await ask("openai")).code, 1);
   });
 
+  test("a model without a provider is an error that says so; the demo answers only for itself", async () => {
+    await using home = await tempHome();
+    for (const args of [
+      ["-z", "hi", "-m", "gpt-5"],
+      ["chat", "-Q", "-q", "hi", "-m", "gpt-5"],
+    ]) {
+      const { code, stdout, stderr } = await runHermes(args, { home });
+      assert.deepEqual([code, stdout], [1, ""]);
+      assert.match(
+        stderr,
+        /^hermes: The model gpt-5 cannot be used: no model provider is configured\. Run `hermes setup`/,
+      );
+    }
+    assert.equal((await runHermes(["-z", "hi", "-m", "demo"], { home })).code, 0);
+  });
+
   test("a refused connection names the address", async () => {
     const gone = await ModelServer.start();
     await gone.close();
