@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isRunning } from "../../test/support/running.ts";
 
 const module = new URL("./processes.ts", import.meta.url).href;
@@ -49,3 +53,53 @@ test("whoever else listens for the signal has the say, and what was let go of li
   assert.deepEqual(await run(listener, "SIGTERM"), { left: false, code: 7, by: null });
   assert.equal((await run("letGo();", "SIGTERM")).left, true);
 });
+
+for (const signal of ["SIGKILL", "SIGQUIT"] as const) {
+  test(`${signal}, which nobody can answer, ends the group too`, async () => {
+    assert.equal((await run("", signal)).left, false);
+  });
+
+  test(`${signal} ends commands with their children and grandchildren`, async () => {
+    const directory = await mkdtemp(join(tmpdir(), "hermes-outlive-"));
+    const parent = spawn(process.execPath, ["--input-type=module", "-e", commands(directory)], { stdio: "ignore" });
+    const names = ["shell", "child", "grandchild", "stubborn", "background", "second"];
+    const pids: number[] = [];
+    for (const name of names) pids.push(await pidIn(join(directory, name)));
+    assert.deepEqual(pids.map(isRunning), [true, true, true, true, true, true]);
+    parent.kill(signal);
+    await once(parent, "exit");
+    for (let n = 0; n < 200 && pids.some(isRunning); n++) await sleep(20);
+    const left = names.filter((_, index) => isRunning(pids[index] as number));
+    for (const pid of pids) if (isRunning(pid)) process.kill(pid, "SIGKILL");
+    await rm(directory, { recursive: true });
+    assert.deepEqual(left, []);
+  });
+}
+
+test("what was let go of lives on also after SIGKILL", async () => {
+  assert.equal((await run("letGo();", "SIGKILL")).left, true);
+});
+
+const local = new URL("./local.ts", import.meta.url).href;
+const clear = new URL("../../test/support/cleared.ts", import.meta.url).href;
+const commands = (directory: string) => `
+  const { openLocalEnvironment } = await import(${JSON.stringify(local)});
+  const { cleared } = await import(${JSON.stringify(clear)});
+  const { PATH } = process.env;
+  const here = ${JSON.stringify(directory)};
+  const environment = await openLocalEnvironment({ cwd: here, environment: { PATH, HOME: here, TMPDIR: here } });
+  const run = (command) => environment.execute(cleared(command), { timeoutMs: 60_000, signal: new AbortController().signal });
+  await run("true");
+  void environment.spawn(cleared("echo $$ > background; sleep 100; true"), {});
+  void run("echo $$ > shell; sh -c 'echo $$ > child; sh -c \\"echo \\\\$\\\\$ > grandchild; sleep 100; true\\"; true'; true");
+  void run("trap '' TERM HUP INT QUIT; echo $$ > stubborn; while :; do sleep 0.2; done");
+  void run("sleep 100 & echo $! > second; wait");
+`;
+
+async function pidIn(file: string): Promise<number> {
+  for (;;) {
+    const pid = Number(await readFile(file, "utf8").catch(() => ""));
+    if (pid > 0) return pid;
+    await sleep(20);
+  }
+}

@@ -1,7 +1,8 @@
 // One shell, from start to the last byte of its output.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
-import type { Readable } from "node:stream";
+import type { Socket } from "node:net";
+import type { Readable, Writable } from "node:stream";
 import { closeWriteEnd, type OutputPipe } from "./output.ts";
 
 /** A grandchild may hold the pipe long after the shell is gone; what has not come by then is not waited for. */
@@ -71,7 +72,9 @@ export async function startShell(start: ShellStart): Promise<ShellProcess> {
   const pid = child.pid as number; // set, since "spawn" was emitted
   if (running.size === 0) process.on("exit", endRunning);
   running.add(pid);
+  const letGo = endAfterUs(pid);
   void exited.then(() => {
+    letGo();
     running.delete(pid);
     if (running.size === 0) process.off("exit", endRunning);
   });
@@ -281,7 +284,11 @@ let watching = false;
 export function endWithUs(leader: number): () => void {
   alive.add(leader);
   watch();
-  return () => void alive.delete(leader);
+  const letGo = endAfterUs(leader);
+  return () => {
+    letGo();
+    alive.delete(leader);
+  };
 }
 
 function watch(): void {
@@ -302,4 +309,48 @@ function watch(): void {
 
 function endAll(): void {
   for (const leader of alive) signalTree(leader, [], "SIGKILL");
+}
+
+// After `kill -9` nothing here can act any more. So a small shell of its own is told every group, and reads until its input ends with us.
+// One for all commands: a watcher in the shell of each would cost a fork, and `wait` there would wait for it.
+
+const AFTER_US = `groups=' '
+while read -r change group; do
+  case $change in
+    +) groups="$groups$group " ;;
+    -) groups="\${groups%%" $group "*} \${groups#*" $group "}" ;;
+  esac
+done
+for group in $groups; do kill -s KILL -- "-$group"; done`;
+
+const groups = new Set<number>();
+let watcher: Writable | null = null;
+
+function endAfterUs(leader: number): () => void {
+  if (process.platform === "win32") return () => undefined;
+  groups.add(leader);
+  if (watcher) watcher.write(`+ ${leader}\n`);
+  else watcher = startWatcher();
+  return () => {
+    if (groups.delete(leader)) watcher?.write(`- ${leader}\n`);
+  };
+}
+
+function startWatcher(): Writable {
+  const child = spawn("/bin/sh", ["-c", AFTER_US], {
+    stdio: ["pipe", "ignore", "ignore"],
+    cwd: "/",
+    env: {},
+    detached: true, // what is typed at our terminal is not meant for it
+  });
+  const input = child.stdin;
+  // Should it be gone, the next group gets a new one, which is told of all.
+  const gone = () => {
+    if (watcher === input) watcher = null;
+  };
+  child.on("error", gone).on("exit", gone).unref();
+  input.on("error", gone);
+  (input as Socket).unref(); // the pipe of a child is a socket; it keeps no process alive
+  for (const group of groups) input.write(`+ ${group}\n`);
+  return input;
 }
