@@ -1,4 +1,5 @@
 // The variables of one home: the process environment with .env on top.
+// The file is read and edited by hand: `util.parseEnv` and dotenv cut a value at `#`, which keys may hold, and neither changes one line in place.
 
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";

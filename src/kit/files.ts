@@ -1,3 +1,4 @@
+// Hand-written: write-file-atomic takes no stream, puts a file in the place of a device or pipe, and does not sync the folder.
 import {
   access,
   chmod,
@@ -21,7 +22,7 @@ interface AtomicWriteOptions {
   readonly mode?: number;
   /** Mode of a file that was not there before; an existing one keeps its own. */
   readonly newMode?: number;
-  /** How names of temporary files begin; they stand beside the target and end in `.tmp`. */
+  /** How names of temporary files begin; they stand next to the target and end in `.tmp`. */
   readonly temporaryPrefix?: string;
 }
 

@@ -1,5 +1,5 @@
 // The YAML of nearly every settings file and front matter: `key: value` lines, mappings and lists of scalars below keys, comments.
-// It exists beside the `yaml` package for start-up: loading that package takes a good part of a short run. Whatever is not beyond
+// It exists next to the `yaml` package for start-up: loading that package takes a good part of a short run. Whatever is not beyond
 // doubt is left to it; both agree on all the rest.
 
 /** Undefined: it takes the YAML parser to say what this word means. */

@@ -1,4 +1,5 @@
 // Ratcliff–Obershelp: how much of two sequences is covered by common blocks, longest first.
+// Hand-written: packages for string similarity measure something else (edits, bigrams); the thresholds of the fuzzy strategies are ratios of this.
 
 type Sequence = string | readonly unknown[];
 

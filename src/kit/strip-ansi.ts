@@ -1,4 +1,5 @@
 // Removes terminal control sequences (ECMA-48): what they would have drawn is not text.
+// Hand-written: `util.stripVTControlCharacters` leaves the strings of DCS, APC and their kin, and a regular expression may take quadratic time.
 
 const INTRODUCER = /[\x1b\x80-\x9f]/g;
 const STRING_END = /\x1b\\|\x9c/g;

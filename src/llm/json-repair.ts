@@ -1,4 +1,5 @@
 // Models write almost-JSON. What can be repaired without guessing is repaired; the rest was cut off, or is complete and no JSON.
+// Hand-written: jsonrepair closes whatever is open, which makes a call that was cut off look complete.
 
 import { messageOf } from "../kit/errors.ts";
 

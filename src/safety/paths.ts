@@ -76,7 +76,7 @@ async function linkTarget(path: string): Promise<string | null> {
 
 /**
  * Shell-style match of a whole text: `*` any run (slashes too), `?` one character, `[abc]`, `[!abc]`. Quadratic at worst, so a
- * hostile pattern costs no more than a long one.
+ * hostile pattern costs no more than a long one; picomatch makes regular expressions, which may take for ever.
  */
 export function matchGlob(pattern: string, text: string): boolean {
   const pieces = readPieces(pattern);

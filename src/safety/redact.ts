@@ -1,4 +1,5 @@
 // The one redactor: tool output, logs, approval questions, stored text and exports all pass it.
+// Hand-written: redaction packages mask named fields of objects; this is running text, in linear time, masked once and for all.
 import type { RedactorSettings, TextRedactor } from "../home/open.ts";
 import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown, screenMarks } from "./redact-known.ts";
 

@@ -1,3 +1,4 @@
+// Hand-written: collectors of streams keep everything or the beginning; a model needs both ends, and memory has to stay bounded.
 import { spawn } from "node:child_process";
 import { close, constants, open, unlink } from "node:fs";
 import { Socket } from "node:net";

@@ -1,4 +1,5 @@
 // Turns a tree from a file into the values the schema promises.
+// Not zod: importing it takes longer than a whole short run, and here a value that does not fit is reported and replaced by its default, guards apart.
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 import type { Tree } from "./yaml-text.ts";
 

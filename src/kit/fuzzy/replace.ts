@@ -1,4 +1,5 @@
 // Find and replace that forgives how a model quotes a file: nine strategies, from exact to similar. Pure.
+// Hand-written: fuzzy search packages rank candidates; here one place must be found beyond doubt, or none.
 
 import { truncateCodePoints } from "../code-points.ts";
 import { matchingBlocks, similarityTo } from "../similarity.ts";

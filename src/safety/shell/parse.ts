@@ -1,5 +1,7 @@
 // Reads a command line into pipelines of commands. One pass, never throws: what it cannot make sense of sets `ok` to false, and
 // the words around it are still kept as commands, so that a caller who looks for trouble sees too much rather than too little.
+// Hand-written: the parsers there are (tree-sitter-bash, sh-syntax) are WebAssembly to load before the first command, and give a syntax tree
+// where the guard needs words as bash resolves them. parse.test.ts holds this one to bash itself.
 
 import type {
   Assignment,
