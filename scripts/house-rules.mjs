@@ -18,7 +18,7 @@ const spawners = {
     "the environments: fixed scripts for files of a place, and the shell that stays open for them",
   "src/sandbox/output.ts": "the environments: makes the pipes of output",
   "src/sandbox/processes.ts": "the environments: shells for what was decided about, and the list of processes",
-  "src/sandbox/ssh.ts": "the environments: the lasting connection",
+  "src/sandbox/ssh.ts": "the environments: the connection that stays open",
   "src/checkpoints/git.ts": "git on the store of checkpoints, without a shell; paths arrive on standard input",
   "src/tools/execute-code/javascript.ts": "not this program: a script's runner, which runs inside the environment",
   "src/tools/browser/driver.ts": "npm with fixed arguments, without a shell, for the library that drives browsers",

@@ -94,7 +94,7 @@ export class Agent {
     return this.#conversation.meter.totals;
   }
 
-  /** Somebody beside the loop asked a model on this conversation's account. */
+  /** A model was asked outside the loop, on this conversation's account. */
   countSideCall(usage: Usage): void {
     this.#conversation.countSideCall(usage);
   }
@@ -104,7 +104,7 @@ export class Agent {
     return this.#conversation.meter.rateLimits;
   }
 
-  /** What happens beside and after turns; never before the `done` it belongs to. For one reader. */
+  /** What happens outside of turns; never before the `done` it belongs to. For one reader. */
   get notices(): AsyncIterable<AgentEvent> {
     return this.#notices;
   }

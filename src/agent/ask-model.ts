@@ -165,7 +165,7 @@ export function modelChoice({ home, reasoning }: OpenRequest, target: Target): M
   };
 }
 
-/** How often and how long, beside what the request itself says. */
+/** How often and how long, besides what the request itself says. */
 export function loopLimits({ home, maxTurns }: OpenRequest): Limits {
   const { agent, delegation } = home.config();
   return {
@@ -200,11 +200,11 @@ function streamRetriesOf(text: string | undefined): Pick<Limits, "streamRetries"
   return /^\d{1,2}$/.test(text?.trim() ?? "") ? { streamRetries: Number(text) } : {};
 }
 
-// What the loop tells hooks about requests and answers. Without a listener it costs nothing.
+// What hooks are notified of about requests and answers. Without a listener it costs nothing.
 
 const REQUEST_EVENTS = ["pre_api_request", "post_api_request", "api_request_error"];
 
-/** Tells of a request that is about to be sent; what comes back tells how it ended. Null when nobody listens. */
+/** Notifies of a request that is about to be sent; call the result with how it ended. Null when nobody listens. */
 async function notifyRequest(
   { conversation, purpose }: Asking,
   request: ModelRequest,

@@ -62,7 +62,7 @@ export interface Assembly {
   readonly follower?: ConversationFollower;
   /** Starts child agents. Absent: this conversation may have none. */
   readonly delegation?: DelegationPort;
-  /** Where side tasks may be asked beside the main model. Rejects with `ProviderError` for a place that cannot be asked. */
+  /** Models for side tasks, besides the main one. Rejects with `ProviderError` for one that cannot be asked. */
   resolveSpec?(spec: ModelSpec): Promise<Target>;
   /** What the user should know about the last model calls, once. */
   takeWarnings?(): readonly string[];
@@ -74,7 +74,7 @@ export interface Assembly {
   keepRefused?(refused: RefusedRequest): Promise<string>;
   /** A server named a smaller window than was known; later conversations shall know it. */
   learnWindow?(target: Target, tokens: number): Promise<void>;
-  /** What tools get of the home beside the paths: variables, the file redactor, write limits. */
+  /** What tools get of the home besides the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<
     ToolContext,
     "env" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
@@ -101,7 +101,7 @@ interface SessionOptions {
   readonly chat?: RunContext["chat"] | undefined;
   readonly sender?: RunContext["sender"] | undefined;
   readonly origin?: RunOrigin | undefined;
-  /** Somebody can be asked. */
+  /** A user is there to answer questions. */
   readonly interactive: boolean;
   /** Who pays for the model calls; default `main`. */
   readonly task?: Task;
@@ -161,7 +161,7 @@ export interface RefusedRequest {
   readonly error: ModelError;
 }
 
-/** Who follows a conversation from outside, such as an external memory. Told after the fact; nothing waits for it, nothing may throw. */
+/** Who follows a conversation from outside, such as an external memory. Notified after the fact; nothing waits for it, nothing may throw. */
 export interface ConversationFollower {
   turnEnded?(turn: { readonly input: UserInput; readonly outcome: TurnOutcome }): void;
   /** The last turns were taken back. */

@@ -150,7 +150,7 @@ export interface Rejected {
   readonly results: readonly ToolMessage[];
 }
 
-/** Bad names: each is told what exists; its siblings are told that they were not run. */
+/** Bad names: the result of each lists what exists; those of its siblings say that they were not run. */
 export function rejectNames(checked: readonly CheckedCall[], names: ReadonlySet<string>): Rejected {
   const list = [...names].sort().join(", ");
   return reject(checked, (one) => {
@@ -161,7 +161,7 @@ export function rejectNames(checked: readonly CheckedCall[], names: ReadonlySet<
   });
 }
 
-/** Bad JSON: each is told where the parser stopped and what it wrote. */
+/** Bad JSON: the result of each says where the parser stopped and quotes the text. */
 export function rejectArguments(checked: readonly CheckedCall[]): Rejected {
   return reject(checked, (one) => {
     if (one.fault !== "json") return "Skipped: another call of this answer had invalid arguments. Send it again.";

@@ -1,4 +1,4 @@
-// Prompts that run beside a conversation, each in an agent and a session of its own. Whoever shows conversations owns them.
+// Prompts that run next to a conversation, each in an agent and a session of its own. Whoever shows conversations owns them.
 
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
@@ -24,7 +24,7 @@ export interface BackgroundReport extends BackgroundTask {
 
 interface BackgroundOptions {
   readonly clock: Clock;
-  /** Told once about every task that ended by itself or was stopped; not about those that end with the program. */
+  /** Called once for every task that ended by itself or was stopped; not about those that end with the program. */
   onReport(report: BackgroundReport): void;
   /** The number of running tasks changed. */
   onChange?(): void;
@@ -75,7 +75,6 @@ export class BackgroundTasks {
     await Promise.all(tasks.map((task) => task.over));
   }
 
-  /** Never rejects. */
   async #run(task: BackgroundTask, request: OpenRequest, parent: OpenAgent, signal: AbortSignal): Promise<void> {
     const report = await this.#play(task, request, parent, signal).catch((error: unknown) => ({
       status: "failed" as const,

@@ -56,7 +56,7 @@ export class Conversation {
   readonly nudges: Nudges;
   /** Side calls: summaries, titles, judgements. */
   readonly auxiliary: AuxiliaryClient;
-  /** Told about every side call that was counted. */
+  /** Called for every side call that was counted. */
   onSideCall: ((usage: Usage, task: AuxTask) => void) | null = null;
   #model: ModelChoice;
   #prompt: { readonly sessionId: string; readonly target: Target; readonly system: SystemPrompt } | null = null;
@@ -190,7 +190,7 @@ export class Conversation {
     return { messages, sessionId, system: this.#prompt.system, model: this.#model, turn: this.#turns };
   }
 
-  /** A conversation beside this one that knows what this one learned about its destinations. */
+  /** Another conversation that knows what this one learned about its destinations. */
   fork(assembly: Assembly): Conversation {
     const fork = new Conversation(assembly);
     fork.#lessons = this.#lessons;
@@ -264,7 +264,7 @@ export class Conversation {
     this.#model = { ...this.#model, target };
   }
 
-  /** Which session this is now, as doors are told. */
+  /** Which session this is now, for doors. */
   async describeSession(reason: "compressed" | "undone"): Promise<Extract<AgentEventBody, { type: "session" }>> {
     const { sessionId: id } = this.transcript;
     const { model, provider } = this.#model.target;

@@ -1,4 +1,4 @@
-// What every door renders: the whole vocabulary of a turn, and of what happens beside it.
+// What every door renders: the whole vocabulary of a turn, and of what happens outside of it.
 import type { CostStatus, Task } from "../llm/gate.ts";
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
@@ -37,7 +37,7 @@ export interface SessionTotals {
   readonly costSource?: string;
 }
 
-/** A child agent at work. Children of children are told here too, by their own ids. */
+/** A child agent at work. Children of children are reported here too, by their own ids. */
 export interface SubagentEvent {
   readonly type: "subagent";
   readonly phase: "spawn_requested" | "start" | "thinking" | "tool" | "progress" | "complete";
@@ -164,7 +164,7 @@ export interface TurnOutcome {
   readonly guardrail?: { readonly tool: string; readonly code: string; readonly count: number };
 }
 
-// What an agent is doing, told from its events alone.
+// What an agent is doing, derived from its events alone.
 
 export interface Activity {
   /** Milliseconds since the epoch. */

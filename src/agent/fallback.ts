@@ -31,8 +31,8 @@ export class FallbackChain {
   #switchedFrom = new Set<string>();
   /** How often in a row a provider fell silent in the middle of a call. */
   #silences = { provider: "", count: 0 };
-  readonly #told = new Set<string>();
-  /** Entries that were stepped over, until the user is told. */
+  readonly #warned = new Set<string>();
+  /** Entries that were stepped over, until the user is warned. */
   readonly #unusable = new Set<string>();
 
   constructor(conversation: Conversation) {
@@ -48,7 +48,7 @@ export class FallbackChain {
   async beginTurn(emit: Emit): Promise<void> {
     this.#index = 0;
     this.#prepared = null;
-    for (const line of this.#entries().ignored) this.#tellOnce(line, emit);
+    for (const line of this.#entries().ignored) this.#warnOnce(line, emit);
     const own = this.#own;
     if (own === null || this.#clock.now() < this.#restsUntil) return;
     try {
@@ -103,10 +103,10 @@ export class FallbackChain {
         kind: "warn",
         message: `${before.target.model} (${before.target.provider}): ${why} — going on with ${next.model} (${next.provider}).`,
       });
-      this.#tellUnusable(emit);
+      this.#warnUnusable(emit);
       return true;
     }
-    this.#tellUnusable(emit);
+    this.#warnUnusable(emit);
     return false;
   }
 
@@ -179,14 +179,14 @@ export class FallbackChain {
     return readFallbacks(assembly.model.fallbacks ?? assembly.config().fallback_providers);
   }
 
-  #tellUnusable(emit: Emit): void {
-    for (const line of this.#unusable) this.#tellOnce(line, emit);
+  #warnUnusable(emit: Emit): void {
+    for (const line of this.#unusable) this.#warnOnce(line, emit);
     this.#unusable.clear();
   }
 
-  #tellOnce(line: string, emit: Emit): void {
-    if (this.#told.has(line)) return;
-    this.#told.add(line);
+  #warnOnce(line: string, emit: Emit): void {
+    if (this.#warned.has(line)) return;
+    this.#warned.add(line);
     emit({ type: "status", kind: "warn", message: line });
   }
 

@@ -266,7 +266,7 @@ export class AnswerJudge {
       const exitReason = "partial_stream_recovery";
       return { type: "end", exitReason, kind: "partial", finalText: kept.content, message: kept, streamed: true };
     }
-    const before = textBesideHousekeeping(history);
+    const before = textWithHousekeeping(history);
     if (before !== null) {
       const exitReason = "fallback_prior_turn_content";
       return { type: "end", exitReason, kind: "answered", finalText: before, streamed: true };
@@ -338,7 +338,7 @@ function withId(call: ToolCall, index: number): ToolCall {
 }
 
 /** The text that came together with nothing but housekeeping calls was the answer; the model had no more to say. */
-function textBesideHousekeeping(history: readonly HistoryMessage[]): string | null {
+function textWithHousekeeping(history: readonly HistoryMessage[]): string | null {
   const last = history.findLast((message) => message.role !== "tool");
   if (last?.role !== "assistant" || !last.tool_calls || history.at(-1)?.role !== "tool") return null;
   if (!last.tool_calls.every((call) => HOUSEKEEPING.has(call.function.name))) return null;

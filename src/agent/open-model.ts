@@ -119,7 +119,7 @@ export const handedOver = (target: Target): ChosenModel => ({
 });
 
 /** A server on this machine can be asked what it holds; one elsewhere only about a model nothing is known of, and once. */
-async function localHelp(runtime: RuntimeProvider, wished: string | undefined): Promise<Partial<TargetOptions>> {
+async function localHelp(runtime: RuntimeProvider, requested: string | undefined): Promise<Partial<TargetOptions>> {
   if (!isLocalEndpoint(runtime.baseUrl)) {
     if (runtime.provider !== "custom" || runtime.apiMode === "anthropic_messages") return {};
     return {
@@ -128,7 +128,7 @@ async function localHelp(runtime: RuntimeProvider, wished: string | undefined): 
     };
   }
   const { listEndpointModels, probeLocalModel } = await import("../llm/providers/local.ts");
-  const offered = runtime.model || wished ? null : await listEndpointModels(runtime.baseUrl, { fetch });
+  const offered = runtime.model || requested ? null : await listEndpointModels(runtime.baseUrl, { fetch });
   const [only] = offered?.ok && offered.models.length === 1 ? offered.models : [];
   if (offered && !only) throw noModelAt(runtime, offered);
   return {

@@ -90,7 +90,7 @@ function portsOf(attached: AttachedProvider): Omit<OpenedProvider, "attached"> {
       await attached.close();
     },
     async recall(text, run, input) {
-      // Beside pictures memory keeps quiet: its words would stand for what it has not seen.
+      // With pictures memory keeps quiet: its words would stand for what it has not seen.
       if (input?.from === "synthetic" || (input?.parts ?? []).length > 0) return [];
       const { sessionId, turn, signal } = run;
       const block = recallBlock(await attached.recall(text, { sessionId, turn, signal }));

@@ -16,7 +16,7 @@ export interface OpenRequest {
   readonly platform: string;
   /** Stored with the session: where it came from. */
   readonly source: string;
-  /** Somebody can be asked. */
+  /** A user is there to answer questions. */
   readonly interactive: boolean;
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
@@ -84,7 +84,7 @@ export interface StartRequest {
   readonly only?: ReadonlySet<string>;
   /** It sees the skills of the home, though it reads none of its other files. */
   readonly skills?: boolean;
-  /** It is told the rules of sub-directories it reaches; absent: as if a person had opened it. */
+  /** It gets the rules of sub-directories it reaches; absent: as if a person had opened it. */
   readonly hints?: boolean;
   readonly systemMessage?: string;
   /** How many agents stand above it; children of depth 1 were started by a person's conversation. */

@@ -16,7 +16,7 @@ import { SessionTools } from "../tools/toolset/session-tools.ts";
 import { bundleName, COMPOSITE, listedNames, pluginToolsets } from "../tools/toolset/toolsets.ts";
 import type { OpenRequest } from "./open-request.ts";
 
-/** What the choice of tools depends on beside the request. */
+/** What the choice of tools depends on besides the request. */
 export interface ToolChoice {
   readonly environment: Environment;
   readonly contextLength: number;
@@ -50,7 +50,7 @@ export async function openSessionTools(
   return openTools(request, choice);
 }
 
-/** What decides about the tools beside the settings. */
+/** What decides about the tools besides the settings. */
 export const hashedChoice = (
   { toolsets }: Pick<OpenRequest, "toolsets">,
   choice: Pick<ToolChoice, "without" | "toolsets">,
@@ -93,7 +93,7 @@ export async function openTools(request: OpenRequest, choice: ToolChoice): Promi
   return tools;
 }
 
-/** Somebody can be asked; a prompt in the background has the same list as the conversation beside it, whose cache it shares. */
+/** A user is there to answer questions. A prompt in the background counts too: it shares the list, and with it the cache, of its conversation. */
 const canAsk = ({ interactive, start }: OpenRequest) => interactive || start?.origin === "background";
 
 /** The request names tools that do not exist. */

@@ -274,7 +274,7 @@ async function openWorkplace(request: OpenRequest, { cwd, currentId }: OpenedSes
 
 type Knowledge = Awaited<ReturnType<typeof openKnowledge>>;
 
-/** What it knows beside its rules: memory, plugins, skills. */
+/** What it knows besides its rules: memory, plugins, skills. */
 async function openKnowledge(request: OpenRequest, session: OpenedSession, environment: Environment, notes: string[]) {
   const { home, clock, start } = request;
   const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });

@@ -1,4 +1,4 @@
-// One conversation as its plugins see it: what they are told, what they may say, and what they may do in it.
+// One conversation as its plugins see it: what they are notified of, what they may say, and what they may do in it.
 
 import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ import type { OpenRequest } from "./open-request.ts";
 type PluginRequest = Pick<OpenRequest, "home" | "clock" | "cwd" | "platform" | "interactive" | "start" | "acceptHooks">;
 
 const DEEPEST_DISPATCH = 3;
-/** How long the end of a conversation waits for what listeners are still told. */
+/** How long the end of a conversation waits for listeners that are still being notified. */
 const DRAIN_MS = 5000;
 
 export async function openConversationPlugins(request: PluginRequest): Promise<ConversationPlugins> {
@@ -44,7 +44,7 @@ export async function openConversationPlugins(request: PluginRequest): Promise<C
 }
 
 export class ConversationPlugins implements LoopEvents {
-  /** What opening them has to tell the user. */
+  /** Lines for the user about opening them. */
   readonly notes: readonly string[];
   readonly #request: PluginRequest;
   readonly #shared: SharedPlugins;
@@ -59,7 +59,7 @@ export class ConversationPlugins implements LoopEvents {
   #contexts: readonly string[] = [];
   #started = false;
   #depth = 0;
-  /** What is told beside the turns, one after the other. */
+  /** Notifications outside of turns, one after the other. */
   #notifying: Promise<unknown> = Promise.resolve();
 
   constructor(request: PluginRequest, shared: SharedPlugins) {
@@ -193,7 +193,7 @@ export class ConversationPlugins implements LoopEvents {
     if (end.reason === "new_session")
       this.#later("on_session_reset", { ...facts, session_id: end.next ?? facts.session_id });
     const done = new AbortController();
-    await Promise.race([this.#notifying, this.#request.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // told in time
+    await Promise.race([this.#notifying, this.#request.clock.sleep(DRAIN_MS, done.signal).catch(() => undefined)]); // notified in time
     done.abort();
     const at = this.#shared.open.indexOf(this.#port);
     if (at >= 0) this.#shared.open.splice(at, 1);
@@ -209,7 +209,7 @@ export class ConversationPlugins implements LoopEvents {
   }
 
   #followChild(event: SubagentEvent, parent: string, role: string): void {
-    // Children of children are told by their own parents.
+    // Children of children are reported by their own parents.
     if (event.depth !== (this.#request.start?.depth ?? 0) + 1) return;
     const facts = { parent_session_id: parent, child_id: event.id, child_role: role, child_goal: event.goal };
     if (event.phase === "start") this.#later("subagent_start", facts);

@@ -284,7 +284,7 @@ async function learn({ model, assembly }: Conversation, tokens: number): Promise
   }
 }
 
-// A request that was refused for good is kept beside the sessions, without its secrets.
+// A request that was refused for good is kept next to the sessions, without its secrets.
 
 /** Resolves to the file's path. The key is left out, every known secret is masked. */
 export async function dumpRequest(home: OpenHome, clock: Clock, refused: RefusedRequest): Promise<string> {

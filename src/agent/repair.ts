@@ -93,7 +93,7 @@ function pairCalls(messages: readonly Message[]): readonly Message[] {
     : paired;
 }
 
-/** The usual case, told cheaply: each call with its own result, in order, under a new id. Takes the ids when it is so. */
+/** The usual case, recognised cheaply: each call with its own result, in order, under a new id. Takes the ids when it is so. */
 function isPaired(calls: readonly ToolCall[], results: readonly ToolMessage[], used: Set<string>): boolean {
   if (calls.length !== results.length) return false;
   const fits = calls.every((call, index) => idOf(call) === results[index]?.tool_call_id && !used.has(idOf(call)));

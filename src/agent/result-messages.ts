@@ -1,4 +1,4 @@
-// Finished calls as messages: sized together, fenced where the text is foreign, with what their place has to tell.
+// Finished calls as messages: sized together, fenced where the text is foreign, with the hints of the folders they touched.
 
 import { foldedMatches } from "../kit/code-points.ts";
 import {
@@ -26,7 +26,7 @@ export interface Finished {
   readonly content: string | readonly ContentPart[];
   readonly appendix: string;
   readonly summary?: string;
-  /** The call as it ran, and where the terminal was: it may have something to tell. */
+  /** The call as it ran, and where the terminal was: hints depend on both. */
   readonly ran?: { readonly call: HookedCall; readonly cwd: string };
   /** Not run, or given up: a line of the runtime, not tool output. */
   readonly stub?: true;

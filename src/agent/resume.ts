@@ -75,7 +75,7 @@ export async function sessionCwd(home: OpenHome, launch: string): Promise<Sessio
   // On another machine it names a folder there.
   if (["", "."].includes(configured.trim()) || backend === "ssh") return started;
   const path = expandPath(configured.trim(), launch, home.environment().HOME ?? home.osHome);
-  const facts = await stat(path).catch(() => null); // told below
+  const facts = await stat(path).catch(() => null); // reported below
   if (facts?.isDirectory()) return { cwd: path, isFallback: false, warning: null };
   return { ...started, warning: `terminal.cwd is ${configured}, but there is no such folder; working in ${launch}.` };
 }

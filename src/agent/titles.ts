@@ -1,4 +1,4 @@
-// A name for a conversation, found beside it after its first exchange. It never delays a turn, and what fails here nobody sees.
+// A name for a conversation, made in the background after its first exchange. It never delays a turn, and what fails here nobody sees.
 import { sliceCodePoints } from "../kit/code-points.ts";
 import { type AuxiliaryClient, AuxiliaryError } from "../llm/auxiliary/contract.ts";
 import { type HistoryMessage, textOf, type UserInput } from "../llm/messages.ts";
@@ -113,9 +113,9 @@ function cutTitle(title: string): string {
 /** As it is when nobody has it, else with the next number of its lineage. */
 async function setFreeTitle(store: SessionStore, id: string, title: string): Promise<string | null> {
   for (let attempt = 0; attempt < 3; attempt++) {
-    const wished = attempt === 0 ? title : await store.nextTitle(title);
+    const candidate = attempt === 0 ? title : await store.nextTitle(title);
     try {
-      return (await store.setTitle(id, wished)) ? wished : null;
+      return (await store.setTitle(id, candidate)) ? candidate : null;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
     }

@@ -30,7 +30,7 @@ interface ToolRunnerOptions {
   readonly images: boolean;
   readonly history: () => readonly HistoryMessage[];
   readonly emit: (event: AgentEventBody) => void;
-  /** Told about every call that came to an end. */
+  /** Called for every call that ended. */
   readonly onFinished: (call: HookedCall, result: string, failed: boolean) => void;
   readonly contextFor: (call: CallFacts) => ToolContext;
 }
@@ -73,7 +73,7 @@ export class ToolRunner {
    * One call of somebody else than the model, on the same path; its result goes to the caller, whole. A running tool gets it without a
    * fence, because the tool's own result is fenced instead; of anyone else nobody knows where the text goes next.
    */
-  async callAside(name: string, args: HookedCall["args"], by?: CallingTool): Promise<string> {
+  async callOnBehalf(name: string, args: HookedCall["args"], by?: CallingTool): Promise<string> {
     const { tools, run } = this.#options;
     if (!tools.names.has(name)) return errorResult(`Unknown tool: ${name}`);
     const id = by ? `${by.call.id}_${++this.#nestedCalls}` : `aside_${randomUUID()}`;
@@ -151,7 +151,7 @@ export class ToolRunner {
     return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
   }
 
-  /** A secret that a note holds would be told in every prompt from then on. */
+  /** A secret in a note would stand in every prompt from then on. */
   #keepable(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
     const { redactKept } = this.#options.assembly;
     return redactKept && KEEPS_NOTES.has(name) ? maskArgs(args, redactKept) : args;
@@ -184,7 +184,7 @@ export class ToolRunner {
     try {
       const callTool: CallFacts["callTool"] = async (name, args, own) => {
         const joined = joinSignals(signal, ...(own ? [own] : []));
-        return this.callAside(name, args, { call: hooked, signal: joined.signal }).finally(joined.release);
+        return this.callOnBehalf(name, args, { call: hooked, signal: joined.signal }).finally(joined.release);
       };
       const forScript = within !== undefined;
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });

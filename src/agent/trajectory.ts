@@ -131,7 +131,7 @@ function parsed(json: string): unknown {
   }
 }
 
-// Keeps what a conversation did as training data beside it, for those who want it: one line per turn, the whole talk up to there.
+// Keeps what a conversation did as training data, for those who want it: one line per turn, the whole talk up to there.
 
 interface TrajectoryOptions {
   /** The folder of the files. */

@@ -17,7 +17,7 @@ import { ToolRunner } from "./tool-runner.ts";
 
 export interface TurnOptions {
   readonly signal: AbortSignal;
-  /** Somebody can be asked. */
+  /** A user is there to answer questions. */
   readonly interactive: boolean;
   readonly budget: IterationBudget;
   readonly emit: (event: AgentEventBody) => void;
@@ -185,7 +185,7 @@ function errorOf(result: string): string | null {
   }
 }
 
-// What tools, hooks and guards are told about the run they belong to. Made by the loop; no tool argument can change it.
+// What tools, hooks and guards know about the run they belong to. Made by the loop; no tool argument can change it.
 
 interface RunFacts {
   readonly sessionId: string;

@@ -139,7 +139,7 @@ class Turn {
     const { run, ask, tools } = this.#kit;
     await this.#conversation.assembly.events?.turnStarts?.({
       ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
-      callTool: (name, args) => tools.callAside(name, args),
+      callTool: (name, args) => tools.callOnBehalf(name, args),
     });
     const pictures = await this.#picturesInWords(input);
     this.#user = await recallFor(this.#conversation, this.#user, input, { run, pictures });

@@ -111,7 +111,7 @@ function statusOf(text: string | null): CostStatus {
   return COST_STATUSES.find((status) => status === text) ?? "unknown";
 }
 
-// Models with little room: the user is told, and a window that holds no conversation at all is refused before anything is sent.
+// Models with little room: the user is warned, and a window that holds no conversation at all is refused before anything is sent.
 
 /** Less than this is no conversation. */
 const LEAST_TALK = 2_000;

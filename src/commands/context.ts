@@ -111,7 +111,7 @@ interface DestructiveQuestion {
   readonly skip: boolean;
 }
 
-/** Destructive commands ask first, unless they are told not to ask or nothing would be lost. True = go on. */
+/** Destructive commands ask first, unless asking is switched off or nothing would be lost. True = go on. */
 export async function confirmDestructive(
   ctx: CommandContext,
   { what, detail, skip }: DestructiveQuestion,

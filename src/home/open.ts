@@ -47,7 +47,7 @@ export interface OpenHome {
    * Throws `ConfigError` when the file is broken or managed.
    */
   setConfigKey(path: string | readonly string[], value: unknown): Promise<void>;
-  /** Several keys in one write, by dotted path; `undefined` removes a key. With `backup` the file as it was is kept beside it. */
+  /** Several keys in one write, by dotted path; `undefined` removes a key. With `backup` the file as it was is kept next to it. */
   setConfigKeys(values: Readonly<Record<string, unknown>>, options?: { readonly backup?: boolean }): Promise<void>;
   /** Removes one key from config.yaml, and sections it leaves empty. */
   unsetConfigKey(path: string | readonly string[]): Promise<void>;
@@ -103,7 +103,7 @@ export interface OpenHomeOptions {
 export interface TextRedactor {
   (text: string): string;
   forFile(text: string, path: string): string;
-  /** What no memory or skill may hold: known values and secrets that show what they are. Names with a value beside them and numbers stay. */
+  /** What no memory or skill may hold: known values and secrets that show what they are. Names with a value next to them and numbers stay. */
   forKeeping(text: string): string;
 }
 

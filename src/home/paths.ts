@@ -115,7 +115,7 @@ export function installRoot(): string {
 /** What runs: the source of a clone, or what was built from it. */
 export const runsFromSource = () => import.meta.url.endsWith(".ts");
 
-/** A build lies beside the source. */
+/** A build lies next to the source. */
 export const hasBuild = () => existsSync(join(installRoot(), "dist", "main.js"));
 
 /** The plugins that came with the program. */

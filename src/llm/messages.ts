@@ -32,7 +32,7 @@ export interface SystemMessage {
 export interface UserMessage {
   readonly role: "user";
   readonly content: string | readonly ContentPart[];
-  /** The exact text that was sent when it differs from `content`; replayed verbatim. Pictures of a list are sent beside it. */
+  /** The exact text that was sent when it differs from `content`; replayed verbatim. Pictures of a list are sent along with it. */
   readonly api_content?: string;
 }
 
@@ -98,7 +98,7 @@ export function userTextToSend({ content, api_content }: Pick<UserMessage, "cont
 }
 
 /**
- * What a request carries of a user's message. Beside pictures, what `api_content` only adds to the text is a part of its own at the end;
+ * What a request carries of a user's message. Next to pictures, what `api_content` only adds to the text is a part of its own at the end;
  * anything else takes the place of the text.
  */
 export function userContentToSend<P extends ContentPart>(message: {
@@ -121,6 +121,6 @@ export interface UserInput {
   readonly from?: "person" | "synthetic";
   /** What is stored and shown instead of `text`, when a door put its own notes in front. */
   readonly persistText?: string;
-  /** Goes out in front of the text, this once: what the door has to tell the model. Never stored, never shown. */
+  /** Goes out in front of the text, this once: what the door adds for the model. Never stored, never shown. */
   readonly note?: string;
 }

@@ -180,7 +180,7 @@ function applyOne(entries: readonly string[], operation: Operation): Step | { re
   return { entries: [...new Set(replaced)], message: "Entry replaced.", touched: found };
 }
 
-/** The one entry that contains the text; an entry that is the text wins, or it could never be named beside a longer one. */
+/** The one entry that contains the text; an entry that is the text wins, or it could never be named next to a longer one. */
 export function findEntry(entries: readonly string[], oldText: string): string | MemoryFailure {
   if (entries.includes(oldText)) return oldText;
   const matches = entries.filter((entry) => entry.includes(oldText));

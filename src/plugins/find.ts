@@ -279,7 +279,7 @@ function words(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value).trim() : "";
 }
 
-/** A list of names, a single one, or entries with a `name` beside other things. */
+/** A list of names, a single one, or entries with a `name` among other things. */
 function names(value: unknown): string[] {
   const list = Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
   return list.map((entry) => words(isRecord(entry) ? entry.name : entry)).filter((name) => name !== "");

@@ -26,7 +26,7 @@ interface Installed {
 
 const PACKAGE = /^(?:@[\w.-]+\/)?\w[\w.-]*(?:@[\w.^~-]+)?$/;
 
-/** Remembered beside the plugin, so that it can be updated from where it came. */
+/** Kept next to the plugin, so that it can be updated from where it came. */
 const ORIGIN_FILE = ".hermes-origin.json";
 
 export async function installPlugin(
@@ -43,7 +43,7 @@ export async function installPlugin(
     throw new UserError(`"${source}" is neither a folder nor the address of a git repository.${npm}`);
   }
   await mkdir(ports.folder, { recursive: true });
-  // Beside its final place: moving it there is one step, and half a copy is never taken for a plugin.
+  // Next to its final place: moving it there is one step, and half a copy is never taken for a plugin.
   const staged = await mkdtemp(join(ports.folder, ".incoming-"));
   try {
     const repository = local === null ? (address ?? source) : (await isBareRepository(local)) ? local : null;

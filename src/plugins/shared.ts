@@ -23,7 +23,7 @@ export interface SharedPlugins {
   readonly shellHooks: ShellHooks;
   /** The hooks of the settings as they are now, in place of those before. */
   listen(): void;
-  /** Conversations that are open, the newest last: code that runs beside all of them speaks to that one. */
+  /** Conversations that are open, the newest last: code that runs outside of all of them speaks to that one. */
   readonly open: ConversationPort[];
   /** `--accept-hooks` of one of them. */
   acceptHooks: boolean;

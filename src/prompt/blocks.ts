@@ -113,18 +113,18 @@ const BACKENDS: Readonly<Record<string, string>> = {
   ssh: "another machine, reached over SSH",
 };
 
-type Place = Pick<PromptInputs, "cwd" | "hostName" | "hostKind" | "userHome" | "backend" | "environmentHint">;
+type HostInputs = Pick<PromptInputs, "cwd" | "hostName" | "hostKind" | "userHome" | "backend" | "environmentHint">;
 
-export function environmentHints(place: Place): string {
-  const { backend = { type: "local" }, hostKind } = place;
+export function environmentHints(inputs: HostInputs): string {
+  const { backend = { type: "local" }, hostKind } = inputs;
   const blocks =
     backend.type === "remote"
       ? [remoteBackend(backend)]
-      : [hostFacts(place, backend), ...(hostKind === undefined ? [] : [HOST_NOTES[hostKind]])];
-  return [...blocks, place.environmentHint].filter((text) => text.trim() !== "").join("\n\n");
+      : [hostFacts(inputs, backend), ...(hostKind === undefined ? [] : [HOST_NOTES[hostKind]])];
+  return [...blocks, inputs.environmentHint].filter((text) => text.trim() !== "").join("\n\n");
 }
 
-function hostFacts({ cwd, hostName, hostKind, userHome }: Place, backend: Backend): string {
+function hostFacts({ cwd, hostName, hostKind, userHome }: HostInputs, backend: Backend): string {
   return [
     `Host: ${hostName}`,
     `User home directory: ${userHome}`,

@@ -35,7 +35,7 @@ interface Piece {
   readonly source?: string | undefined;
 }
 
-/** Never throws: a piece that fails is left out, and the user is told. */
+/** Never throws: a piece that fails is left out, and the user is warned. */
 export function buildSystemPromptParts(input: PromptInputs): PromptBuild {
   const warnings: string[] = [
     ...(input.soul?.warnings ?? []),

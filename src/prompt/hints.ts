@@ -68,7 +68,7 @@ export class SubdirectoryHints {
       const { territory, boundary } = await this.#findGround();
       this.#visited.clear();
       this.#hashes = new Set(this.#options.knownHashes);
-      for (const path of toldFiles(messages)) {
+      for (const path of hintedFiles(messages)) {
         const file = join(territory.cwd, path);
         if (!isWithin(file, territory.cwd)) continue;
         this.#visited.add(dirname(file));
@@ -180,7 +180,7 @@ interface Ground {
   readonly boundary: string;
 }
 
-function toldFiles(messages: readonly HistoryMessage[]): readonly string[] {
+function hintedFiles(messages: readonly HistoryMessage[]): readonly string[] {
   return messages.flatMap((message) =>
     message.role === "tool"
       ? [...textOf(message.api_content ?? message.content).matchAll(HEADER)].map(([, path = ""]) => path)

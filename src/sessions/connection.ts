@@ -225,7 +225,7 @@ function isUnfitForWal(error: unknown): boolean {
   return error instanceof Error && /locking protocol|not authorized|disk i\/o error/i.test(error.message);
 }
 
-/** The file is there, but SQLite cannot make the files beside it that reading takes. */
+/** The file is there, but SQLite cannot make the files next to it that reading takes. */
 function isClosedOff(database: DatabaseSync): boolean {
   try {
     database.prepare("PRAGMA schema_version").get();

@@ -260,7 +260,7 @@ function adoptColumns(source: Connection, target: Connection, table: string): vo
   }
 }
 
-// A saved database back into its place. Through SQLite's backup into the live file: replacing the file under an open connection, or beside
+// A saved database back into its place. Through SQLite's backup into the live file: replacing the file under an open connection, or next to
 // an old write-ahead log, would mix two databases.
 
 interface RestoreOptions {

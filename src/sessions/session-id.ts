@@ -37,7 +37,7 @@ export async function findLatest(
   store: Pick<SessionStore, "list">,
   sources: readonly string[] = ["cli", "tui"],
 ): Promise<string | null> {
-  // A prompt that ran beside a conversation is not the conversation.
+  // A prompt that ran in the background is not the conversation.
   const latest = await store.list({ sources, orderByLastActive: true, limit: 50 });
   return latest.find(({ id }) => !id.startsWith("bg_"))?.id ?? null;
 }

@@ -111,7 +111,7 @@ function delegatedBelow(core: StoreCore, id: string): string[] {
   return found;
 }
 
-/** What was written beside the database for these sessions. */
+/** What was written next to the database for these sessions. */
 export async function removeSessionFiles(
   core: StoreCore,
   sessionsDir: string | null,

@@ -29,7 +29,7 @@ export class ContextManager {
   #complaint: string | null = null;
   #lastUsage: Usage | null = null;
   #unread = false;
-  #toldBlocked: string | null = null;
+  #warnedBlocked: string | null = null;
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
@@ -42,7 +42,7 @@ export class ContextManager {
     this.#engine?.updateFromResponse(engineUsage(usage));
     if (usage.promptTokens === null) return;
     this.#window.read(usage.promptTokens, this.#messages.length);
-    if (usage.promptTokens < this.#threshold) this.#toldBlocked = null;
+    if (usage.promptTokens < this.#threshold) this.#warnedBlocked = null;
   }
 
   /** A request was answered: estimates count again. */
@@ -70,7 +70,7 @@ export class ContextManager {
     return this.#complaint;
   }
 
-  /** Tools of the engine, if it brings any. */
+  /** Tools of the engine, if it has any. */
   async engineTools(): Promise<ContextEngine | null> {
     await this.prepare();
     return (this.#engine?.getToolSchemas?.() ?? []).length > 0 ? this.#engine : null;
@@ -172,7 +172,7 @@ export class ContextManager {
   ): Promise<void> {
     if (this.#unread && !real) return;
     const info = engine.shouldCompressInfo?.(tokens) ?? { compress: asks || engine.shouldCompress(tokens) };
-    if (!info.compress) return this.#tellBlocked(info.reason, run);
+    if (!info.compress) return this.#warnBlocked(info.reason, run);
     if (!(engine.hasContentToCompress?.(this.#messages) ?? true)) return;
     if (await this.#pruneAlone(engine, tokens, run)) return;
     let current = tokens;
@@ -187,10 +187,10 @@ export class ContextManager {
     }
   }
 
-  #tellBlocked(reason: string | undefined, { emit }: ContextRun): void {
+  #warnBlocked(reason: string | undefined, { emit }: ContextRun): void {
     const kind = reason?.split(":")[0];
-    if (reason === undefined || kind === this.#toldBlocked) return;
-    this.#toldBlocked = kind ?? null;
+    if (reason === undefined || kind === this.#warnedBlocked) return;
+    this.#warnedBlocked = kind ?? null;
     emit({ type: "status", kind: "warn", message: blockedLine(reason) });
   }
 

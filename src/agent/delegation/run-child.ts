@@ -11,7 +11,7 @@ import type { AgentEvent, SubagentEvent, TurnOutcome } from "../events.ts";
 
 const GRACE_MS = 5_000;
 const HEARTBEAT_MS = 30_000;
-/** Heartbeats without progress after which the parent is no longer told that all is well. */
+/** Heartbeats without progress after which the parent gets no more signs of life. */
 const STALE = { idle: 15, inTool: 40 };
 const TOOLS_PER_PROGRESS = 5;
 
@@ -34,7 +34,7 @@ interface ChildRun {
   readonly clock: Clock;
   readonly settings: Config["delegation"];
   readonly graceMs?: number;
-  /** Told about every finished call. */
+  /** Called for every finished call. */
   onTool?(event: Extract<AgentEvent, { type: "tool_end" }>): void;
 }
 
@@ -118,7 +118,7 @@ function keptAnswer({ messages, guardrail, finalText }: TurnOutcome): string | n
   return messages.at(-1)?.role === "assistant" && !guardrail ? finalText : null;
 }
 
-/** What a timeout has to say beside that it came. */
+/** What a timeout reports besides the time. */
 function lastSign(agent: Agent): string {
   const { lastActivityDesc, secondsSinceActivity, currentTool, maxIterations } = agent.activity();
   const where = currentTool === null ? "waiting for the model" : `inside ${currentTool}`;
@@ -136,7 +136,7 @@ async function drive({ agent, facts }: ChildRun, signal: AbortSignal, watch: Chi
   return outcome;
 }
 
-/** Turns what a child does into what its parent's stream tells of it. */
+/** Turns what a child does into events of its parent's stream. */
 class ChildWatch {
   readonly trace: ChildReport["tool_trace"][number][] = [];
   readonly #run: ChildRun;

@@ -36,7 +36,7 @@ export interface Parent {
   /** 0 for a conversation that a person opened. */
   readonly depth: number;
   readonly subagentId: string | null;
-  /** Told about every child that was done. */
+  /** Called for every child that is done. */
   onReport?(task: string, summary: string, childSessionId: string): void;
   /** Opens a conversation like this one, in `cwd`, for a child. */
   open(start: StartRequest, cwd: string): Promise<OpenAgent>;
@@ -264,7 +264,7 @@ function reasoningOf(effort: string): ModelChoice["reasoning"] {
   return { enabled: true, effort: effort as "medium" }; // an effort a provider does not know is its own to refuse
 }
 
-// What a child is told: its task, and that only its last words are read.
+// What a child is given: its task, and that only its last words are read.
 
 interface ChildSurroundings {
   readonly cwd: string;

@@ -20,7 +20,7 @@ interface ReviewRun {
   readonly signal: AbortSignal;
 }
 
-/** Resolves to the line for the user, or null. What it saved by the time it was stopped is told as well. */
+/** Resolves to the line for the user, or null. What it saved before it was stopped is reported as well. */
 export async function runReview(parent: Conversation, { triggers, sent, signal }: ReviewRun): Promise<string | null> {
   const { assembly } = parent;
   const { session } = assembly;
@@ -44,7 +44,7 @@ export async function runReview(parent: Conversation, { triggers, sent, signal }
   return reviewLine(ended, noticeMode(assembly.config(), session.platform));
 }
 
-// The agent beside the agent: the same model, prompt, tool list and history byte for byte, so that the provider has read it all before;
+// A fork of the agent: the same model, prompt, tool list and history byte for byte, so that the provider has read it all before;
 // but nothing it does is stored as conversation, nobody can be asked, and only memory and skills can be changed.
 
 const SKILL_TOOLS = ["skills_list", "skill_view", "skill_manage"];
@@ -216,7 +216,7 @@ function reviewPrompt(triggers: readonly Trigger[]): string {
 const REVIEWER =
   "You look back at a conversation that another model has held with its user, and save what should outlive it. You are not talking to the user. What follows is the prompt that conversation was held with; the messages are its digest.";
 
-// What a review did, in one line for the user. Only what was really saved, or put aside to be approved, is told.
+// What a review did, in one line for the user. Only what was really saved, or staged for approval, is reported.
 
 /** A call that came to an end, with its result as the model got it. */
 export interface EndedCall {
@@ -235,7 +235,7 @@ export function noticeMode({ display }: Config, platform: string): NoticeMode {
   return display.memory_notifications;
 }
 
-/** Null when there is nothing to tell. */
+/** Null when there is nothing to report. */
 export function reviewLine(calls: readonly EndedCall[], mode: NoticeMode): string | null {
   const parts = summaryParts(calls, mode);
   return parts.length === 0 ? null : `💾 Self-improvement review: ${parts.join(" · ")}`;

@@ -1,4 +1,4 @@
-// Older layouts of config.yaml, brought up to date step by step. A step touches only what it names, and nothing when that is absent.
+// Older layouts of config.yaml, updated step by step. A step touches only what it names, and nothing when that is absent.
 import { isMapping } from "./decode.ts";
 import { CONFIG_VERSION } from "./schema.ts";
 import { changeTree, type YamlChange } from "./yaml-edit.ts";

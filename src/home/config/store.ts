@@ -239,7 +239,7 @@ function gatesIn(text: string | null): Tree | null {
   return wanted ? { memory: { write_approval: true }, skills: { write_approval: true } } : null;
 }
 
-/** A plain text under `model` becomes `model.default` before a key beside it is set. */
+/** A plain text under `model` becomes `model.default` before a key next to it is set. */
 function modelFirst(tree: Tree, path: readonly string[]): YamlChange[] {
   if (path[0] !== "model" || path.length < 2 || typeof tree.model !== "string") return [];
   const section = tree.model === "" ? {} : { default: tree.model };

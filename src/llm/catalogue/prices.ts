@@ -52,7 +52,7 @@ function zeroPrice(model: string, baseUrl: string): Price {
   return { type: "included", source: "catalogue" };
 }
 
-// A cache price of 0 beside a real input price means unpublished: such tokens count as plain input.
+// A cache price of 0 next to a real input price means unpublished: such tokens count as plain input.
 function ratesOf({ input, output, cacheRead, cacheWrite }: PublishedPrice): Rates {
   return { input, output, cacheRead: cacheRead || input, cacheWrite: cacheWrite || input };
 }

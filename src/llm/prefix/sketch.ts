@@ -192,7 +192,7 @@ function hasGrown(before: string, now: string): boolean {
 }
 
 /**
- * A message up to where more may be said in it: behind its text, or behind its last part. What closes it is told by its shape, because
+ * A message up to where more may be said in it: behind its text, or behind its last part. What closes it is known by its shape, because
  * quotes and brackets may as well be the last words of the user.
  */
 function openPart(message: string): string {

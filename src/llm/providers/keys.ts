@@ -31,7 +31,7 @@ export function keyFromEnv(names: readonly string[], env: EnvLookup): { key: str
   return null;
 }
 
-/** Hosts of a built-in provider, widened by the URL variable that stands beside its key. */
+/** Hosts of a built-in provider, widened by the URL variable that belongs to its key. */
 export function hostsOf(row: ProviderRow, env: EnvLookup): readonly string[] {
   const paired = row.baseUrlEnv && !row.strictHosts ? hostOf(env(row.baseUrlEnv) ?? "") : "";
   return paired ? [...row.hosts, paired] : row.hosts;

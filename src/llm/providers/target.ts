@@ -97,7 +97,7 @@ function statedFor(runtime: RuntimeProvider, configured: number | undefined): nu
   return runtime.localServer === "ollama" ? configured : undefined;
 }
 
-// What OpenRouter wants beside the plain protocol: routing preferences in the body, and who is calling in the headers.
+// What OpenRouter wants besides the plain protocol: routing preferences in the body, and who is calling in the headers.
 
 const SORTS = ["price", "throughput", "latency"];
 

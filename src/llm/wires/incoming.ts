@@ -12,7 +12,7 @@ export interface RawCall {
   readonly arguments: string;
   /** Fields of the finished call that only this wire knows. */
   readonly extra?: Partial<Pick<ToolCall, "extra_content" | "response_item_id">>;
-  /** The wire keeps a call id beside the id. */
+  /** The wire has a call id in addition to the id. */
   readonly hasCallId?: boolean;
 }
 
@@ -80,7 +80,7 @@ export function closingEvents(
   ];
 }
 
-/** The answer ended without its last word. What had come is reported beside the failure. */
+/** The answer ended without its last word. What had come is reported with the failure. */
 export function cutOff(sawAnything: boolean): WireFailure {
   return sawAnything
     ? new WireFailure({ message: "The connection was lost before the answer was complete.", code: "stream_cut" })

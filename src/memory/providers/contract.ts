@@ -116,7 +116,7 @@ export interface ProviderContext {
   env(name: string): string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The plugins that came with the program; by default beside its code. */
+  /** The plugins that came with the program; by default next to its code. */
   readonly packagePlugins?: string;
 }
 

@@ -156,7 +156,7 @@ async function findProgram(name: string, { path, delimiter, files }: ProbeOption
 
 /**
  * Its first line names the interpreter, and that one's name its version. A version manager puts scripts of its own in front of both: then
- * it is the pip beside the real python3. Only where neither says is pip itself started, which is slow.
+ * it is the pip next to the real python3. Only where neither says is pip itself started, which is slow.
  */
 async function pipTarget(
   pip: Program,

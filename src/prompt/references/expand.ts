@@ -125,19 +125,19 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
 
 async function attachFile(reference: Reference, options: ReferenceOptions): Promise<Attachment> {
   const { raw, value, range } = reference;
-  const place = await findPlace(value, options);
-  if (place.type === "refused") return warning(place.reason);
-  if (place.type === "missing") return warning("file not found");
-  if (place.look.type !== "file") return warning("path is not a file");
-  const read = await readBytes(options.files, place.path, MAX_BYTES);
+  const resolved = await resolveReference(value, options);
+  if (resolved.type === "refused") return warning(resolved.reason);
+  if (resolved.type === "missing") return warning("file not found");
+  if (resolved.look.type !== "file") return warning("path is not a file");
+  const read = await readBytes(options.files, resolved.path, MAX_BYTES);
   if (read.type === "too_big") return warning(`file is too large to attach (${readableSize(read.size)}, limit 10 MiB)`);
   if (read.type !== "bytes")
     return warning(read.type === "failed" ? `file cannot be read (${read.code})` : "file not found");
   const text = textOf(read.bytes);
-  if (text === null) return { type: "block", text: binaryNote(raw, place.path, read.bytes.length) };
+  if (text === null) return { type: "block", text: binaryNote(raw, resolved.path, read.bytes.length) };
   const part = range ? linesIn(text, range) : { text };
   if ("problem" in part) return warning(part.problem);
-  const language = LANGUAGES[extname(place.path).toLowerCase()] ?? "";
+  const language = LANGUAGES[extname(resolved.path).toLowerCase()] ?? "";
   return { type: "block", text: `📄 ${raw} (${estimateTokens(part.text)} tokens)\n${fence(part.text, language)}` };
 }
 
@@ -189,11 +189,11 @@ const MAX_ENTRIES = 200;
 const COUNTED_BYTES = 1024 * 1024;
 
 async function attachFolder({ raw, value }: Reference, options: ReferenceOptions): Promise<Attachment> {
-  const place = await findPlace(value, options);
-  if (place.type === "refused") return warning(place.reason);
-  if (place.type === "missing") return warning("folder not found");
-  if (place.look.type !== "directory") return warning("path is not a folder");
-  const tree = await drawTree(place.path, options);
+  const resolved = await resolveReference(value, options);
+  if (resolved.type === "refused") return warning(resolved.reason);
+  if (resolved.type === "missing") return warning("folder not found");
+  if (resolved.look.type !== "directory") return warning("path is not a folder");
+  const tree = await drawTree(resolved.path, options);
   return { type: "block", text: `📁 ${raw} (${estimateTokens(tree)} tokens)\n${tree}` };
 }
 
@@ -277,13 +277,13 @@ function commandOf({ kind, value }: Reference): readonly string[] | null {
 const OUTSIDE = "path is outside the allowed workspace";
 const SENSITIVE = "path is a sensitive credential or internal Hermes path and cannot be attached";
 
-type Place =
+type Resolved =
   | { readonly type: "found"; readonly path: string; readonly look: FileLook }
   | { readonly type: "missing" }
   | { readonly type: "refused"; readonly reason: string };
 
 /** Real paths are compared: a link does not lead out of the workspace. Outside of it nothing is said about what exists. */
-async function findPlace(value: string, options: ReferenceOptions): Promise<Place> {
+async function resolveReference(value: string, options: ReferenceOptions): Promise<Resolved> {
   const { cwd, userHome, files, denyList } = options;
   if (value.includes("\0")) return { type: "missing" };
   const written = expandPath(value, cwd, userHome);
@@ -300,7 +300,7 @@ async function findPlace(value: string, options: ReferenceOptions): Promise<Plac
   return found ? { type: "found", path: real, look: found } : { type: "missing" };
 }
 
-const refused = (reason: string): Place => ({ type: "refused", reason });
+const refused = (reason: string): Resolved => ({ type: "refused", reason });
 
 export interface ReferenceOptions {
   /** References lead nowhere else. */

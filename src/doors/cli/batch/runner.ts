@@ -153,7 +153,7 @@ function oneLine(text: string, most = 100): string {
 
 // One prompt of a batch: an agent of its own, unattended, without memory and project files; what it did becomes a sample.
 
-interface PromptPlace {
+interface PromptRun {
   readonly home: OpenHome;
   readonly clock: Clock;
   readonly store: SessionStore;
@@ -174,12 +174,11 @@ type PromptResult =
   | { readonly type: "interrupted" }
   | { readonly type: "failed"; readonly error: string; readonly sample: Sample | null; readonly dayIsSpent: boolean };
 
-/** Never rejects. */
-async function runPrompt(item: DatasetItem, toolsets: readonly string[], place: PromptPlace): Promise<PromptResult> {
+async function runPrompt(item: DatasetItem, toolsets: readonly string[], run: PromptRun): Promise<PromptResult> {
   try {
-    return await play(item, toolsets, place);
+    return await play(item, toolsets, run);
   } catch (error) {
-    if (place.signal.aborted) return { type: "interrupted" };
+    if (run.signal.aborted) return { type: "interrupted" };
     return {
       type: "failed",
       error: messageOf(error),
@@ -189,33 +188,33 @@ async function runPrompt(item: DatasetItem, toolsets: readonly string[], place: 
   }
 }
 
-async function play(item: DatasetItem, toolsets: readonly string[], place: PromptPlace): Promise<PromptResult> {
-  const { clock, signal } = place;
-  const home = item.image ? inContainer(place.home, item.image) : place.home;
+async function play(item: DatasetItem, toolsets: readonly string[], run: PromptRun): Promise<PromptResult> {
+  const { clock, signal } = run;
+  const home = item.image ? inContainer(run.home, item.image) : run.home;
   const conversation = await openAgent({
     home,
     clock,
-    store: async () => place.store,
-    cwd: await folderOf(item, home, place.cwd),
+    store: async () => run.store,
+    cwd: await folderOf(item, home, run.cwd),
     platform: "cli",
     source: "tool",
     interactive: false,
-    model: place.model,
+    model: run.model,
     toolsets,
-    maxTurns: place.maxTurns,
+    maxTurns: run.maxTurns,
     ignoreRules: true,
     start: {
       origin: "foreground",
-      jobId: place.jobId,
+      jobId: run.jobId,
       skills: true,
-      gate: place.gate,
+      gate: run.gate,
     },
   });
   try {
-    for (const note of conversation.notes) place.onNote?.(note);
+    for (const note of conversation.notes) run.onNote?.(note);
     let outcome: TurnOutcome | null = null;
     for await (const event of conversation.agent.run({ text: item.prompt, from: "person" }, { signal })) {
-      place.onEvent?.(event);
+      run.onEvent?.(event);
       if (event.type === "done") outcome = event.outcome;
     }
     if (outcome === null) throw new Error("the turn ended without a result");
