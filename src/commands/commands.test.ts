@@ -72,6 +72,28 @@ test("what was said is taken back, sent again, branched and resumed", async (t) 
   assert.match(rig.text(), /No conversation has the id or title "nowhere"/);
 });
 
+test("a branch from a conversation that another process is at work on ends before its turn, and goes on", async (t) => {
+  const rig = await commandRig(t);
+  await rig.chat("first");
+  const { store } = rig.ctx;
+  const parent = rig.ctx.conversation.agent.sessionId;
+  const answer = await store.takeLane(parent, "elsewhere:7:x");
+  assert.ok(answer.type === "taken");
+  await store.append(parent, [{ role: "user", content: "theirs, not answered yet" }], { lease: answer.lease });
+  await rig.type("/branch aside");
+  assert.match(
+    rig.text(),
+    /called aside\.\nIt ends before the turn that process 7 on elsewhere is in the middle of\.$/,
+  );
+  await rig.chat("mine");
+  const rows = await store.load(rig.ctx.conversation.agent.sessionId);
+  assert.deepEqual(
+    rows.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant"],
+  );
+  assert.ok(!JSON.stringify(rows).includes("theirs"));
+});
+
 test("numbers refer to the last list", async (t) => {
   const rig = await commandRig(t);
   for (const title of ["One", "Two"]) {

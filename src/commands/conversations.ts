@@ -1,5 +1,6 @@
 // Commands that begin, name, find and leave conversations.
 import { relativeTime } from "../kit/formats.ts";
+import { holderInWords } from "../sessions/lanes.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionListItem } from "../sessions/store.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
@@ -88,9 +89,10 @@ const branch: CommandDefinition = {
     if (!session || session.messageCount === 0) return ctx.say("There is nothing to branch off from yet.");
     const name = args || (session.title === null ? undefined : await ctx.store.nextTitle(session.title));
     const copy = newSessionId(ctx.clock);
-    await ctx.store.branch(sessionId, copy, name ? { title: name } : {});
+    const { inUseBy } = await ctx.store.branch(sessionId, copy, name ? { title: name } : {});
     await ctx.resumeSession(copy);
     ctx.say(`This is a branch of ${session.title ?? sessionId}${name ? `, called ${name}` : ""}.`);
+    if (inUseBy !== null) ctx.say(`It ends before the turn that ${holderInWords(inUseBy)} is in the middle of.`);
   },
 };
 

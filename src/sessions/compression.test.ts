@@ -115,6 +115,47 @@ test("a branch is a copy with every column, its prompt and its keys", async (t) 
   await assert.rejects(store.branch("a", "b"), (error: StoreError) => error.code === "conflict");
 });
 
+test("a branch ends before a turn that somebody else is in the middle of, and names them", async (t) => {
+  const { store } = await temporaryStore(t);
+  const call = { id: "c1", type: "function", function: { name: "terminal", arguments: "{}" } } as const;
+  await store.create({ id: "a" });
+  const answer = await store.takeLane("a", "elsewhere:1:x");
+  assert.ok(answer.type === "taken");
+  const { lease } = answer;
+  const contents = async (id: string) => (await store.load(id)).map(({ content }) => content);
+  await store.append("a", [user("one")], { lease });
+  await assert.rejects(store.branch("a", "b0"), {
+    code: "conflict",
+    message: /^process 1 on elsewhere is in the middle of the first turn here; nothing was branched\./,
+  });
+  assert.equal(await store.get("b0"), null);
+
+  await store.append("a", [{ role: "assistant", content: "first" }], { lease });
+  assert.deepEqual(await store.branch("a", "b1"), { inUseBy: null });
+  assert.deepEqual(await contents("b1"), ["one", "first"]);
+
+  const running: HistoryMessage[] = [
+    user("two"),
+    { role: "assistant", content: "let me see", tool_calls: [call] },
+    { role: "tool", content: "half", tool_call_id: "c1", tool_name: "terminal" },
+  ];
+  await store.setValue("a", "prefix", "what was sent last");
+  await store.setValue("a", "nudge", 1);
+  for (const [index, message] of running.entries()) {
+    await store.append("a", [message], { lease });
+    const id = `c${index}`;
+    assert.deepEqual(await store.branch("a", id), { inUseBy: "elsewhere:1:x" });
+    assert.deepEqual(await contents(id), ["one", "first"]);
+    const { messageCount, toolCallCount } = (await store.get(id)) ?? {};
+    assert.deepEqual([messageCount, toolCallCount], [2, 0]);
+    assert.deepEqual([await store.getValue(id, "prefix"), await store.getValue(id, "nudge")], [null, 1]);
+  }
+  await store.append("a", [user("the turn goes on")], { lease });
+  await store.releaseLane(lease);
+  assert.deepEqual(await store.branch("a", "d"), { inUseBy: null });
+  assert.equal((await contents("d")).length, 6, "what nobody is working on is copied as it is");
+});
+
 function callOf(sessionId: string): CallRecord {
   return {
     task: "compression",

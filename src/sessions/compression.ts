@@ -2,9 +2,9 @@
 
 import { randomBytes } from "node:crypto";
 import type { StoreCore } from "./core.ts";
-import { assertLease, isDead, newHolder, releaseLane, takeLane } from "./lanes.ts";
+import { assertLease, heldByOther, holderInWords, isDead, newHolder, releaseLane, takeLane } from "./lanes.ts";
 import { tipOf } from "./lineage.ts";
-import { appendRows } from "./messages.ts";
+import { appendRows, countMessages } from "./messages.ts";
 import { newSessionId } from "./session-id.ts";
 import { copyValues, readValue, writeValue } from "./session-values.ts";
 import { deleteSessionRows, endSession, readSession, reopenSession, sessionExists } from "./sessions.ts";
@@ -81,29 +81,53 @@ export function branchSession(
   id: string,
   newId: string,
   options: Leased & { readonly title?: string } = {},
-): void {
+): { readonly inUseBy: string | null } {
   assertLease(core, id, options);
   const old = readSession(core, id);
   if (!old) throw new StoreError("invalid", `session ${id} does not exist; nothing was branched`);
   if (sessionExists(core, newId))
     throw new StoreError("conflict", `session ${newId} exists already; nothing was branched`);
+  const holder = heldByOther(core, id, options.lease?.holder);
+  const end = holder === null ? null : endOfLastTurn(core, id);
+  const inUseBy = end === null ? null : holder;
+  if (holder !== null && end === 0) {
+    throw new StoreError(
+      "conflict",
+      `${holderInWords(holder)} is in the middle of the first turn here; nothing was branched. Try again when it is done.`,
+    );
+  }
   copySession(core, old, { id: newId, modelConfig: { ...continuedConfig(old), _branched_from: id }, withPrompt: true });
   copyValues(core, id, newId);
   const columns = [...core.shape.messageColumns].filter((name) => name !== "id" && name !== "session_id").join(", ");
   core.db.run(
-    `INSERT INTO messages (session_id, ${columns}) SELECT ?, ${columns} FROM messages WHERE session_id = ? ORDER BY id`,
-    newId,
-    id,
+    `INSERT INTO messages (session_id, ${columns}) SELECT ?, ${columns} FROM messages WHERE session_id = ? AND id <= ? ORDER BY id`,
+    ...[newId, id, end ?? Number.MAX_SAFE_INTEGER],
   );
-  core.db.run(
-    "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?",
-    old.messageCount,
-    old.toolCallCount,
-    newId,
-  );
+  if (end === null) {
+    core.db.run(
+      "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?",
+      ...[old.messageCount, old.toolCallCount, newId],
+    );
+  } else {
+    countMessages(core, newId);
+    // The last request of the running turn is no beginning of what the branch sends.
+    core.db.run("DELETE FROM session_kv WHERE session_id = ? AND key = 'prefix'", newId);
+  }
   const wanted = options.title ?? (old.title === null ? null : nextTitleAfter(core, old.title));
   if (wanted !== null) assignTitle(core, newId, wanted);
   endSession(core, id, "branched");
+  return { inUseBy };
+}
+
+/** The row with which the last complete turn ends, 0 when there is none; null when nothing stands behind it. */
+function endOfLastTurn(core: StoreCore, id: string): number | null {
+  const rows = core.db.all<{ id: number; answer: number }>(
+    `SELECT id, role = 'assistant' AND COALESCE(tool_calls, '[]') IN ('', '[]', 'null') AS answer FROM messages
+     WHERE session_id = ? AND active = 1 ORDER BY id DESC`,
+    id,
+  );
+  const at = rows.findIndex(({ answer }) => answer === 1);
+  return at === 0 ? null : (rows[at]?.id ?? 0);
 }
 
 function copySession(

@@ -119,6 +119,14 @@ export function assertLease(core: StoreCore, sessionId: string, { lease }: Lease
   throw new LaneMovedError(sessionId, row?.holder ? holderInWords(row.holder) : null);
 }
 
+/** Who is working on the conversation, if that is somebody else. */
+export function heldByOther(core: StoreCore, sessionId: string, own: string | undefined): string | null {
+  if (!core.shape.tables.has("lanes")) return null;
+  const row = readLane(core, laneOf(core, sessionId));
+  if (!row?.holder || row.holder === own || row.expires <= databaseNow(core)) return null;
+  return isGone(row.holder) ? null : row.holder;
+}
+
 /** The sessions of conversations that nobody is working on. */
 export function withoutHeld(core: StoreCore, ids: readonly string[]): readonly string[] {
   if (!core.shape.tables.has("lanes")) return ids;

@@ -160,15 +160,21 @@ export function hideRowsFrom(core: StoreCore, sessionId: string, messageId: numb
     messageId,
   );
   if (changes === 0) return 0;
+  core.db.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ?", sessionId);
+  countMessages(core, sessionId);
+  return changes;
+}
+
+/** Sets the counters of a session to what its active rows say. */
+export function countMessages(core: StoreCore, sessionId: string): void {
   core.db.run(
-    `UPDATE sessions SET rewind_count = rewind_count + 1,
+    `UPDATE sessions SET
        message_count = (SELECT COUNT(*) FROM messages WHERE session_id = sessions.id AND active = 1),
        tool_call_count = (SELECT COALESCE(SUM(json_array_length(tool_calls)), 0) FROM messages
          WHERE session_id = sessions.id AND active = 1 AND json_valid(tool_calls))
      WHERE id = ?`,
     sessionId,
   );
-  return changes;
 }
 
 export function writeApiContent(core: StoreCore, messageId: number, text: string | null, leased: Leased = {}): void {

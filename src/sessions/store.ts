@@ -312,8 +312,15 @@ export interface SessionStore extends Ledger, ApprovalTable {
   continueAfterCompression(oldId: string, messages: readonly TimedMessage[], options?: Leased): Promise<string>;
   /** Takes the compression back while the child holds nothing but its rows; returns the parent's id, else null. */
   undoCompression(childId: string, options?: Leased): Promise<string | null>;
-  /** Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one `branched`. */
-  branch(id: string, newId: string, options?: Leased & { readonly title?: string }): Promise<void>;
+  /**
+   * Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one
+   * `branched`. While somebody else is in the middle of a turn, the copy ends before that turn, and `inUseBy` names them.
+   */
+  branch(
+    id: string,
+    newId: string,
+    options?: Leased & { readonly title?: string },
+  ): Promise<{ readonly inUseBy: string | null }>;
 
   /** Appends in order, counters in the same transaction; returns the row ids. */
   append(sessionId: string, messages: readonly TimedMessage[], options?: Leased): Promise<readonly number[]>;
