@@ -257,8 +257,10 @@ function sessionOptions(
 /** Where its commands run. */
 async function openWorkplace(request: OpenRequest, { cwd, currentId }: OpenedSession): Promise<Environment> {
   const { home, start } = request;
+  const { backend, docker_forward_env } = home.config().terminal;
   const environment = await openEnvironment(home.config(), {
-    environment: home.environment(),
+    environment: home.environment(backend === "docker" ? ["HERMES_DOCKER_BINARY", ...docker_forward_env] : []),
+    withheld: home.withheld(),
     cwd,
     privateHome: home.paths.at("home"),
     sessionId: currentId,

@@ -27,12 +27,23 @@ export interface HomeEnvironment {
   fromFile(name: string): string | undefined;
   /** The same object until a variable changes. */
   all(): Readonly<Record<string, string>>;
+  /** What child processes start from: what .env holds stays here, unless its name is allowed, and so does every withheld name. */
+  forChildren(rule: ChildRule): Readonly<Record<string, string>>;
   set(name: string, value: string): Promise<void>;
   /** Resolves to whether it was there. */
   remove(name: string): Promise<boolean>;
   /** Reads .env again; what vanished from it goes back to what the program was started with. */
   reload(): { readonly set: number; readonly removed: number };
 }
+
+interface ChildRule {
+  readonly allowed: ReadonlySet<string>;
+  /** Names that hold a key, wherever they were set. */
+  readonly withheld: ReadonlySet<string>;
+}
+
+/** Gives a child NAME on purpose; the sandbox takes the prefix off. */
+const FORCE = "_HERMES_FORCE_";
 
 export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
   const { paths, managed, warn } = options;
@@ -94,6 +105,21 @@ export function openEnvironment(options: EnvironmentOptions): HomeEnvironment {
     all() {
       snapshot ??= Object.freeze(Object.fromEntries(values));
       return snapshot;
+    },
+    forChildren({ allowed, withheld }) {
+      const stored = new Set([...applied, ...file.values.keys()]);
+      const child: Record<string, string> = {};
+      for (const [name, value] of values) {
+        if (allowed.has(name) || name.startsWith(FORCE)) child[name] = value;
+        else if (withheld.has(name)) continue;
+        else if (!stored.has(name)) child[name] = value;
+        else {
+          // The user's own shell had it before: a child sees what it would see without us.
+          const original = started.get(name);
+          if (original !== undefined) child[name] = original;
+        }
+      }
+      return child;
     },
     async set(name, value) {
       const reason = refusedEnvName(name);

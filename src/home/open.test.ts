@@ -150,7 +150,12 @@ describe(".env", () => {
     await home.setEnv("X_API_KEY", "a b");
     assert.equal(me.read(".hermes/.env"), '# mine\nA=1\nX_API_KEY="a b"\n');
     assert.equal(home.env("X_API_KEY"), "a b");
-    assert.equal(home.environment().X_API_KEY, "a b");
+    assert.equal(home.variables().X_API_KEY, "a b");
+    assert.equal(home.environment().X_API_KEY, undefined);
+    assert.deepEqual(home.secrets(), []);
+    await home.setEnv("X_API_KEY", "long enough");
+    assert.deepEqual(home.secrets(), ["long enough"]);
+    await home.setEnv("X_API_KEY", "a b");
     assert.equal(await home.removeEnv("A"), true);
     assert.equal(home.env("A"), undefined);
     assert.equal(await home.removeEnv("A"), false);
@@ -168,6 +173,32 @@ describe(".env", () => {
     assert.equal(home.env("NEW"), "3");
     assert.deepEqual(home.reloadEnv(), { set: 2, removed: 1 });
     assert.deepEqual(["A", "B", "NEW"].map(home.env), ["9", "process", "3"]);
+  });
+
+  test("children start without what the file holds and without what a key_env names", async () => {
+    const me = user({
+      ".hermes/.env":
+        "MY_DB=from-file\nEDITOR=from-file\nLISTED=yes\nFORWARDED=only there\n_HERMES_FORCE_MY_DB=on purpose\n",
+      ".hermes/config.yaml":
+        "terminal:\n  env_passthrough: [LISTED, OPEN_KEY]\nproviders:\n  lab: {api: 'http://127.0.0.1:1', key_env: LAB}\n" +
+        "fallback_providers: [{provider: x, model: y, api_key_env: OTHER}, {provider: x, model: z, key_env: OPEN_KEY}]\n",
+      "work/.env": "PROJECT_KEY=of the project\n",
+    });
+    const env = { EDITOR: "vi", LAB: "lab-key-of-the-shell", OTHER: "other", OPEN_KEY: "open", TERM: "xterm" };
+    const home = await me.open({ env });
+    const { HERMES_HOME: _, ...child } = home.environment();
+    assert.deepEqual(child, {
+      EDITOR: "vi",
+      LISTED: "yes",
+      OPEN_KEY: "open",
+      PROJECT_KEY: "of the project",
+      TERM: "xterm",
+      _HERMES_FORCE_MY_DB: "on purpose",
+    });
+    assert.equal(home.environment(["FORWARDED"]).FORWARDED, "only there");
+    assert.deepEqual(home.withheld(), ["LAB", "OTHER"]);
+    assert.equal(home.env("MY_DB"), "from-file");
+    assert.ok(home.secrets().includes("lab-key-of-the-shell"), "its value is known to the redactor");
   });
 
   test("look-alike letters in a key are dropped with one warning", async () => {

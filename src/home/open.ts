@@ -20,7 +20,7 @@ import { type HomeEnvironment, type Managed, managedBy, openEnvironment, refusal
 import { createLogger, type RootLogger } from "./log.ts";
 import { ConfigError, DEFAULT_IDENTITY, displayPath, type HomePaths, makeDirectory } from "./paths.ts";
 import { selectProfile } from "./profiles.ts";
-import { collectSecrets } from "./secrets.ts";
+import { collectSecrets, keyNames } from "./secrets.ts";
 
 export { ConfigError } from "./paths.ts";
 
@@ -40,8 +40,15 @@ export interface OpenHome {
   env(name: string): string | undefined;
   /** A variable the program was started with for this run; .env does not count. */
   override(name: string): string | undefined;
-  /** The environment that child processes start from; callers remove what a child must not see. */
-  environment(): Readonly<Record<string, string>>;
+  /**
+   * The environment that child processes start from. What .env holds and what a `key_env` names is not in it, unless
+   * `terminal.env_passthrough` or `also` lists it; callers remove what else a child must not see.
+   */
+  environment(also?: readonly string[]): Readonly<Record<string, string>>;
+  /** Every variable, keys included. Nothing of it goes to a child. */
+  variables(): Readonly<Record<string, string>>;
+  /** Variables that a `key_env` names and no child may see, whoever set them. */
+  withheld(): readonly string[];
   /**
    * Sets one key in config.yaml and leaves every other byte alone. A list is for keys that have dots in their names.
    * Throws `ConfigError` when the file is broken or managed.
@@ -186,7 +193,15 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     config: () => config.config(),
     env: environment.get,
     override: environment.override,
-    environment: environment.all,
+    environment: (also = []) => {
+      const allowed = new Set([...config.config().terminal.env_passthrough, ...also]);
+      return environment.forChildren({ allowed, withheld: new Set(keyNames(config.config())) });
+    },
+    variables: environment.all,
+    withheld() {
+      const { env_passthrough } = config.config().terminal;
+      return keyNames(config.config()).filter((name) => !env_passthrough.includes(name));
+    },
     setConfigKey: (path, value) => config.set(keys(path), value),
     setConfigKeys: (values, options) => config.setAll(values, options),
     unsetConfigKey: (path) => config.unset(keys(path)),

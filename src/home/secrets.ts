@@ -21,11 +21,26 @@ export function collectSecrets({ environment, config, authFile }: SecretSources)
     if (now.every((source, index) => source === seen[index])) return known;
     seen = now;
     const found = new Set<string>(secretsIn(readJson(authFile)));
-    for (const value of secretsIn(environment())) found.add(value);
+    const variables = environment();
+    for (const value of secretsIn(variables)) found.add(value);
     for (const value of secretsIn(config())) found.add(value);
+    for (const name of keyNames(config())) {
+      const value = variables[name] ?? "";
+      if (value.length >= MIN_LENGTH) found.add(value);
+    }
     known = [...found];
     return known;
   };
+}
+
+/** Variables that settings name as the place of a key: `key_env` and its kind, wherever in the tree. */
+export function keyNames(node: unknown): readonly string[] {
+  if (Array.isArray(node)) return node.flatMap(keyNames);
+  if (!isMapping(node)) return [];
+  return Object.entries(node).flatMap(([key, inner]) => {
+    if (!/^(?:api_)?key_env$/.test(key)) return keyNames(inner);
+    return typeof inner === "string" && inner.trim() !== "" ? [inner.trim()] : [];
+  });
 }
 
 /** Names that hold secrets, in .env and in settings alike. */

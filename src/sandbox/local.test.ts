@@ -39,12 +39,13 @@ test("commands see no secret of ours, except one that was forced", async (t) => 
       _HERMES_FORCE_GROQ_API_KEY: "on purpose",
       EDITOR: "vi",
     },
+    withheld: ["LAB_KEY", "not a name) ;; *"],
   });
   t.after(release);
   // A start file that exports one of them again changes nothing.
-  await writeFile(join(root, ".bashrc"), "export ANTHROPIC_API_KEY=k6 FROM_RC=1\n");
+  await writeFile(join(root, ".bashrc"), "export ANTHROPIC_API_KEY=k6 LAB_KEY=k7 FROM_RC=1\n");
   assert.equal(
-    (await run("env | grep -E '_API_KEY|TOKEN|SUDO|EDITOR|FROM_RC' | sort")).output,
+    (await run("env | grep -E '_API_KEY|TOKEN|SUDO|EDITOR|FROM_RC|LAB' | sort")).output,
     "EDITOR=vi\nFROM_RC=1\nGROQ_API_KEY=on purpose\n",
   );
 });

@@ -32,6 +32,8 @@ export interface ShellOptions {
   /** Sourced once, after the login files. */
   readonly initFiles?: readonly string[] | undefined;
   readonly sourceBashrc?: boolean | undefined;
+  /** Further names that are taken out of what start files export. */
+  readonly withheld?: readonly string[] | undefined;
   /** False: every command starts from the login state again. */
   readonly persistent?: boolean | undefined;
   readonly maxOutputBytes?: number | undefined;
@@ -220,7 +222,8 @@ export class ShellEnvironment implements Environment {
     const bashrc = this.#options.sourceBashrc === false ? [] : [posix.join(this.home, ".bashrc")];
     const initFiles = (this.#options.initFiles ?? []).map((file) => file.replace(/^~(?=\/|$)/, this.home));
     const { path, forced } = this.#backend;
-    const script = initScript({ snapshot, sources: [...bashrc, ...initFiles], path, forced });
+    const { withheld = [] } = this.#options;
+    const script = initScript({ snapshot, sources: [...bashrc, ...initFiles], path, forced, withheld });
     const limits = { timeoutMs: INIT_MS, signal: this.#closing.signal };
     const { code, why } = await this.#run({ login: true, script }, limits, () => undefined);
     return why === "exit" && code === 0 ? snapshot : null;

@@ -11,12 +11,14 @@ interface SnapshotInit {
   readonly path: string;
   /** Names that may stay although they are on the secret list. */
   readonly forced: readonly string[];
+  /** Names beside the secret list that may not stay. */
+  readonly withheld: readonly string[];
 }
 
 /** Run once by a login shell: writes what its start files set up. */
-export function initScript({ snapshot, sources, path, forced }: SnapshotInit): string {
+export function initScript({ snapshot, sources, path, forced, withheld }: SnapshotInit): string {
   // What the user's start files export counts like what we were started with: the product's secrets stay out.
-  const secrets = SECRET_NAMES.join("|");
+  const secrets = [...SECRET_NAMES, ...withheld.filter((name) => /^[A-Za-z_]\w*$/.test(name))].join("|");
   const kept = forced.length > 0 ? `${forced.join("|")}) ;; ` : "";
   return `exec </dev/null >/dev/null 2>&1
 ${saveFunction(snapshot)}

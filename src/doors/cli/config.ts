@@ -185,8 +185,7 @@ async function migrate(ctx: CliContext): Promise<void> {
 
 /** Asks for a model key only; everything else is optional. */
 async function offerKey({ home, io }: Pick<CliContext, "home" | "io">): Promise<void> {
-  const environment = home.environment();
-  if (Object.keys(environment).some((name) => /_API_KEY$/.test(name)) || home.config().model.api_key) return;
+  if (Object.keys(home.variables()).some((name) => /_API_KEY$/.test(name)) || home.config().model.api_key) return;
   const name = (
     await io.question("No model key is set. Name of a key to add, e.g. OPENROUTER_API_KEY (Enter to skip): ")
   )?.trim();

@@ -59,7 +59,10 @@ export const toolSections = {
     cwd: text(".", "working directory; `.` = where hermes was started", mirror("CWD")),
     timeout: whole(180, "seconds one command may take", mirror("TIMEOUT")),
     lifetime_seconds: whole(300, "idle seconds until an environment is removed", mirror("LIFETIME_SECONDS")),
-    env_passthrough: list([], "variables that commands see in addition"),
+    env_passthrough: list(
+      [],
+      "variables that commands see although they stand in `.env` or a `key_env` names them; for docker and ssh, variables handed on",
+    ),
     shell_init_files: list([], "files sourced before commands"),
     auto_source_bashrc: flag(true, "source ~/.bashrc when no init files are given"),
     persistent_shell: flag(true, "exports and functions live on between commands", mirror("PERSISTENT_SHELL")),
