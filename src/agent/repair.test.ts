@@ -12,7 +12,7 @@ import {
   sanitizeApiMessages,
   unansweredCalls,
 } from "./repair.ts";
-import { dropThinkingOnlyAndMergeUsers, RequestBuilder } from "./request.ts";
+import { RequestBuilder } from "./request.ts";
 
 const user = (content: UserMessage["content"]): UserMessage => ({ role: "user", content });
 const assistant = (content: string | null, ...calls: ToolCall[]): AssistantMessage => ({
@@ -200,7 +200,13 @@ test("sanitizeApiMessages returns what needs nothing as the same list", () => {
 
 test("an answer that was only thought is not sent, and the users around it become one", () => {
   const thought: AssistantMessage = { role: "assistant", content: "<think>x</think>", reasoning: "x" };
-  assert.deepEqual(dropThinkingOnlyAndMergeUsers([user("a"), thought, user("b")]), [user("a\n\nb")]);
+  const target = aTarget("chat_completions");
+  const history = [user("a"), thought, user("b")];
+  const sent = new RequestBuilder().build({ target, system: "", history, scaffold: [], images: true });
+  assert.deepEqual(
+    sent.filter(({ role }) => role !== "system"),
+    [user("a\n\nb")],
+  );
 });
 
 test("a history that ends in a result gets an answer; any other is left alone", () => {

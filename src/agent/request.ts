@@ -139,7 +139,7 @@ function renderContent(content: string | readonly ContentPart[]): string | reado
 }
 
 /** An answer that was thought but never said is not sent again; users that become neighbours are merged. */
-export function dropThinkingOnlyAndMergeUsers(messages: readonly Message[]): readonly Message[] {
+function dropThinkingOnlyAndMergeUsers(messages: readonly Message[]): readonly Message[] {
   const kept = messages.filter((message) => message.role !== "assistant" || !isThinkingOnly(message));
   return joinUsers(kept.length === messages.length ? messages : kept);
 }

@@ -101,7 +101,7 @@ export class ToolRunner {
     // Who only reads is in nobody's way, whatever name a file goes by.
     if (!planned.some(({ name }) => name === "write_file" || name === "patch"))
       return planToolBatch(planned, environment.cwd, known);
-    const real = await followLinks(pathsOfBatch(planned, environment.cwd, known), environment.files);
+    const real = await realPathsOf(pathsOfBatch(planned, environment.cwd, known), environment.files);
     return planToolBatch(planned, environment.cwd, { ...known, realPath: (path) => real.get(path) ?? path });
   }
 
@@ -342,7 +342,7 @@ function describe(value: unknown): readonly string[] {
 }
 
 /** Where each path really leads, in `place` if the files are not this machine's own. A file that does not exist yet is placed by the nearest directory that does. */
-export async function followLinks(
+export async function realPathsOf(
   paths: readonly string[],
   place?: Pick<EnvironmentFiles, "resolve">,
 ): Promise<ReadonlyMap<string, string>> {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
+import type { SessionTotals } from "../../agent/events.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
-import { costText, type StatusFacts, statusLine } from "./status.ts";
+import { type StatusFacts, statusLine } from "./status.ts";
 
 const totals = {
   inputTokens: 10,
@@ -55,7 +56,10 @@ test("text is cut by cells", () => {
 });
 
 test("an unknown cost is shown as unknown, never as zero", () => {
-  assert.equal(costText({ ...totals, costUsd: null, costStatus: "unknown" }), "cost unknown");
-  assert.equal(costText({ ...totals, costUsd: 0.5, costStatus: "unknown" }), "≥ $0.50 (partly unknown)");
-  assert.equal(costText({ ...totals, costUsd: 0, costStatus: "included" }), "included");
+  const shown = (cost: Partial<SessionTotals>) =>
+    statusLine({ ...facts, totals: { ...totals, ...cost } }, 120, plain).split(" │ ")[3];
+  assert.equal(shown({ costUsd: null, costStatus: "unknown" }), "cost unknown");
+  assert.equal(shown({ costUsd: 0.5, costStatus: "unknown" }), "≥ $0.50 (partly unknown)");
+  assert.equal(shown({ costUsd: 0, costStatus: "included" }), "included");
+  assert.equal(shown({ apiCalls: 0, costUsd: null, costStatus: "unknown" }), "$0.00");
 });

@@ -136,7 +136,7 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
 }
 
 /** A cost that is not fully known is never shown as a plain number. */
-export function costText(totals: SessionTotals | null): string {
+function costText(totals: SessionTotals | null): string {
   if (totals === null || totals.apiCalls === 0) return "$0.00";
   if (totals.costStatus === "included") return "included";
   if (totals.costUsd === null) return "cost unknown";

@@ -128,7 +128,7 @@ export function profileFor(to: Destination, compat: Partial<ProviderProfile> = {
 }
 
 /** These servers want `reasoning_content` back on every assistant message; all others answer 400 to it. */
-export function needsReasoningEcho(provider: string, model: string, baseUrl: string): boolean {
+function needsReasoningEcho(provider: string, model: string, baseUrl: string): boolean {
   const host = hostOf(baseUrl);
   const name = model.toLowerCase();
   if (isKimi(provider, host)) return true;

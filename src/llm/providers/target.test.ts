@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contextLengthOf } from "../catalogue/context-length.ts";
 import type { ApiMode, ProviderProfile } from "../wire.ts";
-import { needsReasoningEcho, profileFor } from "./profiles.ts";
+import { profileFor } from "./profiles.ts";
 import { demoRuntime, resolveRuntimeProvider } from "./resolve.ts";
 import { targetFor } from "./target.ts";
 
@@ -112,9 +112,9 @@ const echoes: readonly [string, string, string, boolean][] = [
   ["custom", "MiMo-v2.5", "https://host.example/v1", true],
   ["openai-api", "gpt-5", "https://api.openai.com/v1", false],
 ];
-for (const [provider, model, url, needed] of echoes) {
-  test(`${provider} ${model} at ${url} ${needed ? "wants" : "refuses"} reasoning back`, () =>
-    assert.equal(needsReasoningEcho(provider, model, url), needed));
+for (const [provider, model, baseUrl, needed] of echoes) {
+  test(`${provider} ${model} at ${baseUrl} ${needed ? "wants" : "refuses"} reasoning back`, () =>
+    assert.equal(profileFor({ provider, model, baseUrl, apiMode: "chat_completions" }).echoReasoning, needed));
 }
 
 test("the user's compat flags win over what we know, and wrong ones are named", async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { followLinks } from "../../agent/tool-runner.ts";
+import { realPathsOf } from "../../agent/tool-runner.ts";
 import { pathsOfBatch, planToolBatch, type Segment } from "./batch-plan.ts";
 
 const call = (name: string, args: unknown = {}) => ({
@@ -124,7 +124,7 @@ test("two names of one file are one file once links are followed", async (t) => 
   await mkdir(join(folder, "real"));
   await symlink(join(folder, "real"), join(folder, "link"));
   const calls = [write("real/new.txt"), read("link/new.txt")];
-  const real = await followLinks(pathsOfBatch(calls, folder));
+  const real = await realPathsOf(pathsOfBatch(calls, folder));
   assert.deepEqual(planToolBatch(calls, folder), [["parallel", [0, 1]]]);
   assert.deepEqual(planToolBatch(calls, folder, { realPath: (path) => real.get(path) ?? path }), [
     ["sequential", [0, 1]],

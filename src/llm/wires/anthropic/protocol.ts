@@ -123,7 +123,7 @@ function messagesUrl(baseUrl: string): string {
 }
 
 /** True for tokens of a login, which go out as a bearer token; API keys have their own header. */
-export function isAnthropicOAuthToken(key: string): boolean {
+function isAnthropicOAuthToken(key: string): boolean {
   if (key.startsWith("sk-ant-api")) return false;
   return key.startsWith("sk-ant-") || key.startsWith("eyJ") || key.startsWith("cc-");
 }

@@ -4,12 +4,7 @@ import type Anthropic from "@anthropic-ai/sdk";
 import { aRequest, aTarget } from "../../../../test/support/model-target.ts";
 import type { Json } from "../../../kit/json.ts";
 import type { ModelRequest, Target, ToolDefinition } from "../../wire.ts";
-import {
-  type AnthropicRequest,
-  buildAnthropicRequest,
-  isAnthropicOAuthToken,
-  renderAnthropicRequest,
-} from "./protocol.ts";
+import { type AnthropicRequest, buildAnthropicRequest, renderAnthropicRequest } from "./protocol.ts";
 
 const messages = [
   { role: "system", content: "s" },
@@ -253,7 +248,11 @@ test("login tokens are told from keys", () => {
     "sk-other": false,
     "": false,
   };
-  for (const [key, expected] of Object.entries(tokens)) assert.equal(isAnthropicOAuthToken(key), expected, key);
+  for (const [apiKey, expected] of Object.entries(tokens)) {
+    const { headers } = render({ apiKey });
+    assert.equal(headers.authorization === `Bearer ${apiKey}`, expected, apiKey);
+    assert.equal(headers["anthropic-beta"]?.includes("oauth"), expected, apiKey);
+  }
 });
 
 test("the endpoint is found below any base URL", () => {
