@@ -3,21 +3,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Command } from "commander";
+import { runSubCommand } from "../../../test/support/sub-command.ts";
 import { defaultConfig } from "../../home/config/schema.ts";
 import { openHome } from "../../home/open.ts";
-import { systemClock } from "../../kit/clock.ts";
 import { define } from "./config.ts";
-import { type CliContext, ExitError } from "./context.ts";
 
 const base = mkdtempSync(join(tmpdir(), "hermes-config-"));
 after(() => rmSync(base, { recursive: true, force: true }));
-
-interface Outcome {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
 
 /** `typed`: what somebody at a terminal answers; without it nobody is there. */
 function person(
@@ -32,44 +24,9 @@ function person(
   if (config !== null) writeFileSync(join(dir, "config.yaml"), config);
   if (env !== "") writeFileSync(join(dir, ".env"), env);
   const read = (name = "config.yaml") => readFileSync(join(dir, name), "utf8");
-  async function run(...args: string[]): Promise<Outcome> {
+  async function run(...args: string[]) {
     const home = await openHome({ argv: [], env: processEnv, osHome, cwd: osHome });
-    const written: string[] = [];
-    const said: string[] = [];
-    const io: CliContext["io"] = {
-      out: (text) => void written.push(text),
-      err: (text) => void said.push(text),
-      stdin: process.stdin,
-      stdinIsTerminal: typed !== undefined,
-      stdoutIsTerminal: false,
-      stderrIsTerminal: false,
-      color: false,
-      columns: 80,
-      question: async (question) => typed?.(question) ?? null,
-      secret: async () => null,
-      choose: async () => null,
-    };
-    const unused = () => assert.fail("not needed here");
-    const command = new Command("hermes config").exitOverride();
-    define(command, {
-      home,
-      io,
-      clock: systemClock,
-      cwd: osHome,
-      commands: new Set(),
-      store: unused,
-      conversationStore: unused,
-      rerun: unused,
-    });
-    try {
-      await command.parseAsync(args, { from: "user" });
-      return { code: 0, out: written.join(""), err: said.join("") };
-    } catch (error) {
-      if (!(error instanceof ExitError)) throw error;
-      return { code: error.exitCode, out: written.join(""), err: `${said.join("")}${error.message}\n` };
-    } finally {
-      await home.close();
-    }
+    return runSubCommand(define, args, { home, cwd: osHome, typed });
   }
   return { run, read, dir };
 }

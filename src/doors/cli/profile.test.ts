@@ -16,12 +16,10 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { Command } from "commander";
 import { Header, list } from "tar";
 import { parse } from "yaml";
+import { runSubCommand } from "../../../test/support/sub-command.ts";
 import { openHome } from "../../home/open.ts";
-import { systemClock } from "../../kit/clock.ts";
-import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./profile.ts";
 
 const base = mkdtempSync(join(tmpdir(), "hermes-profile-"));
@@ -39,43 +37,8 @@ function person(files: Record<string, string> = {}) {
   async function run(args: string[], { answer = null, argv = [] }: { answer?: string | null; argv?: string[] } = {}) {
     const env = { PATH: `${at(".local/bin")}:${at("bin")}` };
     const home = await openHome({ argv, env, osHome, cwd: osHome });
-    const out: string[] = [];
-    const err: string[] = [];
-    const io: CliContext["io"] = {
-      out: (text) => void out.push(text),
-      err: (text) => void err.push(text),
-      stdin: process.stdin,
-      stdinIsTerminal: false,
-      stdoutIsTerminal: false,
-      stderrIsTerminal: false,
-      color: false,
-      columns: 80,
-      question: async () => answer,
-      secret: async () => null,
-      choose: async () => null,
-    };
-    const store = () => assert.fail("not needed here");
     const rerun = async (words: readonly string[]) => reruns.push([...words]) * 0;
-    const command = new Command("hermes profile").exitOverride();
-    define(command, {
-      home,
-      io,
-      clock: systemClock,
-      cwd: osHome,
-      commands: new Set(),
-      store,
-      conversationStore: store,
-      rerun,
-    });
-    try {
-      await command.parseAsync(args, { from: "user" });
-      return { code: 0, out: out.join(""), err: err.join("") };
-    } catch (error) {
-      if (!(error instanceof ExitError)) throw error;
-      return { code: error.exitCode, out: out.join(""), err: `${err.join("")}${error.message}` };
-    } finally {
-      await home.close();
-    }
+    return runSubCommand(define, args, { home, cwd: osHome, answer, rerun });
   }
   const read = (name: string) => readFileSync(at(name), "utf8");
   const ok = async (...args: string[]) => {
