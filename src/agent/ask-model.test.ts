@@ -32,6 +32,15 @@ test("each attempt has its own repeats, and a setting takes them away", async ()
   }
 });
 
+test("when every attempt ran out of time, a new connection gets one more round, and only one", async () => {
+  let renewed = 0;
+  const gate = new ScriptedGate(...Array<ScriptedStep>(20).fill(silent));
+  const ports = { renewConnections: () => void renewed++ };
+  const { outcome } = await play(rigAgent({ gate, ports, limits: { apiMaxRetries: 3 } }), "go");
+  assert.match(outcome.finalText ?? "", /^API call failed after 3 retries: /);
+  assert.deepEqual([gate.requests.length, renewed], [6, 1]);
+});
+
 const FIRST = "fake-model";
 const SECOND = "other";
 const withSecond = (gate: ScriptedGate) =>

@@ -126,6 +126,17 @@ test("entries that are the failing model under another name, the demo or without
   assert.equal(lines((await play(agent, "more")).events).filter((line) => line.startsWith("fallback_")).length, 0);
 });
 
+test("the same model on another server of one's own may stand in", async () => {
+  const server = (host: string) =>
+    aTarget("chat_completions", { provider: "custom", model: "own", baseUrl: `https://${host}.example/v1` });
+  const { agent, gate } = rig([entry("own")], [down, down, down, { text: "ok" }], {
+    model: { target: server("one") },
+    ports: { resolveSpec: async () => server("two") },
+  });
+  assert.equal((await play(agent, "hi")).outcome.finalText, "ok");
+  assert.equal(gate.requests.at(-1)?.target.baseUrl, "https://two.example/v1");
+});
+
 test("the chain is walked once per turn; the last failure is what the user reads", async () => {
   const fail = (what: string): ScriptedStep => ({ error: { message: what, status: 401 } });
   const { agent, asked } = rig([entry("second"), entry("third")], [fail("one"), fail("two"), fail("three")]);
@@ -250,7 +261,7 @@ test("a model the user switches to is the own one from then on, and the chain no
 });
 
 test("what is changed about the model while another stands in holds for the own model too", async () => {
-  const { agent, gate } = rig(
+  const { agent, gate, clock } = rig(
     [entry("second")],
     [{ error: { message: "x", status: 402 } }, { text: "a" }, { text: "b" }, { text: "c" }],
   );
@@ -259,6 +270,10 @@ test("what is changed about the model while another stands in holds for the own 
   await play(agent, "2");
   assert.deepEqual(gate.requests.at(-1)?.target.model, "second");
   assert.deepEqual(gate.requests.at(-1)?.reasoning, { enabled: true, effort: "high" });
+  clock.ms += 61_000;
+  await play(agent, "3");
+  const { target, reasoning, maxTokens } = gate.requests.at(-1) ?? {};
+  assert.deepEqual([target?.model, reasoning, maxTokens], ["own", { enabled: true, effort: "high" }, 500]);
 });
 
 test("a chain is a list, or one mapping; what it lacks is named", () => {
