@@ -288,6 +288,11 @@ describe("trouble", () => {
   const unread: readonly (readonly [string, string, RegExp])[] = [
     ["where commands run", "terminal:\n  backend: dokcer\n", /terminal\.backend .*found "dokcer"/],
     ["what they reach", "terminal:\n  sandbox_network: none\n", /terminal\.sandbox_network: .*found "none"/],
+    [
+      "where they run, by a name that does not exist,",
+      "terminal:\n  bakend: docker\n",
+      /terminal\.backend may be meant/,
+    ],
     ["which of them never run", "approvals:\n  deny: {a: b}\n", /approvals\.deny: expected a list of texts/],
   ];
   for (const [what, config, message] of unread) {

@@ -1,7 +1,7 @@
 // hermes config show: what is set, for people and for programs.
 
 import { isDeepStrictEqual } from "node:util";
-import { isMapping, normalise } from "../../home/config/decode.ts";
+import { type Finding, isMapping, normalise } from "../../home/config/decode.ts";
 import { eachField, isNotUsed, isSection, type Shape } from "../../home/config/field.ts";
 import { versionOf } from "../../home/config/migrate.ts";
 import { CONFIG_VERSION, configSchema, type defaultConfig } from "../../home/config/schema.ts";
@@ -149,7 +149,7 @@ export function checkConfig({ home, io }: CliContext): void {
 
   const findings = home.configFindings();
   for (const { severity, message } of findings) io.out(`${severity === "error" ? "✗" : "⚠"} ${message}\n`);
-  const unknown = unknownKeys(tree);
+  const unknown = unknownKeys(tree, findings);
   for (const line of unknown) io.out(`⚠ ${line}\n`);
   if (findings.length + unknown.length === 0) io.out(`✓ No mistakes in ${file}\n`);
   const idle = [
@@ -180,10 +180,12 @@ function versionLine(tree: Readonly<Record<string, unknown>>, file: string): str
   return `⚠ ${file} has version ${version}, the current one is ${CONFIG_VERSION}; run: hermes config migrate`;
 }
 
-/** Names that the schema does not have, at the top and in its sections. They are kept, but nothing reads them. */
-function unknownKeys(tree: Readonly<Record<string, unknown>>): string[] {
+/** Names that the schema does not have, at the top and in its sections. They are kept, but nothing reads them. Each is told once. */
+function unknownKeys(tree: Readonly<Record<string, unknown>>, findings: readonly Finding[]): string[] {
   const { _config_version, ...settings } = normalise(tree);
-  return unknownIn(configSchema.fields, settings, "").map((key) => {
+  const isTold = (key: string) => findings.some(({ message }) => message.startsWith(`${key}: `));
+  const untold = unknownIn(configSchema.fields, settings, "").filter((key) => !isTold(key));
+  return untold.map((key) => {
     const near = didYouMean(key, [...Object.keys(configSchema.fields), ...allKeys()]);
     return `${key} is not a setting this program knows.${near.length > 0 ? ` Did you mean ${near.join(", ")}?` : ""}`;
   });

@@ -284,7 +284,9 @@ test("set and check say of a setting or key that nothing reads yet that it is no
 });
 
 test("check tells version, mistakes, unknown keys and missing keys, and fails on errors only", async () => {
-  const me = person("custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x}\nbudget: {days: {usd: 1}}\n");
+  const me = person(
+    "custom_providers: {a: 1}\ndispaly: {}\nagent: {max_turns: x, colour: red}\nbudget: {days: {usd: 1}}\n",
+  );
   const { code, out } = await me.run("check");
   assert.equal(code, 1);
   for (const part of [
@@ -292,11 +294,13 @@ test("check tells version, mistakes, unknown keys and missing keys, and fails on
     "✗ custom_providers is a mapping",
     "Did you mean display",
     "⚠ agent.max_turns",
-    "⚠ budget.days is not a setting",
+    "⚠ agent.colour is not a setting",
+    "✗ budget.days: there is no such setting, and budget.day may be meant",
     "OPENROUTER_API_KEY",
   ]) {
     assert.ok(out.includes(part), part);
   }
+  assert.equal(out.split("budget.days").length, 2, "told once");
   assert.ok(!out.includes("No mistakes"));
   const sound = await person("_config_version: 24\nmodel: {name: x}\n").run("check");
   assert.equal(sound.code, 0);

@@ -1,5 +1,6 @@
 // Turns a tree from a file into the values the schema promises.
 // Not zod: importing it takes longer than a whole short run, and here a value that does not fit is reported and replaced by its default, guards apart.
+import { didYouMean } from "../../kit/similarity.ts";
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 import type { Tree } from "./yaml-text.ts";
 
@@ -34,9 +35,32 @@ export function decode(
         : decodeField(entry, given[key], path, key, problems);
     if (value !== undefined) result[key] = value;
   }
-  for (const key in given) if (!Object.hasOwn(section.fields, key)) result[key] = given[key];
+  for (const key in given) {
+    if (Object.hasOwn(section.fields, key)) continue;
+    result[key] = given[key];
+    const meant = guardMeantBy(key, given, section);
+    if (meant === undefined) continue;
+    const above = path ? `${path}.` : "";
+    const message = `${above}${key}: there is no such setting, and ${above}${meant} may be meant, which holds the agent back`;
+    problems.push({ message, guard: true });
+  }
   return result;
 }
+
+/** A misspelt name loses what it was to hold back just as a misspelt value does. Other unknown names are nobody's mistake. */
+function guardMeantBy(key: string, given: Readonly<Record<string, unknown>>, { fields }: Section): string | undefined {
+  const [near] = didYouMean(key, Object.keys(fields), 1);
+  if (near === undefined || Object.hasOwn(given, near)) return undefined;
+  return holdsBack(fields[near], given[key]) ? near : undefined;
+}
+
+function holdsBack(entry: Field | Section | undefined, raw: unknown): boolean {
+  if (entry === undefined) return false;
+  if (!isSection(entry)) return !entry.notUsed && (entry.guard === true || entry.unclear !== undefined);
+  return isMapping(raw) && Object.keys(raw).some((key) => holdsBack(ownEntry(entry, key), raw[key]));
+}
+
+const ownEntry = ({ fields }: Section, key: string) => (Object.hasOwn(fields, key) ? fields[key] : undefined);
 
 function lostSection(section: Section, raw: unknown, path: string): Misfit {
   const fields = [...eachField(section.fields)].map(({ field }) => field);

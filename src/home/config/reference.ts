@@ -13,7 +13,7 @@ export function configReference(): string {
     "<!-- Written by scripts/generate-config-reference.mjs from the schema; changes here are lost. -->",
     "Every key of `config.yaml` with its default. Set one with `hermes config set KEY VALUE`, look at it with `hermes config get KEY`.",
     "What is marked *not used yet* is known and kept because homes of the Python original hold it; nothing in this program reads it so far.",
-    `A key that is absent has its default; unknown keys are kept. Texts may contain \`$\{NAME}\`: the value of that environment variable.`,
+    `A key that is absent has its default; unknown keys are kept, unless one looks like a misspelt setting that holds the agent back: then nothing starts. Texts may contain \`$\{NAME}\`: the value of that environment variable.`,
     "",
     ...sections(configSchema.fields),
     "## Keys without a section",

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eachField, findEntry } from "./field.ts";
 import { configSchema, decodeConfig, defaultConfig } from "./schema.ts";
+import type { Tree } from "./yaml-text.ts";
 
 const at = (tree: unknown, path: string) =>
   path.split(".").reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], tree);
@@ -214,8 +215,36 @@ for (const [path, raw, problem] of guards) {
   });
 }
 
+const misspelt: readonly (readonly [tree: Tree, message: string])[] = [
+  [{ terminal: { bakend: "docker" } }, "terminal.bakend: there is no such setting, and terminal.backend may be meant"],
+  [{ terminl: { backend: "docker" } }, "terminl: there is no such setting, and terminal may be meant"],
+  [{ approvals: { denny: ["curl *"] } }, "approvals.denny: there is no such setting, and approvals.deny may be meant"],
+  [{ budget: { dya: { usd: 5 } } }, "budget.dya: there is no such setting, and budget.day may be meant"],
+  [{ hook: { pre_tool_call: [] } }, "hook: there is no such setting, and hooks may be meant"],
+];
+for (const [tree, message] of misspelt)
+  test(`${JSON.stringify(tree)} is refused as what it may mean`, () => {
+    const { problems } = decodeConfig(tree);
+    assert.deepEqual(problems, [{ message: `${message}, which holds the agent back`, guard: true }]);
+  });
+
+test("names that are near to nothing, to what holds nobody back, or to what is written as well are no mistakes", () => {
+  for (const tree of [
+    { terminal: { colour: "red" } },
+    { terminal: { time_out: 5 }, agnet: { max_turns: 5 } },
+    { terminal: { backend: "docker", bakend: "local" } },
+  ])
+    assert.deepEqual(decodeConfig(tree).problems, []);
+});
+
 test("other switches that hold the agent back are on when they cannot be read", () => {
-  for (const path of ["skills.guard_agent_created", "gateway.strict", "checkpoints.enabled", "privacy.redact_pii"])
+  for (const path of [
+    "skills.guard_agent_created",
+    "gateway.strict",
+    "checkpoints.enabled",
+    "privacy.redact_pii",
+    "tool_loop_guardrails.hard_stop_enabled",
+  ])
     assert.equal(at(decodeConfig(treeWith(path, "maybe")).config, path), true, path);
   for (const path of ["approvals.mode", "approvals.cron_mode", "security.redact_secrets", "security.context_scan"])
     assert.ok(

@@ -140,7 +140,7 @@ export const toolSections = {
   }),
   tool_loop_guardrails: section("Noticing that the agent runs in circles.", {
     warnings_enabled: flag(true, "the model is told"),
-    hard_stop_enabled: flag(false, "the turn is stopped"),
+    hard_stop_enabled: flag(false, "the turn is stopped", { unclear: true }),
     warn_after: steps(2, 3, 2, "When the model is told."),
     hard_stop_after: steps(5, 8, 5, "When the turn is stopped."),
   }),
