@@ -116,7 +116,7 @@ export class FallbackChain {
     this.#restsUntil = 0;
     this.#index = 0;
     this.#prepared = null;
-    this.#switchedFrom = new Set([...this.#switchedFrom, place(old), place(chosen)]);
+    this.#switchedFrom = new Set([...this.#switchedFrom, destinationKey(old), destinationKey(chosen)]);
   }
 
   /** Settings of the own model that are not its address changed while another stands in. */
@@ -165,7 +165,7 @@ export class FallbackChain {
   #isKnown(target: Target): boolean {
     const known = [this.#conversation.model.target, ...(this.#own ? [this.#own.target] : [])];
     return (
-      this.#switchedFrom.has(place(target)) ||
+      this.#switchedFrom.has(destinationKey(target)) ||
       known.some(
         ({ provider, model, baseUrl }) =>
           model === target.model &&
@@ -207,7 +207,7 @@ function restUntil(cause: Cause, now: number): number {
   return named === null ? now + COOLDOWN_MS : named * 1000;
 }
 
-function place({ provider, baseUrl, model }: Target): string {
+function destinationKey({ provider, baseUrl, model }: Target): string {
   return `${provider}\n${baseUrl}\n${model}`;
 }
 

@@ -51,13 +51,13 @@ export async function openProvider(
   const trouble = (reason: string) =>
     warn(`Memory provider "${name}" is not used: ${reason}. The built-in memory goes on.`);
   const log = home.log.child("memory");
-  const place: ProviderContext = {
+  const context: ProviderContext = {
     ...{ paths: home.paths, clock, log },
     config: () => home.config(),
     env: (key) => home.env(key),
   };
   try {
-    const provider = await findMemoryProvider(name, place);
+    const provider = await findMemoryProvider(name, context);
     if (!provider) {
       trouble("there is none of that name; `hermes memory setup` lists them");
       return null;

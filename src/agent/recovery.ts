@@ -290,7 +290,7 @@ async function learn({ model, assembly }: Conversation, tokens: number): Promise
 export async function dumpRequest(home: OpenHome, clock: Clock, refused: RefusedRequest): Promise<string> {
   const { sessionId, request, error } = refused;
   const { target, ...rest } = request;
-  const { apiKey: _, headers: __, ...place } = target;
+  const { apiKey: _, headers: __, ...destination } = target;
   const at = new Date(clock.now()).toISOString();
   const stamp = at
     .replace(/[-:]/g, "")
@@ -299,7 +299,7 @@ export async function dumpRequest(home: OpenHome, clock: Clock, refused: Refused
   const folder = home.paths.at("sessions");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = home.paths.at(`sessions/request_dump_${sessionId}_${stamp}.json`);
-  const text = JSON.stringify({ at, session_id: sessionId, error, target: place, request: rest }, null, 2);
+  const text = JSON.stringify({ at, session_id: sessionId, error, target: destination, request: rest }, null, 2);
   await writeFileAtomic(path, home.redact(text), { mode: 0o600 });
   return path;
 }

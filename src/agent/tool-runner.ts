@@ -341,19 +341,19 @@ function describe(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.flatMap(describe).slice(0, 3) : [];
 }
 
-/** Where each path really leads, in `place` if the files are not this machine's own. A file that does not exist yet is placed by the nearest directory that does. */
+/** Where each path really leads, by `files` if they are not this machine's own. A file that does not exist yet is placed by the nearest directory that does. */
 export async function realPathsOf(
   paths: readonly string[],
-  place?: Pick<EnvironmentFiles, "resolve">,
+  files?: Pick<EnvironmentFiles, "resolve">,
 ): Promise<ReadonlyMap<string, string>> {
   const unique = [...new Set(paths)];
-  const real = await Promise.all(unique.map((path) => (place ? followIn(place, path) : follow(path))));
+  const real = await Promise.all(unique.map((path) => (files ? followIn(files, path) : follow(path))));
   return new Map(unique.map((path, index) => [path, real[index] ?? path]));
 }
 
-async function followIn(place: Pick<EnvironmentFiles, "resolve">, path: string): Promise<string> {
+async function followIn(files: Pick<EnvironmentFiles, "resolve">, path: string): Promise<string> {
   try {
-    return await place.resolve(path);
+    return await files.resolve(path);
   } catch {
     return path; // the tool itself will say what is wrong with it
   }

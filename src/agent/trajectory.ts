@@ -145,21 +145,21 @@ interface TrajectoryOptions {
 }
 
 export class TrajectoryFiles {
-  readonly #place: TrajectoryOptions;
+  readonly #options: TrajectoryOptions;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(place: TrajectoryOptions) {
-    this.#place = place;
+  constructor(options: TrajectoryOptions) {
+    this.#options = options;
   }
 
   /** Nothing waits for it, and no turn fails for it. */
   turnEnded(outcome: TurnOutcome): void {
-    this.#writing = this.#writing.then(() => this.#write(outcome)).catch(this.#place.onTrouble);
+    this.#writing = this.#writing.then(() => this.#write(outcome)).catch(this.#options.onTrouble);
   }
 
   /** A turn without a finished answer goes into a file of its own. */
   async #write({ messages, model, completed }: TurnOutcome): Promise<void> {
-    const { dir, clock, definitions, redact } = this.#place;
+    const { dir, clock, definitions, redact } = this.#options;
     const first = messages.find(({ role }) => role === "user");
     if (!first) return;
     const said = toTrajectory(messages, textOf(first.content), definitions());

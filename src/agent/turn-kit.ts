@@ -146,16 +146,16 @@ const PREVIEW = 180;
 
 class FileMutations {
   readonly #failed = new Map<string, string>();
-  readonly #place: { readonly cwd: string; readonly home: string };
+  readonly #environment: { readonly cwd: string; readonly home: string };
 
-  /** `place` is asked with every call: its directory moves. */
-  constructor(place: { readonly cwd: string; readonly home: string }) {
-    this.#place = place;
+  /** `environment` is asked with every call: its directory moves. */
+  constructor(environment: { readonly cwd: string; readonly home: string }) {
+    this.#environment = environment;
   }
 
   record({ name, args }: HookedCall, result: string, failed: boolean): void {
     if (name !== "write_file" && name !== "patch") return;
-    const { cwd, home } = this.#place;
+    const { cwd, home } = this.#environment;
     for (const path of pathsOfBatch([{ name, arguments: JSON.stringify(args) }], cwd, { home })) {
       if (failed) this.#failed.set(path, preview(result));
       else this.#failed.delete(path);

@@ -22,17 +22,17 @@ const context: CommandDefinition = {
     if (word !== "" && word !== "all")
       return ctx.warn(`/context takes nothing, "all" or "prompt [block]", not "${args}".`);
     const { windowUse, windowLists } = await import("../agent/inspect-prompt.ts");
-    const use = await windowUse(placeOf(ctx));
+    const use = await windowUse(windowContext(ctx));
     const parts = [summary(use, ctx), ...(ctx.terminal ? [grid(use)] : []), legend(use)];
     if (word === "all") {
-      const { files, skills, toolsets } = await windowLists(placeOf(ctx));
+      const { files, skills, toolsets } = await windowLists(windowContext(ctx));
       parts.push(...list("Files", files), ...list("Skills in the index", skills), ...list("Toolsets", toolsets));
     }
     ctx.say(parts.join("\n\n"));
   },
 };
 
-const placeOf = ({ conversation, home, clock, cwd, platform }: CommandContext): WindowContext => ({
+const windowContext = ({ conversation, home, clock, cwd, platform }: CommandContext): WindowContext => ({
   ...{ conversation, home, clock, cwd, platform },
 });
 
@@ -76,7 +76,7 @@ function list(title: string, shares: readonly Share[]): readonly string[] {
 async function showPrompt(block: string | undefined, ctx: CommandContext): Promise<void> {
   const { promptPieces } = await import("../agent/inspect-prompt.ts");
   const { estimateTokens } = await import("../llm/usage.ts");
-  const pieces = await promptPieces(placeOf(ctx));
+  const pieces = await promptPieces(windowContext(ctx));
   if (block !== undefined) {
     const piece = pieces.find(({ id }) => id === block);
     if (!piece)

@@ -24,11 +24,11 @@ export async function setUpProvider(ctx: CliContext, given: string | undefined, 
 }
 
 async function setUp(ctx: CliContext, given: string | undefined, flags: Flags): Promise<void> {
-  const place = placeOf(ctx);
-  const names = await memoryProviderNames(place);
+  const context = providerContext(ctx);
+  const names = await memoryProviderNames(context);
   const name = given ?? (await choose(names, ctx, flags));
   if (name === null) return;
-  const provider = await load(name, place, names);
+  const provider = await load(name, context, names);
   const values = await askFor(provider.getConfigSchema?.() ?? [], ctx, name);
   await provider.saveConfig?.(values, ctx.home.paths.dir);
   const available = await provider.isAvailable();
@@ -56,10 +56,10 @@ async function choose(names: readonly string[], ctx: CliContext, flags: Flags): 
   return null;
 }
 
-async function load(name: string, place: ProviderContext, names: readonly string[]): Promise<MemoryProvider> {
+async function load(name: string, context: ProviderContext, names: readonly string[]): Promise<MemoryProvider> {
   let provider: MemoryProvider | null;
   try {
-    provider = await findMemoryProvider(name, place);
+    provider = await findMemoryProvider(name, context);
   } catch (error) {
     throw new ExitError(1, `The memory provider "${name}" cannot be loaded: ${messageOf(error)}`);
   }
@@ -115,12 +115,12 @@ interface ProviderReport {
 export async function reportProvider(ctx: CliContext): Promise<ProviderReport | null> {
   const name = ctx.home.config().memory.provider.trim();
   if (name === "") return null;
-  const place = placeOf(ctx);
+  const context = providerContext(ctx);
   const health = await readHealth(ctx.home.paths);
   const own = health?.provider === name ? health : null;
   const takeBack = await offerThoseOfPlugins(ctx, name);
   try {
-    const provider = await load(name, place, await memoryProviderNames(place));
+    const provider = await load(name, context, await memoryProviderNames(context));
     const available = await provider.isAvailable();
     const lines = available ? ((await provider.status?.()) ?? []) : [];
     await provider.shutdown?.();
@@ -157,7 +157,7 @@ async function offerThoseOfPlugins(
   return () => host.close();
 }
 
-function placeOf({ home, clock }: CliContext): ProviderContext {
+function providerContext({ home, clock }: CliContext): ProviderContext {
   return {
     ...{ paths: home.paths, clock, log: home.log.child("memory") },
     config: () => home.config(),

@@ -97,7 +97,10 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act((name: string, flags: { yes?: true }) => deleteOne(ctx, name, flags)));
 }
 
-const place = ({ home }: CliContext): WrapperContext => ({ osHome: home.osHome, path: home.env("PATH") ?? "" });
+const wrapperContext = ({ home }: CliContext): WrapperContext => ({
+  osHome: home.osHome,
+  path: home.env("PATH") ?? "",
+});
 const rootOf = ({ home }: CliContext) => home.paths.root;
 
 async function summary(ctx: CliContext): Promise<void> {
@@ -106,12 +109,12 @@ async function summary(ctx: CliContext): Promise<void> {
   const sticky = stickyProfile(rootOf(ctx)) === profile ? " (used whenever none is named)" : "";
   io.out(`Active profile: ${profile}${sticky}\n`);
   if (profile === "custom") io.out(`Path: ${home.display(home.paths.dir)}\n`);
-  else io.out(factLines(ctx, await profileFacts(rootOf(ctx), profile, place(ctx))));
+  else io.out(factLines(ctx, await profileFacts(rootOf(ctx), profile, wrapperContext(ctx))));
 }
 
 async function list(ctx: CliContext, { json }: { json?: true }): Promise<void> {
   const names = await listProfileNames(rootOf(ctx));
-  const all = await Promise.all(names.map((name) => profileFacts(rootOf(ctx), name, place(ctx))));
+  const all = await Promise.all(names.map((name) => profileFacts(rootOf(ctx), name, wrapperContext(ctx))));
   const active = ctx.home.paths.profile;
   if (json) {
     const rows = all.map((facts) => ({ ...factsJson(facts), active: facts.name === active }));
@@ -162,19 +165,19 @@ async function create(ctx: CliContext, given: string, flags: CreateFlags): Promi
 
 async function makeAlias(ctx: CliContext, name: string, command: string): Promise<boolean> {
   const { home, io } = ctx;
-  const made = await writeWrapper(name, command, place(ctx));
+  const made = await writeWrapper(name, command, wrapperContext(ctx));
   if ("refused" in made) {
     io.err(`No command "${command}" was made: ${made.refused}.\n`);
     return false;
   }
   io.out(`✓ Command ${command} starts it (${home.display(made.path)})\n`);
-  if (!wrapperDirOnPath(place(ctx)))
-    io.err(`${home.display(wrapperDir(place(ctx)))} is not on your PATH; add it to use the command.\n`);
+  if (!wrapperDirOnPath(wrapperContext(ctx)))
+    io.err(`${home.display(wrapperDir(wrapperContext(ctx)))} is not on your PATH; add it to use the command.\n`);
   return true;
 }
 
 async function show(ctx: CliContext, given: string, { json }: { json?: true }): Promise<void> {
-  const facts = await profileFacts(rootOf(ctx), existingProfile(rootOf(ctx), given), place(ctx));
+  const facts = await profileFacts(rootOf(ctx), existingProfile(rootOf(ctx), given), wrapperContext(ctx));
   ctx.io.out(
     json ? `${JSON.stringify(factsJson(facts), null, 2)}\n` : `Profile: ${facts.name}\n${factLines(ctx, facts)}`,
   );
@@ -208,7 +211,7 @@ function factsJson(facts: ProfileFacts): Record<string, unknown> {
 async function renameOne(ctx: CliContext, given: string, to: string): Promise<void> {
   const from = existingProfile(rootOf(ctx), given);
   await ctx.home.log.flush();
-  const name = await renameProfile(rootOf(ctx), from, to, place(ctx));
+  const name = await renameProfile(rootOf(ctx), from, to, wrapperContext(ctx));
   ctx.io.out(`✓ Profile ${from} is now ${name}\n`);
 }
 
@@ -220,9 +223,9 @@ async function alias(ctx: CliContext, given: string, flags: { remove?: true; nam
     if (!(await makeAlias(ctx, name, command))) throw new ExitError(1);
     return;
   }
-  const present = flags.name === undefined ? await wrappersOf(name, place(ctx)) : [flags.name];
+  const present = flags.name === undefined ? await wrappersOf(name, wrapperContext(ctx)) : [flags.name];
   let removed = 0;
-  for (const command of present) if (await removeWrapper(name, command, place(ctx))) removed++;
+  for (const command of present) if (await removeWrapper(name, command, wrapperContext(ctx))) removed++;
   if (removed === 0) throw new ExitError(1, `Profile ${name} has no such command.`);
   ctx.io.out(`✓ Removed ${present.join(", ")}\n`);
 }
@@ -244,7 +247,7 @@ async function deleteOne(ctx: CliContext, given: string, { yes }: { yes?: true }
   const { io } = ctx;
   const name = existingProfile(rootOf(ctx), given);
   if (name === "default") throw new ExitError(1, "The default profile cannot be deleted.");
-  const facts = await profileFacts(rootOf(ctx), name, place(ctx));
+  const facts = await profileFacts(rootOf(ctx), name, wrapperContext(ctx));
   io.err(`This deletes profile ${name} with its settings, memory, skills and conversations:\n${factLines(ctx, facts)}`);
   if (!yes) {
     const answer = await io.question(`Type ${name} to delete it: `);
@@ -252,6 +255,6 @@ async function deleteOne(ctx: CliContext, given: string, { yes }: { yes?: true }
     if (answer.trim() !== name) throw new ExitError(1, "Nothing was deleted.");
   }
   await ctx.home.log.flush();
-  await deleteProfile(rootOf(ctx), name, place(ctx));
+  await deleteProfile(rootOf(ctx), name, wrapperContext(ctx));
   io.out(`✓ Deleted profile ${name}\n`);
 }

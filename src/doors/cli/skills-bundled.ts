@@ -62,31 +62,31 @@ async function listModified(json: boolean, ctx: CliContext): Promise<void> {
 }
 
 async function shipped(name: string, ctx: CliContext) {
-  const place = skillsContext(ctx);
-  const skill = await findBundled(name, place);
+  const context = skillsContext(ctx);
+  const skill = await findBundled(name, context);
   if (!skill) throw new ExitError(1, `The program ships no skill "${name}".`);
-  return { place, skill };
+  return { context, skill };
 }
 
 async function diff(name: string, ctx: CliContext): Promise<void> {
-  const { place, skill } = await shipped(name, ctx);
-  ctx.io.out((await diffBundled(skill, place)) || `Your copy of ${skill.name} is the shipped one.\n`);
+  const { context, skill } = await shipped(name, ctx);
+  ctx.io.out((await diffBundled(skill, context)) || `Your copy of ${skill.name} is the shipped one.\n`);
 }
 
 async function reset(name: string, flags: { restore?: true; yes?: true }, ctx: CliContext): Promise<void> {
-  const { place, skill } = await shipped(name, ctx);
+  const { context, skill } = await shipped(name, ctx);
   if (!flags.restore) {
-    if (!(await exists(`${place.paths.skillsDir}/${skill.path}`)))
+    if (!(await exists(`${context.paths.skillsDir}/${skill.path}`)))
       throw new ExitError(
         1,
         `You have no copy of ${skill.name}. "hermes skills reset ${name} --restore" brings it back.`,
       );
-    await acceptBundled(skill, place);
+    await acceptBundled(skill, context);
     ctx.io.out(`Your version of ${skill.name} stays until the program ships a changed one, which then replaces it.\n`);
     return;
   }
   await confirm(ctx, `Bring the shipped ${skill.name} back? Yours goes to the archive.`, flags);
-  const archived = await restoreBundled(skill, place);
+  const archived = await restoreBundled(skill, context);
   const where = archived === null ? "" : ` Your version is in ${ctx.home.display(archived)}.`;
   ctx.io.out(`The shipped ${skill.name} is back.${where}\n`);
 }
@@ -98,13 +98,13 @@ async function optOut(remove: boolean, ctx: CliContext): Promise<void> {
 }
 
 async function optIn(sync: boolean, ctx: CliContext): Promise<void> {
-  const place = skillsContext(ctx);
-  await takeShipped(place);
+  const context = skillsContext(ctx);
+  await takeShipped(context);
   if (!sync) {
     ctx.io.out("Shipped skills come with the next start.\n");
     return;
   }
-  const { total_bundled, ...lists } = await syncBundledSkills(place);
+  const { total_bundled, ...lists } = await syncBundledSkills(context);
   for (const [what, names] of Object.entries(lists)) {
     if (names.length > 0 && what !== "skipped") ctx.io.out(`${what.replace("_", " ")}: ${names.join(", ")}\n`);
   }
@@ -179,9 +179,9 @@ async function list({ json }: Flags, ctx: CliContext): Promise<void> {
 }
 
 async function unknownSkills(names: readonly string[], ctx: CliContext): Promise<readonly string[]> {
-  const place = skillsContext(ctx);
-  const catalogue = await loadCatalogue(place);
-  const found = await Promise.all(names.map((name) => resolveSkill(name, catalogue, place)));
+  const context = skillsContext(ctx);
+  const catalogue = await loadCatalogue(context);
+  const found = await Promise.all(names.map((name) => resolveSkill(name, catalogue, context)));
   return names.filter((_, index) => found[index]?.type !== "found");
 }
 
@@ -196,7 +196,7 @@ async function show(name: string, { json }: Flags, ctx: CliContext): Promise<voi
 }
 
 async function create(name: string, flags: Flags, ctx: CliContext): Promise<void> {
-  const place = skillsContext(ctx);
+  const context = skillsContext(ctx);
   const slug = slugOf(name);
   const skills = [...new Set(flags.skill ?? [])];
   if (slug === "") throw new ExitError(1, `"${name}" has no letters for a command. Nothing was written.`);
@@ -207,7 +207,7 @@ async function create(name: string, flags: Flags, ctx: CliContext): Promise<void
       1,
       `There is no skill ${missing.join(", ")}. Nothing was written. "hermes skills list" shows the names.`,
     );
-  const taken = (await load(ctx)).get(slug)?.file ?? join(bundlesDir(place), `${slug}.yaml`);
+  const taken = (await load(ctx)).get(slug)?.file ?? join(bundlesDir(context), `${slug}.yaml`);
   const isThere = await stat(taken).then(
     () => true,
     () => false,
@@ -216,7 +216,7 @@ async function create(name: string, flags: Flags, ctx: CliContext): Promise<void
     throw new ExitError(1, `There is a bundle "${slug}" already (${ctx.home.display(taken)}). --force replaces it.`);
   if (isThere) await rm(taken);
   const { description = "", instruction = "" } = flags;
-  const file = await writeBundle(place, { name, description, skills, instruction });
+  const file = await writeBundle(context, { name, description, skills, instruction });
   ctx.io.out(`/${slug} loads ${skills.join(", ")}. Written to ${ctx.home.display(file)}.\n`);
 }
 

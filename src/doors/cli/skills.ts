@@ -54,14 +54,14 @@ export function define(command: Command, ctx: CliContext): void {
 }
 
 async function list({ platform, json }: Flags, ctx: CliContext): Promise<void> {
-  const place = skillsContext(ctx);
-  const disabled = disabledSkills(place.config(), platform);
+  const context = skillsContext(ctx);
+  const disabled = disabledSkills(context.config(), platform);
   const rows = await Promise.all(
-    [...unshadowed(await loadCatalogue(place))].sort(byCategory).map(async (skill) => ({
+    [...unshadowed(await loadCatalogue(context))].sort(byCategory).map(async (skill) => ({
       name: skill.name,
       category: skill.category,
       description: skill.description || skill.summary,
-      source: await provenanceOf(skill, place),
+      source: await provenanceOf(skill, context),
       enabled: !isDisabled(skill, disabled),
       supported: fitsOs(skill.platforms),
       path: skill.dir,
@@ -98,8 +98,8 @@ function cut(text: string, room: number): string {
 }
 
 async function view(name: string, file: string | undefined, ctx: CliContext): Promise<void> {
-  const place = skillsContext(ctx);
-  const found = await resolveSkill(name, await loadCatalogue(place), place);
+  const context = skillsContext(ctx);
+  const found = await resolveSkill(name, await loadCatalogue(context), context);
   if (found.type === "bad_name") throw new ExitError(1, `${name}: ${found.reason}.`);
   if (found.type === "not_found")
     throw new ExitError(1, `There is no skill "${name}". "hermes skills list" shows the skills there are.`);
@@ -170,8 +170,8 @@ function defineConfig(command: Command, ctx: CliContext): void {
 }
 
 async function knownSkills(ctx: CliContext) {
-  const place = skillsContext(ctx);
-  const skills = unshadowed(await loadCatalogue(place));
+  const context = skillsContext(ctx);
+  const skills = unshadowed(await loadCatalogue(context));
   return [...skills].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

@@ -15,8 +15,8 @@ interface TypedContext {
 }
 
 /** The message with what it points at; null where references are plain text. Never rejects for what a reference points at. */
-export async function attachReferences(text: string, place: TypedContext): Promise<Expansion | null> {
-  const { home, cwd, platform, contextLength, readPage } = place;
+export async function attachReferences(text: string, context: TypedContext): Promise<Expansion | null> {
+  const { home, cwd, platform, contextLength, readPage } = context;
   if (!expandsReferences(platform, home.config().context_references)) return null;
   const { userHome, files, denyList, run } = await readingPorts(home);
   const advice: string[] = [];
