@@ -237,6 +237,8 @@ test("a hook blocks a call, another text takes a result's place, context rides o
   const done = events.at(-1);
   assert.equal(done?.type === "done" && done.outcome.finalText, "so be it!");
   assert.equal(done?.type === "done" && done.outcome.responseTransformed, true);
+  const shown = events.findLast((event) => event.type === "text_end");
+  assert.deepEqual([shown?.text, shown?.streamed], ["so be it!", false], "what was streamed is not what is said");
   const messages = await conversation.store.load(conversation.conversation.agent.sessionId);
   assert.equal(messages.find(({ role }) => role === "user")?.content, "go", "the stored text is what was typed");
 

@@ -87,6 +87,8 @@ export function laneConformance(kind: string, open: (t: TestContext) => Promise<
     await assert.rejects(other.append("a", [user("after")], { lease }), moved);
     await take(other, "a", BOB);
     await assert.rejects(other.append("a", [user("after")], { lease }), moved, "the same holder, an older token");
+    await other.releaseLane(lease);
+    assert.equal((await store.takeLane("a", CAT)).type, "held", "an older token releases nothing either");
   });
 
   test(`${kind}: a lease that ran out and that nobody took is still its holder's`, async (t) => {

@@ -206,6 +206,23 @@ test("a call that failed before it began costs nothing; one broken off is estima
   assert.deepEqual([broken.rows[0]?.costUsd, broken.rows[0]?.inputTokens], [0.001002, null]);
 });
 
+test("an answer that was lost on its way, and a call the model wrote before it broke off, are estimated too", async () => {
+  const costOf = async (...script: ModelEvent[]) => {
+    const { gate, rows } = gateWith(script);
+    await drain(gate.stream(request, purpose, never));
+    return rows[0]?.costUsd ?? 0;
+  };
+  const partial = { text: "", pendingTools: ["look"] };
+  const lost = await costOf({ type: "failed", error: { message: "terminated", partial } });
+  assert.ok(lost > 0, "the server had begun");
+  const call = {
+    id: "c",
+    type: "function",
+    function: { name: "look", arguments: '{"at":"the birds outside"}' },
+  } as const;
+  assert.ok((await costOf({ type: "tool_call", call }, failed("aborted"))) > lost, "what it wrote counts");
+});
+
 test("a reader that leaves early still leaves one row", async () => {
   for (const script of [[{ type: "text", delta: "a" }, { type: "text", delta: "b" }, done], [done]] as const) {
     const { gate, rows } = gateWith(script);

@@ -9,7 +9,7 @@ import { systemClock } from "../../kit/clock.ts";
 import { AvailabilityCache } from "./availability.ts";
 import { loadTools } from "./discover.ts";
 import { registry } from "./registry.ts";
-import { SessionTools, type SessionToolsOptions } from "./session-tools.ts";
+import { type ForeignTools, SessionTools, type SessionToolsOptions } from "./session-tools.ts";
 
 const log = recordingLog();
 await loadTools(log);
@@ -48,6 +48,40 @@ test("a tool that is not part of the session does not exist for it", async (t) =
   assert.deepEqual(JSON.parse((await box.call("terminal", { command: "true" }, ctx)) as string), {
     error: "Unknown tool: terminal",
   });
+});
+
+const foreign = (answer: string, ...names: string[]): ForeignTools => ({
+  definitions: names.map((name) => ({
+    type: "function",
+    function: { name, description: name, parameters: { type: "object", properties: {} } },
+  })),
+  call: async () => answer,
+});
+
+test("a tool from elsewhere cannot take the name of one that is there", async (t) => {
+  const { ctx, environment } = await shellContext(t);
+  const box = await open({ environment, toolsets: ["todo"] });
+  box.add(foreign("from elsewhere", "todo", "recall"), "sorted");
+  assert.deepEqual(
+    box.definitions.map((definition) => definition.function.name),
+    ["recall", "todo"],
+  );
+  assert.equal(await box.call("recall", {}, ctx), "from elsewhere");
+  assert.notEqual(await box.call("todo", {}, ctx), "from elsewhere");
+});
+
+test("after a swap the tools of the other opening answer, and what stands behind the list stays there", async (t) => {
+  const { ctx, environment } = await shellContext(t);
+  const box = await open({ environment, toolsets: ["todo"] });
+  box.add(foreign("engine", "zoom"), "behind");
+  const other = await open({ environment, toolsets: ["clarify"] });
+  other.add(foreign("new", "recall"), "sorted");
+  box.swap(other);
+  assert.deepEqual(
+    box.definitions.map((definition) => definition.function.name),
+    ["clarify", "recall", "zoom"],
+  );
+  assert.deepEqual([await box.call("recall", {}, ctx), await box.call("zoom", {}, ctx)], ["new", "engine"]);
 });
 
 test("a session of few tools has their toolsets and no others", async (t) => {
