@@ -375,6 +375,35 @@ test("a call that a tool makes passes hooks and redactor, goes to the tool unfen
   assert.deepEqual(started, ["execute_code", "web_extract"]);
 });
 
+test("a tool gets the whole result of a call it makes, however large", async () => {
+  const page = "a line of a long page\n".repeat(50_000);
+  let got = "";
+  const tools = {
+    read: () => page,
+    script: async (_args: unknown, ctx: ToolContext) => {
+      got = (await ctx.callTool?.("read", {})) ?? "";
+      return "read";
+    },
+  };
+  await runCalls([{ name: "script", args: {} }], { tools });
+  assert.equal(got.length, page.length);
+});
+
+test("a secret is masked in what a note is to keep, and reaches every other tool as it is", async () => {
+  const got: string[] = [];
+  const tool = ({ content }: Readonly<Record<string, unknown>>) => {
+    got.push(String(content));
+    return "ok";
+  };
+  const names = ["memory", "skill_manage", "other"];
+  const tools = Object.fromEntries(names.map((name) => [name, tool]));
+  await runCalls(
+    names.map((name) => ({ name, args: { content: `${name}: secret-word` } })),
+    { tools, ports: { redactKept: (text) => text.replaceAll("secret-word", "***") } },
+  );
+  assert.deepEqual(got.sort(), ["memory: ***", "other: secret-word", "skill_manage: ***"]);
+});
+
 test("two names of one file are one file, also where the files are not this machine's own", async () => {
   for (const [leads, together] of [
     ["/project/real", false],

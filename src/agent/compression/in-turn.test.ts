@@ -16,6 +16,7 @@ import {
   words,
 } from "../../../test/support/agent/long-talk.ts";
 import type { ScriptedStep } from "../../../test/support/agent/scripted-gate.ts";
+import { aTarget } from "../../../test/support/model-target.ts";
 import { textOf } from "../../llm/messages.ts";
 import { fileActivity } from "../../tools/files/workspace.ts";
 import { renderSummary } from "./summary-text.ts";
@@ -301,6 +302,19 @@ describe("a request that is too long", () => {
     await play(agent, "go");
     assert.deepEqual(learnt, [16_384]);
     assert.equal(agent.model.target.contextLength, 16_384);
+  });
+
+  test("for want of a tier shrinks the window here, and teaches nothing about the model", async (t) => {
+    const learnt: number[] = [];
+    const message = "extra usage is required for long context requests";
+    const { agent } = await longTalkRig(t, talkOf(12_000), {
+      steps: [{ error: { status: 429, message } }, { text: "NOTES" }, { text: "ok" }],
+      model: { target: aTarget("chat_completions", { contextLength: 1_000_000 }) },
+      ports: { learnWindow: async (_target, tokens) => void learnt.push(tokens) },
+    });
+    await play(agent, "go");
+    assert.deepEqual(learnt, []);
+    assert.equal(agent.model.target.contextLength, 200_000);
   });
 
   test("because of its output cap alone is sent again with a smaller cap, and nothing is compressed", async (t) => {
