@@ -76,11 +76,11 @@ describe("fallback", () => {
     assert.equal(first.last.headers.authorization, "Bearer sk-or-second-0123456", "another process knows it too");
   });
 
-  test("a request that is refused for good is kept without its key, and the user reads why", async () => {
+  test("a request that is refused for good is kept without the key, wherever it stands, and the user reads why", async () => {
     await using home = await tempHome({ "config.yaml": modelConfig(first) });
     const message = "messages: a long explanation of what this server will never take";
     first.otherwise({ fault: "status", status: 422, body: { error: { message } } });
-    const { code, stderr } = await runHermes(["-z", "hello there"], { home });
+    const { code, stderr } = await runHermes(["-z", "hello there, is it test-key-1234567890?"], { home });
     assert.equal(code, 1);
     assert.match(stderr, /never take/);
     const dump = (await readdir(home.at("sessions"))).find((name) => name.startsWith("request_dump_"));
