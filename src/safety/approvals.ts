@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../kit/clock.ts";
 import { type AnswerTo, type ApprovalChoice, type Ask, type Question, refuse } from "./decision.ts";
 import { matchGlob } from "./paths.ts";
-import { parseCommandLine } from "./shell/parse.ts";
+import { parseCommandLine, plainText } from "./shell/parse.ts";
 
 /** A question that waits for an answer. Times are Unix seconds. */
 export interface OpenQuestion<Payload = unknown> {
@@ -250,14 +250,18 @@ export function isAllowlisted(command: string, category: string | null, entries:
   return isSinglePlainCommand(text) && entries.some((entry) => entry.trim() !== "" && matchGlob(entry.trim(), text));
 }
 
-function isSinglePlainCommand(command: string): boolean {
+const isSinglePlainCommand = (command: string) => simpleWords(command) !== null;
+
+/** The words of a line that is one simple command without assignments, redirections and operators; null for any other. */
+export function simpleWords(command: string): readonly string[] | null {
   const { script, ok } = parseCommandLine(command);
   const [pipeline] = script.pipelines;
   const [simple] = pipeline?.commands ?? [];
-  if (!ok || script.pipelines.length !== 1 || pipeline?.joiner !== "" || pipeline.commands.length !== 1) return false;
-  if (simple?.type !== "simple" || simple.keywords.length > 0) return false;
-  if (simple.assignments.length > 0 || simple.redirections.length > 0) return false;
-  return simple.words.every(({ parts }) => parts.every(({ type }) => type === "literal" || type === "variable"));
+  if (!ok || script.pipelines.length !== 1 || pipeline?.joiner !== "" || pipeline.commands.length !== 1) return null;
+  if (simple?.type !== "simple" || simple.keywords.length > 0) return null;
+  if (simple.assignments.length > 0 || simple.redirections.length > 0) return null;
+  const plain = simple.words.every(({ parts }) => parts.every(({ type }) => type === "literal" || type === "variable"));
+  return plain ? simple.words.map((word) => plainText(word) ?? "") : null;
 }
 
 /** Names that earlier releases stored for what has another name today. */

@@ -6,7 +6,12 @@ export interface CommandVerdict {
   readonly reason: string;
   /** Blocked for good: no mode, flag or answer lifts it. */
   readonly hardline: boolean;
+  /** What it does that a stranger's text may be after. Absent: nothing of that kind was found. */
+  readonly effects?: readonly SensitiveEffect[];
 }
+
+/** Allowed in general, and asked about once text from outside is in the conversation: it may have been told to. */
+export type SensitiveEffect = "changes the agent" | "sends data out";
 
 declare const decided: unique symbol;
 
@@ -19,13 +24,15 @@ declare const decided: unique symbol;
  */
 export interface ClearedCommand {
   readonly text: string;
+  /** It may leave the sandbox, if it is in one. */
+  readonly outside: boolean;
   readonly [decided]: true;
 }
 
 const issued = new WeakSet<object>();
 
-export function clearCommand(text: string): ClearedCommand {
-  const cleared = Object.freeze({ text });
+export function clearCommand(text: string, { outside = false } = {}): ClearedCommand {
+  const cleared = Object.freeze({ text, outside });
   issued.add(cleared);
   return cleared as ClearedCommand; // the brand exists in types alone; `issued` is what counts at run time
 }
@@ -69,10 +76,18 @@ export type ApprovalOutcome = ApprovedCommand | RefusedCommand;
 
 /** The one check in front of every command. Tools hold it through their context. */
 export interface CommandGuard {
-  /** `cwd`: where it would begin, if that is known; `rm -r *` is one thing in a project and another in `/`. */
-  decide(command: string, signal: AbortSignal, cwd?: string): Promise<ApprovalOutcome>;
+  decide(command: string, signal: AbortSignal, options?: DecideOptions): Promise<ApprovalOutcome>;
   /** The same for a script. What is cleared is the command that runs it, given the script on its input. Absent: no scripts here. */
   decideCode?(code: string, signal: AbortSignal): Promise<ApprovalOutcome>;
+  /** A file tool would write where the sandbox does not let commands write. Absent: nothing is written there. */
+  decideOutsideWrite?(path: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
+}
+
+export interface DecideOptions {
+  /** Where it would begin, if that is known; `rm -r *` is one thing in a project and another in `/`. */
+  readonly cwd?: string;
+  /** It asks to run outside the sandbox, with the reason the model gave. Without a sandbox that is no question. */
+  readonly outside?: { readonly reason: string };
 }
 
 // What the agent may ask its user, and what comes back. Doors render questions; they never decide.
@@ -86,6 +101,10 @@ export interface ApprovalQuestion {
   readonly description: string;
   readonly patternKey: string;
   readonly allowAlways: boolean;
+  /** False: a yes counts for this one command. */
+  readonly allowSession?: boolean;
+  /** What the person should know besides: why the sandbox is to be left, where a stranger's text came from. */
+  readonly note?: string;
   /** The file that remembers "always"; config.yaml unless it says otherwise. */
   readonly keptIn?: string;
 }

@@ -2,12 +2,12 @@
 
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
-import { type ApprovalStore, isAllowlisted, type SessionApprovals } from "./approvals.ts";
+import { type ApprovalStore, isAllowlisted, type SessionApprovals, simpleWords } from "./approvals.ts";
 import { OWN_GUARDS_KEY } from "./danger/own.ts";
 import {
   type ApprovalOutcome,
@@ -17,6 +17,7 @@ import {
   type CommandGuard,
   type CommandVerdict,
   clearCommand,
+  type DecideOptions,
   type RefusedCommand,
 } from "./decision.ts";
 import { LIMIT_KEY } from "./hardline.ts";
@@ -53,6 +54,10 @@ export interface GuardOptions {
   readonly yolo: boolean;
   /** Commands run where they cannot harm the host. */
   readonly isolated: () => boolean;
+  /** Commands run in a sandbox of this machine, which one may be allowed to leave. */
+  readonly confined?: () => boolean;
+  /** Where text from outside that is in the conversation came from; null: there is none. */
+  readonly foreignText?: () => string | null;
   /** Adds a category to `command_allowlist` in the settings file. */
   readonly saveAllowlist: (key: string) => Promise<void>;
   /** Keeps a script that was too long to check; gives back its path. */
@@ -61,42 +66,48 @@ export interface GuardOptions {
   readonly log: Logger;
 }
 
-const CODE_VERDICT = {
-  verdict: "ask",
-  category: "script execution via execute_code",
+const SCRIPT: Concern = {
+  key: "script execution via execute_code",
   reason: "a script can do what commands can do",
-  hardline: false,
-} as const satisfies CommandVerdict;
+  lasts: "always",
+  forPeople: false,
+};
 
 /** Categories for which `always` is not offered. */
 const NEVER_ALWAYS = new Set(["reverse shell", OWN_GUARDS_KEY]);
 
+/** One reason to ask. A yes is kept under its key. */
+interface Concern {
+  readonly key: string;
+  readonly reason: string;
+  /** For the person who is asked. */
+  readonly note?: string;
+  /** How long a yes may count. */
+  readonly lasts: "once" | "session" | "always";
+  /** No model and no setting for unattended runs answers it; the allowlist does. */
+  readonly forPeople: boolean;
+}
+
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
   const { approvals, questions, sessionKey, log } = options;
 
-  return { decide, decideCode };
+  return { decide, decideCode, decideOutsideWrite };
 
   async function decideCode(code: string, signal: AbortSignal): Promise<ApprovalOutcome> {
-    if (options.isolated()) return allowed(CODE_RUNNER, null);
+    const yes = allowed(CODE_RUNNER, null);
+    if (options.isolated() || options.confined?.() === true) return yes;
     const settings = options.settings();
-    const scheduled = options.origin === "cron";
-    const settled =
-      options.yolo ||
-      approvals.isYolo(sessionKey) ||
-      settings.approvals.mode === "off" ||
-      settings.command_allowlist.includes(CODE_VERDICT.category) ||
-      approvals.allows(sessionKey, CODE_VERDICT.category);
-    if (settled || (!scheduled && options.remote !== true)) return allowed(CODE_RUNNER, null);
-    if (scheduled || !options.interactive) {
-      return isApprovedUnattended(settings)
-        ? allowed(CODE_RUNNER, CODE_VERDICT)
-        : refusal(CODE_VERDICT, unattendedMessage(CODE_VERDICT, options.origin));
-    }
-    const answer = await askUser(code, CODE_VERDICT, signal);
-    return answer.approved ? { ...answer, cleared: clearCommand(CODE_RUNNER) } : answer;
+    const watched = options.origin === "cron" || options.remote === true;
+    if (!watched || asksNothing(settings) || isSettled(SCRIPT.key, settings)) return yes;
+    const answer = await answerTo(code, [SCRIPT], yes, settings, signal);
+    return answer.approved ? { ...answer, description: SCRIPT.key, patternKey: SCRIPT.key } : answer;
   }
 
-  async function decide(command: string, signal: AbortSignal, cwd?: string): Promise<ApprovalOutcome> {
+  async function decide(
+    command: string,
+    signal: AbortSignal,
+    { cwd, outside }: DecideOptions = {},
+  ): Promise<ApprovalOutcome> {
     if (options.isolated()) return allowed(command, null);
     const settings = options.settings();
     const verdict = classifyCommand(command, {
@@ -105,34 +116,89 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       denyGlobs: settings.approvals.deny,
       cwd,
     });
+    const leaves = outside !== undefined && options.confined?.() === true;
+    const yes = allowed(command, verdict, { outside: leaves });
     if (verdict.verdict === "block") return block(command, verdict);
-    if (options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off")
-      return allowed(command, verdict);
-    if (verdict.verdict === "allow" || isAllowlisted(command, verdict.category, settings.command_allowlist)) {
-      return allowed(command, verdict);
-    }
-    if (approvals.allows(sessionKey, verdict.category ?? "")) return allowed(command, verdict);
-    const forPeople = verdict.category === OWN_GUARDS_KEY;
+    const open = [
+      ...dangerConcern(command, verdict, settings),
+      ...(leaves ? [leavingConcern(command, outside.reason)] : []),
+      ...foreignConcern(verdict),
+    ].filter(({ key }) => !isSettled(key, settings));
+    if (open.length === 0 || asksNothing(settings)) return yes;
+    return answerTo(command, open, yes, settings, signal);
+  }
+
+  async function decideOutsideWrite(path: string, signal: AbortSignal) {
+    const settings = options.settings();
+    const concern: Concern = {
+      ...LEAVING,
+      key: `${LEAVING_KEY} write ${dirname(path)}`,
+      lasts: "always",
+      note: "The file lies where the sandbox does not let commands write.",
+    };
+    if (options.isolated() || asksNothing(settings) || isSettled(concern.key, settings))
+      return { approved: true } as const;
+    const shown = `write ${path}`;
+    return answerTo(shown, [concern], allowed(shown, null), settings, signal);
+  }
+
+  function asksNothing(settings: GuardSettings): boolean {
+    return options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off";
+  }
+
+  function isSettled(key: string, settings: GuardSettings): boolean {
+    return settings.command_allowlist.includes(key) || approvals.allows(sessionKey, key);
+  }
+
+  function dangerConcern(command: string, verdict: CommandVerdict, settings: GuardSettings): Concern[] {
+    const { category, reason } = verdict;
+    if (verdict.verdict === "allow" || category === null) return [];
+    if (isAllowlisted(command, category, settings.command_allowlist)) return [];
+    const lasts = NEVER_ALWAYS.has(category) ? "session" : "always";
+    return [{ key: category, reason, lasts, forPeople: category === OWN_GUARDS_KEY }];
+  }
+
+  /** Whoever wrote the text that was read may also have written this command, so an earlier yes to its kind does not count. */
+  function foreignConcern({ effects = [] }: CommandVerdict): Concern[] {
+    const source = options.foreignText?.() ?? null;
+    if (source === null) return [];
+    return effects.map((effect) => ({
+      key: `after text from outside: ${effect}`,
+      reason: `it ${effect}, and text from outside (${source}) is in the conversation, which may have asked for it`,
+      note: `Text from outside is in this conversation: ${source}. Did you ask for this, or did that text?`,
+      lasts: "session",
+      forPeople: true,
+    }));
+  }
+
+  /** What the person, the approving model or the settings for unattended runs say to what is still open. */
+  async function answerTo(
+    shown: string,
+    open: readonly Concern[],
+    yes: ApprovedCommand,
+    settings: GuardSettings,
+    signal: AbortSignal,
+  ): Promise<ApprovalOutcome> {
+    const forPeople = open.some((concern) => concern.forPeople);
     if (!options.interactive || options.origin === "cron" || options.origin === "subagent") {
-      return isApprovedUnattended(settings) && !forPeople
-        ? allowed(command, verdict)
-        : refusal(verdict, unattendedMessage(verdict, options.origin));
+      const stop = open.find((concern) => concern.forPeople || !isApprovedUnattended(settings));
+      return stop ? refusal(stop.key, unattendedMessage(stop, options.origin)) : yes;
     }
     const smart = settings.approvals.mode === "smart" && !forPeople;
-    const judged = smart ? await judge(command, verdict, settings, signal) : "escalate";
-    if (judged === "approve") return { ...allowed(command, verdict), smartApproved: true };
-    if (judged === "deny") return { ...refusal(verdict, judgedMessage(verdict)), outcome: "denied" };
-    return askUser(command, verdict, signal);
+    const judged = smart ? await judge(shown, open, settings, signal) : "escalate";
+    if (judged === "approve") return { ...yes, smartApproved: true };
+    if (judged === "deny") return { ...refusal(keysOf(open), judgedMessage(keysOf(open))), outcome: "denied" };
+    return askUser(shown, open, yes, signal);
   }
 
   async function block(command: string, verdict: CommandVerdict): Promise<ApprovalOutcome> {
     log.warn(`command blocked: ${verdict.category}`);
     if (verdict.hardline) {
       const savedAs = verdict.category === LIMIT_KEY ? await saveForReview(command) : null;
-      return { ...refusal(verdict, hardlineMessage(verdict.category ?? "", savedAs)), hardline: true };
+      return { ...refusal(verdict.category, hardlineMessage(verdict.category ?? "", savedAs)), hardline: true };
     }
     const byUser = verdict.category === USER_DENY_KEY;
-    return { ...refusal(verdict, blockMessage(verdict)), ...(byUser ? { userDeny: true } : {}) };
+    return { ...refusal(verdict.category, blockMessage(verdict)), ...(byUser ? { userDeny: true } : {}) };
   }
 
   async function saveForReview(command: string): Promise<string | null> {
@@ -149,12 +215,12 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     return options.origin === "subagent" && settings.delegation.subagent_auto_approve;
   }
 
-  async function judge(command: string, verdict: CommandVerdict, settings: GuardSettings, signal: AbortSignal) {
+  async function judge(command: string, open: readonly Concern[], settings: GuardSettings, signal: AbortSignal) {
     if (!options.smart || approvals.isJudgeDistrusted(sessionKey)) return "escalate";
-    const { category, reason } = verdict;
     const policy = settings.approvals.smart_policy;
+    const reason = open.map((concern) => concern.reason).join("; ");
     try {
-      const judged = await options.smart({ command, category: category ?? "", reason, policy }, signal);
+      const judged = await options.smart({ command, category: keysOf(open), reason, policy }, signal);
       approvals.noteJudgement(sessionKey, judged);
       return judged;
     } catch (error) {
@@ -163,61 +229,96 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     }
   }
 
-  async function askUser(command: string, verdict: CommandVerdict, signal: AbortSignal): Promise<ApprovalOutcome> {
-    const key = verdict.category ?? "";
+  async function askUser(
+    command: string,
+    open: readonly Concern[],
+    yes: ApprovedCommand,
+    signal: AbortSignal,
+  ): Promise<ApprovalOutcome> {
+    const keys = keysOf(open);
+    const notes = open.flatMap(({ note }) => note ?? []).join("\n");
     const question: ApprovalQuestion = {
       kind: "approval",
       command,
-      description: key,
-      patternKey: key,
-      allowAlways: !NEVER_ALWAYS.has(key),
+      description: keys,
+      patternKey: keys,
+      allowAlways: open.every(({ lasts }) => lasts === "always"),
+      ...(open.some(({ lasts }) => lasts === "once") && { allowSession: false }),
+      ...(notes !== "" && { note: notes }),
     };
+    const isAllowed = () => open.every(({ key }) => approvals.allows(sessionKey, key));
     // While it waited its turn, the one before it may have been allowed for the whole conversation.
     const showUnlessSettled = ((asked, over) =>
-      approvals.allows(sessionKey, key) ? Promise.resolve({ choice: "session" }) : options.ask(asked, over)) as Ask; // only ever called with this question
+      isAllowed() ? Promise.resolve({ choice: "session" }) : options.ask(asked, over)) as Ask; // only ever called with this question
     const answer = await questions.request(sessionKey, question, {
       signal,
       show: showUnlessSettled,
       onAnswer: ({ choice }) => {
-        if (choice === "session" || choice === "always") approvals.allow(sessionKey, key);
+        if (choice !== "session" && choice !== "always") return;
+        for (const { key, lasts } of open) if (lasts !== "once") approvals.allow(sessionKey, key);
       },
       sessionId: options.sessionId,
       timeoutMs: options.timeoutMs,
     });
     if (answer.choice === "deny") {
-      if (answer.timedOut) return { ...refusal(verdict, timeoutMessage(verdict)), outcome: "timeout" };
-      return { ...refusal(verdict, deniedMessage(verdict, answer.reason)), outcome: "denied" };
+      if (answer.timedOut) return { ...refusal(keys, timeoutMessage(keys)), outcome: "timeout" };
+      return { ...refusal(keys, deniedMessage(keys, answer.reason)), outcome: "denied" };
     }
-    const note = answer.choice === "always" ? await saveAlways(question) : "";
-    return { ...allowed(command, verdict), message: note, userApproved: true };
+    const note = answer.choice === "always" && question.allowAlways ? await saveAlways(open) : "";
+    return { ...yes, message: note, description: keys, patternKey: keys, userApproved: true };
   }
 
-  async function saveAlways({ allowAlways, patternKey }: ApprovalQuestion): Promise<string> {
-    if (!allowAlways) return "";
-    try {
-      await options.saveAllowlist(patternKey);
-      return "";
-    } catch (error) {
-      log.error(`"${patternKey}" could not be added to command_allowlist`, error);
-      const why = messageOf(error);
-      return `Allowed for this conversation only: "${patternKey}" could not be saved to command_allowlist (${why}).`;
+  async function saveAlways(open: readonly Concern[]): Promise<string> {
+    const failed: string[] = [];
+    for (const { key } of open) {
+      try {
+        await options.saveAllowlist(key);
+      } catch (error) {
+        log.error(`"${key}" could not be added to command_allowlist`, error);
+        failed.push(`"${key}" could not be saved to command_allowlist (${messageOf(error)})`);
+      }
     }
+    return failed.length === 0 ? "" : `Allowed for this conversation only: ${failed.join("; ")}.`;
   }
 }
 
-const allowed = (command: string, verdict: CommandVerdict | null): ApprovedCommand => ({
+const keysOf = (open: readonly Concern[]) => open.map(({ key }) => key).join(" + ");
+
+// Leaving the sandbox: the question is where a command runs, whatever it does there.
+
+const LEAVING_KEY = "outside sandbox:";
+const LEAVING = { reason: "it leaves the sandbox", forPeople: true } as const;
+/** Programs whose first word says what they do. */
+const HAS_SUBCOMMANDS = new Set(
+  "git npm pnpm yarn bun cargo go pip pip3 uv docker podman kubectl helm gh glab apt apt-get brew systemctl launchctl terraform aws gcloud az".split(
+    " ",
+  ),
+);
+
+function leavingConcern(command: string, reason: string): Concern {
+  const words = simpleWords(command);
+  const note = `Leave the sandbox for this command? The agent says why: ${reason}`;
+  if (!words?.[0] || words[0].includes("$"))
+    return { ...LEAVING, key: `${LEAVING_KEY} several commands`, lasts: "once", note };
+  const [program = "", verb = ""] = words;
+  const name = program.slice(program.lastIndexOf("/") + 1);
+  const what = HAS_SUBCOMMANDS.has(name) && /^[a-z][a-z-]*$/.test(verb) ? `${name} ${verb}` : name;
+  return { ...LEAVING, key: `${LEAVING_KEY} ${what}`, lasts: "always", note };
+}
+
+const allowed = (command: string, verdict: CommandVerdict | null, where = { outside: false }): ApprovedCommand => ({
   approved: true,
-  cleared: clearCommand(command),
+  cleared: clearCommand(command, where),
   message: "",
   description: verdict?.category ?? null,
   patternKey: verdict?.category ?? null,
 });
 
-const refusal = (verdict: CommandVerdict, message: string): RefusedCommand => ({
+const refusal = (key: string | null, message: string): RefusedCommand => ({
   approved: false,
   message,
-  description: verdict.category,
-  patternKey: verdict.category,
+  description: key,
+  patternKey: key,
 });
 
 // What the model reads when a command was not run.
@@ -232,27 +333,28 @@ function hardlineMessage(key: string, savedAs: string | null): string {
 
 const blockMessage = ({ category, reason }: CommandVerdict) => `BLOCKED: ${category}: ${reason}. ${NO_RETRY}`;
 
-function unattendedMessage({ category, reason }: CommandVerdict, origin: string): string {
-  const always = `add "${category}" to command_allowlist in config.yaml`;
-  if (origin === "cron") {
-    return `BLOCKED: ${category}: ${reason}. This is a scheduled run, nobody can be asked. To allow it, the user can set approvals.cron_mode to approve, or ${always}. ${NO_RETRY}`;
-  }
-  if (origin === "subagent") {
-    return `BLOCKED: ${category}: ${reason}. Sub-agents do not ask. To allow it, the user can set delegation.subagent_auto_approve to true, or ${always}. ${NO_RETRY}`;
-  }
-  return `BLOCKED: ${category}: ${reason}. This run is unattended, nobody can be asked. To allow it, the user can set approvals.mode to off, start with --yolo, or ${always}. ${NO_RETRY}`;
+function unattendedMessage({ key, reason, forPeople }: Concern, origin: string): string {
+  const always = `add "${key}" to command_allowlist in config.yaml`;
+  const [situation, setting] = UNATTENDED[origin] ?? UNATTENDED.foreground;
+  return `BLOCKED: ${key}: ${reason}. ${situation} To allow it, the user can ${forPeople ? "" : `${setting}, or `}${always}. ${NO_RETRY}`;
 }
 
-function deniedMessage({ category }: CommandVerdict, reason: string | undefined): string {
+const UNATTENDED: Readonly<Record<string, readonly [situation: string, setting: string]>> & {
+  readonly foreground: readonly [string, string];
+} = {
+  cron: ["This is a scheduled run, nobody can be asked.", "set approvals.cron_mode to approve"],
+  subagent: ["Sub-agents do not ask.", "set delegation.subagent_auto_approve to true"],
+  foreground: ["This run is unattended, nobody can be asked.", "set approvals.mode to off, start with --yolo"],
+};
+
+function deniedMessage(key: string, reason: string | undefined): string {
   const why = reason?.trim() ? ` Reason: ${reason.trim().replace(/([^.!?])$/, "$1.")}` : "";
-  return `DENIED: the user refused this command (${category}).${why} ${NO_RETRY}`;
+  return `DENIED: the user refused this command (${key}).${why} ${NO_RETRY}`;
 }
 
-const timeoutMessage = ({ category }: CommandVerdict) =>
-  `DENIED: nobody answered in time, and silence is a no (${category}). ${NO_RETRY}`;
+const timeoutMessage = (key: string) => `DENIED: nobody answered in time, and silence is a no (${key}). ${NO_RETRY}`;
 
-const judgedMessage = ({ category }: CommandVerdict) =>
-  `DENIED: the approving model refused this command (${category}). ${NO_RETRY}`;
+const judgedMessage = (key: string) => `DENIED: the approving model refused this command (${key}). ${NO_RETRY}`;
 
 // The one command line that runs scripts: it takes the program that watches over a script, and the script, from its first line of input.
 // No part of it comes from a model; what it reads was decided about by the guard that hands it out.

@@ -28,8 +28,8 @@ export function rewriteCompoundBackground(command: string): string {
 }
 
 /** The same for a command that may run. */
-export function freeBackground({ text }: ClearedCommand): ClearedCommand {
-  return clearCommand(rewriteCompoundBackground(text));
+export function freeBackground({ text, outside }: ClearedCommand): ClearedCommand {
+  return clearCommand(rewriteCompoundBackground(text), { outside });
 }
 
 const commandStart = (pipeline: Pipeline) => pipeline.commands[0]?.start ?? pipeline.start;
@@ -52,12 +52,12 @@ export function rewriteSudo(
 }
 
 /** The same for a command that may run: as it reads its passwords from standard input. */
-export function readSudoPasswords({ text }: ClearedCommand): {
+export function readSudoPasswords({ text, outside }: ClearedCommand): {
   readonly command: ClearedCommand;
   readonly count: number;
 } {
   const { command, count } = rewriteSudo(text, true);
-  return { command: clearCommand(command), count };
+  return { command: clearCommand(command, { outside }), count };
 }
 
 const PREFIXES = new Set(["env", "exec", "nohup", "setsid", "time", "command"]);

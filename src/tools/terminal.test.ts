@@ -103,7 +103,7 @@ test("the guard is told where a command begins: the shell's directory, or the ca
   const allowing = allowingGuard();
   const { terminal, project } = await open(t, {
     guard: {
-      decide: (command, signal, cwd) => {
+      decide: (command, signal, { cwd } = {}) => {
         told.push(cwd);
         return allowing.decide(command, signal);
       },

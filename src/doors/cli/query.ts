@@ -79,10 +79,17 @@ async function answerOnTerminal(request: AskRequest, ctx: CliContext): Promise<v
   const reply = (value: unknown) => request.answer(value as never); // each branch gives the answer of its own kind
   switch (question.kind) {
     case "approval": {
-      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${question.command}\n`);
-      const typed = await ctx.io.question("Run it? [o]nce, [s]ession, [a]lways, anything else = no: ");
-      const choice = { o: "once", s: "session", a: "always" }[(typed ?? "").trim().toLowerCase().slice(0, 1)] ?? "deny";
-      return reply({ choice: choice === "always" && !question.allowAlways ? "session" : choice });
+      const note = question.note === undefined ? "" : `${question.note}\n`;
+      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${question.command}\n${note}`);
+      const offered = [
+        "once",
+        ...(question.allowSession === false ? [] : ["session"]),
+        ...(question.allowAlways ? ["always"] : []),
+      ];
+      const names = offered.map((choice) => `[${choice[0]}]${choice.slice(1)}`).join(", ");
+      const typed = await ctx.io.question(`Run it? ${names}, anything else = no: `);
+      const letter = (typed ?? "").trim().toLowerCase().slice(0, 1);
+      return reply({ choice: offered.find((choice) => choice[0] === letter) ?? "deny" });
     }
     case "confirm": {
       const typed = await ctx.io.question(`${question.title}\n${question.detail}\n[y]es, anything else = no: `);

@@ -130,6 +130,7 @@ export class Questions {
       render: (width) => [
         theme.warn(cut(`⚠ ${printable(question.description)}`, width)),
         ...wrapLines(revealed(question.command), Math.max(10, width - 2)).map((line) => cut(`  ${line}`, width)),
+        ...wrapLines(printable(question.note ?? ""), width).map((line) => theme.dim(cut(line, width))),
       ],
       invalidate: () => undefined,
     };
@@ -255,7 +256,15 @@ function masked(input: Input): Component & { focused: boolean } {
 function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>["choice"]>[] {
   return [
     { label: "Run it once", value: "once" },
-    { label: "Allow for this session", hint: `everything of the kind "${question.patternKey}"`, value: "session" },
+    ...(question.allowSession === false
+      ? []
+      : [
+          {
+            label: "Allow for this session",
+            hint: `everything of the kind "${question.patternKey}"`,
+            value: "session" as const,
+          },
+        ]),
     ...(question.allowAlways
       ? [{ label: "Always allow", hint: `kept in ${question.keptIn ?? "config.yaml"}`, value: "always" as const }]
       : []),

@@ -30,7 +30,7 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   if (guidance) return refusal(guidance);
 
   const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
-  const approval = await ctx.guard.decide(command, ctx.signal, cwd);
+  const approval = await ctx.guard.decide(command, ctx.signal, { cwd });
   if (!approval.approved) {
     if (!approval.pending) return refusal(approval.message, "blocked");
     return toolResult({
