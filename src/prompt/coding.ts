@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { truncateCodePoints } from "../kit/code-points.ts";
 import { findGitRoot, type Scan } from "./files/read.ts";
 import { list, look, type ReadableFiles, type RunProgram, readBytes } from "./ports.ts";
+import { withRepository } from "./repository.ts";
 
 type CodingMode = "auto" | "focus" | "on" | "off";
 
@@ -245,12 +246,6 @@ async function readText(path: string, files: ReadableFiles): Promise<string> {
 const CALL_MS = 2_500;
 const LONGEST = 120;
 
-// A repository's own configuration can name programs to run; an unpacked archive may hold one.
-export const SAFE_GIT: readonly string[] = [
-  ...["--no-optional-locks", "--no-pager"],
-  ...["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"],
-];
-
 interface GitState {
   /** Null on a detached head. */
   readonly branch: string | null;
@@ -270,26 +265,23 @@ interface GitReading {
   readonly commits: readonly string[];
 }
 
-async function readGit(root: string, run: RunProgram): Promise<GitReading> {
-  const git = async (...args: string[]) => {
-    const result = await run("git", [...SAFE_GIT, ...args], { cwd: root, timeoutMs: CALL_MS });
-    return result.exitCode === 0 ? result.stdout : null;
-  };
-  const [status, directories, log] = await Promise.all([
-    git("status", "--porcelain=2", "--branch"),
-    git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"),
-    git("log", "-3", "--no-decorate", "--format=%h %s"),
-  ]);
-  const [own, common] = directories?.trim().split("\n") ?? [];
-  return {
-    state: status === null ? null : parseStatus(status),
-    linkedWorktree: own !== undefined && common !== undefined && own !== common,
-    commits: (log ?? "")
-      .split("\n")
-      .map(clean)
-      .filter((line) => line !== "")
-      .slice(0, 3),
-  };
+function readGit(root: string, run: RunProgram): Promise<GitReading | null> {
+  return withRepository(root, { run, timeoutMs: CALL_MS }, async ({ git, linkedWorktree }) => {
+    const [status, log] = await Promise.all([
+      // Looking into submodules would start a git in each, with the configuration that lies there.
+      git("status", "--porcelain=2", "--branch", "--ignore-submodules=dirty"),
+      git("log", "-3", "--no-decorate", "--format=%h %s"),
+    ]);
+    return {
+      state: status.exitCode === 0 ? parseStatus(status.stdout) : null,
+      linkedWorktree,
+      commits: (log.exitCode === 0 ? log.stdout : "")
+        .split("\n")
+        .map(clean)
+        .filter((line) => line !== "")
+        .slice(0, 3),
+    };
+  });
 }
 
 export function parseStatus(output: string): GitState {

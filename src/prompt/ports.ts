@@ -73,17 +73,24 @@ interface ProgramResult {
 export type RunProgram = (
   program: string,
   args: readonly string[],
-  options: { readonly cwd: string; readonly timeoutMs: number },
+  options: {
+    readonly cwd: string;
+    readonly timeoutMs: number;
+    /** In addition; undefined takes one away. */
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  },
 ) => Promise<ProgramResult>;
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
 export function programRunner(environment: Readonly<Record<string, string | undefined>>): RunProgram {
-  return (program, args, { cwd, timeoutMs }) =>
+  // Those of git may name another repository, and programs to run.
+  const inherited = Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith("GIT_")));
+  return (program, args, { cwd, timeoutMs, env }) =>
     new Promise((resolve) => {
       const settings = {
         cwd,
-        env: { ...environment },
+        env: { ...inherited, ...env },
         timeout: timeoutMs,
         killSignal: "SIGKILL",
         maxBuffer: MAX_BYTES,

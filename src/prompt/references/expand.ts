@@ -7,9 +7,9 @@ import { estimateTokens } from "../../llm/usage.ts";
 import { expandPath, isWithin } from "../../safety/paths.ts";
 import type { DirectoryEntry } from "../../sandbox/environment.ts";
 import type { IgnoreRules } from "../../tools/files/search.ts";
-import { SAFE_GIT } from "../coding.ts";
-import { type DenyList, normaliseNewlines } from "../files/read.ts";
+import { type DenyList, findGitRoot, normaliseNewlines } from "../files/read.ts";
 import { type FileLook, list, look, type ReadableFiles, type RunProgram, readBytes, realPath } from "../ports.ts";
+import { withRepository } from "../repository.ts";
 import { findReferences, type LineRange, type Reference } from "./grammar.ts";
 
 const LOCAL_PLATFORMS = ["cli", "tui", "acp", "desktop", ""];
@@ -249,15 +249,19 @@ async function describe(path: string, { type }: DirectoryEntry, { files }: Refer
 }
 
 const LIMIT_SECONDS = 30;
-// A repository may name programs that show its files.
-const SHOWN_BY_GIT = ["--no-color", "--no-ext-diff", "--no-textconv"];
+const SHOWN_BY_GIT = ["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
 
-async function attachGit(reference: Reference, { run, cwd }: ReferenceOptions): Promise<Attachment> {
+async function attachGit(reference: Reference, { run, cwd, files }: ReferenceOptions): Promise<Attachment> {
   const command = commandOf(reference);
   if (!command) return warning("expected a number from 1 to 10");
   const [verb = "", ...rest] = command;
-  const args = [...SAFE_GIT, verb, ...SHOWN_BY_GIT, ...rest];
-  const result = await run("git", args, { cwd, timeoutMs: LIMIT_SECONDS * 1000 });
+  const root = await findGitRoot(cwd, files);
+  const result =
+    root &&
+    (await withRepository(root, { run, timeoutMs: LIMIT_SECONDS * 1000 }, ({ git }) =>
+      git("-C", cwd, verb, ...SHOWN_BY_GIT, ...rest),
+    ));
+  if (!result) return warning("not a git repository");
   if (result.timedOut) return warning(`git command timed out (${LIMIT_SECONDS}s)`);
   if (result.exitCode !== 0) return warning(result.stderr.trim().split("\n")[0] || "git could not be run");
   const output = result.stdout.trim() === "" ? "(no output)" : result.stdout.replaceAll("\r\n", "\n").trimEnd();

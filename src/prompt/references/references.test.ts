@@ -300,7 +300,7 @@ test("git's changes and history are attached", async (t) => {
 
 test("a git that hangs is given up", async (t) => {
   const run = async () => ({ exitCode: null, stdout: "", stderr: "", timedOut: true });
-  const { expand } = await boxOf(t, {}, { run });
+  const { expand } = await boxOf(t, { "w/.git/HEAD": "ref: refs/heads/main\n" }, { run });
   assert.deepEqual((await expand("@diff")).warnings, ["@diff: git command timed out (30s)"]);
 });
 
