@@ -7,7 +7,7 @@ import { devNull, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { RunProgram } from "./ports.ts";
 
-export interface Repository {
+interface Repository {
   /** A worktree of a repository that lies elsewhere. */
   readonly linkedWorktree: boolean;
   /** Never rejects: what cannot be run has no exit code. */

@@ -11,7 +11,7 @@ export interface CommandVerdict {
 }
 
 /** Allowed in general, and asked about once text from outside is in the conversation: it may have been told to. */
-export type SensitiveEffect = "changes the agent" | "sends data out";
+type SensitiveEffect = "changes the agent" | "sends data out";
 
 declare const decided: unique symbol;
 
