@@ -41,6 +41,25 @@ test("when every attempt ran out of time, a new connection gets one more round, 
   assert.deepEqual([gate.requests.length, renewed], [6, 1]);
 });
 
+test("of several keys each is asked twice before the next takes over, at no cost in attempts, and forgiven once it answers", async () => {
+  const limited: ScriptedStep = { error: { message: "slow down", status: 429 } };
+  const key = (apiKey: string) => aTarget("chat_completions", { apiKey });
+  const used: string[] = [];
+  const keys = {
+    others: async () => 1,
+    rotate: async () => key("second"),
+    used: async ({ apiKey }: { readonly apiKey: string }) => void used.push(apiKey),
+  };
+  const gate = new ScriptedGate(limited, { text: "1" }, limited, { text: "2" }, limited, limited, { text: "3" });
+  const agent = rigAgent({ gate, model: { target: key("first") }, limits: { apiMaxRetries: 1 }, ports: { keys } });
+  for (const answer of ["1", "2", "3"]) assert.equal((await play(agent, "go")).outcome.finalText, answer);
+  assert.deepEqual(
+    gate.requests.map(({ target }) => target.apiKey),
+    [...Array(6).fill("first"), "second"],
+  );
+  assert.deepEqual(used, ["first"], "told once");
+});
+
 const FIRST = "fake-model";
 const SECOND = "other";
 const withSecond = (gate: ScriptedGate) =>
