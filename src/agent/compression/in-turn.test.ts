@@ -333,6 +333,13 @@ describe("a request that is too long", () => {
     assert.deepEqual(tasks(gate), ["main", "main", "main"]);
   });
 
+  test("costs none of the turn's model calls", async (t) => {
+    const steps: ScriptedStep[] = [tooLong, { text: "NOTES" }, { text: "ok" }];
+    const { agent } = await longTalkRig(t, talkOf(12_000), { steps, limits: { maxIterations: 1 } });
+    const { outcome } = await play(agent, "go");
+    assert.deepEqual([outcome.finalText, outcome.partial], ["ok", false]);
+  });
+
   test("goes on with notes made without a model when no summary comes", async (t) => {
     const down = { error: { status: 503, message: "overloaded" } };
     const { agent, gate } = await longTalkRig(t, talkOf(12_000), { steps: [tooLong, down, { text: "ok" }] });
