@@ -57,11 +57,12 @@ test("a search is no hit of itself, whichever way rows are found; what was said 
     ...{ id: "c", type: "function" as const },
     function: { name, arguments: JSON.stringify(args) },
   });
+  const bridged = (name: string, args: object) => call("tool_call", { name, arguments: args });
   // Of these the index of parts of words knows no results of tools.
   const cases: readonly (readonly [words: string, expected: readonly number[]])[] = [
-    ["walrus", [0, 4, 5, 6]],
-    ["海象服务", [0, 4, 5]],
-    ["海", [0, 4, 5, 6]],
+    ["walrus", [0, 4, 5, 6, 9, 10]],
+    ["海象服务", [0, 4, 5, 9]],
+    ["海", [0, 4, 5, 6, 9, 10]],
   ];
   for (const [words, expected] of cases) {
     await store.create({ id: words });
@@ -76,12 +77,20 @@ test("a search is no hit of itself, whichever way rows are found; what was said 
       },
       { role: "assistant", content: `I look for ${words}`, tool_calls: [call("session_search", { query: words })] },
       { role: "tool", content: `file: ${words}`, tool_call_id: "c", tool_name: "read_file" },
+      { role: "assistant", content: null, tool_calls: [bridged("session_search", { query: words })] },
+      { role: "tool", content: `${words} ${words}`, tool_call_id: "c", tool_name: "tool_call" },
+      { role: "assistant", content: null, tool_calls: [bridged("vision_analyze", { question: words })] },
+      { role: "tool", content: `seen: ${words}`, tool_call_id: "c", tool_name: "tool_call" },
     ]);
     const ids = (await store.load(words)).map(({ id }) => id);
     for (const sort of [null, "oldest"] as const) {
       const { hits } = await store.search(words, { sort });
       const places = hits.filter((hit) => hit.sessionId === words).map((hit) => ids.indexOf(hit.id));
-      assert.deepEqual(places.sort(), expected, `${words} ${sort}`);
+      assert.deepEqual(
+        places.sort((a, b) => a - b),
+        expected,
+        `${words} ${sort}`,
+      );
     }
   }
 });

@@ -138,11 +138,27 @@ function merge(indexed: readonly Found[], scanned: readonly Found[], sort: Searc
   return all.sort((a, b) => direction * (a.timestamp - b.timestamp));
 }
 
-// A search holds the words that were searched for, and its results all that was found: neither was said by anybody.
+// A search holds the words that were searched for, and its results all that was found: neither was said by anybody. A search that was
+// called through the bridge to tools that wait is one too.
 const SEARCH_TOOL = "session_search";
+const BRIDGE = "tool_call";
+const isSearch = (call: string) => {
+  const args = `json_extract(${call}, '$.function.arguments')`;
+  return `CASE json_extract(${call}, '$.function.name') WHEN '${SEARCH_TOOL}' THEN 1
+    WHEN '${BRIDGE}' THEN json_valid(${args}) AND json_extract(CASE WHEN json_valid(${args}) THEN ${args} END, '$.name') IS '${SEARCH_TOOL}'
+    ELSE 0 END`;
+};
+const callsOf = (row: string) =>
+  `json_each(CASE WHEN json_valid(${row}.tool_calls) THEN ${row}.tool_calls ELSE '[]' END)`;
 const NO_SEARCH = `COALESCE(m.tool_name, '') <> '${SEARCH_TOOL}' AND NOT (
   m.role = 'assistant' AND COALESCE(m.content, '') = '' AND COALESCE(m.tool_calls, '') LIKE '%${SEARCH_TOOL}%' AND json_valid(m.tool_calls)
-  AND NOT EXISTS (SELECT 1 FROM json_each(m.tool_calls) WHERE json_extract(value, '$.function.name') IS NOT '${SEARCH_TOOL}'))`;
+  AND NOT EXISTS (SELECT 1 FROM ${callsOf("m")} AS one WHERE NOT ${isSearch("one.value")})
+) AND NOT (
+  COALESCE(m.tool_name, '') = '${BRIDGE}' AND EXISTS (
+    SELECT 1 FROM (
+      SELECT tool_calls FROM messages WHERE session_id = m.session_id AND role = 'assistant' AND id < m.id ORDER BY id DESC LIMIT 1
+    ) AS asked, ${callsOf("asked")} AS one
+    WHERE json_extract(one.value, '$.id') = m.tool_call_id AND ${isSearch("one.value")}))`;
 
 function filterOf(core: StoreCore, options: SearchOptions): Search["filter"] {
   const { messageColumns } = core.shape;
