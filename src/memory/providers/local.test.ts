@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { providerContext, SESSION } from "../../../test/support/memory-provider.ts";
@@ -145,6 +146,25 @@ test("no question, however odd, breaks a recall or a search", async (t) => {
     }),
     { numRuns: 200 },
   );
+});
+
+test("a new file has a write-ahead log; one that is there keeps the journal it has", async (t) => {
+  const { home, open } = await openLocal(t);
+  const journal = (set = "") => {
+    const db = new DatabaseSync(home.at("memory-local.db"));
+    try {
+      return Object.values(db.prepare(`PRAGMA journal_mode${set}`).get() ?? {})[0];
+    } finally {
+      db.close();
+    }
+  };
+  await (await open("one")).shutdown?.();
+  assert.equal(journal(), "wal");
+  assert.equal(journal("=DELETE"), "delete");
+  const provider = await open("two");
+  await say(provider, "two", "The harbour pilot is Ada");
+  await provider.shutdown?.();
+  assert.equal(journal(), "delete");
 });
 
 test("the status tells the file, its size and how much is in it", async (t) => {

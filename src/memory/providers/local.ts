@@ -219,8 +219,15 @@ class Passages {
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { timeout: BUSY_MS });
-    this.#db.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
+    // A file that is there keeps its journal: somebody may have moved it to where a write-ahead log does not work.
+    const isNew = this.#pragma("page_count") === 0;
+    const journal = this.#pragma(isNew ? "journal_mode=WAL" : "journal_mode");
+    this.#db.exec(`PRAGMA synchronous=${journal === "wal" ? "NORMAL" : "FULL"}`);
     this.#db.exec(SCHEMA);
+  }
+
+  #pragma(pragma: string): unknown {
+    return Object.values(this.#db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0];
   }
 
   add(passage: NewPassage): number {
