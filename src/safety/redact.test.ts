@@ -249,6 +249,8 @@ test("no header hides the command behind it, and nothing of a value is left besi
       assert.equal(redact(`${head}${value}${behind}`), `${head}a1b2a1...a1b2${behind}`);
   assert.equal(redact(`Bearer ${value}:=/${value}`), "Bearer a1b2a1...a1b2");
   assert.equal(redact("A_TOKEN=abc$(ls)"), "A_TOKEN=***$(ls)");
+  assert.equal(redact('authorization: Bearer A_TOKEN="abcd efgh"'), 'authorization: Bearer ***"***"');
+  assert.equal(redact("Authorization: Bearer +14155551234567890abc"), "Authorization: Bearer ...0abc");
 });
 
 test("the form for files is idempotent and keeps the number of lines", () => {
