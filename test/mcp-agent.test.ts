@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { openAgent } from "../src/agent/open.ts";
 import { isAlive } from "../src/kit/pid.ts";
 import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
@@ -113,6 +114,22 @@ describe("a conversation with MCP servers", () => {
     await home.write("config.yaml", config({ tiny: { command: "no-such-program" } }));
     const { stderr } = await runHermes(["chat", "-q", "second", "--continue"], { home });
     assert.equal(stderr.split('MCP server "tiny": the command "no-such-program" was not found').length, 2, stderr);
+  });
+
+  test("what happens to a server while the model answers is told when it has answered", async () => {
+    await using home = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
+    await runHermes(["-z", "first"], { home });
+    await home.write("late.sh", `until [ -e ${home.at("go")} ]; do sleep 0.05; done; exit 3\n`);
+    await home.write("config.yaml", config({ tiny: { command: "sh", args: [home.at("late.sh")] } }));
+    server.otherwise(async () => {
+      await writeFile(home.at("go"), "");
+      const listed = async () => (await runHermes(["mcp", "list"], { home })).stdout;
+      while (!/^✗ tiny .*failed/m.test(await listed())) await sleep(50);
+      return { text: "second" };
+    });
+    const { stdout, stderr } = await runHermes(["chat", "-q", "second", "--continue"], { home });
+    assert.equal(stdout, "second\n");
+    assert.equal(stderr.match(/^⚠ MCP server "tiny": /gm)?.length, 1, stderr);
   });
 
   test("goes on with the list it began with when a server is gone, and the call says why", async () => {
