@@ -1,4 +1,4 @@
-// Errors, hints and prompts send people to commands: `hermes sessions repair`. What they name must be there.
+// Errors, hints, prompts, the guide and the skills send people to commands: `hermes sessions repair`. What they name must be there.
 import assert from "node:assert/strict";
 import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,11 +25,11 @@ test("every command that a text of the program names exists", async () => {
     known.set(name, new Set(command.commands.flatMap((inner) => [inner.name(), ...inner.aliases()])));
   }
   const missing: string[] = [];
-  for await (const file of glob("src/**/*.ts", { cwd: root })) {
+  for await (const file of glob(["src/**/*.ts", "docs/**/*.md", "skills/**/*.md", "README*.md"], { cwd: root })) {
     if (file.endsWith(".test.ts") || NOT_ADVICE.has(file)) continue;
     const lines = (await readFile(join(root, file), "utf8")).split("\n");
     for (const [at, line] of lines.entries()) {
-      if (/^\s*(\/\/|\/?\*)/.test(line)) continue;
+      if (file.endsWith(".ts") && /^\s*(\/\/|\/?\*)/.test(line)) continue;
       for (const [said, name = "", inner] of line.matchAll(
         /(?<![\w-])hermes (?:-p \S+ )?([a-z-]+)(?: ([a-z][a-z-]+))?/g,
       )) {
