@@ -66,6 +66,14 @@ function refuseUnreadGuards(home: OpenHome): void {
   );
 }
 
+/** A door with a person asks before it opens a conversation; everybody else is told what was decided for them. */
+function untrustedFolder({ home, cwd, interactive }: OpenRequest): string[] {
+  const { folder, standing } = home.folders.standing(cwd);
+  if (interactive || standing !== "unknown") return [];
+  const name = home.display(folder);
+  return [`${name} is not trusted: nothing of it loads or runs by itself. To change that: hermes trust add ${name}`];
+}
+
 /** Each step needs those above it. */
 async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<OpenAgent> {
   const { home, clock, start } = request;
@@ -82,6 +90,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const guard = openGuard(request, environment, session.currentId);
   const checkpoints = openCheckpointPort(request, environment);
   const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
+  const early = start ? [] : untrustedFolder(request);
   const unknownPrices: string[] = [];
   const resolveSpec = async (spec: ModelSpec) =>
     (await import("../llm/auxiliary/model-spec.ts")).resolveSpec(home, spec, clock);
@@ -96,7 +105,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     tools,
     limits: loopLimits(request),
     gate: start?.gate ?? openGate(home, store, clock, (message) => unknownPrices.push(message)),
-    takeWarnings: () => [...unknownPrices.splice(0), ...(start ? [] : mcp.takeTroubles())],
+    takeWarnings: () => [...early.splice(0), ...unknownPrices.splice(0), ...(start ? [] : mcp.takeTroubles())],
     clock,
     log: session.log,
     paths: home.paths,

@@ -17,6 +17,7 @@ import { CONFIG_VERSION, type Config } from "./config/schema.ts";
 import { ConfigStore, collectOverrides, stampName } from "./config/store.ts";
 import type { Tree, YamlProblem } from "./config/yaml-text.ts";
 import { type HomeEnvironment, type Managed, managedBy, openEnvironment, refusal } from "./environment.ts";
+import { FolderTrust } from "./folder-trust.ts";
 import { createLogger, type RootLogger } from "./log.ts";
 import { ConfigError, DEFAULT_IDENTITY, displayPath, type HomePaths, makeDirectory } from "./paths.ts";
 import { selectProfile } from "./profiles.ts";
@@ -84,6 +85,8 @@ export interface OpenHome {
   migrate(): Promise<MigrationResult>;
   /** Why nothing can be stored in this home, as the warnings say; null in an ordinary one. */
   readonly unwritable: string | null;
+  /** Which folders the user trusts. */
+  readonly folders: FolderTrust;
   /** Who manages this installation; settings are not written then. */
   readonly managed: Managed | null;
   /** A path as messages show it. */
@@ -190,6 +193,7 @@ export async function openHome(options: OpenHomeOptions): Promise<OpenHome> {
     log,
     redact,
     secrets,
+    folders: new FolderTrust(paths, osHome),
     config: () => config.config(),
     env: environment.get,
     override: environment.override,

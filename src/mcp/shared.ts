@@ -98,7 +98,8 @@ export function hubPorts(request: McpRequest, sample?: HubPorts["sample"]): HubP
   return {
     clock,
     log,
-    cwd,
+    // npx, node and their kin look for programs and settings where they are started.
+    cwd: home.folders.isTrusted(cwd) ? cwd : home.osHome,
     osHome: home.osHome,
     environment: () => home.environment(),
     tokensDir: home.paths.at("mcp-tokens"),

@@ -89,7 +89,8 @@ export function pluginRoots({ home, cwd }: PluginHome): PluginRoots {
   return {
     bundled: bundledPlugins(),
     home: home.paths.at("plugins"),
-    project: home.config().plugins.project_enabled ? join(cwd, ".hermes", "plugins") : null,
+    project:
+      home.config().plugins.project_enabled && home.folders.isTrusted(cwd) ? join(cwd, ".hermes", "plugins") : null,
     packages: [...around, home.paths.at("node_modules")],
   };
 }
@@ -103,6 +104,7 @@ export function openShellHooks(
     clock,
     log: home.log.child("hooks"),
     osHome: home.osHome,
+    isTrusted: (folder) => home.folders.isTrusted(folder),
     consentFile: home.paths.at("shell-hooks-allowlist.json"),
     settings: () => home.config().hooks,
     autoAccept: () => accepted() || home.config().hooks_auto_accept,

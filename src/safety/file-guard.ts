@@ -227,7 +227,7 @@ export const HERMES_PATHS: readonly ProtectedPath[] = [
     write: "allow",
     read: "deny",
   }),
-  ...files("state.db state.db-wal state.db-shm state.db-journal context_trust.json shell-hooks-allowlist.json", {
+  ...files("state.db state.db-wal state.db-shm state.db-journal context_trust.json trusted_folders.json shell-hooks-allowlist.json", {
     holds: "own state",
     write: "deny",
     read: "allow",

@@ -30,9 +30,14 @@ export async function tempHome(files: Readonly<Record<string, string>> = {}): Pr
     },
     [Symbol.asyncDispose]: () => rm(osHome, { recursive: true, force: true, maxRetries: 3 }),
   };
-  for (const [name, text] of Object.entries(files)) await home.write(name, text);
+  for (const [name, text] of Object.entries({ ...decided(project), ...files })) await home.write(name, text);
   return home;
 }
+
+/** Tests of the question about a new folder write this file themselves, or remove it. */
+const decided = (project: string) => ({
+  "trusted_folders.json": JSON.stringify({ [project]: { at: "2026-01-01T00:00:00.000Z", by: "test" } }),
+});
 
 /** The config that points a home at the fake model server. */
 export function modelConfig(

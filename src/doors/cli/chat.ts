@@ -19,15 +19,38 @@ export async function runChat(
   if (query !== null) {
     refuseBrokenConfig(ctx);
     for (const warning of ctx.home.warnings) ctx.io.err(`⚠ ${warning}\n`);
-    return (await import("./query.ts")).runQuery(query, requestOf(options, ctx, false), options, ctx);
+    const request = requestOf(options, ctx, false);
+    if (request.interactive) await askForTrust(ctx);
+    return (await import("./query.ts")).runQuery(query, request, options, ctx);
   }
   refuseStrayOptions(options);
   if (!ctx.io.stdoutIsTerminal) {
     throw new ExitError(1, 'the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".');
   }
+  await askForTrust(ctx);
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
   return openTerminal(requestOf(options, ctx, true));
+}
+
+/** Once for each folder. Silence means look only; the end of the input means leave. */
+async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> {
+  const { folder, standing } = home.folders.standing(cwd);
+  if (standing !== "unknown" || home.unwritable !== null || !io.stdinIsTerminal) return;
+  io.err(
+    `\nHermes has not been in this folder before: ${home.display(folder)}\n` +
+      "  t  trust it: plugins and servers of the folder may load, programs it names may run\n" +
+      "  l  look only: nothing of the folder loads or runs by itself\n" +
+      "  q  leave\n",
+  );
+  const typed = await io.question("Trust this folder? [t/L/q] ");
+  const answer = typed === null ? "q" : typed.trim().toLowerCase().slice(0, 1);
+  if (answer === "q") throw new ExitError(typed === null ? 130 : 0);
+  await home.folders.decide(folder, {
+    by: "start",
+    lookOnly: answer !== "t" && answer !== "y",
+    at: new Date(clock.now()),
+  });
 }
 
 /** Options that the screen would ignore. */

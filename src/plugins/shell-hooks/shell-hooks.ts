@@ -18,6 +18,8 @@ interface ShellHookPorts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly osHome: string;
+  /** A hook may be a program of this folder. */
+  isTrusted(folder: string): boolean;
   readonly consentFile: string;
   /** `hooks` of config.yaml. */
   settings(): Readonly<Record<string, unknown>>;
@@ -85,7 +87,7 @@ export class ShellHooks {
   }
 
   async standing(hook: ShellHook, cwd: string): Promise<HookStanding & { readonly facts: ScriptFacts }> {
-    const facts = await scriptFacts(hook.argv, { cwd, osHome: this.#ports.osHome });
+    const facts = await scriptFacts(hook.argv, { cwd: this.#startIn(cwd), osHome: this.#ports.osHome });
     return { ...(await this.#judge(hook, facts)), facts };
   }
 
@@ -142,6 +144,11 @@ export class ShellHooks {
     return this.#fire(hook, { ...payload, cwd: folder }, signal);
   }
 
+  /** A relative name must not lead to a program of a stranger's folder, nor a program find its settings there. */
+  #startIn(folder: string): string {
+    return this.#ports.isTrusted(folder) ? folder : this.#ports.osHome;
+  }
+
   /** Runs a hook now, whatever its consent; for those who asked for exactly that. */
   async tryOut(hook: ShellHook, payload: Payload & { readonly cwd: string }, signal?: AbortSignal): Promise<HookTrial> {
     const { osHome, environment } = this.#ports;
@@ -149,7 +156,7 @@ export class ShellHooks {
       typeof payload.session_id === "string" ? { HERMES_SESSION_ID: payload.session_id } : {};
     const result = await runHook({
       argv: hook.argv.map((word) => expandHome(word, osHome)),
-      cwd: payload.cwd,
+      cwd: this.#startIn(payload.cwd),
       env: { ...environment(), ...session },
       timeoutMs: hook.timeoutSeconds * 1000,
       stdin: hookInput(hook.event, payload),

@@ -8,6 +8,7 @@ export const OWN_GUARDS_KEY = "change the agent's own guards";
 /** Verbs that let something through that a check had stopped, or take a check away. What only shows is free. */
 const VERBS: Readonly<Record<string, RegExp>> = {
   prompt: /^(?:un)?trust$/,
+  trust: /^(?!list$)/,
   approvals: /^(?!(?:test|list|show|status)$)/,
   safety: /^(?!(?:check|list|show|status)$)/,
   pairing: /^(?!(?:list|show|status)$)/,

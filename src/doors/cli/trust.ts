@@ -1,0 +1,73 @@
+// `hermes trust`: folders whose plugins, servers and programs may load and run without a command of yours.
+
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import { isDirectory } from "../../kit/files.ts";
+import { type CliContext, ExitError } from "./context.ts";
+import { print, printJson, table } from "./present.ts";
+
+interface Flags {
+  readonly json?: true;
+}
+
+export function define(command: Command, ctx: CliContext): void {
+  command.description("folders you trust; nothing of any other folder loads or runs by itself");
+  command
+    .command("list", { isDefault: true })
+    .description("what was decided about which folder")
+    .option("--json", "as JSON")
+    .action((flags: Flags) => list(flags, ctx));
+  command
+    .command("add")
+    .description("trust a folder and everything below it")
+    .argument("[PATH]", "default: the current folder, or the repository it lies in")
+    .option("--json", "as JSON")
+    .action((path: string | undefined, flags: Flags) => add(path, flags, ctx));
+  command
+    .command("remove")
+    .description("forget what was decided about a folder")
+    .argument("[PATH]", "default: the current folder, or the repository it lies in")
+    .option("--json", "as JSON")
+    .action((path: string | undefined, flags: Flags) => remove(path, flags, ctx));
+}
+
+function list({ json }: Flags, ctx: CliContext): void {
+  const { home, cwd } = ctx;
+  const entries = home.folders.list();
+  const here = home.folders.standing(cwd);
+  if (json) {
+    const folders = entries.map(({ lookOnly, ...entry }) => ({ ...entry, look_only: lookOnly }));
+    return printJson(ctx, { folders, here: { path: here.folder, standing: here.standing } });
+  }
+  const rows = entries.map(({ path, at, lookOnly }) => [
+    lookOnly ? "look only" : "trusted",
+    at.slice(0, 10),
+    home.display(path),
+  ]);
+  print(ctx, rows.length === 0 ? "No folder is trusted yet." : table(rows));
+  const standing = { never: "too wide to be trusted", unknown: "not decided yet" };
+  if (here.standing === "unknown" || here.standing === "never")
+    print(ctx, `This folder (${home.display(here.folder)}): ${standing[here.standing]}.`);
+}
+
+async function add(path: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {
+  const { home, clock } = ctx;
+  const wanted = chosen(path, ctx);
+  if (!(await isDirectory(wanted))) throw new ExitError(1, `${wanted} is not a folder.`);
+  const folder = await home.folders.decide(wanted, { by: "command", lookOnly: false, at: new Date(clock.now()) });
+  if (json) return printJson(ctx, { path: folder, standing: "trusted" });
+  print(ctx, `${home.display(folder)} is trusted, with everything below it.`);
+}
+
+async function remove(path: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {
+  const { home } = ctx;
+  const wanted = chosen(path, ctx);
+  const folder = await home.folders.remove(wanted);
+  if (folder === null)
+    throw new ExitError(1, `Nothing was decided about ${home.display(wanted)}. "hermes trust list" shows what was.`);
+  if (json) return printJson(ctx, { path: folder, standing: home.folders.standing(folder).standing });
+  print(ctx, `${home.display(folder)} is forgotten; you are asked again.`);
+}
+
+const chosen = (path: string | undefined, { home, cwd }: CliContext) =>
+  path === undefined ? home.folders.standing(cwd).folder : resolve(cwd, path);

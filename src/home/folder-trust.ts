@@ -1,0 +1,153 @@
+// Which folders the user trusts. Nothing that an unknown folder brings along runs or loads by itself; its rules are read and scanned.
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve, sep } from "node:path";
+import { UserError } from "../kit/errors.ts";
+import { writeFileAtomic } from "../kit/files.ts";
+import { isRecord, parseJson } from "../kit/json.ts";
+import type { HomePaths } from "./paths.ts";
+
+/** What was decided about a folder and everything below it. */
+export interface FolderEntry {
+  readonly path: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** Where it was decided: `start`, `command`. */
+  readonly by: string;
+  /** Asked once, and not trusted. */
+  readonly lookOnly: boolean;
+}
+
+export interface FolderStanding {
+  /** The git root of the folder, else the folder; its real path. */
+  readonly folder: string;
+  /** `never`: too wide to be trusted as a whole, so nobody is asked. */
+  readonly standing: "trusted" | "look only" | "unknown" | "never";
+}
+
+/** Reads are cheap and always fresh: another process may have decided meanwhile. */
+export class FolderTrust {
+  readonly #paths: HomePaths;
+  readonly #osHome: string;
+
+  constructor(paths: HomePaths, osHome: string) {
+    this.#paths = paths;
+    this.#osHome = osHome;
+  }
+
+  get file(): string {
+    return this.#paths.at("trusted_folders.json");
+  }
+
+  /** Sorted by path. A file that cannot be read trusts nobody. */
+  list(): readonly FolderEntry[] {
+    const read = parseJson(textOf(this.file));
+    if (!isRecord(read)) return [];
+    return Object.entries(read)
+      .flatMap(([path, entry]) => (isRecord(entry) && path.startsWith(sep) ? [entryOf(path, entry)] : []))
+      .sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  standing(cwd: string): FolderStanding {
+    const folder = rootOf(realPath(cwd));
+    const workspace = realPath(this.#paths.at("workspace"));
+    if (isWithin(folder, workspace)) return { folder, standing: "trusted" };
+    const decided = this.#decided(folder) ?? this.#decided(mainTreeOf(folder));
+    if (decided) return { folder, standing: decided.lookOnly ? "look only" : "trusted" };
+    return { folder, standing: this.#isTooWide(folder) ? "never" : "unknown" };
+  }
+
+  isTrusted(cwd: string): boolean {
+    return this.standing(cwd).standing === "trusted";
+  }
+
+  /** Throws a `UserError` for folders that hold everything. */
+  async decide(path: string, entry: Pick<FolderEntry, "by" | "lookOnly"> & { readonly at: Date }): Promise<string> {
+    const folder = realPath(path);
+    if (this.#isTooWide(folder))
+      throw new UserError(`${folder} is too wide to be trusted as a whole. Trust a project below it.`);
+    const kept = { at: entry.at.toISOString(), by: entry.by, ...(entry.lookOnly && { look_only: true }) };
+    await this.#write([
+      ...this.list()
+        .filter((one) => one.path !== folder)
+        .map(rowOf),
+      [folder, kept],
+    ]);
+    return folder;
+  }
+
+  /** The folder that is forgotten; null when nothing was decided about it. */
+  async remove(path: string): Promise<string | null> {
+    const entries = this.list();
+    const gone = entries.find((one) => one.path === resolve(path) || one.path === realPath(path));
+    if (!gone) return null;
+    await this.#write(entries.filter((one) => one !== gone).map(rowOf));
+    return gone.path;
+  }
+
+  /** The nearest decision counts. */
+  #decided(folder: string | null): FolderEntry | undefined {
+    if (folder === null) return undefined;
+    return this.list()
+      .filter(({ path }) => isWithin(folder, path))
+      .reduce<FolderEntry | undefined>(
+        (best, one) => (best && best.path.length > one.path.length ? best : one),
+        undefined,
+      );
+  }
+
+  #isTooWide(folder: string): boolean {
+    const home = realPath(this.#osHome);
+    if (isWithin(home, folder) || isWithin(realPath(this.#paths.dir), folder)) return true;
+    return [tmpdir(), "/tmp", "/var/tmp", "/private/tmp", "/dev/shm"].some((temp) => isWithin(realPath(temp), folder));
+  }
+
+  async #write(rows: readonly (readonly [string, object])[]): Promise<void> {
+    await writeFileAtomic(this.file, `${JSON.stringify(Object.fromEntries(rows), null, 2)}\n`, { mode: 0o600 });
+  }
+}
+
+const entryOf = (path: string, { at, by, look_only }: Readonly<Record<string, unknown>>): FolderEntry => ({
+  path,
+  at: String(at ?? ""),
+  by: String(by ?? ""),
+  lookOnly: look_only === true,
+});
+
+const rowOf = ({ path, at, by, lookOnly }: FolderEntry) =>
+  [path, { at, by, ...(lookOnly && { look_only: true }) }] as const;
+
+function rootOf(folder: string): string {
+  for (let at = folder; ; at = dirname(at)) {
+    if (statSync(join(at, ".git"), { throwIfNoEntry: false })) return at;
+    if (dirname(at) === at) return folder;
+  }
+}
+
+/** The main tree of a linked worktree. The repository must name this worktree too: anybody can write a `.git` file. */
+function mainTreeOf(folder: string): string | null {
+  const [, own, repository] =
+    /^gitdir: ((\/.+)\/\.git\/worktrees\/[^/\n]+)\n?$/.exec(textOf(join(folder, ".git"))) ?? [];
+  if (!own || !repository) return null;
+  const named = textOf(join(own, "gitdir")).trim();
+  return named !== "" && realPath(named) === join(folder, ".git") ? realPath(repository) : null;
+}
+
+function textOf(path: string): string {
+  try {
+    return statSync(path).size < 1024 * 1024 ? readFileSync(path, "utf8") : "";
+  } catch {
+    return ""; // missing, a folder or unreadable: nothing is decided there
+  }
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path); // not there yet
+  }
+}
+
+const isWithin = (path: string, folder: string) =>
+  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

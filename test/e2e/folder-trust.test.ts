@@ -1,0 +1,141 @@
+// The first start in a folder that nobody has decided about, as its user meets it.
+import assert from "node:assert/strict";
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
+import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
+import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
+
+const FILE = "trusted_folders.json";
+
+async function strangeFolder(config = ""): Promise<TempHome> {
+  const home = await tempHome({ "config.yaml": config });
+  await rm(home.at(FILE));
+  return home;
+}
+
+const decisions = async (home: TempHome) =>
+  JSON.parse(await readFile(home.at(FILE), "utf8").catch(() => "{}")) as Record<string, { look_only?: true }>;
+
+describe("a folder that is new to Hermes", { skip: tmuxMissing() }, () => {
+  const answers: readonly (readonly [key: string, lookOnly: true | undefined])[] = [
+    ["t", undefined],
+    ["l", true],
+    ["", true],
+  ];
+  for (const [key, lookOnly] of answers) {
+    test(`is asked about before the screen opens; ${key === "" ? "Enter" : key} is kept and not asked again`, async () => {
+      await using home = await strangeFolder();
+      await using screen = await TerminalScreen.start([], { home });
+      await screen.waitFor("Trust this folder?");
+      await screen.type(key);
+      await screen.press("Enter");
+      await screen.waitFor("❯");
+      assert.equal((await decisions(home))[home.project]?.look_only, lookOnly);
+      await using again = await TerminalScreen.start([], { home });
+      await again.waitFor("❯");
+      assert.doesNotMatch(await again.text(), /Trust this folder/);
+    });
+  }
+
+  test("is left with q, and nothing was decided or sent", async () => {
+    const server = await ModelServer.start();
+    await using home = await strangeFolder(modelConfig(server));
+    await using screen = await TerminalScreen.start(["chat", "-q", "hello"], { home });
+    await screen.waitFor("Trust this folder?");
+    await screen.type("q");
+    await screen.press("Enter");
+    assert.equal(await screen.exitCode(), 0);
+    assert.deepEqual(await decisions(home), {});
+    assert.equal(server.requests.length, 0);
+    await server.close();
+  });
+});
+
+test("where nobody can be asked the folder is looked at only, in one line; -z stays silent", async () => {
+  await using home = await strangeFolder();
+  const query = await runHermes(["chat", "-q", "hello"], { home });
+  assert.equal(query.code, 0);
+  assert.match(query.stderr, /project is not trusted: nothing of it loads or runs by itself\. .*hermes trust add/);
+  assert.doesNotMatch((await runHermes(["-z", "hello"], { home })).stderr, /trust/);
+  const json = await runHermes(["chat", "-q", "hello", "--json"], { home });
+  assert.match(JSON.parse(json.stdout).warnings.join("\n"), /is not trusted/);
+  assert.deepEqual(await decisions(home), {});
+});
+
+test("hermes trust add, list and remove; wide folders and missing ones are refused", async () => {
+  await using home = await strangeFolder();
+  const trust = (...args: string[]) => runHermes(["trust", ...args], { home });
+  assert.match((await trust("list")).stdout, /No folder is trusted yet\.\nThis folder .*not decided yet/);
+  assert.match((await trust("add")).stdout, /project is trusted/);
+  assert.match((await trust()).stdout, /^trusted {2}\d{4}-\d\d-\d\d {2}.*project\n$/);
+  const listed = JSON.parse((await trust("list", "--json")).stdout);
+  assert.deepEqual(listed.here, { path: home.project, standing: "trusted" });
+  assert.equal((await trust("remove")).code, 0);
+  const again = await trust("remove");
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /^hermes: Nothing was decided about/);
+  for (const wide of ["/", home.osHome, "/tmp"]) {
+    const refused = await trust("add", wide);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^hermes: .* is too wide to be trusted as a whole/);
+  }
+  assert.match((await trust("add", "missing")).stderr, /is not a folder/);
+});
+
+test("plugins of a folder run in a trusted one only, although they are switched on", async () => {
+  const settings = "plugins:\n  project_enabled: true\n  enabled: [spy]\n";
+  await using home = await strangeFolder(settings);
+  const folder = join(home.project, ".hermes", "plugins", "spy");
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "plugin.yaml"), "name: spy\nversion: 1.0.0\ndescription: x\n");
+  const mark = join(home.osHome, "ran");
+  await writeFile(
+    join(folder, "index.mjs"),
+    `import { writeFileSync } from "node:fs";\nexport default () => writeFileSync(${JSON.stringify(mark)}, "");\n`,
+  );
+  const ran = async () => (await stat(mark).catch(() => null)) !== null;
+  await runHermes(["-z", "hello"], { home });
+  assert.equal(await ran(), false);
+  await runHermes(["trust", "add"], { home });
+  await runHermes(["-z", "hello"], { home });
+  assert.equal(await ran(), true);
+});
+
+test("servers of the settings start elsewhere than in a folder that is not trusted", async () => {
+  await using home = await strangeFolder();
+  const file = join(home.osHome, "server-cwd");
+  const script = join(home.osHome, "server.mjs");
+  await writeFile(
+    script,
+    `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(file)}, process.cwd());\n`,
+  );
+  await home.write(
+    "config.yaml",
+    `mcp_servers:\n  spy: ${JSON.stringify({ command: process.execPath, args: [script] })}\n`,
+  );
+  const started = async () => {
+    await rm(file, { force: true });
+    await runHermes(["mcp", "test", "spy"], { home });
+    return readFile(file, "utf8");
+  };
+  assert.equal(await started(), home.osHome);
+  await runHermes(["trust", "add"], { home });
+  assert.equal(await started(), home.project);
+});
+
+test("a hook named by a relative path is never the folder's own in a folder that is not trusted", async () => {
+  await using home = await strangeFolder(
+    "hooks:\n  on_session_start:\n    - command: ./hook.sh\nhooks_auto_accept: true\n",
+  );
+  const mark = join(home.osHome, "ran");
+  await writeFile(join(home.project, "hook.sh"), `#!/bin/sh\n: > ${mark}\n`, { mode: 0o755 });
+  const ran = async () => (await stat(mark).catch(() => null)) !== null;
+  await runHermes(["-z", "hello"], { home });
+  assert.equal(await ran(), false);
+  await runHermes(["trust", "add"], { home });
+  await runHermes(["-z", "hello"], { home });
+  assert.equal(await ran(), true);
+});
