@@ -227,11 +227,14 @@ export const HERMES_PATHS: readonly ProtectedPath[] = [
     write: "allow",
     read: "deny",
   }),
-  ...files("state.db state.db-wal state.db-shm state.db-journal context_trust.json trusted_folders.json shell-hooks-allowlist.json", {
-    holds: "own state",
-    write: "deny",
-    read: "allow",
-  }),
+  ...files(
+    "state.db state.db-wal state.db-shm state.db-journal context_trust.json trusted_folders.json shell-hooks-allowlist.json",
+    {
+      holds: "own state",
+      write: "deny",
+      read: "allow",
+    },
+  ),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),
   // git runs what the settings in its store name, so the store of checkpoints is nobody's to write; the driver runs inside Hermes.
   ...directories("pairing sessions checkpoints browser-driver", { holds: "own state", write: "deny", read: "allow" }),
