@@ -8,7 +8,7 @@ import { isRecord, parseJson } from "../kit/json.ts";
 import type { HomePaths } from "./paths.ts";
 
 /** What was decided about a folder and everything below it. */
-export interface FolderEntry {
+interface FolderEntry {
   readonly path: string;
   /** ISO 8601. */
   readonly at: string;
@@ -18,7 +18,7 @@ export interface FolderEntry {
   readonly lookOnly: boolean;
 }
 
-export interface FolderStanding {
+interface FolderStanding {
   /** The git root of the folder, else the folder; its real path. */
   readonly folder: string;
   /** `never`: too wide to be trusted as a whole, so nobody is asked. */
