@@ -68,9 +68,7 @@ test("a server that never answers delays nobody and is told about", async () => 
 });
 
 test("settled waits no longer than it is told to", async () => {
-  const began = performance.now();
   await using rig = await hubRig({ hang: tinyServer("hang") }, {}, 200);
-  assert.ok(performance.now() - began < 30_000);
   assert.equal(rig.server("hang").status.state, "connecting");
 });
 
@@ -145,15 +143,13 @@ test("helpers that a server started end with it", async () => {
   assert.deepEqual(await descendantsOf(helper), []);
 });
 
-test("servers that will not go are ended two seconds after they were asked to", async () => {
+test("servers that will not go are asked to, then ended", async () => {
   const rig = await hubRig({ one: tinyServer("stubborn"), two: tinyServer("stubborn"), polite: tinyServer() });
   const pids = ["one", "two", "polite"].map((name) => rig.server(name).pid ?? 0);
   assert.ok(pids.every(isRunning));
-  const began = performance.now();
   await rig[Symbol.asyncDispose]();
-  const took = performance.now() - began;
   assert.deepEqual(pids.filter(isRunning), []);
-  assert.ok(took > 1900, `${took} ms`);
+  assert.deepEqual(rig.stderr.filter((line) => line.endsWith("not now")).sort(), ["one: not now", "two: not now"]);
 });
 
 test("a lazy server is started with its first call, once its tools are known", async () => {

@@ -96,17 +96,20 @@ test("whoever interrupts does not wait for a hook, and what it might have blocke
   const conversation = await converse(
     t,
     `ctx.registerHook("pre_tool_call", () => new Promise(() => {}));`,
-    // The time limit is far away: only the interrupt ends the wait.
-    { request: { clock: systemClock } },
+    // The time limit is a minute away; only the interrupt ends the wait before it.
+    {
+      request: {
+        clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms < 10_000 ? ms : 60_000, signal) },
+      },
+    },
   );
   const { agent } = conversation.conversation;
   conversation.server.script({ toolCalls: [{ name: "terminal", arguments: { command: "touch ran" } }] });
-  const began = performance.now();
   for await (const event of agent.run({ text: "go" })) {
     if (event.type === "text_end" || event.type === "step") setTimeout(() => agent.interrupt("stop"), 300);
     assert.notEqual(event.type, "tool_start");
+    assert.deepEqual(warningsOf([event]), [], "the hook's limit came first");
   }
-  assert.ok(performance.now() - began < 8000, `${performance.now() - began}`);
   const stored = await conversation.store.load(agent.sessionId);
   assert.match(JSON.stringify(stored), /terminal was not started/);
 });

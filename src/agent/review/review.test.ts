@@ -268,16 +268,16 @@ test("a review that fails says nothing but a line in the log, and everything sta
   assert.deepEqual(await memory.history(), []);
 });
 
-test("closing stops it at once, and it is due again when the session is taken up", async (t) => {
+test("closing stops it, and it is due again when the session is taken up", async (t) => {
   const { store } = await temporaryStore(t);
   const { gate, agent, options } = await rig(t, [{ text: "one" }, { hang: "thinking" }], { every: 1 }, { store });
   await play(agent, "first");
   while (gate.requests.length < 2) await tick();
   const armed = async () => Object((await store.getValue("session-1", "nudge")) ?? {}).armed;
   assert.deepEqual(await armed(), ["memory"], "on disk it stays due until it is done: a crash loses nothing");
-  const began = performance.now();
+  const signal = gate.signals[1] ?? assert.fail("the review was not asked");
   await agent.close();
-  assert.ok(performance.now() - began < 3000);
+  assert.equal(signal.aborted, true, "its request was not waited for");
   assert.deepEqual(await armed(), ["memory"]);
   gate.script({ text: "two" }, { text: "Nothing to save." });
   const later = rigAgent(options);

@@ -23,9 +23,13 @@ export type ScriptedStep =
   | { readonly hang: string }
   | ((request: ModelRequest) => ScriptedStep);
 
+/** Long enough for any machine, and still an end for a test that waits in vain. */
+const HANGS_MS = 60_000;
+
 export class ScriptedGate implements ModelGate {
   readonly requests: ModelRequest[] = [];
   readonly purposes: CallPurpose[] = [];
+  readonly signals: AbortSignal[] = [];
   /** Causes that were announced, in order. */
   readonly expected: PrefixCause[] = [];
   /** Which requests got a whole answer. */
@@ -60,12 +64,14 @@ export class ScriptedGate implements ModelGate {
   async *stream(request: ModelRequest, purpose: CallPurpose, signal: AbortSignal): AsyncIterable<ModelEvent> {
     const index = this.requests.push(request) - 1;
     this.purposes.push(purpose);
+    this.signals.push(signal);
     this.onRequest(request);
     let step: ScriptedStep = this.#steps.shift() ?? { text: "(the script is over)" };
     while (typeof step === "function") step = step(request);
     if ("hang" in step) {
       yield { type: "text", delta: step.hang };
-      await wait(60_000, undefined, { signal, ref: false }).catch(() => undefined);
+      await wait(HANGS_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      if (!signal.aborted) throw new Error("nobody aborted the request that hangs");
       yield { type: "failed", error: { message: "aborted", code: "aborted" } };
       return;
     }
