@@ -19,6 +19,8 @@ import type { CallFacts } from "./turn-kit.ts";
 
 const MAX_AT_ONCE = 8;
 const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
+/** They know which file a text is from, and mask it by that. */
+const MASK_BY_PATH: ReadonlySet<string> = new Set(["read_file", "search_files"]);
 const TIMES: ToolTimes = { heartbeatMs: 5_000, graceMs: 500, overtimeMs: 30_000 };
 
 interface ToolRunnerOptions {
@@ -230,7 +232,11 @@ export class ToolRunner {
     const added = await this.#hook("appendix", () => assembly.hooks?.appendix?.(hooked, result, run));
     const appendix = neutralizeSteerMarkers(added ?? "");
 
-    const mask = (text: string) => neutralizeSteerMarkers(assembly.redact(text)).toWellFormed();
+    // Masked again as plain output, a test value in source code would become a mark that can be written back.
+    const isMasked = changed == null && MASK_BY_PATH.has(hooked.name);
+    const redact = (text: string) =>
+      isMasked && assembly.redactKept ? assembly.redactKept(text) : assembly.redact(text);
+    const mask = (text: string) => neutralizeSteerMarkers(redact(text)).toWellFormed();
     if (typeof output !== "string" && changed == null && this.#options.images) {
       const content = output.content.map((part) => (part.type === "text" ? { ...part, text: mask(part.text) } : part));
       return { call, content, appendix, summary: mask(plain), failed };

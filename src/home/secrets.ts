@@ -46,7 +46,7 @@ export function keyNames(node: unknown): readonly string[] {
 /** Names that hold secrets, in .env and in settings alike. */
 function isSecretName(name: string): boolean {
   if (/(?:_|^)(?:MAX|NUM|COUNT|LIMIT|BUDGET)_?TOKENS?$|TOKENS$/i.test(name)) return false;
-  return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTHORIZATION)$|_KEY$/i.test(
+  return /(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTHORIZATION)$|_(?:KEY|PASS|PWD)$/i.test(
     name,
   );
 }

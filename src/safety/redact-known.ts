@@ -19,17 +19,38 @@ export function prepareKnown(secrets: readonly string[]): readonly string[] {
     spellings.add(secret);
     for (const line of secret.split(/\r?\n/)) if (KEY_LINE.test(line)) spellings.add(line);
     spellings.add(JSON.stringify(secret).slice(1, -1));
-    spellings.add(encodeURIComponent(secret.toWellFormed()));
+    for (const escaped of escapes(secret)) {
+      spellings.add(escaped);
+      spellings.add(JSON.stringify(escaped).slice(1, -1));
+    }
     for (const encoded of encodings(secret)) spellings.add(encoded);
   }
   return [...spellings].sort((a, b) => b.length - a.length);
 }
+
+/** As URLs, HTML and shells spell what means something to them. */
+function* escapes(secret: string): Generator<string> {
+  const inUrl = encodeURIComponent(secret.toWellFormed());
+  yield inUrl;
+  yield inUrl.replace(/%../g, (code) => code.toLowerCase());
+  yield inUrl.replaceAll("%20", "+");
+  for (const apostrophe of ["#39", "#x27", "apos"])
+    yield secret.replace(/[&<>"']/g, (sign) => `&${ENTITIES[sign] ?? apostrophe};`);
+  yield secret.replaceAll("'", String.raw`'\''`);
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", '"': "quot" };
 
 /** As `base64` and `xxd -p` print it, wherever in the encoded text it begins: only the characters that it alone decides. */
 function* encodings(secret: string): Generator<string> {
   const bytes = Buffer.from(secret);
   yield bytes.toString("hex");
   yield bytes.toString("hex").toUpperCase();
+  const pairs = [...bytes].map((byte) => byte.toString(16).padStart(2, "0"));
+  for (const between of [" ", ":", "\\x", "%", "\\\\x"]) {
+    yield pairs.join(between);
+    yield pairs.join(between).toUpperCase().replaceAll("X", "x");
+  }
   for (const before of [0, 1, 2]) {
     const whole = Buffer.concat([Buffer.alloc(before), bytes]);
     const first = Math.ceil((before * 8) / 6);

@@ -277,9 +277,43 @@ test("no shape of input takes quadratic time", { timeout: 60_000 }, () => {
     "AAAAAAAAAAAAAAAAAAAAAA\n-----END PRIVATE KEY-----\n",
     '\\"token\\":\\"',
     "bot12345678:",
+    ...[
+      "password=",
+      "password: ",
+      "token=$a=",
+      "token='",
+      'token=\\"',
+      "--token ",
+      "--password '",
+      "<password>",
+      "a.",
+      "a-",
+      "- ",
+    ],
+    ...[
+      "Cookie: a=b; ",
+      "-b a=b; ",
+      "curl -u ",
+      "mysql -p",
+      "login a password ",
+      "machine a\n",
+      "//a/hooks/",
+      "?key=a",
+    ],
+    ...[
+      "name: a_token\nvalue: ",
+      "Private-Lines: 1\nAAAAAAAA\n",
+      "\tTRUE\t/\tTRUE\t1\t",
+      "identified by '",
+      "<key>a</key>",
+    ],
   ];
   // A quadratic step would need minutes for a quarter of a megabyte too.
-  for (const unit of units) redact(unit.repeat(Math.ceil(fewer(2 ** 20, 4) / unit.length)));
+  for (const unit of units) {
+    const text = unit.repeat(Math.ceil(fewer(2 ** 20, 4) / unit.length));
+    redact(text);
+    redact.forFile(text, ".netrc");
+  }
   redact(`A_TOKEN="${"a".repeat(4_000_000)}`);
 });
 

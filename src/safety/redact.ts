@@ -1,7 +1,9 @@
 // The one redactor: tool output, logs, approval questions, stored text and exports all pass it.
 // Hand-written: redaction packages mask named fields of objects; this is running text, in linear time, masked once and for all.
 import type { RedactorSettings, TextRedactor } from "../home/open.ts";
+import { isCredentialFile, redactByFile, redactCarried } from "./redact-carried.ts";
 import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown, screenMarks } from "./redact-known.ts";
+import { nameKind, redactBeside, redactNamed } from "./redact-named.ts";
 
 /**
  * Masks secrets in a text.
@@ -23,8 +25,16 @@ export function createRedactor({ enabled, knownSecrets }: RedactorSettings): Tex
     }
     return known;
   };
-  const redact = (text: string) => redactFormBody(redactText(text, currentlyKnown(), screenMarks, true), screenMarks);
-  const forFile = (text: string, path: string) => redactText(text, currentlyKnown(), fileMarks, !isSourceCode(path));
+  const redact = (text: string) =>
+    settled(text, (one) =>
+      redactFormBody(redactText(one, currentlyKnown(), screenMarks, { named: "loosely" }), screenMarks),
+    );
+  const forFile = (text: string, path: string) => {
+    const named = isCredentialFile(path) ? "strictly" : isSourceCode(path) ? "not" : "loosely";
+    return settled(text, (one) =>
+      redactByFile(redactText(one, currentlyKnown(), fileMarks, { named }), path, fileMarks),
+    );
+  };
   const forKeeping = (text: string) => {
     const keyless = redactPrivateKeys(redactKnown(text, currentlyKnown(), fileMarks), fileMarks);
     return redactWebTokens(redactTokens(keyless, fileMarks), fileMarks);
@@ -38,8 +48,25 @@ export function maskSecret(value: string): string {
   return value.length < 12 ? "***" : `${value.slice(0, 4)}...${value.slice(-4)}`;
 }
 
-/** A later step sees what an earlier one left; none makes a text that an earlier one would catch. */
-function redactText(text: string, known: readonly string[], marks: Marks, fields: boolean): string {
+const MAX_PASSES = 4;
+
+/** A mark may change how its neighbours read, so a text that was changed is looked at again. One without a secret is read once. */
+function settled(text: string, pass: (text: string) => string): string {
+  let result = text;
+  for (let count = 0; count < MAX_PASSES; count++) {
+    const next = pass(result);
+    if (next === result) break;
+    result = next;
+  }
+  return result;
+}
+
+interface Reach {
+  /** Values that only their name gives away: in source code such a name stands beside a type or a test value far more often. */
+  readonly named: "not" | "loosely" | "strictly";
+}
+
+function redactText(text: string, known: readonly string[], marks: Marks, { named }: Reach): string {
   let result = redactKnown(text, known, marks);
   result = redactPrivateKeys(result, marks);
   result = redactTokens(result, marks);
@@ -47,7 +74,12 @@ function redactText(text: string, known: readonly string[], marks: Marks, fields
   result = redactTelegramTokens(result, marks);
   result = redactAssignments(result, marks);
   result = redactHeaders(result, marks);
-  if (fields) result = redactFields(result, marks);
+  result = redactCarried(result, marks);
+  if (named !== "not") {
+    result = redactFields(result, marks);
+    result = redactNamed(result, { marks, strict: named === "strictly" });
+    result = redactBeside(result, marks);
+  }
   result = redactUrlPasswords(result, marks);
   return redactPhones(result);
 }
@@ -66,9 +98,10 @@ function isSourceCode(path: string): boolean {
  * An unquoted value ends at what ends a word in a shell: the redactor also serves approval questions, where `TOKEN=x;rm …` must
  * not hide the second command. It ends at a backslash too, because in JSON the next line follows as `\n`.
  * Names that are no secret are passed over at once: matched, they would swallow a secret that stands in their value.
+ * A quote before a comma or a bracket closes a string of the JSON around it, and nothing reads over it.
  */
 const ASSIGNMENT =
-  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH)(?:_[A-Z0-9_]{0,126})?=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])((?:(?!\2)(?:\\.|[^\n\\]))+)(\2)?|((?:[^\s"'`\\;|&<>()$]|\$(?!\())+))/g;
+  /(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?=[A-Z0-9_]{0,127}?(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)|(?:[A-Z0-9_]{0,126}_)?(?:KEYS?|AUTH|PASS|PASSPHRASE)(?:_[A-Z0-9_]{0,126})?=|[A-Z0-9_]{1,126}_PWD=)([A-Z_][A-Z0-9_]{1,127})=(?:(\\?["'])(?![,}\]:])((?:(?!\2|"[,}\]:])(?:\\.|[^\n\\]))+)(\2)?|((?:[^\s"'`\\;|&<>()$]|\$(?!\())+))/g;
 
 function redactAssignments(text: string, marks: Marks): string {
   return text.replace(
@@ -83,12 +116,9 @@ function redactAssignments(text: string, marks: Marks): string {
 
 const FIELD = /"([A-Za-z0-9_.-]{3,64})"(\s{0,20}:\s{0,20})"((?:[^"\\\n]|\\.)+)"/g;
 const ESCAPED_FIELD = /\\"([A-Za-z0-9_.-]{3,64})\\"(\s{0,20}:\s{0,20})\\"([^"\\]+)\\"/g;
-const SECRET_FIELD =
-  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption)[_-]?key(?:[_-]?(?:pem|data))?|apikey|token|secret|password|passwd|passphrase|credentials?|bearer)$/i;
-
 function redactFields(text: string, marks: Marks): string {
   const mask = (whole: string, name: string, between: string, value: string, quote: string) => {
-    if (!isSecretField(name) || isMarked(value) || isHarmless(value)) return whole;
+    if (!isSecretField(name, value) || isMarked(value) || isHarmless(value)) return whole;
     return `${quote}${name}${quote}${between}${quote}${marks.token(value, "")}${quote}`;
   };
   return text
@@ -98,9 +128,13 @@ function redactFields(text: string, marks: Marks): string {
     );
 }
 
-/** The last word of the name says what the field holds: `accessToken` is one, `tokenCount` is not. */
-function isSecretField(name: string): boolean {
-  return SECRET_FIELD.test(name.replace(/([a-z0-9])([A-Z])/g, "$1_$2"));
+/** Docker keeps `user:password` as base64 under `auth`; elsewhere the word names a way to sign in. */
+function isSecretField(name: string, value: string): boolean {
+  if (name !== "auth") return nameKind(name) !== null && !(/^pwd$/i.test(name) && /^[~/]/.test(value));
+  return (
+    /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value) &&
+    /^[\x20-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(value, "base64").toString("latin1"))
+  );
 }
 
 const FORM_KEYS: ReadonlySet<string> = new Set([
@@ -138,7 +172,7 @@ const AUTHORIZATION =
   /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
 const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
 const KEY_HEADER =
-  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
+  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!(?<=")[,}\]:])((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
 
 function redactHeaders(text: string, marks: Marks): string {
   const mask = (value: string) => (isMarked(value) || isHarmless(value) ? value : marks.token(value, ""));
@@ -264,6 +298,18 @@ const prefixes = [
   "nvapi-",
   "whsec_",
   "figd_",
+  "GOCSPX-",
+  "ATATT3x",
+  "dapi(?=[0-9a-f]{32})",
+  "HRKU-",
+  "sbp_",
+  "sntrys_",
+  "NRAK-",
+  "gl(?:c|sa)_",
+  "tskey-",
+  "dp\\.pt\\.",
+  "rubygems_",
+  "sq0(?:csp|atp)-",
   "gl(?:pat|dt|rt|rtr|ptt|ft|cbt|imt|agent|oas|soat)-",
 ];
 
@@ -293,6 +339,8 @@ const TOKEN = new RegExp(
     `${START}(AIza|xai-)[A-Za-z0-9_-]{30,}`,
     `${START}(gAAAA)[A-Za-z0-9_-]{20,}={0,2}`,
     `${START}(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9_-])`,
+    // A private key file as base64, as Kubernetes keeps it.
+    `${START}(LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJ|BFQyBQUklW|BPUEVOU1NI|BFTkNSWVBU))[A-Za-z0-9+/]{20,}={0,2}`,
     String.raw`${START}(ya29\.|hvs\.)[A-Za-z0-9_-]{20,}`,
     `${START}(AGE-SECRET-KEY-1)[A-Z0-9]{30,}`,
     String.raw`${START}(SG\.)[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{1,100})?`,

@@ -4,7 +4,10 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { AgentEvent } from "../../src/agent/events.ts";
+import { ModelServer } from "../support/model-server/server.ts";
+import { runHermes } from "../support/run-hermes.ts";
 import { talk } from "../support/talk.ts";
+import { modelConfig, tempHome } from "../support/temp-home.ts";
 
 const CONFIG = `providers:
   lab: { api: "http://127.0.0.1:1/v1", key_env: LAB_ACCESS }
@@ -46,4 +49,27 @@ test("what .env holds or a key_env names reaches no command, script or hook, unl
   assert.match(results[1] ?? "", /^PATH=/m);
   assert.deepEqual(seenIn(results[1] ?? ""), []);
   assert.deepEqual(seenIn(await readFile(seenByHook, "utf8")), SEEN);
+});
+
+test("a file that holds credentials is read masked, and a test value in source code is read as it is", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  await using home = await tempHome({ "config.yaml": modelConfig(server) });
+  const files = {
+    credentials: "[default]\naws_secret_access_key = plainword\n",
+    ".netrc": "machine a.b\nlogin me\npassword swordfish\n",
+    kubeconfig:
+      "users:\n- name: dev\n  user:\n    token: Zq83hfLw0x\n    client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVk\n",
+    "login.test.ts": 'const login = { password: "hunter2" };\n',
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(home.project, name), text);
+  const calls = Object.keys(files).map((path) => ({ name: "read_file", arguments: { path } }));
+  server.script({ toolCalls: calls }, { text: "done" });
+  const { code, stderr } = await runHermes(["-z", "read them"], { home });
+  assert.equal(code, 0, stderr);
+  const sent = JSON.stringify(server.requests[1]?.body);
+  for (const secret of ["plainword", "swordfish", "Zq83hfLw0x", "LS0tLS1"]) assert.ok(!sent.includes(secret), secret);
+  assert.match(sent, /aws_secret_access_key = «redacted»/);
+  assert.match(sent, /machine a\.b/);
+  assert.match(sent, /hunter2/);
 });
