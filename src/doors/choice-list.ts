@@ -1,7 +1,7 @@
 // A list to choose from: arrows, numbers and Enter; with check marks when several may be chosen, with a filter when it is long.
 // pi-tui's own SelectList filters by the beginning of a value only and knows no check marks, no numbers and no rows of several lines.
 import { type Component, matchesKey, ProcessTerminal, TuiAltScreen } from "@earendil-works/pi-tui";
-import { cut, makeTheme, printable, type Theme, wrapLines } from "./terminal-text.ts";
+import { cut, makeTheme, onlyStyled, printable, type Theme, wrapLines } from "./terminal-text.ts";
 
 export interface Choice<T> {
   readonly label: string;
@@ -165,13 +165,11 @@ export function questionPage<T>(
     onCancel: () => done(null),
   });
   return {
-    render: (width) => [
-      theme.bold(cut(question.title, width)),
-      "",
-      ...list.render(width),
-      "",
-      theme.dim(cut(question.hint, width)),
-    ],
+    render: (width) =>
+      onlyStyled(
+        [theme.bold(cut(question.title, width)), "", ...list.render(width), "", theme.dim(cut(question.hint, width))],
+        width,
+      ),
     invalidate: () => list.invalidate(),
     handleInput: (data) => {
       const leaves = matchesKey(data, "ctrl+c") || matchesKey(data, "ctrl+d") || (data === "q" && !list.narrowed);

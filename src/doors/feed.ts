@@ -1,7 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { AgentEvent, SubagentEvent, ToolCallView } from "../agent/events.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
-import { cellWidth, cut } from "./terminal-text.ts";
+import { cellWidth, cut, printable } from "./terminal-text.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 interface FeedRow {
@@ -37,15 +37,16 @@ export function feedLine(
   { width, detailChars = 0, prefix = "┊" }: FeedLook = {},
 ): string {
   const { emoji, verb, detail, path } = feedRow(call);
-  const head = `${prefix} ${emoji} ${verb.padEnd(VERB_CELLS)} `;
-  const tail = `  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${suffix}` : ""}`;
+  const head = `${prefix} ${emoji} ${oneLine(verb).padEnd(VERB_CELLS)} `;
+  const tail = `  ${(ms / 1000).toFixed(1)}s${suffix ? ` ${oneLine(suffix)}` : ""}`;
   const room = Math.min(
     width === undefined ? Number.POSITIVE_INFINITY : Math.max(8, width - cellWidth(head) - cellWidth(tail)),
     detailChars > 0 ? detailChars : Number.POSITIVE_INFINITY,
   );
-  const oneLine = detail.replace(/\s+/g, " ").trim();
-  return `${head}${path ? cutLeft(oneLine, room) : cut(oneLine, room)}${tail}`;
+  return `${head}${path ? cutLeft(oneLine(detail), room) : cut(oneLine(detail), room)}${tail}`;
 }
+
+const oneLine = (text: string) => printable(text).replace(/\s+/g, " ").trim();
 
 function cutLeft(text: string, cells: number): string {
   if (cellWidth(text) <= cells) return text;

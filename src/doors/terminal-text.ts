@@ -2,7 +2,7 @@
 // Widths are the renderer's own: a line that is one cell too long for it is an error there. Only this file of the package is loaded
 // here, because commands that print a table need no renderer.
 import { sliceByColumn, truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui/dist/utils.js";
-import { stripAnsi } from "../kit/strip-ansi.ts";
+import { withoutControls } from "../kit/strip-ansi.ts";
 
 /** Wide characters (Chinese, Japanese, Korean, most emoji) take two cells, combining ones none. */
 export const cellWidth = visibleWidth;
@@ -77,14 +77,9 @@ export function makeTheme(color: boolean): Theme {
 
 const TAB = "    ";
 
-/** For reading: control sequences are gone, tabs are blanks, lines end with a newline. */
+/** For reading, in lines that are measured: tabs are blanks too. */
 export function printable(text: string): string {
-  if (!/[\x00-\x09\x0b-\x1f\x7f-\x9f]/.test(text)) return text;
-  return stripAnsi(text)
-    .replaceAll("\r\n", "\n")
-    .replaceAll("\r", "\n")
-    .replaceAll("\t", TAB)
-    .replace(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, "");
+  return withoutControls(text).replaceAll("\t", TAB);
 }
 
 // Direction marks and zero-width characters: they make a command look like another one.
@@ -100,3 +95,18 @@ export function revealed(text: string): string {
 }
 
 const shownCode = (char: string) => `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+
+const STYLES = /(\u001b\[[\d;:]{0,64}m|\u001b_pi:c\u0007)/;
+const NO_STYLE = /[\x00-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\u001b(?!\[[\d;:]{0,64}m)/;
+
+/**
+ * The last look at lines that are to be drawn: colours and the renderer's mark for the cursor stay, every other sequence is foreign,
+ * whichever part of the screen forgot to clean it. What was hidden in one may now be seen, so such a line is cut to `cells` again.
+ */
+export function onlyStyled(lines: readonly string[], cells: number): string[] {
+  return lines.map((line) => {
+    if (!NO_STYLE.test(line)) return line;
+    const parts = line.split(STYLES).map((part, at) => (at % 2 === 1 ? part : printable(part).replaceAll("\n", " ")));
+    return cut(parts.join(""), cells);
+  });
+}

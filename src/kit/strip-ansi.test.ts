@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { stripAnsi } from "./strip-ansi.ts";
+import { stripAnsi, withoutControls } from "./strip-ansi.ts";
 
 const cases: [string, string, string][] = [
   ["plain text", "hello\n\tworld 😀", "hello\n\tworld 😀"],
@@ -34,6 +34,48 @@ const cases: [string, string, string][] = [
 for (const [name, input, expected] of cases) {
   test(`stripAnsi: ${name}`, () => assert.equal(stripAnsi(input), expected));
 }
+
+const shown: [string, string, string][] = [
+  ["newlines and tabs stay", "a\tb\nc 名称 🙂", "a\tb\nc 名称 🙂"],
+  ["bells, backspaces, NUL, delete go", "a\x07\b\0\x7fb", "ab"],
+  ["a return begins a new line", "one\r\ntwo\rthree", "one\ntwo\nthree"],
+  ["turned direction is turned back", "report\u202efdp.exe \u2066x\u2069", "reportfdp.exe x"],
+  ["marks that words of two directions need stay", "א\u200f a\u200e", "א\u200f a\u200e"],
+];
+for (const [name, input, expected] of shown) {
+  test(`for a terminal: ${name}`, () => assert.equal(withoutControls(input), expected));
+}
+
+test("nothing that drives a terminal is left, and what is left stays as it is", () => {
+  const text = fc.string({
+    unit: fc.constantFrom(
+      "\x1b",
+      "[",
+      "]",
+      "P",
+      "\\",
+      "\x07",
+      "\x9b",
+      "\x9d",
+      "3",
+      ";",
+      "m",
+      "\r",
+      "\n",
+      "\t",
+      "\u202e",
+      "é",
+    ),
+    maxLength: 40,
+  });
+  fc.assert(
+    fc.property(text, (input) => {
+      const left = withoutControls(input);
+      assert.doesNotMatch(left, /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]/u);
+      assert.equal(withoutControls(left), left);
+    }),
+  );
+});
 
 test("no introducer is left in any result", () => {
   const text = fc.string({

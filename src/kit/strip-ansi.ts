@@ -1,4 +1,4 @@
-// Removes terminal control sequences (ECMA-48): what they would have drawn is not text.
+// What of foreign text must not reach a terminal: control sequences (ECMA-48), other control characters, turned direction.
 // Hand-written: `util.stripVTControlCharacters` leaves the strings of DCS, APC and their kin, and a regular expression may take quadratic time.
 
 const INTRODUCER = /[\x1b\x80-\x9f]/g;
@@ -22,6 +22,18 @@ export function stripAnsi(text: string): string {
   }
   kept.push(text.slice(position));
   return kept.join("");
+}
+
+const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/;
+const LEFT_CONTROLS = new RegExp(CONTROLS, "g");
+
+/**
+ * Text that drives no terminal: of all control characters only newlines and tabs are left. A lone carriage return, which would write
+ * over its line, begins a new one; what turns the direction of text (and shows a name or a command as another one) is gone.
+ */
+export function withoutControls(text: string): string {
+  if (!CONTROLS.test(text)) return text;
+  return stripAnsi(text).replace(/\r\n?/g, "\n").replace(LEFT_CONTROLS, "");
 }
 
 type FindEnd = (from: number) => number | null;

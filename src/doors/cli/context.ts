@@ -6,14 +6,19 @@ import { Writable } from "node:stream";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
+import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { SessionStore } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { stopForGoneReader } from "../stop-signals.ts";
 
+/**
+ * What sub-commands write with. Models, servers, files and plugins have a part in nearly every line, so nothing written here drives a
+ * terminal: see `withoutControls`. Sub-commands print no colours; what must be styled is drawn by a screen.
+ */
 export interface CliIo {
-  /** Data. Adds no newline. */
+  /** Data. Adds no newline. Into a pipe or a file it goes byte for byte. */
   out(text: string): void;
-  /** Diagnostics. Adds no newline. */
+  /** Diagnostics. Adds no newline. Cleaned for a pipe too: logs of other programs end up on terminals. */
   err(text: string): void;
   readonly stdin: NodeJS.ReadStream;
   readonly stdinIsTerminal: boolean;
@@ -77,18 +82,18 @@ export function processIo(options: { readonly noColor: boolean }): CliIo {
     });
   }
   return {
-    out: (text) => void stdout.write(text),
-    err: (text) => void stderr.write(text),
+    out: (text) => void stdout.write(stdout.isTTY ? withoutControls(text) : text),
+    err: (text) => void stderr.write(withoutControls(text)),
     stdin,
     stdinIsTerminal: stdin.isTTY === true,
     stdoutIsTerminal: stdout.isTTY === true,
     stderrIsTerminal: stderr.isTTY === true,
     color: stdout.isTTY === true && !options.noColor,
     columns: stdout.columns ?? 80,
-    question: (prompt) => ask(prompt, stderr),
+    question: (prompt) => ask(withoutControls(prompt), stderr),
     // A line editor that draws nowhere. pi-tui has no masked input, and loading it for one line costs more than this.
     async secret(prompt) {
-      stderr.write(prompt);
+      stderr.write(withoutControls(prompt));
       const typed = await ask("", new Writable({ write: (_chunk, _encoding, done) => done() }));
       stderr.write("\n");
       return typed;

@@ -1,5 +1,6 @@
 // How sub-commands print, ask and read their arguments.
 import { InvalidArgumentError } from "commander";
+import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
 import { cellWidth, cut, padCells } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -23,9 +24,9 @@ export function table(rows: readonly (readonly string[])[], right: readonly numb
   return rows.map((row) => row.map(cell).join("  ").trimEnd()).join("\n");
 }
 
-/** Control characters of stored text must not reach the terminal, nor what turns the direction of the text behind it. */
+/** Stored text in a row of a table: nothing in it may break the line or drive the terminal. */
 export function oneLine(text: string): string {
-  return text.replace(/\s+/g, " ").replace(/[\p{Control}\u202a-\u202e\u2066-\u2069]/gu, "");
+  return withoutControls(text).replace(/\s+/g, " ");
 }
 
 /** What the user typed, as a message repeats it. */

@@ -5,6 +5,7 @@ import type { OpenAgent } from "../../agent/opened.ts";
 import type { Question } from "../../safety/decision.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
+import { revealed } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import type { ChatOptions } from "./argv.ts";
 import type { CliContext } from "./context.ts";
@@ -80,7 +81,7 @@ async function answerOnTerminal(request: AskRequest, ctx: CliContext): Promise<v
   switch (question.kind) {
     case "approval": {
       const note = question.note === undefined ? "" : `${question.note}\n`;
-      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${question.command}\n${note}`);
+      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${revealed(question.command)}\n${note}`);
       const offered = [
         "once",
         ...(question.allowSession === false ? [] : ["session"]),

@@ -7,7 +7,7 @@ import { type Command, Option } from "commander";
 import { messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { localMinute, plural, relativeTime } from "../../kit/formats.ts";
-import { stripAnsi } from "../../kit/strip-ansi.ts";
+import { withoutControls } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
@@ -380,7 +380,7 @@ function messagesOf(session: ExportedSession): readonly Spoken[] {
           {
             role: String(row.role),
             at: Number(row.timestamp),
-            text: printable(textOf(row.content as string | readonly ContentPart[] | null)), // decoded by the store
+            text: withoutControls(textOf(row.content as string | readonly ContentPart[] | null)), // decoded by the store
             calls: callsOf(row.tool_calls),
             tool: typeof row.tool_name === "string" ? row.tool_name : null,
           },
@@ -391,12 +391,9 @@ function messagesOf(session: ExportedSession): readonly Spoken[] {
 function callsOf(calls: unknown): readonly string[] {
   if (!Array.isArray(calls)) return [];
   return calls.map((call: { function?: { name?: unknown; arguments?: unknown } }) =>
-    printable(`${String(call?.function?.name ?? "?")} ${String(call?.function?.arguments ?? "")}`),
+    withoutControls(`${String(call?.function?.name ?? "?")} ${String(call?.function?.arguments ?? "")}`),
   );
 }
-
-/** Newlines and tabs stay; everything else a terminal would act on goes. */
-const printable = (text: string) => stripAnsi(text).replace(/[^\P{Control}\n\t]/gu, "");
 
 const label = (message: Spoken) => (message.role === "tool" ? `tool ${message.tool ?? ""}`.trim() : message.role);
 const indent = (text: string) => text.replace(/^/gm, "  ");

@@ -1,5 +1,6 @@
 // The process's terminal, with pastes taken out of the key stream before anything scans it piece by piece.
-import { type Component, ProcessTerminal, type TuiMainScreen } from "@earendil-works/pi-tui";
+import { type Component, ProcessTerminal, setCapabilityOverrides, TuiMainScreen } from "@earendil-works/pi-tui";
+import { onlyStyled } from "../terminal-text.ts";
 import { PasteReader } from "./pastes.ts";
 
 const LEAST_COLUMNS = 12;
@@ -45,6 +46,19 @@ export class ScreenTerminal extends ProcessTerminal {
     this.#reader?.finish();
     this.#reader = null;
     super.stop();
+  }
+}
+
+/** The renderer, which draws nothing but text and colours whatever its parts hand it. */
+export class DrawnScreen extends TuiMainScreen {
+  override start(): void {
+    // A link that the terminal makes shows other words than its address; here the address is printed behind the words.
+    setCapabilityOverrides({ hyperlinks: false });
+    super.start();
+  }
+
+  override render(width: number): string[] {
+    return onlyStyled(super.render(width), width);
   }
 }
 

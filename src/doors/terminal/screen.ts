@@ -1,6 +1,6 @@
 // The interactive screen: transcript above, input below, everything driven by events.
 
-import { type Component, TuiMainScreen } from "@earendil-works/pi-tui";
+import type { Component, TuiMainScreen } from "@earendil-works/pi-tui";
 import type { Agent } from "../../agent/agent.ts";
 import { type BackgroundReport, BackgroundTasks } from "../../agent/background.ts";
 import type { AgentEvent } from "../../agent/events.ts";
@@ -9,6 +9,7 @@ import { builtinCommands } from "../../commands/builtin.ts";
 import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/dispatch.ts";
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { withoutControls } from "../../kit/strip-ansi.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
@@ -20,7 +21,7 @@ import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
-import { forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
+import { DrawnScreen, forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
 import { Activity, HANGUP, Status, watchProcess } from "./status.ts";
 import { Transcript } from "./transcript.ts";
 import { type Speaker, shownText, Turns } from "./turns.ts";
@@ -60,7 +61,7 @@ class Screen {
     this.#request = request;
     this.#theme = makeTheme(request.color);
     const terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
-    this.#tui = new TuiMainScreen(terminal, undefined, home.paths.logsDir);
+    this.#tui = new DrawnScreen(terminal, undefined, home.paths.logsDir);
     this.#transcript = new Transcript(this.#theme, () => ({
       answerStyle: config().display.final_response_markdown,
       // --verbose holds until /verbose says something else.
@@ -391,17 +392,18 @@ class Screen {
     await Promise.race([Promise.all([this.#turns.idle(), this.#background.close()]), timer.promise]);
     clearTimeout(waiting);
     // There is no time for it after a signal.
-    if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(`${line}\n`));
+    if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(withoutControls(`${line}\n`)));
     const seconds = (clock.now() - this.#header.startedAt) / 1000;
     const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
-    if (code !== HANGUP) process.stdout.write(text);
+    if (code !== HANGUP) process.stdout.write(withoutControls(text));
   }
 
   async #crash(error: unknown): Promise<void> {
     const { home } = this.#request;
     this.#release();
     home.log.error("the screen crashed", error);
-    process.stderr.write(`hermes: ${reason(error)} (details: ${home.display(home.paths.at("logs", "errors.log"))})\n`);
+    const details = home.display(home.paths.at("logs", "errors.log"));
+    process.stderr.write(withoutControls(`hermes: ${reason(error)} (details: ${details})\n`));
     await home.close();
   }
 
