@@ -69,9 +69,13 @@ const writable = [
   "project/file.ts",
   ".awsome/x",
   ".npmrc.bak",
-  ".hermes/SOUL.md",
-  ".hermes/profiles/work/skills/a/SKILL.md",
-  ".hermes/profiles/work/memories/MEMORY.md",
+  ".hermes/workspace/notes.md",
+  ".hermes/profiles/work/workspace/x",
+  "project/.github/x.yml",
+  "project/.gitignore",
+  "project/git/hooks/x",
+  ".local/share/notes/x",
+  "/usr/share/x",
   "/var/tmp/x",
   "/etcetera/x",
 ];
@@ -93,19 +97,29 @@ test("shell start files are asked for like the command that writes them, also th
   assert.equal((await guard.canWrite(at("project/.bashrc"))).type, "allow");
 });
 
-test("another profile's skills, plugins, jobs and memories need cross_profile", async () => {
+test("skills, memories and jobs are written by their tools alone, the code of plugins by nobody", async () => {
+  for (const name of ["skills/a/SKILL.md", "memories/MEMORY.md", "cron/jobs.json", "skills/.hub/x"])
+    assert.match(messageOf(await guard.canWrite(join(profile, name))), /^Write denied: .* protected/, name);
+  assert.match(messageOf(await guard.canWrite(join(profile, "memories/USER.md"))), /its own tools \(memory/);
+  for (const name of ["plugins/a/index.mjs", "hooks/x.sh"])
+    assert.match(messageOf(await guard.canWrite(join(profile, name))), /runs inside Hermes/, name);
+  assert.deepEqual(await guard.canWrite(join(profile, "SOUL.md")), { type: "ask", command: "tee ~/.hermes/SOUL.md" });
+});
+
+test("another profile's skills, jobs and memories need cross_profile, and then a yes", async () => {
   for (const path of [
     ".hermes/skills/x",
-    ".hermes/profiles/other/plugins/x",
+    ".hermes/profiles/other/skills/x",
     ".hermes/profiles/other/cron/jobs.json",
     ".hermes/memories/USER.md",
   ]) {
     assert.match(messageOf(await guard.canWrite(at(path))), /belongs to the profile .*cross_profile=true/, path);
-    assert.equal((await guard.canWrite(at(path), { crossProfile: true })).type, "allow", path);
+    assert.equal((await guard.canWrite(at(path), { crossProfile: true })).type, "ask", path);
   }
   const main = await createFileGuard({ userHome: dir, profileHome: root, rootHome: root });
-  assert.equal((await main.canWrite(at(".hermes/skills/x"))).type, "allow");
+  assert.match(messageOf(await main.canWrite(at(".hermes/skills/x"))), /^Write denied: .* protected/);
   assert.match(messageOf(await main.canWrite(at(".hermes/profiles/work/skills/x"))), /profile "work"/);
+  assert.match(messageOf(await main.canWrite(at(".hermes/profiles/work/plugins/x"), { crossProfile: true })), /denied/);
 });
 
 test("with safe roots nothing outside them is written", async () => {
@@ -156,18 +170,18 @@ test("a link does not lead out of the safe roots, whatever it is made of", async
   assert.match(messageOf(await linked.canWrite(at("door/folder/new.txt"))), /outside HERMES_WRITE_SAFE_ROOT/);
 });
 
-test("a link into another profile's skills, plugins, jobs or memories needs cross_profile as well", async () => {
+test("a link into another profile's skills, jobs or memories needs cross_profile as well", async () => {
   const other = join(root, "profiles", "other");
-  for (const area of ["skills", "plugins", "cron", "memories"]) {
+  for (const area of ["skills", "cron", "memories"]) {
     await mkdir(join(other, area), { recursive: true });
     await symlink(join(other, area), at(`project/their-${area}`));
     const path = at(`project/their-${area}/x`);
     const message = messageOf(await guard.canWrite(path));
     assert.ok(message.includes(`(which is ${join(other, area, "x")}) belongs to the profile "other"`), message);
-    assert.equal((await guard.canWrite(path, { crossProfile: true })).type, "allow");
+    assert.equal((await guard.canWrite(path, { crossProfile: true })).type, "ask");
   }
   await symlink(join(profile, "skills"), at("project/my-skills"));
-  assert.equal((await guard.canWrite(at("project/my-skills/x"))).type, "allow");
+  assert.match(messageOf(await guard.canWrite(at("project/my-skills/x"))), /^Write denied: .* protected/);
 });
 
 const unreadable = [

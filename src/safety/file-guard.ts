@@ -44,6 +44,10 @@ const REASONS: Readonly<Record<ProtectedPath["holds"], string>> = {
   "own state": "it belongs to Hermes itself (trust, pairing, sessions or state)",
   credentials: "it holds credentials",
   "start file": "it runs with the next shell",
+  "later start": "it runs at a later start",
+  "own code": "it is code that runs inside Hermes",
+  "own texts":
+    "Hermes changes it with its own tools (memory, skill_manage, schedules), which check what they are given",
   system: "it belongs to the system",
 };
 
@@ -59,10 +63,11 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
   const hermesHomes = [...profileHomes, ...rootHomes, ...(options.otherHermesHomes ?? [])];
   const safeRoots = await Promise.all(writeSafeRoots.map((root) => real(expandPath(root, process.cwd(), userHome))));
 
-  const protectedPathsOf = (path: string): ProtectedPath[] => [
-    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PATHS),
-    ...below(path, userHomes, USER_PATHS),
-    ...SYSTEM_PATHS.filter((place) => covers(place, path)),
+  const protectedPathsOf = (path: string): Hit[] => [
+    ...below(path, hermesHomesOf(path, hermesHomes, rootHomes), HERMES_PATHS).map(named("~/.hermes/")),
+    ...below(path, userHomes, USER_PATHS).map(named("~/")),
+    ...SYSTEM_PATHS.filter((place) => covers(place, path)).map(named("")),
+    ...PROJECT_PATHS.filter((place) => coversAnywhere(place, path)).map((place) => ({ ...place, shown: quoted(path) })),
   ];
   const isUnreadable = (path: string) =>
     ENV_FILE.test(basename(path)) || protectedPathsOf(path).some(({ read }) => read === "deny");
@@ -89,8 +94,11 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
     async canWrite(path, { crossProfile = false } = {}) {
       const hops = await follow(path);
       const target = hops.at(-1) ?? path;
+      const owner = foreignOwner(target, profileHomes, rootHomes);
+      // The tools reach the own profile only; for another one the user's word is asked for.
+      const isDenied = ({ write }: ProtectedPath) => write === "deny" || (write === "tool" && owner === null);
       for (const hop of hops) {
-        const place = protectedPathsOf(hop).find(({ write }) => write === "deny");
+        const place = protectedPathsOf(hop).find(isDenied);
         if (place !== undefined)
           return deny(
             `Write denied: ${describe(path, hop)} is protected, ${REASONS[place.holds]}. No setting allows it; the user can edit it outside the agent.`,
@@ -100,26 +108,32 @@ export async function createFileGuard(options: FileGuardOptions): Promise<FileGu
         return deny(
           `Write denied: ${describe(path, target)} is outside HERMES_WRITE_SAFE_ROOT (${writeSafeRoots.join(", ")}). Add its directory to that variable to allow it.`,
         );
-      const owner = crossProfile ? null : foreignOwner(target, profileHomes, rootHomes);
-      if (owner !== null)
+      if (owner !== null && !crossProfile)
         return deny(
           `Write denied: ${describe(path, target)} belongs to the profile "${owner}". Pass cross_profile=true only if the user asked for a change there.`,
         );
-      const asked = hops.flatMap(protectedPathsOf).find(({ write }) => write === "ask");
-      if (asked !== undefined) return { type: "ask", command: `tee ~/${asked.path}` };
+      const asked = hops.flatMap(protectedPathsOf).find(({ write }) => write === "ask" || write === "tool");
+      if (asked !== undefined) return { type: "ask", command: `tee ${asked.shown}` };
       return allow;
     },
   };
 }
+
+/** A protected path, and how the command that would write there names it. */
+type Hit = ProtectedPath & { readonly shown: string };
+
+const named =
+  (start: string) =>
+  (place: ProtectedPath): Hit => ({ ...place, shown: start + place.path });
+
+const quoted = (path: string) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** The protected paths below one of these homes that cover a path. */
 function below(path: string, homes: readonly string[], places: readonly ProtectedPath[]): ProtectedPath[] {
   return homes.flatMap((home) => {
     if (!isWithin(path, home) || path === home) return [];
     const rest = path.slice(home.endsWith(sep) ? home.length : home.length + 1).replaceAll(sep, "/");
-    // On some file systems `CONFIG.YAML` and `config.yaml` are one file.
-    const lower = rest.toLowerCase();
-    return places.filter((place) => covers(place, lower));
+    return places.filter((place) => covers(place, rest));
   });
 }
 
@@ -183,25 +197,37 @@ export async function findForbiddenDevice(
 // The one table of paths that are protected against changes or reading. The file tools and the shell rules both read it.
 
 export interface ProtectedPath {
-  /** Below the home it belongs to, or absolute for the system. */
+  /** Below the home it belongs to, or absolute for the system; of a project's, wherever the project is. */
   readonly path: string;
   /** A directory stands for everything below it. */
   readonly type: "file" | "directory";
-  readonly holds: "credentials" | "start file" | "settings" | "own state" | "own secrets" | "system";
-  /** What a file tool does when asked to write there. A shell command that writes there is always asked about. */
-  readonly write: "deny" | "ask" | "allow";
+  readonly holds:
+    | "credentials"
+    | "start file"
+    | "later start"
+    | "settings"
+    | "own state"
+    | "own secrets"
+    | "own code"
+    | "own texts"
+    | "system";
+  /** What a file tool does when asked to write there; `tool`: only the tool made for it writes there. A shell command that writes there is always asked about. */
+  readonly write: "deny" | "tool" | "ask" | "allow";
   readonly read: "deny" | "allow";
 }
 
 type Rest = Omit<ProtectedPath, "path" | "type">;
 
 const files = (names: string, rest: Rest): ProtectedPath[] =>
-  names.split(" ").map((path) => ({ path, type: "file", ...rest }));
+  names.split(/\s+/).map((path) => ({ path, type: "file", ...rest }));
 const directories = (names: string, rest: Rest): ProtectedPath[] =>
-  names.split(" ").map((path) => ({ path, type: "directory", ...rest }));
+  names.split(/\s+/).map((path) => ({ path, type: "directory", ...rest }));
 
 const START =
   ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout";
+
+/** Not run by a shell's start, but by something else that starts later: a session, an editor, git, a build, a debugger. */
+const LATER: Rest = { holds: "later start", write: "ask", read: "allow" };
 
 /** In the home directory of a user. */
 export const USER_PATHS: readonly ProtectedPath[] = [
@@ -216,6 +242,22 @@ export const USER_PATHS: readonly ProtectedPath[] = [
     write: "ask",
     read: "allow",
   }),
+  ...files(
+    `.login .bash_completion .inputrc .pam_environment .xprofile .xinitrc .xsession .xsessionrc .xserverrc
+    .vimrc .gvimrc .exrc .nvimrc .emacs .emacs.el .nanorc .gitconfig .hgrc .tmux.conf .screenrc .wgetrc .curlrc
+    .gdbinit .lldbinit .pdbrc .pythonstartup .irbrc .pryrc .gemrc .Rprofile .juliarc.jl .sqliterc .psqlrc .my.cnf .perltidyrc
+    .bunfig.toml .yarnrc .yarnrc.yml .condarc .cargo/config .cargo/config.toml .cargo/env .gradle/init.gradle
+    .gradle/gradle.properties .m2/settings.xml .config/Code/User/settings.json .config/Code/User/tasks.json .ssh-environment`,
+    LATER,
+  ),
+  ...directories(
+    `.config/systemd .local/share/systemd .config/autostart .config/autostart-scripts .config/environment.d .config/upstart
+    .config/fish .config/zsh .config/git .config/nvim .config/vim .config/emacs .config/direnv .config/tmux .config/pip .pip
+    .vim .emacs.d .doom.d .ipython .gradle/init.d .local/bin .bashrc.d .bash_completion.d .zsh .oh-my-zsh
+    .local/share/applications .local/share/dbus-1 .config/plasma-workspace .config/i3 .config/sway .config/hypr
+    Library/LaunchAgents Library/LaunchDaemons .git-templates .githooks`,
+    LATER,
+  ),
 ];
 
 /** In the home of a profile, and in the root home. */
@@ -229,22 +271,28 @@ export const HERMES_PATHS: readonly ProtectedPath[] = [
   }),
   ...files(
     "state.db state.db-wal state.db-shm state.db-journal context_trust.json trusted_folders.json shell-hooks-allowlist.json",
-    {
-      holds: "own state",
-      write: "deny",
-      read: "allow",
-    },
+    { holds: "own state", write: "deny", read: "allow" },
   ),
   ...directories("mcp-tokens", { holds: "own secrets", write: "deny", read: "deny" }),
   // git runs what the settings in its store name, so the store of checkpoints is nobody's to write; the driver runs inside Hermes.
   ...directories("pairing sessions checkpoints browser-driver", { holds: "own state", write: "deny", read: "allow" }),
-  ...directories("skills/.hub", { holds: "own secrets", write: "allow", read: "deny" }),
+  ...directories("skills/.hub", { holds: "own secrets", write: "tool", read: "deny" }),
+  ...directories("plugins hooks", { holds: "own code", write: "deny", read: "allow" }),
+  // Every later prompt tells them, or every later day runs them.
+  ...directories("memories skills cron", { holds: "own texts", write: "tool", read: "allow" }),
+  ...files("SOUL.md BOOT.md", { holds: "own texts", write: "ask", read: "allow" }),
+  ...directories("scripts", LATER),
 ];
 
 /** Of the machine. */
 export const SYSTEM_PATHS: readonly ProtectedPath[] = [
   ...directories("/etc /boot /usr/lib/systemd /private/etc", { holds: "system", write: "deny", read: "allow" }),
   ...files("/var/run/docker.sock /run/docker.sock", { holds: "system", write: "deny", read: "allow" }),
+  ...directories(
+    `/bin /sbin /lib /lib64 /usr/bin /usr/sbin /usr/lib /usr/local/bin /usr/local/sbin /usr/local/lib /var/spool/cron /var/spool/at
+    /usr/share/applications /run/systemd /opt/homebrew/bin /Library/LaunchAgents /Library/LaunchDaemons`,
+    LATER,
+  ),
 ];
 
 /** Where macOS really keeps these, and the switch that stops Linux at once; only a shell is asked about them. */
@@ -253,7 +301,24 @@ export const SHELL_SYSTEM_PATHS: readonly ProtectedPath[] = [
   ...files("/proc/sysrq-trigger", { holds: "system", write: "allow", read: "allow" }),
 ];
 
+/** Of whatever project: what runs when git, the shell or an editor is next used there. */
+export const PROJECT_PATHS: readonly ProtectedPath[] = [
+  ...files(
+    ".git .git/config .git/config.worktree .envrc .vscode/tasks.json .exrc .nvimrc .nvim.lua .dir-locals.el",
+    LATER,
+  ),
+  ...directories(".git/hooks .git/info .git/modules", LATER),
+];
+
 /** Whether a protected path covers a path that is written from the same start. */
 export function covers({ path, type }: ProtectedPath, candidate: string): boolean {
-  return candidate === path || (type === "directory" && candidate.startsWith(`${path}/`));
+  // On some file systems `CONFIG.YAML` and `config.yaml` are one file.
+  const [place, given] = [path.toLowerCase(), candidate.toLowerCase()];
+  return given === place || (type === "directory" && given.startsWith(`${place}/`));
+}
+
+/** The same for a path of a project, which may stand anywhere. */
+export function coversAnywhere({ path, type }: ProtectedPath, candidate: string): boolean {
+  const lower = `/${candidate.replaceAll("\\", "/").toLowerCase()}`;
+  return lower.endsWith(`/${path}`) || (type === "directory" && lower.includes(`/${path}/`));
 }

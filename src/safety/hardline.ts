@@ -42,6 +42,9 @@ function deleteRule(key: string, isProtected: (path: string) => boolean): Rule {
   };
 }
 
+/** `mkfs -V` alone prints its version. */
+export const asksMkfsVersion = ({ args }: Invocation) => args.length === 1 && args[0]?.text === "-V";
+
 /** `$CMD -rf /`: the name is hidden, the intent is not. */
 const looksLikeForcedDelete = ({ dynamic, args }: Invocation) =>
   dynamic && args.some(({ text }) => /^-(?=.*[rR])(?=.*f)[a-zA-Z]+$/.test(text));
@@ -72,7 +75,10 @@ export const HARDLINE: readonly Rule[] = [
   {
     key: "format filesystem (mkfs)",
     matches: (scene) =>
-      scene.invocations.some((invocation) => /^mkfs(?:\.|$)/.test(invocation.program) && !asksForHelp(invocation)),
+      scene.invocations.some(
+        (invocation) =>
+          /^mkfs(?:\.|$)/.test(invocation.program) && !asksForHelp(invocation) && !asksMkfsVersion(invocation),
+      ),
   },
   programRule("dd to raw block device", ["dd"], (invocation, scene) =>
     argTexts(invocation).some((arg) => /^of=/i.test(arg) && isBlockDevice(pathOf(arg.slice(3), invocation, scene))),

@@ -40,7 +40,7 @@ const keys: readonly [command: string, key: string, lasts: "once" | "always"][] 
   ["git -C x push", "outside sandbox: git", "always"],
   ["make && make install", "outside sandbox: several commands", "once"],
   ["echo x > ~/notes", "outside sandbox: several commands", "once"],
-  ["$tool x", "outside sandbox: several commands", "once"],
+  ["$tool x", "command name not on the line + outside sandbox: several commands", "once"],
 ];
 for (const [command, key, lasts] of keys) {
   test(`${command} leaves under the key "${key}"`, async () => {

@@ -2,6 +2,7 @@
 
 import { stripAnsi } from "../kit/strip-ansi.ts";
 import { analyseCommand } from "./analysis/analyse.ts";
+import { effectsOf } from "./danger/effects.ts";
 import { readsPasswordFromInput } from "./danger/system.ts";
 import { type Danger, findDanger, findPathDanger } from "./danger/table.ts";
 import { type ApprovalOutcome, type CommandVerdict, clearCommand } from "./decision.ts";
@@ -29,7 +30,19 @@ export function classifyCommand(command: string, options: ClassifyOptions): Comm
     options.cwd ? [setScene(analyseCommand(text, plainCwd(options.cwd)), options)] : [],
   );
   if (scenes.some(({ tooDeep }) => tooDeep)) return limitExceeded;
+  const effects = effectsOf([...scenes, ...located]);
+  const verdict = judge(command, { scenes, located, options });
+  return effects.length > 0 ? { ...verdict, effects } : verdict;
+}
 
+interface Reading {
+  readonly scenes: readonly Scene[];
+  /** The same, with relative names counted from where the command would begin. */
+  readonly located: readonly Scene[];
+  readonly options: ClassifyOptions;
+}
+
+function judge(command: string, { scenes, located, options }: Reading): CommandVerdict {
   const hardline = [...scenes, ...located].map(findHardline).find((key) => key !== null);
   if (hardline) {
     return { verdict: "block", category: hardline, reason: "it would destroy or stop this machine", hardline: true };

@@ -5,15 +5,24 @@ import {
   type Command,
   createScope,
   type Group,
+  type Position,
   type Redirection,
   type Scope,
   type Script,
   type SimpleCommand,
+  UNKNOWN,
   type Word,
   type WordPart,
 } from "../shell/ast.ts";
 import { parseCommandLine, plainText } from "../shell/parse.ts";
-import { printedTexts, resolveText, resolveWord, WORD_BREAK } from "../shell/resolve.ts";
+import {
+  markUnknown,
+  printedTexts,
+  resolveAlternatives,
+  resolveText,
+  resolveWord,
+  WORD_BREAK,
+} from "../shell/resolve.ts";
 import {
   type Analysis,
   type Arg,
@@ -43,6 +52,8 @@ const MAX_READ_CHARS = 600_000;
 /** Function bodies read once more for the words of a call. */
 const MAX_CALLS = 50;
 const MAX_CALLED_CHARS = 30_000;
+/** `sudo sudo sudo ...`: each looks at all that is behind it. */
+const MAX_WRAPPERS = 60;
 
 /** `cwd`: where the line begins, if paths are to be measured from there. */
 export function analyseCommand(command: string, cwd: string | null = null): Analysis {
@@ -63,6 +74,8 @@ interface Frame extends Context {
   readonly assignments: readonly { readonly name: string; readonly value: string }[];
   readonly redirects: readonly Redirect[];
   readonly nameSubstitutions: readonly Substitution[];
+  /** The name with marks, when it is not all known. */
+  readonly markedName?: string | null;
 }
 
 /** Read one text further in, by whatever ran it. */
@@ -74,12 +87,13 @@ class Finder implements Analysis {
   readonly sequences: (readonly Invocation[])[] = [];
   readonly texts: string[] = [];
   forkBomb = false;
+  readonly functions: string[] = [];
   ok = true;
   tooDeep = false;
   private readonly scope: Scope = createScope();
   private cwd: string | null;
   private readChars = 0;
-  private readonly functions = new Map<string, readonly Script[]>();
+  private readonly bodies = new Map<string, readonly Script[]>();
   private calls = 0;
   private calledChars = 0;
   private readonly files = new WrittenScripts();
@@ -123,9 +137,15 @@ class Finder implements Analysis {
 
   private readGroup(group: Group, context: Context, background: boolean): Stage {
     if (isForkBomb(group)) this.forkBomb = true;
-    if (group.kind === "function") this.functions.set(group.name, group.bodies);
+    if (group.kind === "function") {
+      this.bodies.set(group.name, group.bodies);
+      this.functions.push(group.name);
+    }
     for (const word of group.words) this.readWord(word, context);
+    // The session keeps a function: what a later line calls it with, this one does not say.
+    if (group.kind === "function") this.markPositional(UNKNOWN);
     const inside = group.bodies.flatMap((body) => this.readScript(body, context));
+    if (group.kind === "function") this.markPositional(null);
     const redirects = this.readRedirects(group.redirections, context);
     if (redirects.length === 0) return inside;
     // The group's own redirections stand for themselves, as those of a command without a name.
@@ -140,39 +160,59 @@ class Finder implements Analysis {
   }
 
   private readSimple(command: SimpleCommand, context: Context, background: boolean): Stage {
-    const assignments = command.assignments.map(({ name, value }) => {
+    const assignments = command.assignments.map(({ name, index, value }) => {
+      this.readParts(index, context);
       this.readWord(value, context);
       const text = resolveText(value, this.scope);
+      const marked = { command: this.mark(value, "command"), argument: this.mark(value, "argument") };
       this.scope.set(name, [text]);
+      if (marked.command !== null) this.scope.mark(name, marked);
       return { name, value: text };
     });
     const redirects = this.readRedirects(command.redirections, context);
     const [first, ...others] = command.words;
     const nameSubstitutions = first ? this.readWord(first, context) : [];
-    const name = first ? resolveWord(first, this.scope, "command") : [];
-    const args = [
-      ...name.map((text) => ({ text, substitutions: nameSubstitutions })),
-      ...others.flatMap((word) => this.readArgs(word, context)),
-    ];
-    this.readVariables(args, redirects);
-    return this.add(args, { ...context, background, assignments, redirects, nameSubstitutions });
+    const markedName = first ? this.mark(first, "command") : null;
+    const alternatives = first ? resolveAlternatives(first, this.scope, "command") : [];
+    const names = alternatives.length > 0 ? alternatives : [[]];
+    const behind = others.flatMap((word) => this.readArgs(word, context));
+    const frame = { ...context, background, assignments, redirects, nameSubstitutions, markedName };
+    return names.flatMap((name) => {
+      const args = [...name.map((text) => ({ text, substitutions: nameSubstitutions })), ...behind];
+      this.readVariables(args, redirects);
+      return this.add(args, frame);
+    });
   }
 
   private readArgs(word: Word, context: Context): readonly Arg[] {
     const substitutions = this.readWord(word, context);
-    return resolveWord(word, this.scope, "argument").map((text) => ({ text, substitutions }));
+    const marked = this.mark(word, "argument") ?? undefined;
+    return resolveWord(word, this.scope, "argument").map((text) => ({ text, marked, substitutions }));
+  }
+
+  private mark(word: Word, position: Position): string | null {
+    return markUnknown(word, this.scope, position);
+  }
+
+  private markPositional(marked: string | null): void {
+    for (const name of POSITIONAL) this.scope.mark(name, { command: marked, argument: marked });
   }
 
   /** `for x in a b`: x may be either. Other words that give a variable its value do so at once. */
   private readVariables(args: readonly Arg[], redirects: readonly Redirect[]): void {
     const [head = "", ...words] = args.map(({ text }) => text);
     const [name, word, ...values] = words;
-    if ((head === "for" || head === "select") && name !== undefined && word === "in") this.scope.set(name, values);
+    if ((head === "for" || head === "select") && name !== undefined && word === "in") {
+      this.scope.set(name, values);
+      const marked = args.find((arg) => arg.marked !== undefined)?.marked;
+      if (marked !== undefined) this.scope.mark(name, { command: UNKNOWN, argument: marked });
+    }
     if (head === "set" && words.includes("--")) this.setPositional(words.slice(words.indexOf("--") + 1));
     if (/^(?:export|declare|local|readonly|typeset)$/.test(head)) {
-      for (const text of words) {
+      const isReference = words.some((text) => /^-[a-zA-Z]*n/.test(text));
+      for (const { text, marked } of args.slice(1)) {
         const match = /^([A-Za-z_][A-Za-z0-9_]*)=([\s\S]*)$/.exec(text);
-        if (match) this.scope.set(match[1] ?? "", [match[2] ?? ""]);
+        if (match) this.setVariable(match[1] ?? "", match[2] ?? "", { marked, isReference });
       }
     }
     if (head === "printf" && name === "-v" && word !== undefined) {
@@ -181,6 +221,23 @@ class Finder implements Analysis {
     const fed = redirects.find(({ operator }) => operator === "<<<")?.target;
     if (fed !== undefined && /^(?:read|mapfile|readarray)$/.test(head)) {
       for (const text of words) if (/^[A-Za-z_]\w*$/.test(text)) this.scope.set(text, [fed]);
+    } else if (/^(?:read|mapfile|readarray)$/.test(head)) {
+      for (const text of words)
+        if (/^[A-Za-z_]\w*$/.test(text)) this.scope.mark(text, { command: UNKNOWN, argument: UNKNOWN });
+    }
+  }
+
+  private setVariable(
+    name: string,
+    value: string,
+    { marked, isReference }: { readonly marked: string | undefined; readonly isReference: boolean },
+  ): void {
+    const target = isReference ? this.scope.get(value) : [value];
+    this.scope.set(name, target ?? [""]);
+    if (target === undefined) this.scope.mark(name, { command: UNKNOWN, argument: UNKNOWN });
+    else if (marked !== undefined) {
+      const text = marked.slice(marked.indexOf("=") + 1);
+      this.scope.mark(name, { command: text, argument: text });
     }
   }
 
@@ -216,7 +273,8 @@ class Finder implements Analysis {
     return redirections.map(({ operator, fd, target, heredoc }) => {
       const substitutions = [...this.readWord(target, context), ...this.readParts(heredoc?.parts ?? [], context)];
       if (heredoc?.doubtful) this.readText(heredoc.body, { ...context, depth: context.depth + 1 });
-      return { operator, fd, target: resolveText(target, this.scope), heredoc, substitutions };
+      const marked = this.mark(target, "argument") ?? undefined;
+      return { operator, fd, target: resolveText(target, this.scope), marked, heredoc, substitutions };
     });
   }
 
@@ -233,13 +291,20 @@ class Finder implements Analysis {
         args.map(({ text }) => text),
       );
       if (!inner) break;
+      if (via.length > MAX_WRAPPERS) {
+        this.tooDeep = true;
+        return [];
+      }
       via.push({ program, args: args.slice(0, inner.commandAt).map(({ text }) => text) });
       assignments.push(...inner.assignments);
       rest = args.slice(inner.commandAt);
     }
     const path = rest[0]?.text ?? "";
     const isNothing = rest.length === 0 && frame.redirects.length === 0 && assignments.length === 0;
-    if (isNothing && frame.nameSubstitutions.length === 0) return [];
+    const unseenName = isUnseen(
+      via.length > frame.via.length || frame.via.length > 0 ? rest[0]?.marked : frame.markedName,
+    );
+    if (isNothing && frame.nameSubstitutions.length === 0 && !unseenName) return [];
     const dynamic = path.startsWith("-") && via.length === 0;
     const invocation: Invocation = {
       program: dynamic ? "" : (matchWatchedProgram(path) ?? programName(path)),
@@ -253,6 +318,7 @@ class Finder implements Analysis {
       background: frame.background,
       cwd: this.cwd,
       dynamic,
+      unseenName,
     };
     this.invocations.push(invocation);
     this.texts.push(rest.map(({ text }) => text).join(" "));
@@ -278,7 +344,7 @@ class Finder implements Analysis {
 
   /** A function of this line, called with words: its body is read again with them in place. */
   private readFunction(invocation: Invocation, frame: Frame): readonly Invocation[] {
-    const bodies = this.functions.get(invocation.path);
+    const bodies = this.bodies.get(invocation.path);
     if (!bodies || invocation.args.length === 0) return [];
     for (const { pipelines } of bodies)
       this.calledChars += (pipelines.at(-1)?.end ?? 0) - (pipelines[0]?.start ?? 0) + 1;
@@ -291,7 +357,7 @@ class Finder implements Analysis {
     const target = args.find(({ text }) => !/^-./.test(text))?.text ?? "~";
     if (target === "-") this.cwd = null;
     else if (/^[/~$]/.test(target)) this.cwd = target;
-    else if (this.cwd !== null) this.cwd = `${this.cwd}/${target}`;
+    else this.cwd = this.cwd === null ? target : `${this.cwd}/${target}`;
   }
 
   private readPayload(payload: Payload, owner: Invocation, frame: Frame): readonly Invocation[] {
@@ -340,6 +406,20 @@ class Finder implements Analysis {
       ),
     );
   }
+}
+
+const POSITIONAL = [..."123456789@*"];
+
+/**
+ * Whether a name with marks says too little. A folder may be unknown (`$ROOT/bin/tool`), and so may the end of a long name
+ * (`python$VERSION`) or of a script below a folder of the project (`./scripts/$name`).
+ */
+function isUnseen(marked: string | null | undefined): boolean {
+  if (marked === null || marked === undefined) return false;
+  const base = marked.slice(marked.lastIndexOf("/") + 1);
+  if (!base.includes(UNKNOWN)) return base === "";
+  if (base.indexOf(UNKNOWN) > 2) return false;
+  return !/^(?:\.\/|[\w-]+\/)/.test(marked);
 }
 
 /** A function that calls itself at least twice with something in the background: `f() { f | f & }`. */

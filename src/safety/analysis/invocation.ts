@@ -21,10 +21,14 @@ export interface Invocation {
   readonly cwd: string | null;
   /** The name is computed in a way that cannot be followed. */
   readonly dynamic: boolean;
+  /** What runs is not written on the line: a variable of the session, the output of a program. */
+  readonly unseenName: boolean;
 }
 
 export interface Arg {
   readonly text: string;
+  /** The text with `UNKNOWN` in place of what only running the line would show; absent when all of it is known. */
+  readonly marked?: string | undefined;
   readonly substitutions: readonly Substitution[];
 }
 
@@ -43,6 +47,8 @@ export interface Redirect {
   readonly operator: string;
   readonly fd: string;
   readonly target: string;
+  /** As with an argument. */
+  readonly marked?: string | undefined;
   readonly heredoc: Heredoc | null;
   readonly substitutions: readonly Substitution[];
 }
@@ -55,6 +61,8 @@ export interface Analysis {
   readonly pipelines: readonly (readonly Stage[])[];
   /** Pipelines of one script in order, for rules on "first this, then that". */
   readonly sequences: readonly (readonly Invocation[])[];
+  /** The names of functions that the line defines. */
+  readonly functions: readonly string[];
   /** A function that pipes itself into itself in the background. */
   readonly forkBomb: boolean;
   /** Every text a rule of the user is matched against. */

@@ -1,4 +1,5 @@
 // Commands that travel inside the arguments of another: `bash -c '...'`, `find -exec`, `ssh host ...`.
+import { UNKNOWN } from "../shell/ast.ts";
 import { printedTexts } from "../shell/resolve.ts";
 import { executedBy, executedFromInput } from "./executors.ts";
 import { type Arg, argTexts, type Invocation, readOptions } from "./invocation.ts";
@@ -89,6 +90,7 @@ const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payl
   docker: containerWords,
   podman: containerWords,
   "docker-compose": (invocation) => composeWords(invocation, 0),
+  capsh: capshWords,
   kubectl: afterDashes,
   oc: afterDashes,
 };
@@ -135,7 +137,20 @@ function xargsWords(invocation: Invocation): readonly Payload[] {
     long: ["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
     stopAtOperand: true,
   });
-  return wordsFrom(invocation.args.slice(options.firstOperand), false);
+  const token = options.values.find(({ name }) => name === "I")?.value ?? "{}";
+  return wordsFrom(markPlaceholder(invocation.args.slice(options.firstOperand), token), false);
+}
+
+/** `xargs -I{} {}`: what runs is what comes in. */
+function markPlaceholder([name, ...rest]: readonly Arg[], token: string): readonly Arg[] {
+  if (!name) return [];
+  return [name.text === token ? { ...name, marked: UNKNOWN } : name, ...rest];
+}
+
+/** `capsh ... -- -c text`: the words behind the dashes go to a shell. */
+function capshWords(invocation: Invocation): readonly Payload[] {
+  const at = invocation.args.findIndex(({ text: arg }) => arg === "--");
+  return at < 0 ? [] : wordsFrom([{ text: "bash", substitutions: [] }, ...invocation.args.slice(at + 1)], false);
 }
 
 /** One word is a text for the shell; several are a command and its arguments. */
@@ -161,14 +176,14 @@ function findWords(invocation: Invocation): readonly Payload[] {
     if (!FIND_RUNS.has(arg.text)) return;
     const rest = invocation.args.slice(index + 1);
     const end = rest.findIndex(({ text: word }) => word === ";" || word === "+");
-    found.push(...wordsFrom(end < 0 ? rest : rest.slice(0, end), false));
+    found.push(...wordsFrom(markPlaceholder(end < 0 ? rest : rest.slice(0, end), "{}"), false));
   });
   return found;
 }
 
 function fdWords(invocation: Invocation): readonly Payload[] {
   const at = invocation.args.findIndex(({ text: arg }) => /^(?:-[xX]|--exec(?:-batch)?)$/.test(arg));
-  return at < 0 ? [] : wordsFrom(invocation.args.slice(at + 1), false);
+  return at < 0 ? [] : wordsFrom(markPlaceholder(invocation.args.slice(at + 1), "{}"), false);
 }
 
 function sshText(invocation: Invocation): readonly Payload[] {

@@ -31,6 +31,16 @@ const INTERPRETERS: Readonly<Record<string, CodeOptions>> = {
     longCode: ["eval", "print"],
   },
   nodejs: { code: "ep", short: "epr", long: ["eval", "print"], longCode: ["eval", "print"] },
+  tsx: { code: "ep", short: "epr", long: ["eval", "print"], longCode: ["eval", "print"] },
+  "ts-node": { code: "ep", short: "eprPTO", long: ["eval", "print"], longCode: ["eval", "print"] },
+  emacs: { code: "", longCode: ["eval", "execute"] },
+  octave: { code: "", longCode: ["eval"] },
+  "octave-cli": { code: "", longCode: ["eval"] },
+  sbcl: { code: "", longCode: ["eval"] },
+  guile: { code: "c", short: "cleLs" },
+  nu: { code: "c", short: "c", longCode: ["commands"] },
+  xonsh: { code: "c", short: "c" },
+  elvish: { code: "c", short: "" },
   bun: { code: "ep", short: "epr", longCode: ["eval", "print"] },
   php: { code: "rBRE", short: "rBREcdzf" },
 };
@@ -49,7 +59,7 @@ function interpreterOptions(invocation: Invocation): { readonly options: Options
 function runsInlineScript(invocation: Invocation): boolean {
   if (!isInterpreter(invocation.program)) return false;
   const { options, spec } = interpreterOptions(invocation);
-  if (invocation.program === "deno") return options.operands[0] === "eval";
+  if (/^(?:deno|crystal)$/.test(invocation.program)) return options.operands[0] === "eval";
   // `python -m module -c` : everything behind the module belongs to it.
   const end = spec === PYTHON ? options.letters.indexOf("m") : -1;
   const letters = end < 0 ? options.letters : options.letters.slice(0, end);
@@ -151,13 +161,13 @@ export const inlineCode: RuleGroup = {
 
 // What runs code, and where code comes from: shared by the rules on downloads and on decoded texts.
 
-const isInterpreter = (program: string) =>
-  /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir|ipython[0-9.]*|ghc|scala|jshell)$/.test(
+export const isInterpreter = (program: string) =>
+  /^(?:python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|php[0-9.]*|lua[0-9.]*|luajit|rscript|osascript|julia|tclsh|groovy|elixir|ipython[0-9.]*|ghc|scala|jshell|tsx|ts-node|r|emacs|octave|octave-cli|sbcl|guile|racket|clojure|clj|bb|raku|swift|iex|crystal|nu|xonsh|elvish|qjs|gjs|janet)$/.test(
     program,
   );
 
 /** A shell, or an interpreter that got no script to run and so runs its input. */
-function runsInput(invocation: Invocation): boolean {
+export function runsInput(invocation: Invocation): boolean {
   if (isShell(invocation.program)) return true;
   if (!isInterpreter(invocation.program)) return false;
   const options = readOptions(argTexts(invocation), { short: "cemErRWX", stopAtOperand: true });

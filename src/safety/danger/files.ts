@@ -1,3 +1,4 @@
+import { sedScripts } from "../analysis/executors.ts";
 import {
   argTexts,
   hasLetter,
@@ -7,15 +8,7 @@ import {
   type Options,
   readOptions,
 } from "../analysis/invocation.ts";
-import {
-  covers,
-  HERMES_PATHS,
-  type ProtectedPath,
-  SHELL_SYSTEM_PATHS,
-  SYSTEM_PATHS,
-  USER_PATHS,
-} from "../file-guard.ts";
-import { isBlockDevice } from "../hardline.ts";
+import { asksMkfsVersion } from "../hardline.ts";
 import {
   asksForHelp,
   optionsOf,
@@ -26,31 +19,7 @@ import {
   type Scene,
   writtenFiles,
 } from "../scene.ts";
-
-// Which files a shell command must not change without a question.
-
-/** Every spelling of a home directory that `canonicalPath` may leave. */
-const IN_HOME = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+)\/(.+)$/;
-const IN_HERMES_HOME = /^~\/\.hermes\/(?:profiles\/[^/]+\/)?(.+)$/;
-
-const guarded = (paths: readonly ProtectedPath[]) => paths.filter(({ write }) => write !== "allow");
-const HERMES = guarded(HERMES_PATHS);
-const SYSTEM = [...SYSTEM_PATHS.filter(({ type }) => type === "directory"), ...SHELL_SYSTEM_PATHS];
-
-const isCovered = (path: string | undefined, paths: readonly ProtectedPath[]) =>
-  path !== undefined && paths.some((protectedPath) => covers(protectedPath, path));
-
-const isSystemConfig = (path: string) => isCovered(path, SYSTEM);
-
-export const isHermesFile = (path: string) => isCovered(IN_HERMES_HOME.exec(path)?.[1], HERMES);
-
-const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(path)?.[1], USER_PATHS);
-
-const isSystemFile = (path: string) =>
-  isSystemConfig(path) || isBlockDevice(path) || isCredentialOrStartFile(path) || isHermesFile(path);
-
-/** `.env`, `.env.local`, `config.yaml` of whatever project. */
-const isProjectSetting = (path: string) => /(?:^|\/)(?:\.env(?:\.[^/]+)?|config\.yaml)$/.test(path);
+import { isCredentialOrStartFile, isHermesFile, isProjectSetting, isSystemConfig, isSystemFile } from "./places.ts";
 
 const COPIERS = ["cp", "mv", "install", "ln", "rsync", "scp"];
 
@@ -212,7 +181,8 @@ export const disk: RuleGroup = {
         scene.invocations.some(
           (invocation) =>
             /^(?:mkfs(?:\..*)?|mke2fs|newfs(?:_.*)?|mkswap|wipefs)$/.test(invocation.program) &&
-            !asksForHelp(invocation),
+            !asksForHelp(invocation) &&
+            !asksMkfsVersion(invocation),
         ),
     },
     programRule("disk copy", ["dd"], (invocation) => argTexts(invocation).some((arg) => /^if=/i.test(arg))),
@@ -305,8 +275,40 @@ const OUTPUTS: Readonly<Record<string, Outputs>> = {
   truncate: { short: "sr", operands: "always" },
   yq: { operands: "i" },
   ed: { short: "p", operands: "always" },
+  "7z": { short: "o", writes: ["o"] },
 };
+/** Whatever the program: what it calls an output is written. */
+const OUTPUT_OPTION =
+  /^(?:-o|-out|--out|--outfile|--output|--output-file|--output-dir|--outdir|--dest|--destination|--target-dir)(?:=([\s\S]*))?$/;
+const NO_OUTPUT_OPTION = new Set(
+  "ls ps grep egrep fgrep rg ag ssh scp sftp set shopt mount set column cut lsblk lsof strace".split(" "),
+);
 const UNATTENDED_EDITORS = new Set(["vim", "nvim", "vi", "ex"]);
+
+/** Every file that a command line names as written, by whatever means; links by both of their names. */
+export function filesWrittenBy(invocation: Invocation): readonly string[] {
+  const { program } = invocation;
+  const args = argTexts(invocation);
+  const copied = COPIERS.includes(program) ? destination(invocation) : { path: "", inside: [] };
+  const edited = editorOf(invocation) === null ? [] : sedOptions(invocation).operands.slice(1);
+  const outputs = NO_OUTPUT_OPTION.has(program)
+    ? []
+    : args.flatMap((arg, index) => {
+        const match = OUTPUT_OPTION.exec(arg);
+        return match ? [match[1] ?? args[index + 1] ?? ""] : [];
+      });
+  const scripts = /^g?sed$/.test(program) ? sedScripts(args) : /^[gmn]?awk$/.test(program) ? args : [];
+  const inside = scripts.flatMap((script) => (program.endsWith("sed") ? sedWrites(script) : awkWrites(script)));
+  const cloned = program === "git" && args.includes("clone") ? optionsOf(invocation).operands.slice(2) : [];
+  return [
+    ...[copied.path, ...copied.inside, ...edited, ...outputs, ...inside, ...cloned],
+    ...[...writtenFiles(invocation), ...teeFiles(invocation), ...namedOutputs(invocation)],
+  ].filter((path) => path !== "");
+}
+
+const sedWrites = (script: string) =>
+  [...script.matchAll(/(?:^|[;{}\s/0-9$gp])w\s{1,9}([^\s;}]+)/g)].map((match) => match[1] ?? "");
+const awkWrites = (script: string) => [...script.matchAll(/>{1,2}\s{0,9}"([^"]+)"/g)].map((match) => match[1] ?? "");
 
 function namedOutputs(invocation: Invocation): readonly string[] {
   const { program } = invocation;

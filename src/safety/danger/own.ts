@@ -1,7 +1,7 @@
 // An agent with a shell could lift its own limits with the program's own commands. Only its user may.
 import { argTexts, hasLetter, hasLong, type Invocation, type Options, readOptions } from "../analysis/invocation.ts";
 import { optionsOf, pathOf, programRule, type Rule, type RuleGroup, type Scene } from "../scene.ts";
-import { isHermesFile } from "./files.ts";
+import { isHermesFile } from "./places.ts";
 
 export const OWN_GUARDS_KEY = "change the agent's own guards";
 
@@ -155,7 +155,7 @@ function hermesOptions(invocation: Invocation): Options | null {
 }
 
 /** The words of a hermes command line without its options. */
-function hermesWords(invocation: Invocation): readonly string[] {
+export function hermesWords(invocation: Invocation): readonly string[] {
   return hermesOptions(invocation)?.operands ?? [];
 }
 

@@ -1,11 +1,17 @@
 // The categories that are asked about, in the order in which they win.
 
-import { argTexts, hasLetter, hasLong, type Invocation, readOptions } from "../analysis/invocation.ts";
-import { optionsOf, programRule, type RuleGroup, type Scene } from "../scene.ts";
+import { analyseCommand } from "../analysis/analyse.ts";
+import { argTexts, hasLetter, hasLong, type Invocation, programName, readOptions } from "../analysis/invocation.ts";
+import { isShell } from "../analysis/shells.ts";
+import { findHardline } from "../hardline.ts";
+import { oncePerScene, optionsOf, programRule, type RuleGroup, type Scene, setScene } from "../scene.ts";
 import { chmodRun, decodedCode, inlineCode, isReverseShell, remoteCode, runsDownloadedFile } from "./code.ts";
+import { destroyers, publishing } from "./destroyers.ts";
 import { copiesAndEdits, deletion, disk, massDelete, permissions, sensitiveWrites } from "./files.ts";
+import { laterStarts, secretReads } from "./guarded-places.ts";
 import { ownGuards, ownProcess } from "./own.ts";
 import { containers, git, gitCommand, sql, sudo, system, windows } from "./system.ts";
+import { unseen } from "./unseen.ts";
 
 function removesJobs(invocation: Invocation): boolean {
   if (invocation.program === "atrm") return invocation.args.length > 0;
@@ -59,7 +65,8 @@ const added: RuleGroup = {
   ],
 };
 
-const GROUPS: readonly RuleGroup[] = [
+/** What is asked about wherever it stands, also inside a text that another program is handed. */
+const PLAIN: readonly RuleGroup[] = [
   deletion,
   windows,
   permissions,
@@ -81,6 +88,77 @@ const GROUPS: readonly RuleGroup[] = [
   added,
 ];
 
+const plainRules = PLAIN.filter((group) => group !== sql).flatMap(({ rules }) => rules);
+
+// Texts and words that look like a command and are handed to a program nobody here knows: it may run them.
+
+/** They show, store, search or send a text, or run none but what other rules already read out of it. */
+const INERT = new Set(
+  `: . [ [[ ack ag agrep aider alias apropos apt apt-get asciinema at awk banner base64 basename batch bats bc black brew bun cal cargo cat cd chmod chown
+  claude clang cmake cmp code codex column comm command composer cowsay cp curl cut date dc dd deno df dialog diff dirname dnf docker docker-compose
+  dpkg du echo ed egrep emacs env eslint eval ex exit expand export expr false fd fdfind fgrep figlet file find flake8 fmt fold gawk gcc gdb gemini gh
+  git glab go gpg grep groovy gsed gum head help hermes hexdump hg host hostname http https iconv info ipython java javac jest jira join jq julia kill
+  kubectl ld less let lldb ln local locate logger lolcat ls lua lynx mail mailx make man mapfile markdownlint mawk md5sum mkdir mocha more msgcat
+  mutt mv mypy mysql mariadb nano nawk nl node nodejs nosetests notify-send npm npx nvim oc od ollama openssl opencode osascript pacman pandoc paste patch
+  perl pgrep php pip pip3 pkill playwright pnpm podman popd prettier printf psql pushd pwd pylint pytest python python3 python2 pypy q read readarray
+  readlink readonly realpath redis-cli return rev rg rm rmdir rspec ruby ruff say scp sed seq set sha1sum sha256sum shasum shellcheck shfmt shift sleep
+  sort source split sqlite3 ssh stat strings su sudo svn systemctl tac tail tap tee test tig toilet touch tox tput tr trap tree true tsc tslint type
+  typeset declare ulimit uniq unset unzip uv vi view vim vitest wait wall wc wget whatis whereis which whiptail write xargs parallel xh xmessage xxd yarn
+  yq zenity zgrep zip tar mongosh mongo rsync helm terraform tofu aws gcloud az llm yum zypper apk zcat tmux screen watch watchexec script expect`.split(
+    /\s+/,
+  ),
+);
+
+const isInert = ({ program }: Invocation) => program === "" || INERT.has(program) || isShell(program);
+
+/** Names that are worth a look when they stand among the words of an unknown program. */
+const TELLING =
+  /^(?:rm|shred|dd|mkfs(?:\..*)?|chmod|chown|kill|pkill|killall|reboot|shutdown|halt|poweroff|(?:ba|z|da|k)?sh|eval|tee|find|xargs|sudo|git|truncate|wipefs|systemctl)$/;
+const MAX_STARTS = 3;
+
+/** A phrase with something in it that a command would have. */
+const mayBeCommand = (text: string) => /\S\s+\S/.test(text);
+
+const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
+
+function textsHandedOn(invocation: Invocation): readonly string[] {
+  if (isInert(invocation)) return [];
+  const args = argTexts(invocation);
+  const inputs = invocation.redirects.flatMap(({ operator, heredoc, target }) => {
+    if (heredoc) return [heredoc.body];
+    return operator === "<<<" ? [target] : [];
+  });
+  const phrases = [...args.map(behindEquals), ...inputs, ...invocation.assignments.map(({ value }) => value)];
+  const starts = args.flatMap((arg, index) =>
+    TELLING.test(programName(arg)) && arg === programName(arg) ? [index] : [],
+  );
+  const words = starts.slice(0, MAX_STARTS).map((start) => args.slice(start).map(quote).join(" "));
+  return [...phrases.filter(mayBeCommand), ...words];
+}
+
+/** Behind `--exec=`. */
+const behindEquals = (arg: string) => arg.replace(/^--?[\w-]+=/, "");
+
+/** Each such text as a line of its own. */
+const commandsHandedOn = oncePerScene((scene): readonly Scene[] =>
+  scene.invocations.flatMap(textsHandedOn).map((text) => setScene(analyseCommand(text), scene.homes)),
+);
+
+const handedOn: RuleGroup = {
+  reason: "hands a command to a program that may run it",
+  rules: [
+    {
+      key: "dangerous command handed to another program",
+      matches: (scene) =>
+        commandsHandedOn(scene).some(
+          (inner) => findHardline(inner) !== null || plainRules.some((rule) => rule.matches(inner)),
+        ),
+    },
+  ],
+};
+
+const GROUPS: readonly RuleGroup[] = [...PLAIN, laterStarts, secretReads, destroyers, publishing, unseen, handedOn];
+
 export interface Danger {
   readonly key: string;
   readonly reason: string;
@@ -91,7 +169,7 @@ export interface Danger {
 export const RULES = GROUPS.flatMap((group) => group.rules.map((rule) => ({ rule, reason: group.reason, group })));
 
 /** Rules on which file is meant: a relative name counts by where the command begins. */
-const BY_PATH: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards]);
+const BY_PATH: ReadonlySet<RuleGroup> = new Set([sensitiveWrites, copiesAndEdits, ownGuards, laterStarts, secretReads]);
 
 export function findDanger(scene: Scene): Danger | null {
   const rank = RULES.findIndex(({ rule }) => rule.matches(scene));

@@ -30,6 +30,8 @@ export interface Word {
 
 export interface Assignment {
   readonly name: string;
+  /** What stands in `name[...]=`: the shell computes it. */
+  readonly index: readonly WordPart[];
   readonly value: Word;
 }
 
@@ -99,10 +101,17 @@ export interface ParsedLine {
   readonly comments: readonly { readonly start: number; readonly end: number }[];
 }
 
+/** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
+export type Position = "command" | "argument";
+
 /** What a command line itself says about variables: the values they may hold where they are used. */
 export interface Scope {
   get(name: string): readonly string[] | undefined;
+  /** Takes a mark away. */
   set(name: string, values: readonly string[]): void;
+  /** The value with a mark in place of what only running the line would show, as it counts in each position; null: all of it is known. */
+  mark(name: string, marked: Readonly<Record<Position, string | null>>): void;
+  marked(name: string, position: Position): string | null;
 }
 
 /** Longer values are not followed: `a=$a$a` doubles with every line. */
@@ -110,12 +119,22 @@ const MAX_VALUE_CHARS = 8192;
 
 export function createScope(): Scope {
   const values = new Map<string, readonly string[]>();
+  const marks = new Map<string, Readonly<Record<Position, string | null>>>();
   return {
     get: (name) => values.get(name),
     set: (name, given) => {
+      marks.delete(name);
       const followed = given.filter((value) => value.length <= MAX_VALUE_CHARS).slice(0, 8);
       if (followed.length > 0 || given.length === 0) values.set(name, followed);
       else values.delete(name);
     },
+    mark: (name, marked) => {
+      const isLong = Object.values(marked).some((text) => (text?.length ?? 0) > MAX_VALUE_CHARS);
+      marks.set(name, isLong ? { command: UNKNOWN, argument: UNKNOWN } : marked);
+    },
+    marked: (name, position) => marks.get(name)?.[position] ?? null,
   };
 }
+
+/** Stands for what only running the line would show. */
+export const UNKNOWN = "\x01";

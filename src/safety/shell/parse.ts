@@ -229,7 +229,9 @@ function readAssignment(reader: Reader, assignments: Assignment[]): boolean {
   const start = reader.at;
   const value: Word =
     reader.text[reader.at] === "(" ? { parts: readArray(reader), start, end: reader.at } : readWord(reader);
-  assignments.push({ name: head.replace(/(?:\[.*\])?\+?=$/, ""), value });
+  const open = head.indexOf("[");
+  const index = open < 0 ? [] : readExpandingText(head.slice(open + 1, head.lastIndexOf("]")), reader);
+  assignments.push({ name: head.replace(/(?:\[.*\])?\+?=$/, ""), index, value });
   return true;
 }
 

@@ -1,9 +1,7 @@
 // What a word amounts to when the shell is done with it, as far as the command line alone shows.
-import type { Scope, Script, Word, WordPart } from "./ast.ts";
+import { matchGlob } from "../paths.ts";
+import { type Position, type Scope, type Script, UNKNOWN, type Word, type WordPart } from "./ast.ts";
 import { decodeAnsiC } from "./word.ts";
-
-/** In a command's name what is unknown counts as empty; in an argument it stays as it is written. */
-type Position = "command" | "argument";
 
 /** Stands between words inside one resolved text. */
 export const WORD_BREAK = "\0";
@@ -12,6 +10,11 @@ const MAX_ALTERNATIVES = 8;
 const MAX_TEXT_CHARS = 128_000;
 
 export function resolveWord(word: Word, scope: Scope, position: Position): readonly string[] {
+  return resolveAlternatives(word, scope, position).flat();
+}
+
+/** Where a variable may hold one of several values: the words for each. */
+export function resolveAlternatives(word: Word, scope: Scope, position: Position): readonly (readonly string[])[] {
   let texts = [""];
   let quoted = false;
   let braces = false;
@@ -26,11 +29,12 @@ export function resolveWord(word: Word, scope: Scope, position: Position): reado
       texts = texts.flatMap((text) => values.map((value) => bounded(text, value))).slice(0, MAX_ALTERNATIVES);
     }
   }
-  const whole = braces ? texts.flatMap(expandBraces) : texts;
-  return whole
-    .flatMap((text) => (text.includes(WORD_BREAK) ? text.split(WORD_BREAK).filter((piece) => piece !== "") : [text]))
-    .filter((text) => text !== "" || quoted)
-    .map((text) => text.replace(CONTROL, ""));
+  return texts.map((one) =>
+    (braces ? expandBraces(one) : [one])
+      .flatMap((text) => (text.includes(WORD_BREAK) ? text.split(WORD_BREAK).filter((piece) => piece !== "") : [text]))
+      .filter((text) => text !== "" || quoted)
+      .map((text) => text.replace(CONTROL, "")),
+  );
 }
 
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/g;
@@ -69,19 +73,55 @@ function variableValues(part: Variable, scope: Scope, position: Position): reado
   const known = scope.get(name);
   const unknown = unknownValue(part, position);
   if (operator === "" || operator === "?" || operator === ":?") return known ?? [unknown];
-  // `"${list[@]}"` is as many words as the list has, quoted or not.
-  if (operator === "[" && known) return known.map((value) => value.trim().replace(/[ \t\n]+/g, WORD_BREAK));
+  if (operator === "[" && known)
+    return known.flatMap((value) => elements(value, textOf(part.operand, scope), position));
   if (operator === "+" || operator === ":+") return [textOf(part.operand, scope)];
   if (operator === "-" || operator === ":-" || operator === "=" || operator === ":=") {
-    if (known) return known;
+    if (known && (!operator.startsWith(":") || known.some((value) => value !== ""))) return known;
     return name === "HOME" ? [unknown] : [textOf(part.operand, scope)];
   }
   if (!known) return [unknown];
-  if (operator === ":") return known.map((value) => substring(value, textOf(part.operand, scope)));
-  if (operator === "^^" || operator === ",,") {
-    return known.map((value) => (operator === "^^" ? value.toUpperCase() : value.toLowerCase()));
+  if (operator === "!") return known.flatMap((target) => scope.get(target) ?? [unknown]);
+  const operand = textOf(part.operand, scope);
+  return known.map((value) => compute(value, operator, operand) ?? value);
+}
+
+/** `"${list[@]}"` is as many words as the list has, quoted or not; which one an index means is not worth guessing for a name. */
+function elements(value: string, index: string, position: Position): readonly string[] {
+  const words = value.trim().split(/[ \t\n]+/);
+  if (/^[@*]\]/.test(index)) return [words.join(WORD_BREAK)];
+  const at = /^-?[0-9]+(?=\]$)/.exec(index)?.[0];
+  if (at === undefined) return [words.join(WORD_BREAK)];
+  if (position === "argument") return [words.at(Number(at)) ?? ""];
+  return [words.join(WORD_BREAK), ...words.slice(0, MAX_ALTERNATIVES)];
+}
+
+/** Longer values are not cut or searched: patterns cost the square. */
+const MAX_PATTERN_CHARS = 64;
+
+/** What `${x%y}`, `${x/y/z}`, `${x:1}` and the like make of a value; null when that is not followed. */
+function compute(value: string, operator: string, operand: string): string | null {
+  if (operator === ":") return substring(value, operand);
+  if (operator === "^^" || operator === ",,") return operator === "^^" ? value.toUpperCase() : value.toLowerCase();
+  if (operator === "^") return value.slice(0, 1).toUpperCase() + value.slice(1);
+  if (operator === ",") return value.slice(0, 1).toLowerCase() + value.slice(1);
+  if (operator === "#" && operand === "") return String(value.length);
+  if (value.length > MAX_PATTERN_CHARS || operand.length > MAX_PATTERN_CHARS) return null;
+  const cuts = [...value, ""].map((_, at) => at);
+  if (operator === "#" || operator === "##") {
+    const lengths = operator === "#" ? cuts : cuts.reverse();
+    return value.slice(lengths.find((length) => matchGlob(operand, value.slice(0, length))) ?? 0);
   }
-  return known;
+  if (operator === "%" || operator === "%%") {
+    const starts = operator === "%" ? cuts.reverse() : cuts;
+    return value.slice(0, starts.find((start) => matchGlob(operand, value.slice(start))) ?? value.length);
+  }
+  const replacing = /^\/[/#%]?$/.exec(operator);
+  const [, pattern = "", replacement = ""] = /^([^/]*)\/?([\s\S]*)$/.exec(operand) ?? [];
+  if (!replacing || pattern === "" || /[*?[]/.test(pattern)) return null;
+  if (operator === "/#") return value.startsWith(pattern) ? replacement + value.slice(pattern.length) : value;
+  if (operator === "/%") return value.endsWith(pattern) ? value.slice(0, -pattern.length) + replacement : value;
+  return operator === "//" ? value.replaceAll(pattern, () => replacement) : value.replace(pattern, () => replacement);
 }
 
 function unknownValue(part: Variable, position: Position): string {
@@ -111,6 +151,72 @@ function literalOutput(script: Script, scope: Scope): string | null {
     return args.filter((arg) => !arg.startsWith("-")).join(" ");
   }
   return null;
+}
+
+// What the line does not show. A mark stands where only running it would tell.
+
+/** The word with marks; null when every part of it is known. */
+export function markUnknown(word: Word, scope: Scope, position: Position): string | null {
+  const text = markParts(word.parts, scope, position);
+  return text.includes(UNKNOWN) ? text : null;
+}
+
+function markParts(parts: readonly WordPart[], scope: Scope, position: Position): string {
+  let text = "";
+  for (const part of parts) text = bounded(text, part.type === "literal" ? part.text : markPart(part, scope, position));
+  return text;
+}
+
+function markPart(part: Exclude<WordPart, { type: "literal" }>, scope: Scope, position: Position): string {
+  if (part.type === "arithmetic") return "0";
+  if (part.type === "variable") return markVariable(part, scope, position);
+  if (part.form === "<(" || part.form === ">(") return "/dev/fd/9";
+  const output = literalOutput(part.script, scope);
+  if (output !== null) return hasMarks(part.script, scope) ? UNKNOWN : output;
+  return position === "argument" && printsPlainly(part.script) ? "x" : UNKNOWN;
+}
+
+/** Set by the system or the shell to something short, or to a folder. */
+const ORDINARY =
+  /^(?:PWD|OLDPWD|TMPDIR|TMP|TEMP|USER|LOGNAME|HOSTNAME|RANDOM|SECONDS|EPOCHSECONDS|BASHPID|PPID|UID|EUID|LINENO|LANG|TERM|COLUMNS|LINES|CI|GITHUB_(?:OUTPUT|ENV|PATH|STEP_SUMMARY|SHA|REF_NAME|RUN_ID|WORKSPACE)|RUNNER_TEMP|[$!?#0-9@*-]|[1-9][0-9]+)$/;
+
+function markVariable(part: Variable, scope: Scope, position: Position): string {
+  const { name, operator } = part;
+  const marked = scope.marked(name, position);
+  if (marked !== null) return operator === "" || operator === "[" ? marked : UNKNOWN;
+  const known = scope.get(name);
+  const isEmpty = !known || (operator.startsWith(":") && known.every((value) => value === ""));
+  if (operator === "+" || operator === ":+" || (isEmpty && /^:?[-=]$/.test(operator)))
+    return name === "HOME" ? "$HOME" : markParts(part.operand, scope, position);
+  if (operator === "#" && part.operand.length === 0) return "0";
+  if (!known) {
+    if (/^(?:HOME|HERMES_HOME|SHELL|BASH|0)$/.test(name)) return unknownValue(part, position);
+    if (/^(?:[1-9]|[@*])$/.test(name)) return "";
+    return position === "argument" && operator === "" && ORDINARY.test(name) ? "x" : UNKNOWN;
+  }
+  if (/^(?::?[-=?]|\[|)$/.test(operator)) return variableValues(part, scope, position)[0] ?? "";
+  if (operator === "!") return known.every((target) => scope.get(target)) ? "x" : UNKNOWN;
+  const operand = textOf(part.operand, scope);
+  return known.map((value) => compute(value, operator, operand)).find((value) => value === null) === null
+    ? UNKNOWN
+    : "x";
+}
+
+const simpleCommands = (script: Script) =>
+  script.pipelines.flatMap(({ commands }) => commands.flatMap((one) => (one.type === "simple" ? [one] : [])));
+
+const hasMarks = (script: Script, scope: Scope) =>
+  simpleCommands(script).some(({ words }) => words.some((word) => markUnknown(word, scope, "command") !== null));
+
+const PLAIN_PRINTERS =
+  /^(?:date|mktemp|basename|dirname|pwd|whoami|hostname|uname|id|git|uuidgen|nproc|wc|expr|seq|arch|getconf|realpath|readlink|tput|openssl|node|python3?)$/;
+
+/** A date, a count, a name of something: nothing that a stranger chose. */
+function printsPlainly(script: Script): boolean {
+  const [first] = simpleCommands(script);
+  const [program] = first?.words ?? [];
+  const text = program?.parts.length === 1 && program.parts[0]?.type === "literal" ? program.parts[0].text : "";
+  return PLAIN_PRINTERS.test(text);
 }
 
 const LIMIT = 64;
