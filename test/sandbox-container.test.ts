@@ -49,6 +49,17 @@ await withEngine("podman", missingPodman, () => {
 
   backendConformance("podman", open, { sharesFiles: false, slow: true });
 
+  test("what a script says before it has read its input is never lost", async () => {
+    const { environment, release } = await open();
+    const writes = Array.from({ length: 30 }, () => environment.files?.write("/root/nothing/file", "x"));
+    const ended = await Promise.allSettled(writes);
+    assert.deepEqual(
+      ended.map((one) => (one.status === "rejected" ? one.reason.code : one.status)),
+      writes.map(() => "ENOENT"),
+    );
+    await release();
+  });
+
   test("commands see what was named for them and no other variable of ours", async (t) => {
     const { run, release } = await open(
       {

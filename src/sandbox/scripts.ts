@@ -183,6 +183,9 @@ export interface ScriptResult {
   readonly errors: string;
 }
 
+/** podman forgets what a program said that ends before it has read its input. */
+const readToTheEnd = (script: string) => `(${script}\n)\ncode=$?\ncat >/dev/null\nexit $code`;
+
 /** Bytes in, bytes out, nothing of the user's state. */
 export class ScriptRunner {
   readonly #channel: Channel;
@@ -236,10 +239,13 @@ export class ScriptRunner {
   async #start(script: string, { stdin, signal }: ScriptOptions) {
     signal?.throwIfAborted();
     const mark = newMark();
-    const launch = await this.#channel.launch(`printf '%s\\n' ${mark}\n${script}`, {
-      shell: "sh",
-      stdin: stdin !== undefined,
-    });
+    const launch = await this.#channel.launch(
+      `printf '%s\\n' ${mark}\n${stdin === undefined ? script : readToTheEnd(script)}`,
+      {
+        shell: "sh",
+        stdin: stdin !== undefined,
+      },
+    );
     const child = spawn(launch.program, launch.args, {
       cwd: "/",
       env: launch.env,

@@ -11,12 +11,10 @@ test("on the screen a message is sent with what it points at, and the user sees 
 }, async (t) => {
   const server = await ModelServer.start();
   t.after(() => server.close());
-  const home = await tempHome({ "config.yaml": modelConfig(server) });
-  t.after(() => home[Symbol.asyncDispose]());
+  await using home = await tempHome({ "config.yaml": modelConfig(server) });
   await writeFile(join(home.project, "notes.txt"), "the heron flies at dawn\n");
   server.otherwise({ text: "I have read it." });
-  const screen = await TerminalScreen.start([], { home });
-  t.after(() => screen[Symbol.asyncDispose]());
+  await using screen = await TerminalScreen.start([], { home });
   await screen.waitFor("fake-model");
   await screen.say("what is in @file:notes.txt and @file:gone.txt");
   const shown = await screen.waitFor("I have read it.");
