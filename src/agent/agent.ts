@@ -6,6 +6,7 @@ import { UserError } from "../kit/errors.ts";
 import { EventChannel } from "../kit/event-channel.ts";
 import type { UserInput } from "../llm/messages.ts";
 import type { Usage } from "../llm/usage.ts";
+import { refuse } from "../safety/decision.ts";
 import type { Assembly, ModelChoice } from "./assembly.ts";
 import type { ContextManager, Pins } from "./compression/context-manager.ts";
 import type { CompressReport, CompressRequest } from "./compression/shortener.ts";
@@ -21,6 +22,7 @@ import {
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
 import { BackgroundReview } from "./nudges.ts";
 import { withPendingSteer } from "./outcome.ts";
+import { offerToKeep, withoutKeys } from "./pasted-keys.ts";
 import { IterationBudget } from "./steer.ts";
 import { playTurn } from "./turn.ts";
 import type { KnownLimits } from "./usage-meter.ts";
@@ -145,7 +147,14 @@ export class Agent {
 
   /** Says something to the running turn without stopping it. False for blank text, and when no turn runs: then it is a message. */
   steer(text: string): boolean {
-    return this.#running !== null && this.#conversation.steer.put(text);
+    if (this.#running === null) return false;
+    const { input, keys } = withoutKeys({ text }, this.#conversation.assembly);
+    // Nobody is asked in mid-turn.
+    void offerToKeep(keys, this.#conversation.assembly, {
+      ask: async (question) => refuse(question),
+      emit: (event) => this.publish(event),
+    });
+    return this.#conversation.steer.put(input.text);
   }
 
   /** One model call beyond the turn's limit; false when no turn runs or it had one. */
@@ -296,9 +305,10 @@ export class Agent {
     await assembly.environment.cleanup();
   }
 
-  #start(input: UserInput, options: RunOptions, channel: EventChannel<AgentEvent>): RunningTurn {
+  #start(said: UserInput, options: RunOptions, channel: EventChannel<AgentEvent>): RunningTurn {
     const controller = new AbortController();
     const { assembly } = this.#conversation;
+    const { input, keys } = withoutKeys(said, assembly);
     const { limits } = assembly;
     const budget = new IterationBudget(options.maxIterations ?? limits.maxIterations);
     const outer = () => controller.abort();
@@ -318,6 +328,7 @@ export class Agent {
       emit,
       notify: (text: string) => this.publish({ type: "notice", kind: "process", text }),
       interruptMessage: () => running.interruptMessage,
+      ...(said.from === "synthetic" ? {} : { pastedKeys: keys }),
     };
     const turn = runWithSessionTag(this.sessionId, () => playTurn(this.#conversation, input, parts));
     void turn.then((ended) => {

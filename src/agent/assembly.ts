@@ -1,6 +1,7 @@
 // What a conversation is made of. `open.ts` puts it together once; the loop reads no settings of its own.
 import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
+import type { PastedText } from "../home/open.ts";
 import type { HomePaths } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { AuxiliaryClient, ModelSpec } from "../llm/auxiliary/contract.ts";
@@ -27,6 +28,16 @@ import type {
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 
+interface PastedKeys {
+  find(text: string): PastedText;
+  /** Whether the home has a variable of this name. */
+  has(name: string): boolean;
+  /** Keeps it in .env; from then on it is a known value. */
+  keep(name: string, value: string): Promise<void>;
+  /** As messages name it. */
+  readonly file: string;
+}
+
 /** The opened parts of one conversation. Agent, turns, plugins and reviews take it as it is; absent parts are not there in this conversation. */
 export interface Assembly {
   readonly session: SessionOptions;
@@ -48,6 +59,8 @@ export interface Assembly {
   redact(text: string): string;
   /** Masks what no memory or skill may hold. Absent: nothing. */
   redactKept?(text: string): string;
+  /** Keys in what the user says. Absent: nothing is taken out. */
+  readonly pasted?: PastedKeys;
   readonly memory?: Memory;
   readonly hooks?: ToolHooks;
   /** Copies what a call may change before it runs; a text is for the user. Absent: no checkpoints here. */

@@ -92,6 +92,8 @@ type EventBody =
       readonly message: string;
       /** Something failed and is being got over: worth a line that stays, not only one that passes. */
       readonly recovery?: true;
+      /** What the user said was changed before it was stored: every door says so. */
+      readonly changedInput?: true;
     }
   | {
       readonly type: "usage";

@@ -113,6 +113,12 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     environment,
     redact: home.redact,
     redactKept: home.redact.forKeeping,
+    pasted: {
+      find: home.redact.fromUser,
+      has: (name) => home.env(name) !== undefined,
+      keep: (name, value) => home.setEnv(name, value),
+      file: home.display(home.paths.envFile),
+    },
     toolPorts: {
       env: (name) => home.env(name),
       redactFile: (text, path) => home.redact.forFile(text, path),

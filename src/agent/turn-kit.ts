@@ -1,6 +1,7 @@
 // What a turn works with: who it runs for, who judges the answers, who runs the tools.
 
 import { randomUUID } from "node:crypto";
+import type { PastedKey } from "../home/open.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { AuxiliaryClient } from "../llm/auxiliary/contract.ts";
 import type { PaidCost, PaidUsage } from "../llm/gate.ts";
@@ -24,6 +25,8 @@ export interface TurnOptions {
   readonly notify: (text: string) => void;
   /** What the interrupt said, if there was one. */
   readonly interruptMessage: () => string | undefined;
+  /** What was taken out of the message before the turn began. */
+  readonly pastedKeys?: readonly PastedKey[];
 }
 
 export interface TurnKit {

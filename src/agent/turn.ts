@@ -18,6 +18,7 @@ import {
   interruptedWaiting,
   makeOutcome,
 } from "./outcome.ts";
+import { offerToKeep } from "./pasted-keys.ts";
 import { emptyAnswerDelayMs, failureEnding, keepRefused, pause, rescueFromOverflow } from "./recovery.ts";
 import { closeInterruptedToolSequence, stubResult, unansweredCalls } from "./repair.ts";
 import { formatSteer, steerLast } from "./steer.ts";
@@ -137,6 +138,8 @@ class Turn {
 
   async #prepare(input: UserInput): Promise<void> {
     const { run, ask, tools } = this.#kit;
+    const { pastedKeys = [], emit } = this.#options;
+    await offerToKeep(pastedKeys, this.#conversation.assembly, { ask, emit });
     await this.#conversation.assembly.events?.turnStarts?.({
       ...{ run, ask, history: this.#messages, text: input.persistText ?? input.text },
       callTool: (name, args) => tools.callOnBehalf(name, args),

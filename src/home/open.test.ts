@@ -248,7 +248,11 @@ mcp_servers: {a: {url: "https://x.test", client_key: /etc/keys/me.pem}, b: {url:
       redactorFor: ({ enabled, knownSecrets }) => {
         const mask = (text: string) =>
           enabled ? knownSecrets().reduce((masked, secret) => masked.replaceAll(secret, "***"), text) : text;
-        return Object.assign(mask, { forFile: mask, forKeeping: mask });
+        return Object.assign(mask, {
+          forFile: mask,
+          forKeeping: mask,
+          fromUser: (text: string) => ({ text, keys: [] }),
+        });
       },
     });
     await home.setConfigKey("security.redact_secrets", false);

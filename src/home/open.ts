@@ -115,11 +115,28 @@ export interface TextRedactor {
   forFile(text: string, path: string): string;
   /** What no memory or skill may hold: known values and secrets that show what they are. Names with a value next to them and numbers stay. */
   forKeeping(text: string): string;
+  /** What a user said, without the keys in it. Only what is a key beyond doubt is taken out. */
+  fromUser(text: string): PastedText;
+}
+
+export interface PastedText {
+  readonly text: string;
+  readonly keys: readonly PastedKey[];
+}
+
+/** A key that a user pasted. */
+export interface PastedKey {
+  readonly value: string;
+  /** As it stands in the text now. */
+  readonly shown: string;
+  /** The variable it would be kept as; null when nothing tells, or when the home has it already. */
+  readonly name: string | null;
 }
 
 const unmasked: TextRedactor = Object.assign((text: string) => text, {
   forFile: (text: string) => text,
   forKeeping: (text: string) => text,
+  fromUser: (text: string) => ({ text, keys: [] }),
 });
 
 export interface RedactorSettings {

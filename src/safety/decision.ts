@@ -130,6 +130,8 @@ interface ConfirmQuestion {
   readonly kind: "confirm";
   readonly title: string;
   readonly detail: string;
+  /** A lasting yes makes no sense here. */
+  readonly onceOnly?: true;
 }
 
 export type Question = ApprovalQuestion | ClarifyQuestion | SudoQuestion | SecretQuestion | ConfirmQuestion;

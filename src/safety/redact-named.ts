@@ -16,6 +16,7 @@ export function nameKind(name: string): NameKind | null {
   if (name === "PWD" || name === "OLDPWD") return null; // where a shell stands
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   if (PASSWORD_NAME.test(words)) return "password";
+  if (/^(?!PUBLIC|CACHE|PRIMARY|FOREIGN|SORT)[A-Z][A-Z0-9_]{0,60}_KEY$/.test(name)) return "key";
   return KEY_NAME.test(words) && !PAGE_TOKEN.test(words) ? "key" : null;
 }
 
@@ -75,6 +76,7 @@ const NAMED = new RegExp(
   String.raw`${START}([A-Za-z_][A-Za-z0-9_.-]{1,63})(\\?["'])?([ \t]{0,16})(=>|=(?![=~>])|:(?![:=]))([ \t]{0,16})`,
   "g",
 );
+const READ = 1024;
 // What is read before it is known to be a secret is bounded: a value that is none is read again for the names inside it.
 // A quote before a comma or a bracket closes a string of the JSON around it, and nothing reads over it.
 const QUOTED = /(\\?["'])(?![,}\]:])((?:(?!\1|"[,}\]:])(?:\\.|[^\n\\])){0,1024})/y;
@@ -88,21 +90,24 @@ interface NamedOptions {
   readonly marks: Marks;
   /** The file is there to hold credentials: a plain word is one too. */
   readonly strict: boolean;
+  /** Only what no word looks like, and masked by this. */
+  readonly mask?: (name: string, value: string) => string;
 }
 
-export function redactNamed(text: string, { marks, strict }: NamedOptions): string {
+export function redactNamed(text: string, { marks, strict, mask }: NamedOptions): string {
   const out: string[] = [];
   let position = 0;
   NAMED.lastIndex = 0;
   for (let match = NAMED.exec(text); match; match = NAMED.exec(text)) {
     const kind = nameKind(match[1] ?? "");
     if (kind === null) continue;
-    const value = valueAt(text, match, { kind, strict });
+    const value = valueAt(text, match, { kind: mask ? "key" : kind, strict });
     if (value === null) continue;
-    out.push(text.slice(position, value.start), marks.hidden);
-    position = value.end;
-    if (value.end - value.start >= 1024) position += matchAt(REST_OF_WORD, text, value.end)?.[0].length ?? 0;
-    NAMED.lastIndex = position;
+    const rest = value.end - value.start < READ ? 0 : (matchAt(REST_OF_WORD, text, value.end)?.[0].length ?? 0);
+    const end = value.end + rest;
+    out.push(text.slice(position, value.start), mask?.(match[1] ?? "", text.slice(value.start, end)) ?? marks.hidden);
+    position = end;
+    NAMED.lastIndex = end;
   }
   if (position === 0) return text;
   out.push(text.slice(position));
@@ -125,7 +130,7 @@ function valueAt(
   const quoted = matchAt(QUOTED, text, at);
   if (quoted) {
     const [, quote = "", value = ""] = quoted;
-    const closed = value.length >= 1024 || text.startsWith(quote, at + quote.length + value.length);
+    const closed = value.length >= READ || text.startsWith(quote, at + quote.length + value.length);
     // A quote that closes a text (`"Password: " + name`) opens none.
     if (value === "" || !closed || (/^[+,)]/.test(value) && !looksRandom(value))) return null;
     const found = { kind, value, quoted: true, loose: false };

@@ -8,7 +8,7 @@ import ipaddr from "ipaddr.js";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
-import { redactPhones } from "./redact.ts";
+import { redactPhones } from "./redact-shapes.ts";
 
 type UrlRefusal = "not_a_url" | "scheme" | "credentials" | "metadata" | "private" | "unknown_host" | "policy";
 

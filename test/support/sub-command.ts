@@ -43,7 +43,7 @@ export async function runSubCommand(
       color: false,
       columns: 80,
       question: async (question) => typed?.(question) ?? answer,
-      secret: async () => null,
+      secret: async (question) => typed?.(question) ?? null,
       choose: async () => null,
     },
     clock: systemClock,

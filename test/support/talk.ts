@@ -8,6 +8,7 @@ import type { OpenRequest } from "../../src/agent/open-request.ts";
 import type { OpenAgent } from "../../src/agent/opened.ts";
 import { openHome } from "../../src/home/open.ts";
 import { type Clock, systemClock } from "../../src/kit/clock.ts";
+import { createRedactor } from "../../src/safety/redact.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
 import { loadTools } from "../../src/tools/toolset/discover.ts";
@@ -27,6 +28,8 @@ export interface TalkOptions {
   readonly mode?: Parameters<typeof modelConfig>[1];
   readonly contextLength?: number;
   readonly now?: number;
+  /** Secrets are masked, as in the program. */
+  readonly masked?: true;
 }
 
 export interface Talk {
@@ -66,6 +69,7 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
     env: { HERMES_HOME: temp.dir, HOME: temp.osHome, PATH: process.env.PATH ?? "", ...options.env },
     osHome: temp.osHome,
     cwd: temp.project,
+    ...(options.masked ? { redactorFor: createRedactor } : {}),
   });
   await loadTools(home.log);
   const ownTools = new Map(registry.names().map((name) => [name, registry.get(name)]));

@@ -53,6 +53,20 @@ test("get prints scalars bare, and what is not set ends with 1", async () => {
   assert.deepEqual([key.code, key.out.includes("abcdefghijklmnop"), key.out.endsWith("1234\n")], [0, false, true]);
 });
 
+test("set without a value asks for that of a variable, unseen, and only where somebody is", async () => {
+  const asked: string[] = [];
+  const typed = (question: string) => {
+    asked.push(question);
+    return "typed-value-1";
+  };
+  const me = person("", "", {}, typed);
+  assert.equal((await me.run("set", "my_api_key")).code, 0);
+  assert.deepEqual(asked, ["Value of MY_API_KEY: "]);
+  assert.equal(me.read(".env"), "MY_API_KEY=typed-value-1\n");
+  assert.equal((await me.run("set", "agent.max_turns")).code, 1);
+  assert.equal((await person("").run("set", "MY_API_KEY")).code, 1);
+});
+
 test("get prints a secret when it is asked for by name, and masks it in a section", async () => {
   const me = person("model:\n  default: m\n  api_key: sk-1234567890abcdef\n");
   assert.equal((await me.run("get", "model.api_key")).out, "sk-1234567890abcdef\n");

@@ -116,10 +116,14 @@ async function setKey(
   text: string | undefined,
   { force = false }: { force?: boolean },
 ): Promise<void> {
-  if (key === undefined || text === undefined) throw new ExitError(1, "Usage: hermes config set KEY VALUE [--force]");
-  if (!key.includes(".") && belongsIntoEnv(key)) {
+  const isVariable = key !== undefined && !key.includes(".") && belongsIntoEnv(key);
+  const given =
+    text ??
+    (isVariable && io.stdinIsTerminal ? (await io.secret(`Value of ${key.toUpperCase()}: `)) || undefined : undefined);
+  if (key === undefined || given === undefined) throw new ExitError(1, "Usage: hermes config set KEY VALUE [--force]");
+  if (isVariable) {
     const name = key.toUpperCase();
-    await home.setEnv(name, text);
+    await home.setEnv(name, given);
     const notUsed = knownVariables.some((variable) => variable.name === name && variable.notUsed);
     io.out(isSet(`${name} in ${home.display(home.paths.envFile)}`, notUsed));
     return;
@@ -131,7 +135,7 @@ async function setKey(
     const parsed = parseText(yaml, `value: ${flow}`);
     return parsed.ok ? parsed.tree.value : undefined;
   };
-  const { path, value, notices, notUsed } = planSet(tree, key, text, { force, parse });
+  const { path, value, notices, notUsed } = planSet(tree, key, given, { force, parse });
   await home.setConfigKey(path, value);
   const mirror = mirroredVariable(path);
   if (mirror !== null) await home.setEnv(mirror, typeof value === "object" ? JSON.stringify(value) : String(value));

@@ -28,7 +28,9 @@ export async function runOneShot(
     },
     note: () => undefined,
     warn: (text) => ctx.io.err(`hermes: ${text}\n`),
-    show: () => undefined,
+    show(event) {
+      if (event.type === "status" && event.changedInput && !json) ctx.io.err(`hermes: ${event.message}\n`);
+    },
     async present(outcome) {
       const { finalText, failed, interrupted } = outcome;
       if (!json && finalText && !failed && !interrupted) ctx.io.out(`${finalText}\n`);

@@ -23,7 +23,7 @@ export async function runQuery(
     opened(conversation) {
       for (const note of conversation.notes) ctx.io.err(`${note}\n`);
       announceResume(conversation, ctx);
-      whisper(`❯ ${query.trimEnd()}`);
+      whisper(`❯ ${ctx.home.redact.fromUser(query.trimEnd()).text}`);
     },
     note: whisper,
     warn: (text) => ctx.io.err(`⚠ ${text}\n`),

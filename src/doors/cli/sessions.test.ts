@@ -8,6 +8,7 @@ import { temporaryStore } from "../../../test/support/session-store.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { homePaths } from "../../home/paths.ts";
 import type { HistoryMessage } from "../../llm/messages.ts";
+import { createRedactor } from "../../safety/redact.ts";
 import { cellWidth } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./sessions.ts";
@@ -38,6 +39,7 @@ async function sessions(t: TestContext) {
         paths: homePaths(folder, folder, "default"),
         config: () => configSchema.parse({}),
         log,
+        redact: createRedactor({ enabled: true, knownSecrets: () => [] }),
         display: (path: string) => path,
       } as unknown as CliContext["home"], // what these commands use of a home
       clock,

@@ -265,7 +265,8 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
   const counted = async function* () {
     for await (const session of sessions) {
       count++;
-      yield session;
+      // What was stored before it was masked leaves the house masked all the same.
+      yield masked(session, ctx.home.redact) as typeof session;
     }
   };
   const text = renderExport(counted(), flags.format);
@@ -280,6 +281,14 @@ async function exportTo(ctx: CliContext, file: string, flags: ExportFlags): Prom
     throw new ExitError(1, messageOf(error));
   });
   ctx.io.err(`Exported ${plural(count, "session")} to ${target}\n`);
+}
+
+/** The same tree with every text in it masked. */
+function masked(node: unknown, redact: (text: string) => string): unknown {
+  if (typeof node === "string") return redact(node);
+  if (Array.isArray(node)) return node.map((item) => masked(item, redact));
+  if (typeof node !== "object" || node === null) return node;
+  return Object.fromEntries(Object.entries(node).map(([key, inner]) => [key, masked(inner, redact)]));
 }
 
 function renderExport(

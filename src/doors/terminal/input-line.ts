@@ -13,6 +13,8 @@ const PASTE_CLOSE = "\u001b[201~";
 interface InputLineOptions {
   readonly theme: Theme;
   readonly historyFile: string;
+  /** What goes into files: keys that were typed or pasted do not. */
+  readonly withoutKeys: (text: string) => string;
   readonly pastesDir: string;
   display(path: string): string;
   prompt(): string;
@@ -33,6 +35,7 @@ export class InputLine {
     this.#pastes = new Pastes({
       folder: options.pastesDir,
       display: options.display,
+      withoutKeys: options.withoutKeys,
       onTrouble: (error) =>
         options.onWarning(`The paste is not kept as a file (${reason(error)}); its text is sent all the same.`),
     });
@@ -96,8 +99,9 @@ export class InputLine {
 
   async #remember(entry: string): Promise<void> {
     if (!this.history.add(entry)) return;
+    const kept = this.#options.withoutKeys(entry);
     try {
-      await appendHistory(this.#options.historyFile, entry, this.#options.now());
+      await appendHistory(this.#options.historyFile, kept, this.#options.now());
     } catch (error) {
       this.#options.onWarning(`The input history could not be written: ${reason(error)}`);
     }

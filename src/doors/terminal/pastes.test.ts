@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -36,7 +36,13 @@ for (const [raw, expected] of cleaned) {
 
 test("the placeholder becomes the text again, and a lost file is told", async () => {
   const folder = await mkdtemp(join(tmpdir(), "hermes-paste-"));
-  const open = () => new Pastes({ folder: join(folder, "pastes"), display: (path) => path, onTrouble: assert.ifError });
+  const open = () =>
+    new Pastes({
+      folder: join(folder, "pastes"),
+      display: (path) => path,
+      withoutKeys: (text) => text,
+      onTrouble: assert.ifError,
+    });
   try {
     const pastes = open();
     const text = "line\n".repeat(10);
@@ -63,6 +69,7 @@ test("the placeholder becomes the text again, and a lost file is told", async ()
 test("a text that cannot be written is not lost", async () => {
   const trouble: unknown[] = [];
   const pastes = new Pastes({
+    withoutKeys: (text) => text,
     folder: "/dev/null/pastes",
     display: (path) => path,
     onTrouble: (error) => void trouble.push(error),
@@ -70,4 +77,23 @@ test("a text that cannot be written is not lost", async () => {
   const placeholder = pastes.store("a\nb", new Date());
   while (trouble.length === 0) await setImmediate();
   assert.equal((await pastes.expand(placeholder)).text, "a\nb");
+});
+
+test("the file of a paste holds no key, and what is sent has it still", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "hermes-paste-"));
+  const pastes = new Pastes({
+    folder,
+    display: (path) => path,
+    withoutKeys: (text) => text.replace("the-key", "***"),
+    onTrouble: assert.ifError,
+  });
+  try {
+    const placeholder = pastes.store("a\nthe-key\nb", new Date(2026, 0, 1, 12, 0, 0));
+    const kept = () => readFile(join(folder, "paste_1_120000.txt"), "utf8").catch(() => "");
+    while (!(await kept()).endsWith("b")) await setImmediate();
+    assert.equal(await kept(), "a\n***\nb");
+    assert.equal((await pastes.expand(placeholder)).text, "a\nthe-key\nb");
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });

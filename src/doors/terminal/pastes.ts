@@ -47,13 +47,15 @@ interface PastesOptions {
   readonly folder: string;
   /** A path as messages show it. */
   display(path: string): string;
+  /** What the file holds of a text: keys in it stay in memory. */
+  withoutKeys(text: string): string;
   onTrouble(error: unknown): void;
 }
 
 export class Pastes {
   readonly #options: PastesOptions;
   readonly #files = new Map<number, string>();
-  /** Texts whose file is not written yet, or could not be. */
+  /** Texts whose file is not written yet, could not be, or is without their keys. */
   readonly #unwritten = new Map<number, string>();
   #count = 0;
 
@@ -89,8 +91,9 @@ export class Pastes {
   async #write(number: number, path: string, text: string): Promise<void> {
     try {
       await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
-      await writeFile(path, text, { mode: 0o600 });
-      this.#unwritten.delete(number);
+      const kept = this.#options.withoutKeys(text);
+      await writeFile(path, kept, { mode: 0o600 });
+      if (kept === text) this.#unwritten.delete(number);
     } catch (error) {
       this.#options.onTrouble(error);
     }

@@ -104,8 +104,8 @@ export class Questions {
       case "confirm":
         return this.#choose(
           `${question.title}\n${question.detail}`,
-          CONFIRM_CHOICES,
-          { selected: 2 },
+          question.onceOnly ? YES_OR_NO : CONFIRM_CHOICES,
+          { selected: question.onceOnly ? 1 : 2 },
           expiresAt,
           ([choice = "cancel"]) => answer({ choice }),
           () => answer({ choice: "cancel" }),
@@ -276,6 +276,11 @@ const CONFIRM_CHOICES: Choice<"once" | "always" | "cancel">[] = [
   { label: "Yes, once", value: "once" },
   { label: "Yes, and never ask again", value: "always" },
   { label: "No, cancel", value: "cancel" },
+];
+
+const YES_OR_NO: Choice<"once" | "always" | "cancel">[] = [
+  { label: "Yes", value: "once" },
+  { label: "No", value: "cancel" },
 ];
 
 function outcome(question: Question, value: AnswerTo<Question>): string {

@@ -78,6 +78,7 @@ class Screen {
     this.#input = new InputLine(this.#tui, {
       theme: this.#theme,
       historyFile: home.paths.historyFile,
+      withoutKeys: (text) => home.redact.fromUser(text).text,
       pastesDir: home.paths.pastesDir,
       display: (path) => home.display(path),
       prompt: () => this.#prompt(),
@@ -225,7 +226,7 @@ class Screen {
     if (handled) return;
     if (early) return this.#turns.queue({ text });
     const became = this.#turns.say(text);
-    if (became === "steered") this.#transcript.dim(`↪ ${text}`);
+    if (became === "steered") this.#transcript.dim(`↪ ${this.#request.home.redact.fromUser(text).text}`);
     if (became === "queued" && this.#ready().agent.activeChildren > 0)
       this.#transcript.dim("Sub-agents are at work: your message waits for the end of the turn. /stop ends them.");
     if (became !== "started") this.#hint("busy_input_prompt");

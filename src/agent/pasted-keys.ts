@@ -1,0 +1,73 @@
+// A key that the user pastes: masked before anything is stored or sent, so that no byte has to be taken back later; then it is offered a
+// home in .env.
+import type { PastedKey } from "../home/open.ts";
+import { messageOf } from "../kit/errors.ts";
+import type { UserInput } from "../llm/messages.ts";
+import type { Ask } from "../safety/decision.ts";
+import type { Assembly } from "./assembly.ts";
+import type { AgentEventBody } from "./events.ts";
+
+/** At most so many questions for one message. */
+const MOST_OFFERS = 3;
+
+/** What is said, without the keys in it. The same input when there are none. */
+export function withoutKeys(input: UserInput, { pasted }: Assembly): { input: UserInput; keys: readonly PastedKey[] } {
+  if (!pasted) return { input, keys: [] };
+  const text = pasted.find(input.text);
+  const kept = input.persistText === undefined ? undefined : pasted.find(input.persistText);
+  const parts = input.parts?.map((part) =>
+    part.type === "text" ? { ...part, text: pasted.find(part.text).text } : part,
+  );
+  if (
+    text.text === input.text &&
+    kept?.text === input.persistText &&
+    !input.parts?.some((part) => part.type === "text")
+  )
+    return { input, keys: [] };
+  return {
+    input: { ...input, text: text.text, ...(kept && { persistText: kept.text }), ...(parts && { parts }) },
+    keys: kept?.keys ?? text.keys,
+  };
+}
+
+/** Says what was masked; where somebody can be asked, offers to keep it. Never fails: a key that cannot be kept is told. */
+export async function offerToKeep(
+  keys: readonly PastedKey[],
+  { pasted }: Assembly,
+  { ask, emit }: { readonly ask: Ask; readonly emit: (event: AgentEventBody) => void },
+): Promise<void> {
+  if (!pasted || keys.length === 0) return;
+  const say = (message: string) => emit({ type: "status", kind: "warn", message, changedInput: true });
+  const open: PastedKey[] = [];
+  const done: string[] = [];
+  for (const [index, key] of keys.entries()) {
+    const { name, value, shown } = key;
+    if (name === null || value.includes("\n") || index >= MOST_OFFERS) {
+      open.push(key);
+      continue;
+    }
+    const { choice } = await ask({
+      kind: "confirm",
+      onceOnly: true,
+      title: `Keep ${shown} in ${pasted.file} as ${name}?`,
+      detail: `It is masked in this conversation either way.${pasted.has(name) ? ` ${name} is set already; its value would be replaced.` : ""}`,
+    });
+    if (choice === "cancel") open.push(key);
+    else {
+      try {
+        await pasted.keep(name, value);
+        done.push(`${shown} is kept as ${name} in ${pasted.file} and masked here.`);
+      } catch (error) {
+        say(`${name} could not be kept: ${messageOf(error)}`);
+        open.push(key);
+      }
+    }
+  }
+  for (const line of done) say(line);
+  if (open.length === 0) return;
+  const names = open.map(({ shown, name }) => (name === null ? shown : `${shown} (${name})`));
+  const example = open.find(({ name }) => name !== null)?.name ?? "NAME";
+  say(
+    `Masked in your message, not stored and not sent: ${names.join(", ")}. To keep a key for Hermes: hermes config set ${example}`,
+  );
+}
