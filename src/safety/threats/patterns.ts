@@ -1,87 +1,24 @@
 // What counts as a threat, in the order it is reported. Sources are written for folded text: lower case, compatibility forms undone.
-import { anyOf, chain, expression, type Find, onLine, type Span, words } from "./matchers.ts";
-
-// Instructions hidden in markup: HTML comments, and elements that are not displayed.
-
-const SIDE = 512;
-const COMMENT_START = "<!--";
-
-const ORDER = /(?<!\p{L})(?:ignore|override)(?!\p{L})/gu;
-const SECRECY = /(?<!\p{L})(?:system|secret|hidden)(?!\p{L})/gu;
-const COMPANION = /instruction|prompt|rule|command|message|directive|password/u;
-const ANYWHERE = /ignore|override|system|secret|hidden/gu;
-
-// Directives for formatters and spell checkers: `prettier-ignore-start`, `cspell:ignore heron egret`. One word, and for tools that are
-// known up to three more.
-const FOR_A_TOOL =
-  /^<!--\s*(?:[a-z]{2,20}[-:](?:[a-z]{2,12}-)?ignore(?:-[a-z0-9]{1,12}){0,2}|(?:cspell|dprint|markdownlint|prettier|textlint|vale):?\s?-?ignore(?:\s+[\w./-]{1,40}){1,3})\s*$/u;
-
-/** A comment that orders something about orders, or keeps something about them secret. */
-const orderInComment: Find = (text) =>
-  earliestComment(text, (body) => {
-    if (FOR_A_TOOL.test(body)) return [];
-    return [...body.matchAll(ORDER), ...(COMPANION.test(body) ? body.matchAll(SECRECY) : [])];
-  });
-
-/** The same words in a comment in any company, even inside other words. */
-const wordInComment: Find = (text) => earliestComment(text, (body) => [...body.matchAll(ANYWHERE)]);
-
-function earliestComment(text: string, wordsIn: (body: string) => RegExpExecArray[]): Span | null {
-  let from = 0;
-  for (let close = text.indexOf("-->"); close !== -1; close = text.indexOf("-->", close + 3)) {
-    // A comment holds no ">", so its start lies behind the last one; a word may be so far from either end and no further.
-    const start = Math.max(from, text.lastIndexOf(">", close) + 1, close - 2 * SIDE - COMMENT_START.length - 16);
-    from = close + 3;
-    const tail = text.slice(start, close);
-    const open = tail.indexOf(COMMENT_START);
-    if (open === -1) continue;
-    const body = tail.slice(open);
-    for (const match of wordsIn(body)) {
-      const opened = body.lastIndexOf(COMMENT_START, match.index - COMMENT_START.length);
-      const near = opened !== -1 && match.index - opened - COMMENT_START.length <= SIDE;
-      if (near && body.length - match.index - match[0].length <= SIDE) {
-        return { index: start + open + opened, end: close + 3 };
-      }
-    }
-  }
-  return null;
-}
-
-const ATTRIBUTES = 2048;
-const TAG_PARTS = /<(?:div|span)(?![\w-])|>|["']|(?<![\w-])style\s*=\s*["']?|(?<![\w-])display\s*:\s*none/gu;
-
-/** A div or span whose style attribute says `display: none`. */
-const hiddenElement: Find = (text) => {
-  let tag: Span | null = null;
-  let quote: string | null = null; // of the style attribute we are in; empty when it has none
-  for (const { 0: part, index } of text.matchAll(TAG_PARTS)) {
-    const end = index + part.length;
-    if (part === ">") {
-      tag = null;
-    } else if (part.startsWith("<")) {
-      tag = { index, end };
-      quote = null;
-    } else if (tag && part.startsWith("style")) {
-      quote = index - tag.end <= ATTRIBUTES ? (/["']$/.exec(part)?.[0] ?? "") : null;
-    } else if (part === quote) {
-      quote = null;
-    } else if (tag && quote !== null && part.startsWith("display")) {
-      return { index: tag.index, end };
-    }
-  }
-  return null;
-};
+import { abroad } from "./languages.ts";
+import { chatTemplate, hiddenElement, orderInComment, systemTag, wordInComment } from "./markup.ts";
+import { anyOf, chain, expression, type Find, onLine, words } from "./matchers.ts";
 
 /** Which texts a pattern is for: every one, what others wrote (`context`), what is written into memory and skills (`strict`). */
 export type ThreatScope = "all" | "context" | "strict";
 
-interface ThreatPattern {
+export interface ThreatPattern {
   readonly id: string;
   readonly scope: ThreatScope;
   readonly weight: "strong" | "weak";
   /** Texts that lack one of these (`a|b`: both of them) are not searched at all. */
   readonly needs: readonly string[];
   readonly find: Find;
+  /** Marks that count only as they are written: what talks about them puts them into code signs. */
+  readonly asWritten?: true;
+  /** The same in other languages, searched in every text. */
+  readonly abroad?: Find;
+  /** The sentence where a list, a table, punctuation or single letters divide it: closer than `find`, or neighbours become one. */
+  readonly divided?: Find;
   /** A broader form that counts in scope `strict` too: there the writer can simply choose other words. */
   readonly strict?: Find;
 }
@@ -92,13 +29,26 @@ const HOME = "(?:~|\\$home|\\$\\{home\\})";
 const CHANGE = "(?:update|modify|edit|write|change|append|add\\s+to)\\s";
 const C2_PARTS = "server|framework|implant|beacon|payload|listener|teamserver|c2|stager";
 
+/** What may stand between the words of a sentence that a list or a table divides; any word would join what does not belong together. */
+const SMALL_WORDS =
+  "(?:(?:of|the|your|these|those|my|our|and|or|any|every|each|one|i|mean|please|now|just|kindly|all|previous|prior|above|earlier|given)\\s+){0,8}";
+
 export const THREAT_PATTERNS: readonly ThreatPattern[] = [
   {
     id: "prompt_injection",
     scope: "all",
     weight: "strong",
-    needs: ["ignore", "instructions"],
-    find: words("ignore ... previous|all|above|prior ... instructions"),
+    needs: ["ignore|disregard|forget", "instruction|directives|rules|prompt|everything|anything"],
+    find: anyOf(
+      words("ignore ... previous|all|above|prior|earlier|preceding ... instructions|instruction|directives"),
+      words("disregard|forget ... previous|above|prior|earlier|preceding ... instructions|instruction|directives"),
+      words("ignore|disregard|forget ..3 previous|above|prior|earlier|preceding ..1 rules|prompt|prompts"),
+      words("forget|disregard everything|anything ..3 above|before|earlier|previously|prior ..3 and|you|your"),
+    ),
+    abroad: abroad.ignore,
+    divided: expression(
+      `(?<![a-z0-9])(?:ignore|disregard|forget)\\s+${SMALL_WORDS}(?:all|previous|above|prior|earlier|preceding)\\s+${SMALL_WORDS}(?:instructions?|directives)(?![a-z0-9])`,
+    ),
   },
   {
     id: "sys_prompt_override",
@@ -106,6 +56,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["system", "override"],
     find: words("system prompt override"),
+    divided: words("system prompt override"),
   },
   {
     id: "disregard_rules",
@@ -113,6 +64,9 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["disregard"],
     find: words("disregard ... your|all|any ... instructions|rules|guidelines"),
+    divided: expression(
+      `(?<![a-z0-9])disregard\\s+${SMALL_WORDS}(?:your|all|any)\\s+${SMALL_WORDS}(?:instructions|rules|guidelines)(?![a-z0-9])`,
+    ),
   },
   {
     id: "bypass_restrictions",
@@ -120,16 +74,33 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["act", "as", "restrictions|limits|rules"],
     find: words("act as if|though ... you ... have_no|don['’]?t_have ... restrictions|limits|rules"),
+    abroad: abroad.bypass,
   },
   {
     id: "html_comment_injection",
     scope: "all",
     weight: "strong",
-    needs: ["<!--", "-->"],
+    needs: ["<!--|]: #|]: <>"],
     find: orderInComment,
     strict: wordInComment,
   },
-  { id: "hidden_div", scope: "all", weight: "strong", needs: ["style", "display", "none"], find: hiddenElement },
+  { id: "hidden_div", scope: "all", weight: "strong", needs: ["style|hidden"], find: hiddenElement },
+  {
+    id: "chat_template",
+    scope: "context",
+    weight: "strong",
+    needs: [">", "im_start|im_end|<<sys>>|header_id|system|developer"],
+    asWritten: true,
+    find: chatTemplate,
+  },
+  {
+    id: "system_tag",
+    scope: "context",
+    weight: "strong",
+    needs: ["<system|<developer|[system"],
+    asWritten: true,
+    find: systemTag,
+  },
   {
     id: "translate_execute",
     scope: "all",
@@ -148,6 +119,9 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["tell"],
     find: words("do not ... tell ... the user|users"),
+    abroad: abroad.hide,
+    // Not "if tests do not pass, tell the user".
+    divided: words("do not ever? tell the user|users"),
   },
   {
     id: "role_hijack",
@@ -155,6 +129,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["you", "now"],
     find: words("you are ... now a|an|the "),
+    abroad: abroad.role,
     strict: words("you are ... now "),
   },
   {
@@ -168,8 +143,13 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "leak_system_prompt",
     scope: "context",
     weight: "strong",
-    needs: ["output", "prompt"],
-    find: words("output ... system|initial prompt"),
+    needs: ["output|reveal|print|repeat", "prompt"],
+    find: anyOf(
+      words("output ... system|initial prompt"),
+      words("reveal|print|repeat ..5 your ..2 system|initial|hidden|full prompt"),
+    ),
+    abroad: abroad.leak,
+    divided: words("output|reveal|print your full? system|initial prompt"),
   },
   {
     id: "remove_filters",

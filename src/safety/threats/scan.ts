@@ -1,7 +1,8 @@
 // Looks for threats in text that is to reach a model: orders in disguise, ways out for secrets, characters nobody sees.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
 import { anyOf, type Find, type Span } from "./matchers.ts";
-import { THREAT_PATTERNS, type ThreatScope } from "./patterns.ts";
+import { THREAT_PATTERNS, type ThreatPattern, type ThreatScope } from "./patterns.ts";
+import { bareView, fold, looseView, type View } from "./views.ts";
 
 export type { ThreatScope };
 
@@ -23,23 +24,50 @@ export interface Finding {
 export function scanForThreats(text: string, scope: ThreatScope): readonly Finding[] {
   const rank = RANK.get(scope);
   if (rank === undefined) throw new Error(`unknown threat scope: ${String(scope)}`);
-  const folded = fold(text);
-  const bare = bareText(folded);
+  const look = lookInto(fold(text), scope);
   return [
     ...findInvisible(text).map(({ codePoint, index }) =>
       finding(`invisible_unicode_${codePointName(codePoint)}`, "strong", text, index, text.slice(index, index + 80)),
     ),
     ...THREAT_PATTERNS.flatMap((pattern) => {
-      if ((RANK.get(pattern.scope) ?? 0) > rank) return [];
-      const search = searcherOf(pattern, scope);
-      const found = (index: number, excerpt: string) =>
-        finding(pattern.id, pattern.weight, text, originalIndex(text, index), excerpt);
-      const span = hasNeeds(folded, pattern.needs) ? search(folded) : null;
-      if (span) return found(span.index, excerptOf(folded, span));
-      const hidden = bare && hasNeeds(bare.text, pattern.needs) ? search(bare.text) : null;
-      return bare && hidden ? found(bare.originalIndex(hidden.index), excerptOf(bare.text, hidden)) : [];
+      const found = (RANK.get(pattern.scope) ?? 0) > rank ? null : look(pattern);
+      return found ? [finding(pattern.id, pattern.weight, text, originalIndex(text, found.index), found.excerpt)] : [];
     }),
   ];
+}
+
+interface Found {
+  /** In the folded text. */
+  readonly index: number;
+  readonly excerpt: string;
+}
+
+/** Looks for one pattern: in the text itself, then in its views, each made when it is first asked for. */
+function lookInto(folded: string, scope: ThreatScope): (pattern: ThreatPattern) => Found | null {
+  const bare = once(() => bareView(folded));
+  const loose = once(() => looseView(folded, bare()));
+  const inText = (find: Find) => excerptAt(folded, find(folded), null);
+  const inView = (find: Find, view: View | null) => view && excerptAt(view.text, find(view.text), view);
+  return (pattern) => {
+    const { needs, asWritten, divided, abroad } = pattern;
+    const gated =
+      (find: Find): Find =>
+      (text) =>
+        hasNeeds(text, needs) ? find(text) : null;
+    const search = searcherOf(pattern, scope);
+    return (
+      inText(gated(search)) ??
+      (asWritten ? null : inView(gated(search), bare())) ??
+      (divided ? inView(gated(divided), loose()) : null) ??
+      (abroad ? (bare() ? inView(abroad, bare()) : inText(abroad)) : null)
+    );
+  };
+}
+
+function excerptAt(text: string, span: Span | null, view: View | null): Found | null {
+  if (span === null) return null;
+  const excerpt = text.slice(span.index, Math.min(span.end, span.index + 240));
+  return { index: view ? view.originalIndex(span.index) : span.index, excerpt };
 }
 
 /** What to do with a file that others wrote: one weak sign alone is no reason to withhold it. */
@@ -55,21 +83,12 @@ const RANK: ReadonlyMap<string, number> = new Map([
   ["strict", 2],
 ]);
 
-/** Full-width and other compatibility forms become plain; after that only A to Z have lower-case twins that patterns use. */
-function fold(text: string): string {
-  return text.normalize("NFKC").replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
-}
-
 function hasNeeds(folded: string, needs: readonly string[]): boolean {
   return needs.every((words) => words.split("|").some((word) => folded.includes(word)));
 }
 
 function searcherOf(pattern: { readonly find: Find; readonly strict?: Find }, scope: ThreatScope): Find {
   return scope === "strict" && pattern.strict ? anyOf(pattern.find, pattern.strict) : pattern.find;
-}
-
-function excerptOf(folded: string, { index, end }: Span): string {
-  return folded.slice(index, Math.min(end, index + 240));
 }
 
 function finding(id: string, weight: Finding["weight"], text: string, index: number, found: string): Finding {
@@ -79,48 +98,6 @@ function finding(id: string, weight: Finding["weight"], text: string, index: num
   const column = countCodePoints(text.slice(lineStart, index)) + 1;
   const excerpt = sliceCodePoints(showInvisible(found.replace(/\s+/g, " ")), 0, 80);
   return { id, line, column, excerpt, weight };
-}
-
-// The words of a text without what may hide them from a pattern and from nobody else: emphasis, quote and comment signs at the
-// beginning of lines, inline tags, characters without a width of their own, letters of another alphabet that look like ours.
-
-interface BareText {
-  readonly text: string;
-  /** Where in the text it was made from a character of this one stands. */
-  originalIndex(index: number): number;
-}
-
-/** Null when nothing hides anything: then there is nothing to search again. `folded` is in lower case. */
-function bareText(folded: string): BareText | null {
-  const spelled = LOOK_ALIKE.test(folded) ? folded.replace(WORD, plainWord) : folded;
-  const text = spelled.replace(DECORATION, "");
-  if (text === folded) return null;
-  return { text, originalIndex: (index) => beforeRemoval(spelled, index) };
-}
-
-const DECORATION =
-  /[*`~\u00ad\u200e\u200f]+|[\ufe00-\ufe0f]+|(?<![a-z0-9])_+|_+(?![a-z0-9])|^[ \t]*(?:>|#|\/\/|;)[ \t>#/;]*|<\/?[a-z][^<>\n]{0,80}>/gmu;
-
-// Cyrillic and Greek letters, small and capital, each above the Latin letter it is taken for.
-const FOREIGN = "аеорсухіјѕһԁԛԝѵгкмтвнАЕОРСУХІЈЅКМТВНαοερυικντχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
-const LATIN = "aeopcyxijshdqwvrkmtbhaeopcyxijskmtbhaoepuikvtxyabezhikmnoptyx";
-const TWINS: ReadonlyMap<string, string> = new Map([...FOREIGN].map((letter, at) => [letter, LATIN[at] ?? letter]));
-const LOOK_ALIKE = /[\u0370-\u052f]/;
-const WORD = /[a-z\u0370-\u052f]+/gu;
-const MIXED = /[a-z][\u0370-\u052f]|[\u0370-\u052f][a-z]/;
-
-/** Both alphabets in one word: no language writes like that. */
-function plainWord(word: string): string {
-  return MIXED.test(word) ? Array.from(word, (letter) => TWINS.get(letter) ?? letter).join("") : word;
-}
-
-function beforeRemoval(spelled: string, index: number): number {
-  let removed = 0;
-  for (const match of spelled.matchAll(DECORATION)) {
-    if (match.index - removed > index) break;
-    removed += match[0].length;
-  }
-  return index + removed;
 }
 
 // Patterns match normalised text; people look at the file. Normalising moves what stands behind a character that it takes apart.

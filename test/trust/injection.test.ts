@@ -1,0 +1,73 @@
+// Orders hidden in foreign text: every row that states a known sentence is found, in whatever language and disguise, and nothing that
+// means no harm is. The rows are our own words; they are read and scanned, nothing else ever happens to them.
+import assert from "node:assert/strict";
+import { glob, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { judgeFindings, scanForThreats } from "../../src/safety/threats/scan.ts";
+
+interface Row {
+  readonly id: string;
+  readonly row: string;
+  /** "not claimed": a paraphrase. The scan knows sentences, not meanings; these rows show where it ends. */
+  readonly expect: "found" | "not claimed";
+  readonly why: string;
+}
+
+const repository = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const rows: readonly Row[] = (await readFile(join(repository, "test/fixtures/trust/injection.jsonl"), "utf8"))
+  .trim()
+  .split("\n")
+  .map((line) => JSON.parse(line) as Row);
+
+const verdict = (text: string) => judgeFindings(scanForThreats(text, "context"));
+
+test("the rows are many, of many languages and disguises, and honest about what is not claimed", () => {
+  assert.equal(new Set(rows.map(({ row }) => row)).size, rows.length);
+  assert.ok(rows.filter(({ expect }) => expect === "found").length >= 160);
+  const kinds = new Set(rows.map(({ why }) => why));
+  const languages =
+    "Chinese|Japanese|Korean|Russian|Spanish|German|French|Italian|Portuguese|Dutch|Polish|Turkish|Ukrainian|Arabic|Hindi|Vietnamese|Indonesian";
+  for (const language of languages.split("|")) assert.ok(kinds.has(language), language);
+  assert.ok(rows.some(({ expect }) => expect === "not claimed"));
+});
+
+test("every known sentence is found in every language and disguise", () => {
+  const fallen = rows.filter(({ row, expect }) => expect === "found" && verdict(row) !== "blocked");
+  assert.deepEqual(
+    fallen.map(({ id, why }) => `${id} (${why})`),
+    [],
+  );
+});
+
+test("a row is found as well in the middle of a long document", () => {
+  const filler = "The parser reads one line after another and keeps what it has seen. ".repeat(40);
+  const fallen = rows.filter(
+    ({ row, expect }) => expect === "found" && verdict(`${filler}\n\n${row}\n\n${filler}`) !== "blocked",
+  );
+  assert.deepEqual(
+    fallen.map(({ id, why }) => `${id} (${why})`),
+    [],
+  );
+});
+
+test("no real README, change log, licence or guide at hand is withheld", async () => {
+  const texts = new Map<string, string>();
+  for (const pattern of [
+    "node_modules/**/*.{md,markdown,txt,rst}",
+    "node_modules/**/{LICENSE,LICENCE,NOTICE,AUTHORS,CHANGES}*",
+    "{test/corpora/benign,test/fixtures/skills-benign,skills}/**/*.md",
+    "*.md",
+  ])
+    for await (const path of glob(pattern, { cwd: repository })) {
+      const text = await readFile(join(repository, path), "utf8").catch(() => null); // a folder of that name
+      if (text !== null && !texts.has(text)) texts.set(text, path);
+    }
+  assert.ok(texts.size >= 600, `only ${texts.size} texts`);
+  const alarms = [...texts].flatMap(([text, path]) => {
+    const findings = scanForThreats(text, "context");
+    return judgeFindings(findings) === "blocked" ? [`${path}: ${findings.map(({ id }) => id).join(", ")}`] : [];
+  });
+  assert.deepEqual(alarms, []);
+});
