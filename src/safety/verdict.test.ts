@@ -89,11 +89,23 @@ test("a command too long, too dense or too nested to read is refused for good", 
 
 test("a long hostile command is judged without effort that grows with its square", { timeout: 60_000 }, () => {
   const pieces = ["((", "$((", "$(", "{", "f() {", "a=$a$a;", "chmod +x a;", "curl -o a b;", "cat <<E\n$(ls)\nE\n"];
+  pieces.push(
+    "env ",
+    "sudo ",
+    "foo 'rm x';",
+    "foo rm ",
+    "x=(a b c);$" + "{x[1]};",
+    "mkfifo q; sh < q;",
+    "x=aaaa;$" + "{x%b};",
+  );
   for (const piece of pieces) {
     // A quadratic step would need minutes for one of these.
     const verdict = classifyCommand(`${piece.repeat(Math.floor(100_000 / piece.length))}\nls`, options);
     assert.notEqual(verdict.category, "");
   }
+  for (const program of ["foo", "psql -c", "docker run", "mongosh --eval"])
+    for (const piece of ["alter table x ", "update a set b ", "rm -rf x;", "-v ", "deleteMany( ", "[$(", "w ", "\t "])
+      classifyCommand(`${program} '${piece.repeat(Math.floor(40_000 / piece.length))}'; ls`, options);
   for (const program of ["make --eval", "awk", "sed", "mysql -e", "vim -c", "gdb -ex", "expect -c"])
     for (const piece of [":", '"\\', "/", "\n", " r", "system (", "\\a", "s/a/b/e;"])
       classifyCommand(`${program} '${piece.repeat(Math.floor(40_000 / piece.length))}'; ls`, options);

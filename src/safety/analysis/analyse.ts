@@ -16,6 +16,7 @@ import {
 } from "../shell/ast.ts";
 import { parseCommandLine, plainText } from "../shell/parse.ts";
 import {
+  isUnseenName,
   markUnknown,
   printedTexts,
   resolveAlternatives,
@@ -160,19 +161,22 @@ class Finder implements Analysis {
   }
 
   private readSimple(command: SimpleCommand, context: Context, background: boolean): Stage {
-    const assignments = command.assignments.map(({ name, index, value }) => {
+    const assignments = command.assignments.map(({ name, index, append, value }) => {
       this.readParts(index, context);
       this.readWord(value, context);
       const text = resolveText(value, this.scope);
       const marked = { command: this.mark(value, "command"), argument: this.mark(value, "argument") };
-      this.scope.set(name, [text]);
+      const before = append ? this.scope.get(name)?.[0] : undefined;
+      // Elements of a list are added with a blank, letters without.
+      const joint = /^[\w./-]*$/.test(text) && !/\s/.test(before ?? "") ? "" : " ";
+      this.scope.set(name, before === undefined ? [text] : [`${before}${joint}${text}`]);
       if (marked.command !== null) this.scope.mark(name, marked);
       return { name, value: text };
     });
     const redirects = this.readRedirects(command.redirections, context);
     const [first, ...others] = command.words;
     const nameSubstitutions = first ? this.readWord(first, context) : [];
-    const markedName = first ? this.mark(first, "command") : null;
+    const markedName = first ? this.markName(first) : null;
     const alternatives = first ? resolveAlternatives(first, this.scope, "command") : [];
     const names = alternatives.length > 0 ? alternatives : [[]];
     const behind = others.flatMap((word) => this.readArgs(word, context));
@@ -194,6 +198,13 @@ class Finder implements Analysis {
     return markUnknown(word, this.scope, position);
   }
 
+  /** With separators of the line's own, what a variable splits into is not followed. */
+  private markName(word: Word): string | null {
+    const separators = this.scope.get("IFS")?.[0]?.trim() ?? "";
+    const splits = word.parts.some((part) => part.type === "variable" && !part.quoted);
+    return separators !== "" && splits ? UNKNOWN : this.mark(word, "command");
+  }
+
   private markPositional(marked: string | null): void {
     for (const name of POSITIONAL) this.scope.mark(name, { command: marked, argument: marked });
   }
@@ -208,6 +219,7 @@ class Finder implements Analysis {
       if (marked !== undefined) this.scope.mark(name, { command: UNKNOWN, argument: marked });
     }
     if (head === "set" && words.includes("--")) this.setPositional(words.slice(words.indexOf("--") + 1));
+    else if (head === "set" && name !== undefined && !/^[-+]/.test(name)) this.setPositional(words);
     if (/^(?:export|declare|local|readonly|typeset)$/.test(head)) {
       const isReference = words.some((text) => /^-[a-zA-Z]*n/.test(text));
       for (const { text, marked } of args.slice(1)) {
@@ -301,7 +313,7 @@ class Finder implements Analysis {
     }
     const path = rest[0]?.text ?? "";
     const isNothing = rest.length === 0 && frame.redirects.length === 0 && assignments.length === 0;
-    const unseenName = isUnseen(
+    const unseenName = isUnseenName(
       via.length > frame.via.length || frame.via.length > 0 ? rest[0]?.marked : frame.markedName,
     );
     if (isNothing && frame.nameSubstitutions.length === 0 && !unseenName) return [];
@@ -409,18 +421,6 @@ class Finder implements Analysis {
 }
 
 const POSITIONAL = [..."123456789@*"];
-
-/**
- * Whether a name with marks says too little. A folder may be unknown (`$ROOT/bin/tool`), and so may the end of a long name
- * (`python$VERSION`) or of a script below a folder of the project (`./scripts/$name`).
- */
-function isUnseen(marked: string | null | undefined): boolean {
-  if (marked === null || marked === undefined) return false;
-  const base = marked.slice(marked.lastIndexOf("/") + 1);
-  if (!base.includes(UNKNOWN)) return base === "";
-  if (base.indexOf(UNKNOWN) > 2) return false;
-  return !/^(?:\.\/|[\w-]+\/)/.test(marked);
-}
 
 /** A function that calls itself at least twice with something in the background: `f() { f | f & }`. */
 function isForkBomb(group: Group): boolean {

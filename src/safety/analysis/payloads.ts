@@ -87,6 +87,8 @@ const READERS: Readonly<Record<string, (invocation: Invocation) => readonly Payl
   fd: fdWords,
   fdfind: fdWords,
   ssh: sshText,
+  scp: (invocation) => localCommands(readOptions(argTexts(invocation), { short: "cDFiJloPSX" }).values),
+  sftp: (invocation) => localCommands(readOptions(argTexts(invocation), { short: "BbcDFiJloPRSsX" }).values),
   docker: containerWords,
   podman: containerWords,
   "docker-compose": (invocation) => composeWords(invocation, 0),
@@ -191,10 +193,14 @@ function sshText(invocation: Invocation): readonly Payload[] {
     short: "BbcDEeFIiJLlmOopQRSWw",
     stopAtOperand: true,
   });
-  const local = values.flatMap(({ value }) => /^(?:ProxyCommand|LocalCommand)[= ](.*)$/i.exec(value)?.[1] ?? []);
   const isHere = /^(?:[^@]*@)?(?:localhost|127(?:\.[0-9]+){3}|::1|\[::1\])$/i.test(operands[0] ?? "");
-  return [...local.map((value) => text(value)), ...joined(operands.slice(1), !isHere)];
+  return [...localCommands(values), ...joined(operands.slice(1), !isHere)];
 }
+
+const localCommands = (values: readonly { readonly value: string }[]): readonly Payload[] =>
+  values
+    .flatMap(({ value }) => /^(?:ProxyCommand|LocalCommand)[= ](.*)$/i.exec(value)?.[1] ?? [])
+    .map((value) => text(value));
 
 function afterDashes(invocation: Invocation): readonly Payload[] {
   const at = invocation.args.findIndex(({ text: arg }) => arg === "--");

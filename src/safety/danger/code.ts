@@ -264,7 +264,19 @@ export const decodedCode: RuleGroup = {
 };
 
 /** True when a file is fetched and a later command of the same line runs it. */
-export const runsDownloadedFile = (scene: Scene): boolean => runsPreparedFile(scene, downloadedFiles);
+export const runsDownloadedFile = (scene: Scene): boolean =>
+  runsPreparedFile(scene, downloadedFiles) || scene.invocations.some(runsAddress);
+
+/** `deno run https://…`, `npx github:…`: the program is an address. */
+function runsAddress(invocation: Invocation): boolean {
+  const args = argTexts(invocation);
+  if (invocation.program === "deno") return /^(?:run|serve|install)$/.test(args[0] ?? "") && args.some(isAddress);
+  const runs = /^(?:npx|bunx|pnpx|uvx)$/.test(invocation.program) || /^(?:dlx|x)$/.test(args[0] ?? "");
+  const [first = ""] = readOptions(args[0] === "dlx" ? args.slice(1) : args, { stopAtOperand: true }).operands;
+  return runs && (isAddress(first) || /^(?:github|gitlab|bitbucket|gist|git\+\w+):/.test(first));
+}
+
+const isAddress = (text: string) => /^https?:\/\/(?!localhost|127\.)/.test(text);
 
 function downloadedFiles(invocation: Invocation): readonly string[] {
   if (!isDownload(invocation)) return [];

@@ -1,6 +1,7 @@
 // Verbs of other people's tools that remove, open or publish something: containers, clusters, clouds, databases, disks, users,
 // services, packages. Each table says by program what to ask about, on its words joined by single blanks.
-import { argTexts } from "../analysis/invocation.ts";
+import { argTexts, type Invocation } from "../analysis/invocation.ts";
+import { printedBy } from "../analysis/shells.ts";
 import { oncePerScene, type Rule, type RuleGroup } from "../scene.ts";
 
 /** On everything behind the program's name, global options of the common tools taken out. */
@@ -54,15 +55,27 @@ interface Call {
 }
 
 /** Every program of the line, those that only run another one too. */
-const callsOf = oncePerScene((scene): readonly Call[] =>
-  scene.invocations.flatMap((invocation) => {
-    const own = { program: invocation.program, args: argTexts(invocation) };
+const callsOf = oncePerScene((scene): readonly Call[] => {
+  const piped = new Map(
+    scene.pipelines.flatMap((stages) =>
+      stages.slice(1).flatMap((stage, index) => {
+        const texts = (stages[index] ?? []).flatMap(printedBy);
+        return texts.length === 0 ? [] : stage.map((invocation) => [invocation, texts] as const);
+      }),
+    ),
+  );
+  return scene.invocations.flatMap((invocation) => {
+    const inputs = [...inputTexts(invocation), ...(piped.get(invocation) ?? [])];
+    const own = { program: invocation.program, args: [...argTexts(invocation), ...inputs] };
     return [own, ...invocation.via].map(({ program, args }) => {
       const words = args.slice(0, MAX_WORDS);
       return { program, text: words.join(" "), verbFirst: verbFirst(words) };
     });
-  }),
-);
+  });
+});
+
+const inputTexts = ({ redirects }: Invocation) =>
+  redirects.flatMap(({ operator, heredoc, target }) => heredoc?.body ?? (operator === "<<<" ? [target] : []));
 
 const every = (programs: string, pattern: RegExp): Table =>
   Object.fromEntries(programs.split(" ").map((program) => [program, pattern]));
@@ -279,6 +292,10 @@ const SERVICES: Table = {
   ...every("gcore reptyr", /\S/),
   gdb: /(?:^|\s)(?:-p|--pid)/,
   ...every("strace ltrace", /(?:^|\s)-p/),
+  ssh: /(?:^|\s)-[fNTCvqnAaXx46]*R\s?\S/,
+  ...every("ngrok bore lt localtunnel", /^(?!(?:config|version|update|help)\b)\S/),
+  cloudflared: /^tunnel/,
+  tailscale: /^(?:funnel|serve|set|up)\b/,
   spctl: /--(?:master|global)-disable|--add/,
   csrutil: /disable/,
   xattr: /-(?:r?d|c) |quarantine/,
@@ -343,7 +360,7 @@ const REPOSITORIES: Table = {
   zip: /(?:^|\s)-[a-z]*m[a-z]*(?=\s)/,
   "7z": /-sdel/,
   robocopy: /\/(?:mir|purge|move)/i,
-  curl: /(?:-X ?|--request[= ])delete\b(?!.*(?:localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0))/i,
+  curl: /(?:\s|^)(?:-[a-zA-Z]*X ?|--request[= ])delete\b(?!.*(?:localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0))/i,
   ...every("http https xh", /^delete (?!(?:https?:\/\/)?(?:localhost|127\.0\.0\.1|:))/i),
 };
 

@@ -279,7 +279,7 @@ const OUTPUTS: Readonly<Record<string, Outputs>> = {
 };
 /** Whatever the program: what it calls an output is written. */
 const OUTPUT_OPTION =
-  /^(?:-o|-out|--out|--outfile|--output|--output-file|--output-dir|--outdir|--dest|--destination|--target-dir)(?:=([\s\S]*))?$/;
+  /^(?:-o|-out|--out|--outfile|--output|--output-file|--output-dir|--outdir|--dest|--destination|--target|--target-dir)(?:=([\s\S]*))?$/;
 const NO_OUTPUT_OPTION = new Set(
   "ls ps grep egrep fgrep rg ag ssh scp sftp set shopt mount set column cut lsblk lsof strace".split(" "),
 );

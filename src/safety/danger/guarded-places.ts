@@ -7,13 +7,32 @@ import { isCredential, isLinkedAway, isOwnSecret, runsLater } from "./places.ts"
 
 function changesLaterStart(invocation: Invocation, scene: Scene): boolean {
   if (filesWrittenBy(invocation).some((file) => runsLater(pathOf(file, invocation, scene)))) return true;
+  if (unpacksIntoHome(invocation, scene)) return true;
   const links = invocation.program === "ln" || invocation.program === "link";
   return links && optionsOf(invocation).operands.some((file) => isLinkedAway(pathOf(file, invocation, scene)));
 }
 
+const HOME_ITSELF = /^(?:~|\/root|\/home\/[^/]+|\/users\/[^/]+|\/)$/;
+
+/** What is in an archive or a folder is not on the line, and in a home some of it may be start files. */
+function unpacksIntoHome(invocation: Invocation, scene: Scene): boolean {
+  const { program } = invocation;
+  if (!/^(?:cp|rsync|tar|bsdtar|unzip|7z|stow)$/.test(program)) return false;
+  const options = optionsOf(invocation, { short: program === "cp" || program === "rsync" ? "tS" : "Cdtf" });
+  const { operands } = options;
+  const sources = operands.slice(0, -1);
+  if (program === "rsync" && !sources.some((source) => source.endsWith("/"))) return false;
+  if (program === "cp" && !sources.some((source) => source.endsWith("/.")) && !hasLetter(options, "T")) return false;
+  const isCopy = program === "cp" || program === "rsync";
+  const isPacking = program === "tar" && /^-?[a-zA-Z]*[cturA]/.test(argTexts(invocation)[0] ?? "");
+  const named = options.values.filter(({ name }) => /^[Cdt]$/.test(name)).map(({ value }) => value);
+  const targets = isCopy ? operands.slice(-1) : isPacking ? [] : named;
+  return targets.some((target) => HOME_ITSELF.test(pathOf(target, invocation, scene)));
+}
+
 /** They name a file without reading what is in it. */
 const LOOKERS = new Set(
-  "ls stat test [ [[ chmod chown touch mkdir echo printf cd pushd hermes du file basename dirname readlink realpath rm which type ssh-keygen ssh-add ssh-copy-id export source . tree".split(
+  "ls stat test [ [[ chmod chown touch mkdir echo printf cd pushd hermes du file basename dirname readlink realpath rm which type ssh-keygen ssh-add ssh-copy-id tree".split(
     " ",
   ),
 );
@@ -43,8 +62,12 @@ const filesRead = (invocation: Invocation, scene: Scene): readonly string[] => {
 const OWN_FOLDER = /^~\/\.hermes(?:\/(?:profiles(?:\/[^/]+)?|auth))?(?:\/\*)?$/;
 
 /** Takes everything below a folder along. */
-function takesFolders(invocation: Invocation): boolean {
+function takesFolders(invocation: Invocation, scene: Scene): boolean {
   const { program } = invocation;
+  if (program === "find" || program === "fd")
+    return (
+      scene.named("xargs").length > 0 || argTexts(invocation).some((arg) => /^-(?:exec|execdir|ok|x|X)$/.test(arg))
+    );
   if (/^(?:tar|zip|7z|rsync|rg|ag|ack|rclone|restic|borg)$/.test(program)) return true;
   if (!/^(?:cp|scp|grep|egrep|fgrep)$/.test(program)) return false;
   const options = optionsOf(invocation);
@@ -53,7 +76,7 @@ function takesFolders(invocation: Invocation): boolean {
 
 function readsOwnSecrets(invocation: Invocation, scene: Scene): boolean {
   const files = filesRead(invocation, scene);
-  return files.some(isOwnSecret) || (takesFolders(invocation) && files.some((path) => OWN_FOLDER.test(path)));
+  return files.some(isOwnSecret) || (takesFolders(invocation, scene) && files.some((path) => OWN_FOLDER.test(path)));
 }
 
 /** Prints every variable, keys and all. */
@@ -62,9 +85,14 @@ const dumpsVariables = ({ program, args }: Invocation) =>
   (/^(?:export|declare|typeset)$/.test(program) && args.length === 1 && args[0]?.text === "-p") ||
   (program === "gpg" && args.some(({ text }) => text.startsWith("--export-secret")));
 
+/** What is sourced stays here as variables, which the next program is meant to have. */
+const SOURCERS = /^(?:source|\.|export)$/;
+
 const credentialReaders = oncePerScene((scene) =>
   scene.invocations.filter(
-    (invocation) => dumpsVariables(invocation) || filesRead(invocation, scene).some(isCredential),
+    (invocation) =>
+      dumpsVariables(invocation) ||
+      (!SOURCERS.test(invocation.program) && filesRead(invocation, scene).some(isCredential)),
   ),
 );
 

@@ -36,7 +36,8 @@ function changesSettings([verb = "", key = ""]: readonly string[]): boolean {
   return SETTINGS.test(key.toLowerCase()) || VARIABLES.test(key) || key.includes("$");
 }
 
-const OWN_SWITCHES = /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS)$/;
+/** Another home has other settings, which anybody may have written. */
+const OWN_SWITCHES = /^HERMES_(?:YOLO_MODE|ACCEPT_HOOKS|REDACT_SECRETS|HOME)$/;
 
 function liftsLimits(invocation: Invocation): boolean {
   // Exported, a switch stays for every later command of the shell.

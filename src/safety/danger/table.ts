@@ -97,7 +97,7 @@ const INERT = new Set(
   `: . [ [[ ack ag agrep aider alias apropos apt apt-get asciinema at awk banner base64 basename batch bats bc black brew bun cal cargo cat cd chmod chown
   claude clang cmake cmp code codex column comm command composer cowsay cp curl cut date dc dd deno df dialog diff dirname dnf docker docker-compose
   dpkg du echo ed egrep emacs env eslint eval ex exit expand export expr false fd fdfind fgrep figlet file find flake8 fmt fold gawk gcc gdb gemini gh
-  git glab go gpg grep groovy gsed gum head help hermes hexdump hg host hostname http https iconv info ipython java javac jest jira join jq julia kill
+  git glab go gpg grep groovy gsed gum head help hermes hexdump hg host hostname http https iconv info ipython javac jest jira join jq julia kill
   kubectl ld less let lldb ln local locate logger lolcat ls lua lynx mail mailx make man mapfile markdownlint mawk md5sum mkdir mocha more msgcat
   mutt mv mypy mysql mariadb nano nawk nl node nodejs nosetests notify-send npm npx nvim oc od ollama openssl opencode osascript pacman pandoc paste patch
   perl pgrep php pip pip3 pkill playwright pnpm podman popd prettier printf psql pushd pwd pylint pytest python python3 python2 pypy q read readarray
@@ -122,22 +122,30 @@ const mayBeCommand = (text: string) => /\S\s+\S/.test(text);
 const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
 
 function textsHandedOn(invocation: Invocation): readonly string[] {
-  if (isInert(invocation)) return [];
+  const runs = PACKAGE_RUNNERS.test(invocation.program);
+  if (isInert(invocation) && !runs) return [];
   const args = argTexts(invocation);
   const inputs = invocation.redirects.flatMap(({ operator, heredoc, target }) => {
     if (heredoc) return [heredoc.body];
     return operator === "<<<" ? [target] : [];
   });
   const phrases = [...args.map(behindEquals), ...inputs, ...invocation.assignments.map(({ value }) => value)];
-  const starts = args.flatMap((arg, index) =>
-    TELLING.test(programName(arg)) && arg === programName(arg) ? [index] : [],
-  );
-  const words = starts.slice(0, MAX_STARTS).map((start) => args.slice(start).map(quote).join(" "));
-  return [...phrases.filter(mayBeCommand), ...words];
+  const starts = args.flatMap((arg, index) => (isTelling(arg) ? [index] : []));
+  const words = starts.slice(0, MAX_STARTS).map((start) => {
+    const [name = "", ...rest] = args.slice(start);
+    return [name, ...(rest[0] === "--" ? rest.slice(1) : rest)].map(quote).join(" ");
+  });
+  return runs ? words : [...phrases.filter(mayBeCommand), ...words];
 }
 
+/** Their texts are names of tests and messages; their words may be a program. */
+const PACKAGE_RUNNERS = /^(?:npx|bunx|pnpx)$/;
+
+const isTelling = (arg: string) =>
+  TELLING.test(programName(arg)) && /^(?:(?:\/usr)?(?:\/local)?\/s?bin\/)?[^/]+$/.test(arg);
+
 /** Behind `--exec=`. */
-const behindEquals = (arg: string) => arg.replace(/^--?[\w-]+=/, "");
+const behindEquals = (arg: string) => arg.replace(/^--?[\w:-]+=/, "");
 
 /** Each such text as a line of its own. */
 const commandsHandedOn = oncePerScene((scene): readonly Scene[] =>

@@ -9,7 +9,7 @@ import {
   type Substitution,
 } from "../analysis/invocation.ts";
 import { isShell, passesOn, printedBy, readsCommandsFromInput } from "../analysis/shells.ts";
-import { optionsOf, type RuleGroup, type Scene } from "../scene.ts";
+import { oncePerScene, optionsOf, type RuleGroup, type Scene } from "../scene.ts";
 import { UNKNOWN } from "../shell/ast.ts";
 import { isInterpreter, runsInput } from "./code.ts";
 import { gitCommand } from "./system.ts";
@@ -90,27 +90,32 @@ const isPipedIn = (stages: readonly Stage[]) =>
     return !isText || readers.some(({ program }) => !isShell(program));
   });
 
+const fifosOf = oncePerScene(
+  (scene) => new Set(scene.named("mkfifo").flatMap((one) => optionsOf(one, { short: "m" }).operands)),
+);
+
 const OWN_DESCRIPTOR = /^[012-]$/;
 
 function readsUnseenCode(invocation: Invocation, scene: Scene): boolean {
   const { program } = invocation;
   if (runsListedCommands(invocation)) return true;
-  const isCode = isShell(program) || isInterpreter(program) || /^(?:source|\.)$/.test(program);
+  const isCode = isShell(program) || isInterpreter(program) || /^(?:source|\.|g?make)$/.test(program);
   if (!isCode) return false;
   const opened = [...invocation.args, ...invocation.redirects].flatMap(({ substitutions }) =>
     substitutions.filter(({ form }) => form === "<("),
   );
-  const unseen = opened.filter(
-    (one) => !areSettings([one]) && !one.invocations.every((inner) => printedBy(inner).length > 0),
-  );
+  // A makefile that is printed on the line is not read as commands.
+  const isRead = (one: Substitution) =>
+    !program.endsWith("make") && one.invocations.every((inner) => printedBy(inner).length > 0);
+  const unseen = opened.filter((one) => !areSettings([one]) && !isRead(one));
   if (unseen.length > 0) return true;
   if (sourcesInput(invocation) || invocation.args.some(({ text }) => /^\/dev\/fd\/[0-9]+$/.test(text))) return true;
   if (!runsStream(invocation)) return false;
-  const fifos = scene.named("mkfifo").flatMap((one) => optionsOf(one, { short: "m" }).operands);
+  const fifos = fifosOf(scene);
   return invocation.redirects.some(
     ({ operator, target, marked, substitutions }) =>
       (operator === "<&" && !OWN_DESCRIPTOR.test(target)) ||
-      (operator === "<" && ((marked !== undefined && substitutions.length === 0) || fifos.includes(target))),
+      (operator === "<" && ((marked !== undefined && substitutions.length === 0) || fifos.has(target))),
   );
 }
 

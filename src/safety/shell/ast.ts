@@ -32,6 +32,8 @@ export interface Assignment {
   readonly name: string;
   /** What stands in `name[...]=`: the shell computes it. */
   readonly index: readonly WordPart[];
+  /** `name+=`. */
+  readonly append: boolean;
   readonly value: Word;
 }
 

@@ -203,7 +203,7 @@ function readPart(reader: Reader, grammar: Grammar, draft: Draft): boolean {
     return true;
   }
   if (draft.words.length === 0 && readAssignment(reader, draft.assignments)) return true;
-  const word = readWord(reader);
+  const word = readDeclared(reader, draft.words[0], readWord(reader));
   const plain = plainText(word);
   if (draft.words.length === 0 && draft.assignments.length === 0 && plain !== null && KEYWORDS.has(plain)) {
     draft.keywords.push(plain);
@@ -212,6 +212,14 @@ function readPart(reader: Reader, grammar: Grammar, draft: Draft): boolean {
   draft.words.push(word);
   if (plain === "[[" && draft.words.length === 1) readCondition(reader, grammar, draft.words);
   return true;
+}
+
+/** `declare -a list=(a b)`: the brackets belong to the word. */
+function readDeclared(reader: Reader, command: Word | undefined, word: Word): Word {
+  if (reader.text[reader.at] !== "(" || !command) return word;
+  if (!/^(?:declare|typeset|local|export|readonly)$/.test(plainText(command) ?? "")) return word;
+  if (!/^[A-Za-z_]\w*\+?=$/.test(plainText(word) ?? "")) return word;
+  return { parts: [...word.parts, ...readArray(reader)], start: word.start, end: reader.at };
 }
 
 /** The text of a word without quotes, escapes or expansions; null for any other. */
@@ -231,7 +239,7 @@ function readAssignment(reader: Reader, assignments: Assignment[]): boolean {
     reader.text[reader.at] === "(" ? { parts: readArray(reader), start, end: reader.at } : readWord(reader);
   const open = head.indexOf("[");
   const index = open < 0 ? [] : readExpandingText(head.slice(open + 1, head.lastIndexOf("]")), reader);
-  assignments.push({ name: head.replace(/(?:\[.*\])?\+?=$/, ""), index, value });
+  assignments.push({ name: head.replace(/(?:\[.*\])?\+?=$/, ""), index, append: head.endsWith("+="), value });
   return true;
 }
 

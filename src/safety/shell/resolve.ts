@@ -88,10 +88,13 @@ function variableValues(part: Variable, scope: Scope, position: Position): reado
 
 /** `"${list[@]}"` is as many words as the list has, quoted or not; which one an index means is not worth guessing for a name. */
 function elements(value: string, index: string, position: Position): readonly string[] {
-  const words = value.trim().split(/[ \t\n]+/);
+  const words = value
+    .trim()
+    .split(/[ \t\n]+/)
+    .map((word) => word.replace(/^\[[^\]]*\]=/, ""));
   if (/^[@*]\]/.test(index)) return [words.join(WORD_BREAK)];
   const at = /^-?[0-9]+(?=\]$)/.exec(index)?.[0];
-  if (at === undefined) return [words.join(WORD_BREAK)];
+  if (at === undefined && position === "argument") return [words.join(WORD_BREAK)];
   if (position === "argument") return [words.at(Number(at)) ?? ""];
   return [words.join(WORD_BREAK), ...words.slice(0, MAX_ALTERNATIVES)];
 }
@@ -200,6 +203,18 @@ function markVariable(part: Variable, scope: Scope, position: Position): string 
   return known.map((value) => compute(value, operator, operand)).find((value) => value === null) === null
     ? UNKNOWN
     : "x";
+}
+
+/**
+ * Whether a name with marks says too little. A folder may be unknown (`$ROOT/bin/tool`), and so may the end of a long name
+ * (`python$VERSION`) or of a script below a folder of the project (`./scripts/$name`).
+ */
+export function isUnseenName(marked: string | null | undefined): boolean {
+  if (marked === null || marked === undefined) return false;
+  const base = marked.slice(marked.lastIndexOf("/") + 1);
+  if (!base.includes(UNKNOWN)) return base === "";
+  if (base.indexOf(UNKNOWN) > 2) return false;
+  return !/^(?:\.\/|[\w-]+\/)/.test(marked);
 }
 
 const simpleCommands = (script: Script) =>
