@@ -1,5 +1,6 @@
 // Looks for threats in text that is to reach a model: orders in disguise, ways out for secrets, characters nobody sees.
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
+import { lazy } from "../../kit/lazy.ts";
 import { anyOf, type Find, type Span } from "./matchers.ts";
 import { THREAT_PATTERNS, type ThreatPattern, type ThreatScope } from "./patterns.ts";
 import { bareView, fold, looseView, type View } from "./views.ts";
@@ -44,8 +45,8 @@ interface Found {
 
 /** Looks for one pattern: in the text itself, then in its views, each made when it is first asked for. */
 function lookInto(folded: string, scope: ThreatScope): (pattern: ThreatPattern) => Found | null {
-  const bare = once(() => bareView(folded));
-  const loose = once(() => looseView(folded, bare()));
+  const bare = lazy(() => bareView(folded));
+  const loose = lazy(() => looseView(folded, bare()));
   const inText = (find: Find) => excerptAt(folded, find(folded), null);
   const inView = (find: Find, view: View | null) => view && excerptAt(view.text, find(view.text), view);
   return (pattern) => {
@@ -197,16 +198,8 @@ const JOINING_SCRIPTS = [
   ...["Arabic", "Syriac", "Nko", "Mongolian", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya"],
   ...["Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala", "Khmer", "Myanmar"],
 ];
-const spelling = once(() => {
+// Putting such classes together takes milliseconds, and few texts ever need them.
+const spelling = lazy(() => {
   const letter = `(?=[\\p{L}\\p{M}])[${JOINING_SCRIPTS.map((script) => `\\p{scx=${script}}`).join("")}]`;
   return { before: new RegExp(`${letter}$`, "u"), after: new RegExp(`^${letter}`, "u") };
 });
-
-/** Putting such classes together takes milliseconds, and few texts ever need them. */
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-}
