@@ -83,7 +83,7 @@ export function tidyTitle(answer: string): string | null {
     .replace(/^(?:#+\s*|[-*]\s+)/, "")
     .replace(/^\**(?:session |conversation )?(?:title|name|标题|题目|titel|titre|título)\**\s*[:：]\s*/iu, "")
     .replace(/^["'“”‘’«»「」『』《》`*_]+|["'“”‘’«»「」『』《》`*_]+$/gu, "")
-    .replace(/[.。]+$/u, "")
+    .replace(/(?<![.。])[.。]+$/u, "")
     .replace(/\s+/g, " ")
     .trim();
   return bare === "" ? null : cutTitle(bare);
@@ -98,7 +98,10 @@ export function plainTitle(messages: readonly HistoryMessage[]): string | null {
       .split("\n")[0]
       ?.trim() ?? "";
   const words = text.split(/\s+/).slice(0, MAX_WORDS).join(" ");
-  const bare = sliceCodePoints(words, 0, LONGEST / 2).replace(/[\s.,;:!?。，；：！？]+$/u, "");
+  const bare = sliceCodePoints(words, 0, LONGEST / 2).replace(
+    /(?<![\s.,;:!?。，；：！？])[\s.,;:!?。，；：！？]+$/u,
+    "",
+  );
   return bare === "" ? null : bare;
 }
 

@@ -29,7 +29,7 @@ export function plainMarkdown(text: string, width: number, open: string | null =
     }
     if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line) && !looksLikeCron(line)) continue;
     if (line.trim() === "" && out.at(-1)?.trim() === "") continue;
-    out.push(plainInline(line.replace(/^(\s{0,3})#{1,6}\s+(.*?)\s*#*\s*$/, "$1$2")));
+    out.push(plainInline(withoutHeadingMarks(line)));
   }
   return out.join("\n");
 }
@@ -48,20 +48,49 @@ const looksLikeCron = (line: string) => /^\s*(\*\s+){4}\*\s*$/.test(line);
 function plainInline(line: string): string {
   // Code spans are replaced first, so that nothing inside them is read as a marker.
   const spans: string[] = [];
-  const masked = line.replace(/(`+)([^`]|[^`].*?[^`])\1(?!`)/g, (_all, _ticks, code: string) => {
+  const masked = replaceCodeSpans(line, (code) => {
     spans.push(code.replace(/^ (.*) $/, "$1"));
     return `\u0000${spans.length - 1}\u0000`;
   });
   const stripped = masked
-    .replace(/!\[([^\]]*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
-    .replace(/\[([^\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
+    .replace(/!\[([^[\]]*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
+    .replace(/\[([^[\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)/g, "$1")
     .replace(/(^|[^\w*])\*\*\*(?=\S)([^*]+?)(?<=\S)\*\*\*(?![\w*])/g, "$1$2")
-    .replace(/(^|[^*])\*\*(?=\S)(.+?)(?<=\S)\*\*(?!\*)/g, "$1$2")
-    .replace(/(^|[^\w])__(?=\S)(?![A-Za-z_]\w*__(?!\w))(.+?)(?<=\S)__(?!\w)/g, "$1$2")
+    .replace(/(^|[^*])\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*(?!\*)/g, "$1$2")
+    .replace(/(^|[^\w])__(?=\S)(?![A-Za-z_]\w*__(?!\w))(.{1,500}?)(?<=\S)__(?!\w)/g, "$1$2")
     .replace(/(^|[^\w*])\*(?=[^\s*])([^*]*?[^\s*])\*(?![\w*])/g, "$1$2")
     .replace(/(^|[^\w])_(?=[^\s_])([^_]*?[^\s_])_(?!\w)/g, "$1$2")
-    .replace(/~~(?=\S)(.+?)(?<=\S)~~/g, "$1");
+    .replace(/~~(?=\S)(.{1,500}?)(?<=\S)~~/g, "$1");
   return stripped.replace(/\u0000(\d+)\u0000/g, (_all, index: string) => spans[Number(index)] ?? "");
+}
+
+function withoutHeadingMarks(line: string): string {
+  const [, indent = "", rest] = /^(\s{0,3})#{1,6}\s([\s\S]*)$/.exec(line) ?? [];
+  if (rest === undefined) return line;
+  const text = rest.trim().replace(/(?<!#)#+$/, "");
+  return indent + text.trimEnd();
+}
+
+/** Backquotes, as many behind as before. In one walk: a line may be nothing but backquotes. */
+function replaceCodeSpans(line: string, replace: (code: string) => string): string {
+  const runs = [...line.matchAll(/`+/g)].map(({ index, 0: ticks }) => ({ start: index, length: ticks.length }));
+  const waiting = Map.groupBy(runs.toReversed(), ({ length }) => length); // of each length, the next one last
+  let text = "";
+  let from = 0;
+  for (const { start, length } of runs) {
+    if (start < from) continue;
+    for (let ticks = length; ticks > 0; ticks--) {
+      const same = waiting.get(ticks) ?? [];
+      while ((same.at(-1)?.start ?? Infinity) <= start) same.pop();
+      const close = same.at(-1);
+      if (!close) continue;
+      const open = start + length - ticks;
+      text += line.slice(from, open) + replace(line.slice(open + ticks, close.start));
+      from = close.start + ticks;
+      break;
+    }
+  }
+  return text + line.slice(from);
 }
 
 // A Markdown table as text whose columns line up in terminal cells; too wide, it becomes a list.

@@ -47,8 +47,8 @@ function asText(value: unknown): FrontMatterValue {
 function readLines(yaml: string): FrontMatter {
   const fields: Record<string, string> = {};
   for (const line of yaml.split(/\r?\n/)) {
-    const match = /^([A-Za-z_][\w.-]*)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line);
-    if (match?.[1] && match[1] !== "__proto__") fields[match[1]] = unquote(match[2] ?? "");
+    const match = /^([A-Za-z_][\w.-]*)[ \t]*:(.*)$/.exec(line);
+    if (match?.[1] && match[1] !== "__proto__") fields[match[1]] = unquote(match[2]?.trim() ?? "");
   }
   return fields;
 }

@@ -44,7 +44,7 @@ function readPlain<Word>(yaml: string, readWord: ReadWord<Word>): PlainTree<Word
   return reader.atEnd ? (tree ?? null) : null;
 }
 
-const keyLine = /^([A-Za-z_][\w.-]{0,99}):(?: +(.*))?$/;
+const keyLine = /^([A-Za-z_][\w.-]{0,99}):(?: +(?! )(.*))?$/;
 const comment = "(?: +#.*)?";
 const quotes = String.raw`"([^"\\]*)"|'([^']*)'`;
 const quoted = new RegExp(`^(?:${quotes})${comment}$`);
@@ -117,7 +117,7 @@ class PlainReader<Word> {
     if (emptyMapping.test(text)) return {};
     const inside = flowList.exec(text)?.[1];
     if (inside !== undefined) return this.#flowItems(inside);
-    const word = text.replace(/ +#.*$/, "");
+    const word = text.replace(/(?<! ) +#[\s\S]*$/, "");
     return word === "" ? undefined : this.#readWord(word);
   }
 

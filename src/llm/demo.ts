@@ -6,6 +6,8 @@ import { estimateTokens } from "./usage.ts";
 import type { FetchLike } from "./wires/transport.ts";
 
 type Reply = { readonly text: string } | { readonly tool: string; readonly args: Json };
+/** Nothing longer is understood, and the expressions below are not made for it. */
+const LONGEST_QUESTION = 2000;
 type Groups = Readonly<Record<string, string | undefined>>;
 /** Picks the text in the user's language. */
 type Say = (english: string, chinese: string) => string;
@@ -34,7 +36,7 @@ export async function demoFetch({ body = "", signal }: Parameters<FetchLike>[1])
 
 function replyTo(messages: readonly Json[], tools: readonly unknown[]): Reply {
   const asked = messages.findLastIndex(({ role }) => role === "user");
-  const question = textOf(messages[asked]?.content).trim();
+  const question = textOf(messages[asked]?.content).trim().slice(0, LONGEST_QUESTION);
   const say: Say = (english, chinese) => (/\p{Script=Han}/u.test(question) ? chinese : english);
   const since = messages.slice(asked + 1);
   const call = asRecord(since.flatMap(({ tool_calls }) => asList(tool_calls)).at(-1));

@@ -5,9 +5,9 @@ const THINK = NAMES.join("|");
 const LEAKED = "tool_call|tool_calls|tool_result|function_call|function_calls";
 
 const THINK_OPENER = new RegExp(`()<(${THINK})>`, "gi");
-const LEAKED_OPENER = new RegExp(`()<(${LEAKED})(?:\\s[^>]*)?>`, "gi");
+const LEAKED_OPENER = new RegExp(`()<(${LEAKED})(?:\\s[^<>]*)?>`, "gi");
 // Only where a sentence or a line begins: prose such as "Call <function> in JS" is left alone.
-const FUNCTION_OPENER = /((?:^|\n|[.!?:])[ \t]*)<(function)\s+name\s*=[^>]*>/gi;
+const FUNCTION_OPENER = /((?:^|\n|[.!?:])[ \t]*)<(function)\s+name\s*=[^<>]*>/gi;
 const UNCLOSED_AT_LINE_START = new RegExp(`(?:^|\\n)[ \\t]*<(?:${THINK})>[\\s\\S]*$`, "i");
 const STRAY_TAG = new RegExp(`(?:</?(?:${THINK})>|</(?:${LEAKED}|function)>)\\s*`, "gi");
 

@@ -104,7 +104,7 @@ function parseDuration(text: string | undefined): number | null {
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value);
   if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(value)) return null;
   let seconds = 0;
-  for (const [, amount, unit = "s"] of value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
+  for (const [, amount, unit = "s"] of value.matchAll(/(?<![\d.])(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
     seconds += Number(amount) * (UNIT_SECONDS[unit] ?? 1);
   }
   return seconds;

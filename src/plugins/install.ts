@@ -136,7 +136,7 @@ function gitAddress(source: string): string | null {
 function nameOf(address: string): string {
   const last =
     address
-      .replace(/\/+$/, "")
+      .replace(/(?<!\/)\/+$/, "")
       .replace(/\.git$/, "")
       .split(/[/:]/)
       .at(-1) ?? "";

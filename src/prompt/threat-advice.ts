@@ -11,7 +11,7 @@ export async function adviseOn(text: string): Promise<ThreatAdvice | null> {
 
 /** Results are JSON, in which a line break is a letter: without this it would hide the first word of every line from the scan. */
 function unescaped(text: string): string {
-  return text.replace(/\\+[nrt]/g, "\n");
+  return text.replace(/(?<!\\)\\+[nrt]/g, "\n");
 }
 
 /** One line for the user. */

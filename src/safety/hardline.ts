@@ -8,7 +8,7 @@ export const LIMIT_KEY = "command parser limit exceeded";
 const SYSTEM_DIRECTORIES = ["home", "root", "etc", "usr", "var", "bin", "sbin", "boot", "lib"];
 
 /** `*`, `**`, `?*`, `.*`: everything in a directory. */
-const isEverything = (part: string) => /^\.?[*?]*\*[*?]*$/.test(part);
+const isEverything = (part: string) => /^\.?(?=\?*\*)[*?]+$/.test(part);
 
 const isSystemDirectory = (part: string) =>
   SYSTEM_DIRECTORIES.includes(part) || (/[*?[]/.test(part) && SYSTEM_DIRECTORIES.some((name) => matchGlob(part, name)));

@@ -68,7 +68,7 @@ function bodyStart(text: string, from: number, end: number): number {
   let sure = end;
   for (let at = lines.length - 1; at >= 0; at--) {
     const line = lines[at] ?? "";
-    const content = line.replace(/(?:\s|\\[nr])+$/, "").trimStart();
+    const content = line.replace(/(?<!\s|\\[nr])(?:\s|\\[nr])+$/, "").trimStart();
     const isLast = at === lines.length - 1;
     if (!/^[A-Za-z0-9+/=]+$/.test(content) || (content.length < SHORTEST_LINE && !isLast)) break;
     start -= line.length;

@@ -146,7 +146,7 @@ function isSecretField(name: string, value: string): boolean {
   if (name !== "auth") return nameKind(name) !== null && !(/^pwd$/i.test(name) && /^[~/]/.test(value));
   return (
     /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value) &&
-    /^[\x20-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(value, "base64").toString("latin1"))
+    /^(?=.+:.)[\x20-\x7e]+$/.test(Buffer.from(value, "base64").toString("latin1"))
   );
 }
 
@@ -172,7 +172,7 @@ const FORM_BODY = /^(?:[\w.[\]%-]{1,64}=[^&\s?]*(?:&(?!$)|$)){2,}$/;
 /** A text that is a form body as a whole (`a=b&c=d`); the query of an ordinary URL is none. */
 function redactFormBody(text: string, marks: Marks): string {
   if (!FORM_BODY.test(text)) return text;
-  return text.replace(/([^&=]+)=([^&]*)/g, (whole, name: string, value: string) => {
+  return text.replace(/(?<![^&=])([^&=]+)=([^&]*)/g, (whole, name: string, value: string) => {
     const secret = FORM_KEYS.has(name.toLowerCase()) && value !== "" && !isMarked(value) && !isHarmless(value);
     return secret ? `${name}=${marks.hidden}` : whole;
   });

@@ -108,7 +108,7 @@ function expandHome(path: string): string {
 
 /** A root or one-part directory is never folded: `/root` would hide every path below it. */
 function fold(path: string, directory: string, name: string): string {
-  const prefix = directory.replaceAll("\\", "/").replace(/\/+$/, "");
+  const prefix = directory.replaceAll("\\", "/").replace(/(?<!\/)\/+$/, "");
   if (prefix.split("/").filter(Boolean).length < 2) return path;
   const lower = path.toLowerCase();
   const wanted = prefix.toLowerCase();

@@ -73,7 +73,7 @@ export function parseWebUrl(address: string | URL): URL {
   if (url.username !== "" || url.password !== "")
     throw new UrlRefusedError("credentials", "The address holds a user name or password. Leave that part out.");
   // `example.com.` is the same place as `example.com`, and certificates know only the latter.
-  if (url.hostname.endsWith(".")) url.hostname = url.hostname.replace(/\.+$/, "");
+  if (url.hostname.endsWith(".")) url.hostname = url.hostname.replace(/(?<!\.)\.+$/, "");
   if (url.hostname === "") throw new UrlRefusedError("not_a_url", `The address has no host: ${shorten(text)}`);
   return url;
 }
@@ -233,13 +233,13 @@ function parseRule(line: string, source: string, log: Logger): readonly Rule[] {
   const text = line.replace(/(^|\s)#.*$/, "").trim();
   const bare = text
     .replace(/^[a-z][a-z0-9+.-]*:\/\//i, "")
-    .replace(/[/?#].*$/, "")
+    .replace(/[/?#][\s\S]*$/, "")
     .replace(/:\d+$/, "");
   const onlyBelow = bare.startsWith("*.");
   const name = bare
     .replace(/^\*\./, "")
     .replace(/^www\./i, "")
-    .replace(/\.+$/, "");
+    .replace(/(?<!\.)\.+$/, "");
   const domain = domainToASCII(name) || name.toLowerCase();
   if (domain === "" || domain.includes("*")) {
     if (text !== "") log.warn(`website policy: "${text}" in ${source} is not a domain; it blocks nothing`);

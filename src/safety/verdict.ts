@@ -95,7 +95,7 @@ function findDenyGlob(command: string, scenes: readonly Scene[], options: Classi
   );
 }
 
-const IFS = /\$IFS(?![A-Za-z0-9_])|\$\{IFS[^}]*\}/g;
+const IFS = /\$IFS(?![A-Za-z0-9_])|\$\{IFS(?:(?!\$\{IFS)[^}])*\}/g;
 
 /**
  * The spellings of a command that are looked at; a match in any counts. The written form comes first: removing control sequences
@@ -118,7 +118,7 @@ function flatten(command: string, homes: Homes): string {
 }
 
 function foldText(text: string, directory: string, name: string): string {
-  const prefix = directory.replace(/[\\/]+$/, "");
+  const prefix = directory.replace(/(?<![\\/])[\\/]+$/, "");
   if (prefix.split(/[\\/]/).filter(Boolean).length < 2) return text;
   return text.replaceAll(new RegExp(`${prefix.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}(?![\\w.-])`, "gi"), () => name);
 }

@@ -115,9 +115,10 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
 const DAEMON =
   /cannot connect to the docker daemon|is the docker daemon running|error during connect|cannot connect to podman|dial unix/i;
-const NO_RIGHT = /permission denied.*(docker\.sock|podman\.sock|daemon socket)|daemon socket.*permission denied/is;
+const NO_RIGHT =
+  /permission denied.{0,400}(docker\.sock|podman\.sock|daemon socket)|daemon socket.{0,400}permission denied/is;
 const IMAGE =
-  /no such image|unable to find image|pull access denied|manifest unknown|repository .*(does not exist|not found)|initializing source|reading manifest|short-name|image not known|error pulling/i;
+  /no such image|unable to find image|pull access denied|manifest unknown|repository .{0,400}(does not exist|not found)|initializing source|reading manifest|short-name|image not known|error pulling/i;
 const INIT = /catatonit|container-init binary|docker-init/i;
 
 export const noContainerProgram = () =>

@@ -141,7 +141,7 @@ const KILL_ROUNDS = 20;
 const KILL_MS = 250;
 
 // bwrap reads the table of mounts and then walks it; a container engine that takes one away meanwhile makes it give up.
-const MOUNTS_MOVED = /Can't bind mount .*Unable to (?:apply mount flags|remount|find)/;
+const MOUNTS_MOVED = /Can't bind mount .{0,400}Unable to (?:apply mount flags|remount|find)/;
 
 /** bwrap ended before anything ran inside. `code` as bwrap reports it, or the negative number of the signal that ended bwrap itself. */
 export class StartFailed extends Error {

@@ -244,7 +244,7 @@ function sshError({ host, user, port }: SshTarget, errors: string): UserError {
   if (/could not resolve/i.test(errors)) {
     return new UserError(`There is no host called ${host}: ${said}. Correct terminal.ssh_host`);
   }
-  if (/identity file .* not accessible|no such identity/i.test(errors)) {
+  if (/identity file .{0,400} not accessible|no such identity/i.test(errors)) {
     return new UserError(`The key for ${where} cannot be read: ${said}. Correct terminal.ssh_key`);
   }
   return new UserError(

@@ -47,7 +47,7 @@ async function runSnippets(
     const result = await run(command, { cwd, timeoutMs: timeoutSeconds * 1000 });
     if (result.type === "timeout") outputs.push(`[inline-shell timeout after ${timeoutSeconds}s: ${command}]`);
     else if (result.type === "failed") outputs.push(`[inline-shell error: ${result.reason}]`);
-    else outputs.push(cut((result.stdout || result.stderr).replace(/(?:\r?\n)+$/, "")));
+    else outputs.push(cut((result.stdout || result.stderr).replace(/(?<![\r\n])[\r\n]+$/, "")));
   }
   // Pieced together by position: what a command printed is never looked at again.
   let rest = 0;

@@ -18,7 +18,7 @@ type Resolution =
  * The first root with a match wins; what it shadows in later roots is reported, not dropped.
  */
 export async function resolveSkill(name: string, catalogue: Catalogue, context: SkillsContext): Promise<Resolution> {
-  const wanted = name.trim().replace(/\/+$/, "");
+  const wanted = name.trim().replace(/(?<!\/)\/+$/, "");
   const reason = refuseName(wanted);
   if (reason !== null) return { type: "bad_name", reason };
   const plugin = await findInPlugin(wanted, context);

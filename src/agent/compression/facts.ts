@@ -29,7 +29,7 @@ const NUMBERS: readonly RegExp[] = [
   /[$€£]\s?\d+(?:\.\d+)?/g,
 ];
 const DECISION = /\b(?:decided|decisions?)\b|决定/i;
-const TRAILING = /[.,;:!?)\]}'"]+$/;
+const TRAILING = /(?<![.,;:!?)\]}'"])[.,;:!?)\]}'"]+$/;
 
 /** Facts of the dropped messages that stand neither in the summary nor in what is kept; most frequent first. */
 export function missingFacts(

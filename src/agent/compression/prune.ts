@@ -256,7 +256,7 @@ function arg({ args }: Call, key: string, missing = "?"): string {
 /** On one line, whatever it is. */
 function show(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "?");
-  return text.replace(/\s*\n\s*/g, " ");
+  return text.replace(/(?<!\s)\s*\n\s*/g, " ");
 }
 
 function chars({ content }: Call): string {

@@ -108,7 +108,7 @@ export class Completion implements AutocompleteProvider {
   }
 
   async #word(before: string, force: boolean): Promise<AutocompleteSuggestions | null> {
-    const word = /\S*$/.exec(before)?.[0] ?? "";
+    const word = /(?<!\S)\S*$/.exec(before)?.[0] ?? "";
     if (word.startsWith("@")) {
       const items = await completeReference(word, this.#sources);
       // What is written out already is sent by Enter, not completed once more.

@@ -41,7 +41,7 @@ function newlinesIn(text: string): number {
   return count;
 }
 
-const PLACEHOLDER = /\[Pasted text #(\d+): \d+ lines → [^\]]+\]/g;
+const PLACEHOLDER = /\[Pasted text #(\d+): \d+ lines → (?:(?!\[Pasted text #)[^\]])+\]/g;
 
 interface PastesOptions {
   readonly folder: string;

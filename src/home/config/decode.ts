@@ -134,7 +134,9 @@ function asLists(raw: Readonly<Record<string, unknown>>): Record<string, unknown
 // Numbers and booleans come as text when they were written as ${VARIABLE} or quoted.
 function asNumber(raw: unknown): number | undefined {
   if (typeof raw === "number") return raw;
-  return typeof raw === "string" && /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(raw.trim()) ? Number(raw) : undefined;
+  return typeof raw === "string" && /^[-+]?(\d+(?:\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(raw.trim())
+    ? Number(raw)
+    : undefined;
 }
 
 function inRange(field: Field, value: number | undefined, test: (value: number) => boolean): number | undefined {

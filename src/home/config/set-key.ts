@@ -76,7 +76,7 @@ function typedValue(field: Field, text: string, path: string, { force, parse }: 
   decode(lone, { value }, "", problems);
   const [problem] = problems;
   if (problem === undefined || force) return value;
-  const expected = /expected (.*), found/s.exec(problem.message)?.[1] ?? "another value";
+  const expected = /^(?:(?!expected ).)*expected (.*), found/s.exec(problem.message)?.[1] ?? "another value";
   throw new ConfigError(
     `${path} takes ${expected}; got ${field.secret ? "something else" : JSON.stringify(text)}. Nothing was saved.`,
   );

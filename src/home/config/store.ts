@@ -392,7 +392,7 @@ export function fromText(field: Field, text: string, parse: (text: string) => un
 }
 
 export function isNumber(text: string): boolean {
-  return /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text);
+  return /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?$/i.test(text);
 }
 
 // ${NAME} and ${env:NAME} in texts of config.yaml.

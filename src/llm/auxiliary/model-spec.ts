@@ -31,7 +31,7 @@ export async function resolveSpec(home: OpenHome, spec: ModelSpec, clock: Clock)
 
 /** The wire in the settings was chosen for the main model's address; another address speaks for itself. */
 function elsewhere({ baseUrl }: ModelSpec, { model }: Config): boolean {
-  return baseUrl !== undefined && baseUrl.replace(/\/+$/, "") !== model.base_url?.replace(/\/+$/, "");
+  return baseUrl !== undefined && baseUrl.replace(/(?<!\/)\/+$/, "") !== model.base_url?.replace(/(?<!\/)\/+$/, "");
 }
 
 function keyIn({ keyEnv, provider }: ModelSpec, env: (name: string) => string | undefined): string | undefined {

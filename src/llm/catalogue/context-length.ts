@@ -198,7 +198,7 @@ async function readAll(file: TextFile): Promise<Map<string, number>> {
 }
 
 function keyOf(baseUrl: string, model: string): string {
-  return `${model}@${baseUrl.replace(/\/+$/, "")}`;
+  return `${model}@${baseUrl.replace(/(?<!\/)\/+$/, "")}`;
 }
 
 // What servers said about the windows of their models, remembered in the home: what they named when they refused a request, for every
@@ -249,4 +249,4 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 const probedFile = ({ paths }: Home) => paths.at("cache", "probed_windows.json");
-const probedKey = (baseUrl: string, model: string) => `${model}@${baseUrl.replace(/\/+$/, "")}`;
+const probedKey = (baseUrl: string, model: string) => `${model}@${baseUrl.replace(/(?<!\/)\/+$/, "")}`;

@@ -118,7 +118,7 @@ export function writeFactLine({ id, contextLength, maxOutput, images, reasoning,
   const flags = `${images ? "i" : ""}${reasoning ? "r" : ""}`;
   const above = tiers.map((tier) => `${tier.above}:${writePrice(tier)}`).join(";");
   const fields = [id, contextLength ?? "", maxOutput ?? "", flags, price ? writePrice(price) : "", above];
-  return fields.join("|").replace(/\|+$/, "");
+  return fields.join("|").replace(/(?<!\|)\|+$/, "");
 }
 
 function readPrice(text: string): PublishedPrice {

@@ -21,7 +21,7 @@ const PHRASES = {
     /is not a valid model|(invalid|unknown|unsupported) model|model[ _]not[ _]found|does not exist|no such model|no endpoints found that support tool use|model [^\n]{0,80}not found/,
   auth: /invalid (x-)?api[ _-]?key|incorrect api key|authentication|unauthorized|forbidden|invalid token|token (has )?(expired|been revoked)|token (is )?(expired|revoked)|access denied/,
   dataPolicy: /data policy|guardrail restrictions/,
-  multimodalTool: /tool[a-z _.[\]0-9-]* content must be a string|content must be a string|text is not set/,
+  multimodalTool: /content must be a string|text is not set/,
   image: /image exceeds|image (is )?too large|image dimensions exceed|dimensions exceed/,
   encrypted: /invalid_encrypted_content/,
   parameter:
@@ -34,11 +34,11 @@ const PHRASES = {
   timeout: /timed? ?out|deadline exceeded/,
   certificate:
     /certificate[ _]verify failed|unable to (get local issuer|verify the first) certificate|unable_to_get_issuer_cert|unable_to_verify_leaf_signature|self[- _]signed[ _]cert|certificate has expired|cert_has_expired|cert_altname_invalid/,
-  tlsAlert: /(ssl|tls)[a-z0-9_/ ]*alert|bad record mac|decryption failed or bad record/,
+  tlsAlert: /(ssl|tls)[a-z0-9_/ ]{0,80}alert|bad record mac|decryption failed or bad record/,
   disconnect:
     /server disconnected|peer closed|reset by peer|unexpected eof|incomplete chunked read|econnreset|und_err_socket|epipe|socket hang up|other side closed|\bterminated\b|premature close|stream_cut|connection was lost/,
   transport:
-    /apitimeouterror|apiconnectionerror|timeouterror|etimedout|econnrefused|enotfound|eai_again|ehostunreach|enetunreach|und_err_[a-z_]*timeout|fetch failed|connection error|stale_stream/,
+    /apitimeouterror|apiconnectionerror|timeouterror|etimedout|econnrefused|enotfound|eai_again|ehostunreach|enetunreach|und_err_[a-z_]{0,40}timeout|fetch failed|connection error|stale_stream/,
 } as const;
 
 export type FailureReason =
@@ -142,11 +142,12 @@ function beforeStatus({ status, text }: Evidence): Verdict | null {
   if (status === 400 && text.includes("long context beta") && text.includes("not yet available")) {
     return ["oauth_long_context_beta_forbidden", "R"];
   }
-  const grammar = /error parsing grammar|json-schema-to-grammar|unable to generate parser[\s\S]*template/;
+  const grammar = /error parsing grammar|json-schema-to-grammar|unable to generate parser[\s\S]{0,400}template/;
   if (status === 400 && grammar.test(text)) return ["llama_cpp_grammar_pattern", "R"];
   const grok =
-    /no active grok subscription|(out of available resources[\s\S]*grok)|(grok[\s\S]*out of available resources)/;
-  return grok.test(text) ? ["auth", "F"] : null;
+    text.includes("no active grok subscription") ||
+    (text.includes("out of available resources") && text.includes("grok"));
+  return grok ? ["auth", "F"] : null;
 }
 
 function byStatus(evidence: Evidence, options: ClassifyOptions): Verdict | null {

@@ -7,7 +7,7 @@ import type { ModelError } from "../wire.ts";
 export function parseRetryAfter(value: string | number | null | undefined, now: number = Date.now()): number | null {
   const text = String(value ?? "").trim();
   if (text === "") return null;
-  if (/^[+-]?(\d+\.?\d*|\.\d+)$/.test(text)) return Math.max(0, Number(text));
+  if (/^[+-]?(\d+(?:\.\d*)?|\.\d+)$/.test(text)) return Math.max(0, Number(text));
   if (!/[a-z]{3}/i.test(text)) return null;
   const date = Date.parse(text);
   return Number.isNaN(date) ? null : Math.max(0, (date - now) / 1000);
@@ -109,7 +109,7 @@ const LIMIT_PATTERNS: readonly RegExp[] = [
   /(?:maximum|max)(?:imum)? (?:context|model|input|prompt|sequence) (?:length|size|window)(?: of this model| for this model)?(?: is| of| =|:)?\s*(?:only )?(\d[\d,_]*)/i,
   /context[ _](?:length|size|window)(?: limit)?(?: of| is| =|:)\s*(?:only )?(\d[\d,_]*)/i,
   /context_length_exceeded:?\s*(\d[\d,_]*)/i,
-  /\d[\d,_]* tokens?\s*>\s*(\d[\d,_]*)(?: tokens?)? (?:maximum|limit)/i,
+  /\d[\d,_]{0,20} tokens?\s*>\s*(\d[\d,_]*)(?: tokens?)? (?:maximum|limit)/i,
   /(?:exceeds?|over|greater than|larger than)(?: the)?(?: available| model'?s?)?(?: maximum| max)?(?: context)?(?: length| size| window| limit| token limit)?(?: of| is)? \(?(\d[\d,_]*)(?: tokens?)?/i,
   /(?:n_ctx(?:_slot)?|max_model_len|max_position_embeddings)["' ]*[=:(]\s*(\d[\d,_]*)/i,
   /(?:limit|maximum)(?: is| of| =|:)\s*(\d[\d,_]*) tokens/i,
@@ -127,7 +127,7 @@ export function parseContextLimitFromError(text: string): number | null {
 
 const AVAILABLE_PATTERNS: readonly RegExp[] = [
   /available[_ ]tokens?(?: is| are| =|:)?\s*(\d[\d,_]*)/i,
-  /(\d[\d,_]*)\s*(?:tokens? )?(?:are |is )?available(?: tokens?)?/i,
+  /(?<!\d)(\d[\d,_]{0,20})\s*(?:tokens? )?(?:are |is )?available(?: tokens?)?/i,
   /(?:only|leaves?|remaining)(?: room for)?\s*(\d[\d,_]*)\s*(?:output )?tokens?/i,
 ];
 
@@ -166,7 +166,7 @@ const DROPPABLE = [
 type DroppableParameter = (typeof DROPPABLE)[number];
 
 const REFUSALS =
-  /(?:unsupported|unknown|unrecognized|unexpected|extra|invalid)[^.\n]{0,40}(?:parameter|argument|field|value|key)s?[^\w\n]{0,6}\s*(?:supplied|named)?[\s:'"`]*([a-z_]+)|['"`]?([a-z_]+)['"`]?\s*(?:is|are) (?:not supported|unsupported|deprecated|not permitted|not allowed)|['"`]?([a-z_]+)['"`]? does not support|([a-z_]+):? extra inputs are not permitted/gi;
+  /(?:unsupported|unknown|unrecognized|unexpected|extra|invalid)[^.\n]{0,40}(?:parameter|argument|field|value|key)s?[^\w\n]{0,6}\s{0,9}(?:supplied|named)?[\s:'"`]{0,20}([a-z_]+)|(?<![a-z_])([a-z_]{1,64})['"`]?\s{0,9}(?:is|are) (?:not supported|unsupported|deprecated|not permitted|not allowed)|(?<![a-z_])([a-z_]{1,64})['"`]? does not support|(?<![a-z_])([a-z_]{1,64}):? extra inputs are not permitted/gi;
 
 /** The parameter a refusal names, if it is one that a request can do without; else null. */
 export function unsupportedParameter(text: string): DroppableParameter | null {

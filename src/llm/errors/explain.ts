@@ -156,7 +156,7 @@ function connectionLines({ target, error, host }: Facts): readonly [string, stri
 const quoted = (said: string) => (said === "" ? "." : `: ${said}${/[.!?。！？]$/.test(said) ? "" : "."}`);
 
 const KEY_SHAPES =
-  /\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu)[-_][\w*.-]{6,}|\b(?:key|token|bearer)[-_ :]+(?=\S*\d)[\w*.-]{6,}|\bAIza[\w-]{10,}|\beyJ[\w.-]{10,}|\b(?=[\w-]*\d)[\w-]{32,}\b/gi;
+  /\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghu)[-_][\w*.-]{6,}|\b(?:key|token|bearer)[-_ :]{1,9}(?=\S{0,200}\d)[\w*.-]{6,}|\bAIza[\w-]{10,}|\beyJ[\w.-]{10,}|\b(?=[\w-]{0,200}\d)[\w-]{32,}\b/gi;
 
 /** `HTTP 404: message`, for records and logs; safe to show. */
 export function failureLine(classified: ClassifiedError, apiKey?: string): string {

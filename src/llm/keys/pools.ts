@@ -218,7 +218,7 @@ function moved(target: Target, entry: PoolEntry, home: Home): Target | null {
   if (!row || key === null) return null;
   const own = text(entry.base_url);
   const hosts = [...hostsOf(row, (name) => home.env(name)), ...(own ? [hostOf(own)] : [])];
-  const baseUrl = own?.replace(/\/+$/, "") ?? target.baseUrl;
+  const baseUrl = own?.replace(/(?<!\/)\/+$/, "") ?? target.baseUrl;
   if (!hosts.some((host) => hostBelongs(hostOf(baseUrl), host))) return null;
   return { ...target, apiKey: key, keyHosts: hosts, baseUrl };
 }

@@ -88,7 +88,7 @@ async function copyOf(url: string, limit: ImageLimit, signal: AbortSignal): Prom
 const LOST = "[screenshot]";
 const REMOVED = "[image content removed — server does not support images]";
 const REFUSAL =
-  /does not support (?:image|vision|multimodal)|do(?:es)? not (?:accept|allow) image|image input|only (?:supports? )?text|text[- ]only|multimodal[^.]*not supported|images? (?:is|are) not supported|unknown variant [`'"]?image_url|no endpoints found that support image/i;
+  /does not support (?:image|vision|multimodal)|do(?:es)? not (?:accept|allow) image|image input|only (?:supports? )?text|text[- ]only|multimodal[^.]{0,200}not supported|images? (?:is|are) not supported|unknown variant [`'"]?image_url|no endpoints found that support image/i;
 
 /** A server's 4xx text that means "no images here". */
 export function refusesImages(status: number | undefined, text: string): boolean {

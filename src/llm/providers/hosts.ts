@@ -13,7 +13,7 @@ export function hostOf(url: string): string {
 }
 
 export function pathOf(url: string): string {
-  return (URL.parse(url.trim())?.pathname ?? "").replace(/\/+$/, "");
+  return (URL.parse(url.trim())?.pathname ?? "").replace(/(?<!\/)\/+$/, "");
 }
 
 /** The host is `domain` or lies below it. `api.openai.com.evil.example` does not belong to `openai.com`. */
@@ -139,7 +139,7 @@ export function isHost(url: string, ...domains: readonly string[]): boolean {
 /** Adds a path to a base URL that may end in a slash, carry a query, or name the endpoint already. */
 export function joinUrl(baseUrl: string, path: string): string {
   const [base = "", query] = baseUrl.trim().split("?", 2);
-  const trimmed = base.replace(/\/+$/, "");
+  const trimmed = base.replace(/(?<!\/)\/+$/, "");
   const url = trimmed.endsWith(path) ? trimmed : trimmed + path;
   return query === undefined ? url : `${url}?${query}`;
 }

@@ -14,7 +14,7 @@ export interface BoundKey {
 }
 
 const PLACEHOLDER =
-  /^(changeme|change[-_]me|your[-_]?api[-_]?key([-_]here)?|dummy|none|null|undefined|placeholder|todo|x{3,}.*|<.*>|\.{3,}|\*+)$/i;
+  /^(changeme|change[-_]me|your[-_]?api[-_]?key([-_]here)?|dummy|none|null|undefined|placeholder|todo|xxx.*|<.*>|\.{3,}|\*+)$/i;
 
 /** What is left in `.env` templates is no key. */
 export function isUsableKey(value: string | undefined | null): value is string {

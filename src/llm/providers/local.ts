@@ -180,5 +180,5 @@ function reasonOf(error: unknown): string {
 }
 
 function rootOf(baseUrl: string): string {
-  return baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
+  return baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "");
 }

@@ -44,7 +44,7 @@ export function parseModelFlags(
     .trim()
     .split(/\s+/)
     .filter(Boolean)
-    .map((word) => word.replace(/^[-–—]*[–—][-–—]*(?=[a-z])/i, "--"));
+    .map((word) => word.replace(/^(?=-*[–—])[-–—]+(?=[a-z])/i, "--"));
   const rest: string[] = [];
   let provider = "";
   let global = false;

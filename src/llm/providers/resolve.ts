@@ -341,7 +341,7 @@ function defaultUrl(row: ProviderRow, bound: BoundKey | null, env: EnvLookup): s
 
 /** An address as requests use it. Throws `ProviderError` when it is none. */
 export function cleanUrl(url: string): string {
-  const trimmed = url.trim().replace(/\/+$/, "");
+  const trimmed = url.trim().replace(/(?<!\/)\/+$/, "");
   if (trimmed.startsWith("demo:")) return trimmed;
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed)
     ? trimmed

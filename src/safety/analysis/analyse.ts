@@ -454,9 +454,9 @@ function splitNaively(text: string): readonly { words: readonly string[]; target
     .replaceAll("\\\n", "")
     .split(/[;&|\n`"'(){}]+/)
     .map((fragment) => {
-      const targets = [...fragment.matchAll(/>+\s*([^\s<>]+)/g)].map((match) => match[1] ?? "");
+      const targets = [...fragment.matchAll(/(?<!>)>+\s*([^\s<>]+)/g)].map((match) => match[1] ?? "");
       const words = fragment
-        .replace(/[0-9]*[<>]+\s*[^\s<>]*/g, " ")
+        .replace(/(?:(?<![0-9])[0-9]+)?[<>]+\s*[^\s<>]*/g, " ")
         .replaceAll("\\", "")
         .split(/\s+/)
         .filter((word) => word !== "" && word !== "$" && !KEYWORDS.has(word) && !/^[A-Za-z_]\w*=/.test(word));
@@ -476,6 +476,6 @@ const WATCHED =
 
 function matchWatchedProgram(path: string): string | null {
   const base = path.slice(path.lastIndexOf("/") + 1);
-  if (base === "[" || base === "[[" || !/[*?]|\[[^\]]+\]/.test(base)) return null;
+  if (base === "[" || base === "[[" || !/[*?]|\[(?:[^[\]]+\[?|\[)\]/.test(base)) return null;
   return WATCHED.find((program) => matchGlob(base.toLowerCase(), program)) ?? null;
 }

@@ -46,7 +46,7 @@ const INTERPRETERS: Readonly<Record<string, CodeOptions>> = {
 };
 
 function codeOptionsOf(program: string): CodeOptions {
-  const family = program.replace(/[0-9.]+$/, "");
+  const family = program.replace(/(?<![0-9.])[0-9.]+$/, "");
   if (family === "python" || family === "ipython" || family === "pypy") return PYTHON;
   return INTERPRETERS[family] ?? OTHERS;
 }
@@ -210,7 +210,7 @@ function isDecoder({ program, args }: Invocation): boolean {
   if (/^(?:uudecode|gunzip|zcat|gzcat|bzcat|bunzip2|xzcat|unxz|zstdcat|unzstd|base58|basez)$/.test(program))
     return true;
   if (/^(?:gzip|bzip2|xz|zstd|lz4)$/.test(program)) {
-    return texts.some((text) => /^(?:-[a-zA-Z0-9]*d[a-zA-Z0-9]*|--(?:decompress|uncompress))$/.test(text));
+    return texts.some((text) => /^(?:-(?=[a-ce-zA-Z0-9]*d)[a-zA-Z0-9]+|--(?:decompress|uncompress))$/.test(text));
   }
   if (!/^(?:base64|gbase64|base32|basenc)$/.test(program)) return false;
   const options = readOptions(texts, { short: "wbio", long: ["wrap", "break", "input", "output"] });
@@ -219,7 +219,7 @@ function isDecoder({ program, args }: Invocation): boolean {
 
 function isHexDecoder({ program, args }: Invocation): boolean {
   if (program !== "xxd") return false;
-  return args.some(({ text }) => /^-(?:[a-z]*r[a-z]*|-?revert|-?reverse)$/.test(text));
+  return args.some(({ text }) => /^-(?:(?=[a-qs-z]*r)[a-z]+|-?revert|-?reverse)$/.test(text));
 }
 
 function isOpensslDecoder({ program, args }: Invocation): boolean {
@@ -301,7 +301,8 @@ function downloadedFiles(invocation: Invocation): readonly string[] {
     .filter(({ name }) => /^(?:output|output-document|out)$/.test(name) || name === (isCurl ? "o" : "O"))
     .map(({ value }) => value);
   const remote = options.operands
-    .map((url) => url.replace(/[?#].*$/, "").replace(/.*\//, ""))
+    .map((url) => url.replace(/[?#][\s\S]*$/, ""))
+    .map((url) => url.slice(url.lastIndexOf("/") + 1))
     .filter((name) => name !== "");
   return [...named, ...writtenFiles(invocation), ...remote];
 }

@@ -81,7 +81,7 @@ const every = (programs: string, pattern: RegExp): Table =>
   Object.fromEntries(programs.split(" ").map((program) => [program, pattern]));
 
 const HOST_ACCESS =
-  /^(?:compose )?(?:container )?(?:run|create|exec)\b.*?(?:--privileged(?!=false)|--cap-add[= ](?:all|sys_admin|sys_ptrace|sys_module|dac_read_search|net_admin)|--(?:pid|userns|uts)[= ]host|--security-opt[= ]\S*(?:unconfined|disable)|--device[= ]\/dev\/(?:sd|nvme|vd|mem|kmem|mapper)|docker\.sock|podman\.sock|containerd\.sock|(?:-v|--volume|--mount)[= ]?(?:type=bind,(?:source|src)=)?(?:\/|\/etc|\/root|\/home|\/var|\/usr|\/boot|\/dev|\/proc|\/sys|~|\$HOME|\$\{HOME\}|\/home\/[^/:\s]+|(?:~|\$HOME)\/\.(?:ssh|aws|gnupg|kube|docker|hermes)\S*)(?:\/)?(?:[:,]))/i;
+  /^(?:compose )?(?:container )?(?:run|create|exec)\b.*?(?:--privileged(?!=false)|--cap-add[= ](?:all|sys_admin|sys_ptrace|sys_module|dac_read_search|net_admin)|--(?:pid|userns|uts)[= ]host|--security-opt[= ]\S{0,200}(?:unconfined|disable)|--device[= ]\/dev\/(?:sd|nvme|vd|mem|kmem|mapper)|docker\.sock|podman\.sock|containerd\.sock|(?:-v|--volume|--mount)[= ]?(?:type=bind,(?:source|src)=)?(?:\/|\/etc|\/root|\/home|\/var|\/usr|\/boot|\/dev|\/proc|\/sys|~|\$HOME|\$\{HOME\}|\/home\/[^/:\s]+|(?:~|\$HOME)\/\.(?:ssh|aws|gnupg|kube|docker|hermes)\S{0,200})(?:\/)?(?:[:,]))/i;
 
 const CONTAINERS: Table = {
   ...every(
@@ -131,7 +131,7 @@ const CLUSTERS: Table = {
   pulumi: /^(?:destroy|up\b.*(?:-y|--yes|-f|--skip-preview)|stack rm|state delete|cancel)/,
   ...every(
     "ansible ansible-playbook",
-    /(?:^|\s)(?:-a|--args)[= ].*(?:\brm\s+-|state=absent|\bmkfs|\breboot|\bshutdown)|-m (?:reboot|ansible\.builtin\.reboot)/,
+    /^(?:(?!\s(?:-a|--args)[= ]).)*(?:^|\s)(?:-a|--args)[= ].*(?:\brm\s+-|state=absent|\bmkfs|\breboot|\bshutdown)|-m (?:reboot|ansible\.builtin\.reboot)/,
   ),
   ...every("salt salt-ssh", /cmd\.run|state\.(?:apply|highstate)|system\.(?:reboot|shutdown)/),
 };
@@ -159,7 +159,7 @@ const CLOUDS: Table = {
   vercel: /^(?:remove|rm|project rm|env rm|domains rm|--prod|deploy\b.*--prod|rollback|alias rm)|--prod\b/,
   netlify: /^(?:sites:delete|env:unset|deploy\b.*--prod|blobs:delete)/,
   wrangler:
-    /^(?:delete|(?:kv|r2|d1|queues|secret|pages|kv:\S+|vectorize|hyperdrive)\b.* delete|d1 execute\b.*\b(?:drop|delete|truncate)\b|rollback)/i,
+    /^(?:delete|(?:kv|r2|d1|queues|secret|pages|vectorize|hyperdrive)\b.* delete|d1 execute\b.*\b(?:drop|delete|truncate)\b|rollback)/i,
   railway: /^(?:down|delete|volume delete)/,
   supabase: /^(?:db reset|projects delete|functions delete|branches delete|stop\b.*--no-backup)/,
   firebase: /^(?:firestore:delete|database:remove|projects:delete|hosting:disable|functions:delete|auth:import)/,
@@ -180,7 +180,7 @@ const DATABASES: Table = {
   ...every("valkey-cli keydb-cli", /(?:^|\s)(?:flushall|flushdb|shutdown|config set|module load)(?=\s|$)/i),
   ...every(
     "mongosh mongo",
-    /dropDatabase|\.drop\(|\.drop(?:Index|Indexes|User|AllUsers|Role)|deleteMany\(\s*\{?\s*\}?\s*\)|\.remove\(\s*\{?\s*\}?\s*\)|shutdownServer|createUser|grantRoles|db\.eval|fsyncLock/,
+    /dropDatabase|\.drop\(|\.drop(?:Index|Indexes|User|AllUsers|Role)|deleteMany\(\s*(?:\{\s*)?(?:\}\s*)?\)|\.remove\(\s*(?:\{\s*)?(?:\}\s*)?\)|shutdownServer|createUser|grantRoles|db\.eval|fsyncLock/,
   ),
   ...every("mongorestore pg_restore", /--drop|--clean|(?:^|\s)-c(?=\s|$)/),
   ...every("dropdb dropuser pg_dropcluster pg_resetwal mysql_install_db initdb", /^/),
@@ -188,7 +188,7 @@ const DATABASES: Table = {
   mysqladmin: /(?:^|\s)(?:drop|shutdown|password|flush-privileges|kill)(?=\s|$)/,
   ...every(
     "psql mysql mariadb cqlsh clickhouse-client cockroach duckdb sqlcmd isql usql",
-    /\bdrop\s+(?:user|role|keyspace|owned|extension|view|function|collection|materialized)|\b(?:alter|create)\s+(?:user|role)\b|\bgrant\s+all\b|\balter\s+table\b.*\bdrop\b|\bcopy\b.*\b(?:to|from)\s+program\b|\binto\s+(?:outfile|dumpfile)\b|\bpg_terminate_backend\b|\bload_file\b|\bpg_read_file\b|\bupdate\s+[\w".`]+\s+set\b(?!.*\bwhere\b)/i,
+    /\bdrop\s+(?:user|role|keyspace|owned|extension|view|function|collection|materialized)|\b(?:alter|create)\s+(?:user|role)\b|\bgrant\s+all\b|\balter\s+table\b(?:(?!\balter\s+table\b).)*\bdrop\b|\bcopy\b(?:(?!\bcopy\b).)*\b(?:to|from)\s+program\b|\binto\s+(?:outfile|dumpfile)\b|\bpg_terminate_backend\b|\bload_file\b|\bpg_read_file\b|\bupdate\s+[\w".`]+\s+set\b(?!(?:(?!\bupdate\s).)*\bwhere\b)/i,
   ),
   ...every(
     "rails rake bin/rails",
@@ -198,11 +198,11 @@ const DATABASES: Table = {
   php: /artisan (?:migrate:(?:fresh|reset|refresh|rollback)|db:wipe)|bin\/console doctrine:(?:database|schema):drop/,
   ...every(
     "prisma sequelize sequelize-cli typeorm knex drizzle-kit mikro-orm",
-    /(?:migrate reset|db push\b.*(?:--force-reset|--accept-data-loss)|db:drop|db:migrate:undo:all|schema:drop|migrate:rollback\b.*--all|(?:^|\s)drop(?=\s|$))/,
+    /(?:migrate reset|db push\b(?:(?!db push\b).)*(?:--force-reset|--accept-data-loss)|db:drop|db:migrate:undo:all|schema:drop|migrate:rollback\b(?:(?!migrate:rollback\b).)*--all|(?:^|\s)drop(?=\s|$))/,
   ),
   ...every(
     "npx bunx pnpx yarn pnpm",
-    /(?:prisma migrate reset|prisma db push\b.*(?:--force-reset|--accept-data-loss)|sequelize(?:-cli)? db:(?:drop|migrate:undo:all)|typeorm schema:drop|knex migrate:rollback\b.*--all)/,
+    /(?:prisma migrate reset|prisma db push\b(?:(?!db push\b).)*(?:--force-reset|--accept-data-loss)|sequelize(?:-cli)? db:(?:drop|migrate:undo:all)|typeorm schema:drop|knex migrate:rollback\b(?:(?!migrate:rollback\b).)*--all)/,
   ),
   ...every("python python3", /manage\.py (?:flush|reset_db|sqlflush|migrate \S+ zero)/),
   alembic: /^downgrade/,
@@ -284,8 +284,8 @@ const SERVICES: Table = {
   ip: /^(?:(?:-\S+ )*)(?:link set .*\bdown|link (?:del|delete)|route (?:flush|del|delete|replace|add default)|addr(?:ess)? (?:flush|del)|rule (?:flush|del)|netns (?:del|delete)|neigh flush)/,
   ifconfig: /\sdown\b/,
   nmcli: /(?:^|\s)(?:delete|down|off|disconnect)(?=\s|$)/,
-  "firewall-cmd": /--(?:remove|permanent|panic-on|set-default-zone|direct|reload|complete-reload|zone=\S+ --add)/,
-  ...every("iptables ip6tables", /(?:^|\s)-(?:P|D|Z)(?=\s|$)|-[AI]\s.*-j\s+DROP/),
+  "firewall-cmd": /--(?:remove|permanent|panic-on|set-default-zone|direct|reload|complete-reload|zone=\S{1,80} --add)/,
+  ...every("iptables ip6tables", /(?:^|\s)-(?:P|D|Z)(?=\s|$)|-[AI]\s(?:(?!-[AI]\s).)*-j\s+DROP/),
   history: /(?:^|\s)-[a-z]*[cdw]/,
   journalctl: /--(?:vacuum|rotate|flush)/,
   ...every("at batch", /^(?!(?:-l|-c|-V)(?:\s|$))/),
@@ -325,7 +325,7 @@ const PUBLISHING: Table = {
   ...every("poetry uv flit hatch pdm", /^(?:publish|upload)/),
   ...every(
     "python python3",
-    /^(?:twine upload|setup\.py .*\bupload\b).*-m|-m twine upload|^setup\.py\b.*\b(?:upload|register)\b|^upload\b.*-m twine/,
+    /^(?:twine upload|setup\.py (?:(?!\bupload\b).)*\bupload\b).*-m|-m twine upload|^setup\.py\b.*\b(?:upload|register)\b|^upload\b.*-m twine/,
   ),
   gem: /^(?:push|yank|owner)/,
   ...every(
@@ -357,7 +357,7 @@ const REPOSITORIES: Table = {
   ...every("rimraf del-cli", /\S/),
   ...every("npx bunx pnpx yarn pnpm", /^(?:dlx |exec |run )?(?:rimraf|del-cli)\b/),
   tar: /--remove-files/,
-  zip: /(?:^|\s)-[a-z]*m[a-z]*(?=\s)/,
+  zip: /(?:^|\s)-(?=[a-ln-z]*m)[a-z]+(?=\s)/,
   "7z": /-sdel/,
   robocopy: /\/(?:mir|purge|move)/i,
   curl: /(?:\s|^)(?:-[a-zA-Z]*X ?|--request[= ])delete\b(?!.*(?:localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0))/i,

@@ -32,7 +32,9 @@ function destination(invocation: Invocation): { readonly path: string; readonly 
   const named = options.values.find(({ name }) => name === "t" || name === "target-directory")?.value;
   const path = named ?? (options.operands.length > 1 ? (options.operands.at(-1) ?? "") : "");
   const sources = named === undefined ? options.operands.slice(0, -1) : options.operands;
-  const names = sources.map((source) => source.replace(/\/+$/, "").replace(/.*\//, ""));
+  const names = sources
+    .map((source) => source.replace(/(?<!\/)\/+$/, ""))
+    .map((source) => source.slice(source.lastIndexOf("/") + 1));
   return { path, inside: path === "" ? [] : names.map((name) => `${path}/${name}`) };
 }
 

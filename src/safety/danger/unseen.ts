@@ -168,7 +168,7 @@ const namesEveryday = (command: string) => {
   const isSystem = !base.includes("/") || /^(?:\/usr)?(?:\/local)?\/bin\/[\w.-]+$/.test(base);
   return (
     isSystem &&
-    EVERYDAY.test(base.replace(/.*\//, "")) &&
+    EVERYDAY.test(base.slice(base.lastIndexOf("/") + 1)) &&
     !rest.some((word) => /^(?:-c|-S|--cmd|--eval|-oProxyCommand.*|ProxyCommand.*)$/i.test(word))
   );
 };
@@ -242,7 +242,8 @@ function hidesCodeInBuiltin(invocation: Invocation): boolean {
   const { program } = invocation;
   const options = optionsOf(invocation);
   // The shell computes what stands in an index, quoted or not.
-  if (INDEX_TAKERS.test(program) && invocation.args.some(({ text }) => /\w\[[^\]]*(?:\$\(|`)/.test(text))) return true;
+  if (INDEX_TAKERS.test(program) && invocation.args.some(({ text }) => /\w\[(?:(?!\w\[)[^\]])*(?:\$\(|`)/.test(text)))
+    return true;
   if (program === "mapfile" || program === "readarray") return hasLetter(options, "C");
   if (program === "hash") return hasLetter(options, "p");
   if (program === "complete" || program === "compgen") return hasLetter(options, "C");

@@ -239,7 +239,7 @@ function readAssignment(reader: Reader, assignments: Assignment[]): boolean {
     reader.text[reader.at] === "(" ? { parts: readArray(reader), start, end: reader.at } : readWord(reader);
   const open = head.indexOf("[");
   const index = open < 0 ? [] : readExpandingText(head.slice(open + 1, head.lastIndexOf("]")), reader);
-  assignments.push({ name: head.replace(/(?:\[.*\])?\+?=$/, ""), index, append: head.endsWith("+="), value });
+  assignments.push({ name: head.slice(0, head.search(/[[+=]/)), index, append: head.endsWith("+="), value });
   return true;
 }
 
@@ -485,5 +485,5 @@ export function withoutComments(command: string): string | null {
     text += command.slice(from, start);
     from = end;
   }
-  return (text + command.slice(from)).replace(/[ \t]+$/gm, "").trim();
+  return (text + command.slice(from)).replace(/(?<![ \t])[ \t]+$/gm, "").trim();
 }

@@ -149,7 +149,7 @@ function literalOutput(script: Script, scope: Scope): string | null {
   if (script.pipelines.length !== 1 || pipeline?.commands.length !== 1 || command?.type !== "simple") return null;
   const [program, ...args] = command.words.map((word) => resolveText(word, scope));
   const [printed] = printedTexts(program ?? "", args) ?? [];
-  if (printed !== undefined) return printed.replace(/\n+$/, "");
+  if (printed !== undefined) return printed.replace(/(?<!\n)\n+$/, "");
   if (program === "which" || program === "type" || (program === "command" && /^-[vV]$/.test(args[0] ?? ""))) {
     return args.filter((arg) => !arg.startsWith("-")).join(" ");
   }
@@ -280,7 +280,7 @@ export function printedTexts(program: string, args: readonly string[]): readonly
   return [fillFormat(decodeAnsiC(format), values)];
 }
 
-const DIRECTIVE = /%(?:%|[-+ #0]*[0-9*]*(?:\.[0-9*]+)?[a-zA-Z])/g;
+const DIRECTIVE = /%(?:%|[-+ #0]*(?:[1-9*][0-9*]*)?(?:\.[0-9*]+)?[a-zA-Z])/g;
 
 /** As printf does: the format is used again as long as values are left. */
 function fillFormat(format: string, values: readonly string[]): string {

@@ -15,7 +15,7 @@ export function splitQuery(sanitised: string): readonly QueryPart[] {
     const [, phrase, star, word] = match;
     if (word === "AND" || word === "OR" || word === "NOT") return [{ type: "operator", name: word }];
     const prefix = star === "*" || (word?.endsWith("*") ?? false);
-    const text = (phrase ?? word ?? "").replace(/\*+$/, "");
+    const text = (phrase ?? word ?? "").replace(/(?<!\*)\*+$/, "");
     return text.trim() === "" ? [] : [{ type: "term", text, prefix }];
   });
 }
@@ -107,7 +107,7 @@ const PHRASE = /"[^"]*"/g;
 const HELD = /\ue000(\d+)\ue001/g;
 /** A phrase that is set aside, with what may cling to it. */
 const HELD_TOKEN = /^\ue000\d+\ue001\*?$/;
-const JOINED = new RegExp(`^${WORD}+(?:[._-]${WORD}+)+$`, "u");
+const JOINED = new RegExp(`^(?=.+[._-].)${WORD}+(?:[.-]${WORD}+)*$`, "u");
 /** FTS5 takes ASCII letters, digits, `_` and everything beyond ASCII without quotes. */
 const BARE = /^[A-Za-z0-9_\u0080-\u{10ffff}]+$/u;
 /** Emoji are no words to the index, but people look for them. */

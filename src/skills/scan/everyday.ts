@@ -51,7 +51,7 @@ const both =
 
 const HOME = "(?:~|\\$home|\\$\\{home\\})";
 const SECRET_WORD = "(?:key|token|secret|password|credential)";
-const NO_SECRET_NAME = `(?![a-z0-9_]*${SECRET_WORD})[a-z0-9_]+`;
+const NO_SECRET_NAME = `(?![a-z0-9_]{0,80}${SECRET_WORD})[a-z0-9_]{1,80}`;
 const READS =
   "(?<![a-z])(?:cat|less|more|head|tail|cp|scp|rsync|tar|zip|base64|curl|copy|paste|upload|send|list|ls|print|show|read|open|find|grep)(?![a-z-])";
 const WRITES_SHELL =
@@ -77,7 +77,7 @@ const SUDO = [
 ].join("|");
 
 const PLACEHOLDER =
-  "your|example|placeholder|change|replace|insert|dummy|sample|goes|here|xxxx|todo|fake|redacted|lorem|[a-z]+[-_][a-z]+[-_][a-z]+(?![a-z0-9+/=_-]*[0-9])";
+  "your|example|placeholder|change|replace|insert|dummy|sample|goes|here|xxxx|todo|fake|redacted|lorem|(?<![a-z])[a-z]{1,40}[-_][a-z]{1,40}[-_][a-z]{1,40}(?![a-z0-9+/=_-]{0,120}[0-9])";
 
 const ROWS: readonly (readonly [
   ids: string,
@@ -92,7 +92,7 @@ const ROWS: readonly (readonly [
     JAVASCRIPT,
     "nothing",
     out(
-      "\\$\\{[\\p{L}\\p{N}_.]*(?:url|base|host|endpoint|root|origin|prefix|version)[\\p{L}\\p{N}_.]*\\}|(?<=fetch\\(\\s*`)\\$\\{[\\w.]+\\}(?=/)",
+      "\\$\\{[\\p{L}\\p{N}_.]{0,60}(?:url|base|host|endpoint|root|origin|prefix|version)[\\p{L}\\p{N}_.]{0,60}\\}|(?<=fetch\\(\\s{0,9}`)\\$\\{[\\w.]+\\}(?=/)",
     ),
   ],
   [
@@ -100,7 +100,7 @@ const ROWS: readonly (readonly [
     PYTHON,
     "nothing",
     out(
-      "(?:[a-z_]*_)?tokens(?![a-z])|tokeniz[a-z]+|keys?\\(\\)|keywords?|(?:primary|foreign|sort|public|partition)_?key|(?:page|next|csrf)_?token|keyboard",
+      "(?:[a-z_]{0,60}_)?tokens(?![a-z])|tokeniz[a-z]+|keys?\\(\\)|keywords?|(?:primary|foreign|sort|public|partition)_?key|(?:page|next|csrf)_?token|keyboard",
     ),
   ],
   [
@@ -121,7 +121,7 @@ const ROWS: readonly (readonly [
         `os\\.environ\\[\\s*["']${NO_SECRET_NAME}["']\\s*\\]`,
         "os\\.environ\\[[^\\]\\n]{1,60}\\]\\s*=(?!=)",
         "del\\s+os\\.environ\\[|os\\.environ\\.(?:setdefault|pop|update|clear)\\(",
-        "(?<!for\\s{1,4})(?<![\\w.])[\\w.\"']+\\s+(?:not\\s+)?in\\s+os\\.environ(?![.\\w[])",
+        "(?<!for\\s{1,4})(?<![\\w.])[\\w.\"']{1,80}\\s+(?:not\\s+)?in\\s+os\\.environ(?![.\\w[])",
         "^\\s*#[^\\n]*",
       ].join("|"),
     ),
@@ -155,7 +155,7 @@ const ROWS: readonly (readonly [
       `printenv[ \\t]+${NO_SECRET_NAME}(?![a-z0-9_])|env[ \\t]*\\|[ \\t]*[ef]?grep[ \\t]+(?:-[a-z]+[ \\t]+)*["']?\\^?(?![^\\s|;&]*(?:${SECRET_WORD}|api|aws))[^\\s|;&]+`,
     ),
   ],
-  ["dump_all_env", DOCUMENT, "nothing", out("(?<=\\|[ \\t]*`?)env(?=`?[ \\t]*\\|)")],
+  ["dump_all_env", DOCUMENT, "nothing", out("(?<=\\|[ \\t]{0,40}`?)env(?=`?[ \\t]{0,40}\\|)")],
   ["dump_all_env", DOCUMENT, "medium", out("(?:kubectl|docker)\\s[^\\n|;]{0,120}\\senv[ \\t]*\\|")],
   [
     "hermes_env_access",
@@ -346,7 +346,7 @@ const ROWS: readonly (readonly [
     "tunnel_service",
     DOCUMENT,
     "medium",
-    unlessSaid("(?:ngrok|cloudflared|localtunnel|serveo)[\\w.]*\\s+(?:http|tcp|tls|start|tunnel|--|[0-9])"),
+    unlessSaid("(?:ngrok|cloudflared|localtunnel|serveo)[\\w.]{0,60}\\s+(?:http|tcp|tls|start|tunnel|--|[0-9])"),
   ],
   ["bind_all_interfaces", null, "low", out("https?://0\\.0\\.0\\.0:[0-9]+")],
   ["bind_all_interfaces", DOCUMENT, "medium", () => ""],
@@ -383,7 +383,7 @@ const ROWS: readonly (readonly [
   ["node_child_process", DOCUMENT, "medium", () => ""],
   ["child_process_import", JAVASCRIPT, "medium", () => ""],
   ["setuid_setgid", DOCUMENT, "medium", unlessSaid("set[ug]id\\s*\\(|cap_set")],
-  ["system_passwd_access", DOCUMENT, "high", out("(?:\\.\\./){2,}etc/(?:passwd|shadow)")],
+  ["system_passwd_access", DOCUMENT, "high", out("(?<!\\.\\./)(?:\\.\\./){2,}etc/(?:passwd|shadow)")],
   ["system_passwd_access", DOCUMENT, "medium", both(unlessSaid(READS), unlessSaid("/etc/shadow"))],
   [
     "proc_access",
@@ -398,7 +398,7 @@ const ROWS: readonly (readonly [
     "low",
     (folded, { depth }) =>
       folded.replaceAll(
-        /(?:\]\(|(?:from|require\(|import\(?|src=|href=)\s*["'])((?:\.\.\/)+)(?![^\s"')]*\.\.)[\w@./#-]{1,200}/gu,
+        /(?:\]\(|(?:from|require\(|import\(?|src=|href=)\s*["'])((?:\.\.\/){1,20})(?![^\s"')]{0,200}\.\.)[\w@./#-]{1,200}/gu,
         (path, up: string) => (up.length / 3 <= depth ? " " : path),
       ),
   ],
@@ -430,7 +430,7 @@ const ROWS: readonly (readonly [
     null,
     "nothing",
     out(
-      `(?:api[\\s_-]?key|token|secret|password)["']?\\s*[=:]\\s*["'\`](?=[a-z0-9+/=_-]*(?:${PLACEHOLDER}))[a-z0-9+/=_-]{20,}`,
+      `(?:api[\\s_-]?key|token|secret|password)["']?\\s*[=:]\\s*["'\`](?=[a-z0-9+/=_-]{0,120}(?:${PLACEHOLDER}))[a-z0-9+/=_-]{20,}`,
     ),
   ],
   [

@@ -82,7 +82,7 @@ export function staysInside(folded: string, { raw, file }: Lines): string {
   const assigned = /^\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*(?::\s*[^=\n]{1,60})?=(?!=)/.exec(raw)?.[1];
   const isKept = assigned === undefined ? isUsedInPlace(raw) : !leaks(assigned, file);
   if (!isKept) return folded;
-  const isCopy = /(?:^|[\s({,])[\w.]*env[\w.]*\s*(?::[^=\n]{1,60})?=/.test(raw);
+  const isCopy = /(?:^|[\s({,])[\w.]{0,60}env[\w.]{0,60}\s{0,20}(?::[^=\n]{1,60})?=/.test(raw);
   const plain = raw.replaceAll(READ, " ").replaceAll(NAMED, " ");
   return (isCopy ? plain.replaceAll(COPIED, " ") : plain).toLowerCase();
 }
@@ -90,7 +90,7 @@ export function staysInside(folded: string, { raw, file }: Lines): string {
 /** As the argument of that name, in a header, as a question whether it is there, or handed back by a function. */
 function isUsedInPlace(raw: string): boolean {
   if (SHOWS.test(raw) || /(?:data|json|files|params)\s*=/.test(raw)) return false;
-  return /^\s*(?:return|if|elif|assert|while)\b|\b\w*(?:key|token|secret|password|auth|env)\w*\s*=\s*[^=]|["'](?:authorization|[\w-]*key|[\w-]*token)["']\s*:/i.test(
+  return /^\s*(?:return|if|elif|assert|while)\b|\b\w{0,60}(?:key|token|secret|password|auth|env)\w{0,60}\s{0,20}=\s*[^=]|["'](?:authorization|[\w-]{0,60}key|[\w-]{0,60}token)["']\s*:/i.test(
     raw,
   );
 }
@@ -114,7 +114,9 @@ function leaks(name: string, file: readonly string[]): boolean {
 
 /** Words in a text are no names; what an f-string puts in is. */
 function withoutTexts(line: string): string {
-  return line.replaceAll(/([A-Za-z]{0,2})("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')/g, (_, prefix: string, text: string) =>
-    /f/i.test(prefix) ? ` ${(text.match(/\{[^{}]*\}/g) ?? []).join(" ").replaceAll(/[{}]/g, " ")} ` : '""',
+  return line.replaceAll(
+    /([A-Za-z]{0,2})("(?:[^"\\]|\\.){0,800}"|'(?:[^'\\]|\\.){0,800}')/g,
+    (_, prefix: string, text: string) =>
+      /f/i.test(prefix) ? ` ${(text.match(/\{[^{}]*\}/g) ?? []).join(" ").replaceAll(/[{}]/g, " ")} ` : '""',
   );
 }

@@ -46,7 +46,7 @@ const rented = z.object({ id: z.string(), connectUrl: z.string() });
 function browserbase(run: WebRun): BrowserProvider {
   const setting = (name: string) => run.env?.(name)?.trim() ?? "";
   const [key, projectId] = [setting("BROWSERBASE_API_KEY"), setting("BROWSERBASE_PROJECT_ID")];
-  const base = (setting("BROWSERBASE_BASE_URL") || BASE_URL).replace(/\/+$/, "");
+  const base = (setting("BROWSERBASE_BASE_URL") || BASE_URL).replace(/(?<!\/)\/+$/, "");
   // Giving it back must not be called off with the call that opened it.
   const { fetchService } = openWebAccess({ ...run, signal: new AbortController().signal });
   const post = async (path: string, body: object) => {

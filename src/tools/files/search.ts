@@ -250,7 +250,7 @@ export async function rulesAbove(root: string, access: EnvironmentFiles = localF
 
 function parseRules(text: string): Rule[] {
   return text.split(/\r?\n/).flatMap((line) => {
-    let pattern = line.replace(/(?<!\\)\s+$/, "");
+    let pattern = line.replace(/(?:(?<![\\\s])|(?<=\\\s))\s+$/, "");
     if (pattern === "" || pattern.startsWith("#")) return [];
     const negated = pattern.startsWith("!");
     if (negated) pattern = pattern.slice(1);

@@ -39,7 +39,7 @@ export interface Endpoint {
 /** `section` is where the settings stand in config.yaml: `provider`, or `base_url` and `api_key`. */
 function mediaEndpoint(section: string, settings: Readonly<Record<string, unknown>>, ctx: ToolContext): Endpoint {
   const env = (name: string) => ctx.env?.(name);
-  const baseUrl = textOf(settings.base_url)?.replace(/\/+$/, "");
+  const baseUrl = textOf(settings.base_url)?.replace(/(?<!\/)\/+$/, "");
   const own = textOf(settings.api_key);
   if (baseUrl !== undefined) {
     const apiKey = own ?? keyForHost(baseUrl, env)?.key ?? (needsNoKey(baseUrl) ? "none" : undefined);
@@ -53,7 +53,7 @@ function mediaEndpoint(section: string, settings: Readonly<Record<string, unknow
     if (!isUsableKey(runtime.apiKey)) throw new ProviderError("missing_key", `${provider} has no key.`);
     if (runtime.apiMode !== "chat_completions" && requested !== "openai-api")
       throw new MediaError(`${provider} does not speak OpenAI's protocol; set ${section}.base_url in config.yaml.`);
-    return { provider: runtime.provider, baseUrl: runtime.baseUrl.replace(/\/+$/, ""), apiKey: runtime.apiKey };
+    return { provider: runtime.provider, baseUrl: runtime.baseUrl.replace(/(?<!\/)\/+$/, ""), apiKey: runtime.apiKey };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (error.code === "invalid_provider") throw new UnknownProviderError(error.message);
@@ -224,7 +224,7 @@ function serviceEndpoint({ section, settings, service }: Choice, ctx: ToolContex
     throw new MediaError(
       `Not configured: ${service.title} has no key. Set ${service.keyName} (hermes config set ${service.keyName} ...) or ${section}.api_key in config.yaml.`,
     );
-  const baseUrl = (textOf(settings.base_url) ?? service.baseUrl).replace(/\/+$/, "");
+  const baseUrl = (textOf(settings.base_url) ?? service.baseUrl).replace(/(?<!\/)\/+$/, "");
   // A key that belongs to the service goes nowhere else; one that is set with another address belongs to that.
   const bound = own === undefined ? { keyHosts: [new URL(service.baseUrl).hostname] } : {};
   return { provider: service.name, baseUrl, apiKey, headers: service.headers(apiKey), ...bound };

@@ -127,7 +127,8 @@ async function startInBackground(
   ctx: ToolContext,
   approval: ApprovedCommand,
 ): Promise<string> {
-  const takesToken = /\bgh\s+auth\s+login\b.*--with-token/s.test(args.command);
+  const login = args.command.search(/\bgh\s+auth\s+login\b/);
+  const takesToken = login >= 0 && args.command.includes("--with-token", login);
   const pty = args.pty === true && !takesToken;
   const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
   const child = await ctx.environment.spawn(freeBackground(approval.cleared), { cwd, pty });

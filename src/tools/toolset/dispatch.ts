@@ -41,7 +41,7 @@ export function toolResult(result: Readonly<Record<string, unknown>>): string {
 export function sanitizeError(message: string): string {
   const plain = message
     .replace(/<!\[CDATA\[[\s\S]*?(\]\]>|$)/g, "")
-    .replace(/<\/?(tool_call|function_call|result|response|output|input|system|assistant|user)\b[^>]*>/gi, "")
+    .replace(/<\/?(tool_call|function_call|result|response|output|input|system|assistant|user)\b[^<>]*>/gi, "")
     .replace(/```[A-Za-z0-9_+-]*/g, "");
   const capped = plain.length > 2000 ? `${plain.slice(0, 1997)}...` : plain;
   return `[TOOL_ERROR] ${capped}`;
@@ -124,7 +124,7 @@ function describe(error: unknown): string {
 
 // Models write numbers, booleans and lists as text now and then. What the schema makes unambiguous is put right before a call.
 
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const NUMBER = /^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const UNCHANGED = Symbol("unchanged");
 
 /** Converts declared properties only; what does not convert keeps its value. */

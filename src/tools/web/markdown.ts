@@ -26,7 +26,7 @@ export async function htmlToMarkdown(html: string, base: URL): Promise<MarkdownP
   const { NodeHtmlMarkdown } = await import("node-html-markdown");
   const translator = new NodeHtmlMarkdown({ maxConsecutiveNewlines: 2 });
   const markdown = await translateInPieces(content, (html) => translator.translate(html));
-  return { title, markdown: markdown.replace(/[ \t]+$/gm, "").trim() };
+  return { title, markdown: markdown.replace(/(?<![ \t])[ \t]+$/gm, "").trim() };
 }
 
 function titleOf(document: PageDocument): string {

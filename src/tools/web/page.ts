@@ -72,7 +72,7 @@ function markOf(body: Uint8Array): string | undefined {
   return undefined;
 }
 
-const charsetOf = (text: string) => /charset\s*=\s*["']?\s*([\w.:-]+)/i.exec(text)?.[1];
+const charsetOf = (text: string) => /charset\s*=\s*(?:["']\s*)?([\w.:-]+)/i.exec(text)?.[1];
 
 /** In `<meta>` or an XML declaration near the beginning, which are plain ASCII in every alphabet in use. */
 function declaredIn(body: Uint8Array): string | undefined {

@@ -54,7 +54,7 @@ export function plainMarkdown(html: string, base: URL): MarkdownPage {
   const markdown = decodeEntities(text + html.slice(from) + tail)
     .replace(/[^\S\n]+/g, " ")
     .replace(/ ?\n[ \n]*/g, "\n")
-    .replace(/\[\s*\]\([^)\s]*\)/g, "")
+    .replace(/\[\s*\]\([^)[\s]*\)/g, "")
     .trim();
   return { title: titleOf(html), markdown };
 }
@@ -177,6 +177,6 @@ export async function parsePage(html: string): Promise<PageDocument> {
 
 function withBody(html: string): string {
   if (/<body[\s>]/i.test(html) && /<html[\s>]/i.test(html)) return html;
-  const inner = html.replace(/<!doctype[^>]*>|<\/?(?:html|head|body)(?:\s[^>]*)?>/gi, "");
+  const inner = html.replace(/<!doctype[^<>]*>|<\/?(?:html|head|body)(?:\s[^<>]*)?>/gi, "");
   return `<!doctype html><html><head></head><body>${inner}</body></html>`;
 }

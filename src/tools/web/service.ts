@@ -60,7 +60,7 @@ export function openService(
   access: WebAccess,
   settings: { baseUrl: string; key: string },
 ): OpenService {
-  const baseUrl = (settings.baseUrl || service.baseUrl).replace(/\/+$/, "");
+  const baseUrl = (settings.baseUrl || service.baseUrl).replace(/(?<!\/)\/+$/, "");
   const headers = service.headers?.(settings.key);
   const text = async (path: string, request: ServiceRequest = {}) => {
     const { status, body, location } = await access.fetchService(`${baseUrl}${path}`, optionsOf(request, headers));
