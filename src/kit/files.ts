@@ -1,10 +1,11 @@
 // Hand-written: write-file-atomic takes no stream, puts a file in the place of a device or pipe, and does not sync the folder.
+import { constants, createReadStream, type Stats } from "node:fs";
 import {
   access,
   chmod,
   chown,
-  copyFile,
   type FileHandle,
+  lstat,
   mkdir,
   open,
   readlink,
@@ -50,11 +51,24 @@ export async function writeFileAtomic(
   data: string | Uint8Array | AsyncIterable<string | Uint8Array>,
   options: AtomicWriteOptions = {},
 ): Promise<void> {
-  let temporary: string | undefined;
   try {
     const target = await throughLinks(path);
     const old = await statOrNull(target);
     if (old && !old.isFile()) return await writeFile(target, data);
+    await replaceFile(target, old, data, options);
+  } catch (error) {
+    throw new FileWriteError(path, error);
+  }
+}
+
+async function replaceFile(
+  target: string,
+  old: Stats | null,
+  data: string | Uint8Array | AsyncIterable<string | Uint8Array>,
+  options: AtomicWriteOptions,
+): Promise<void> {
+  let temporary: string | undefined;
+  try {
     const mode = options.mode ?? (old ? old.mode & 0o7777 : options.newMode);
     const opened = await openTemporary(target, mode ?? 0o666, options.temporaryPrefix ?? ".");
     temporary = opened.path;
@@ -74,7 +88,7 @@ export async function writeFileAtomic(
     await syncDirectory(dirname(target));
   } catch (error) {
     if (temporary !== undefined) await rm(temporary, { force: true }).catch(() => undefined);
-    throw new FileWriteError(path, error);
+    throw error;
   }
 }
 
@@ -118,9 +132,9 @@ async function replace(temporary: string, target: string): Promise<void> {
   } catch (error) {
     const code = codeOf(error);
     if (code !== "EBUSY" && code !== "EXDEV") throw error;
-    await copyFile(temporary, target);
-    const file = await open(target, "r+");
+    const file = await open(target, constants.O_WRONLY | constants.O_TRUNC | NO_LINK);
     try {
+      await file.writeFile(createReadStream(temporary));
       await file.sync();
     } finally {
       await file.close();
@@ -137,14 +151,7 @@ async function syncDirectory(path: string): Promise<void> {
   await directory.close();
 }
 
-async function statOrNull(path: string) {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
-    throw error;
-  }
-}
+const statOrNull = (path: string) => stat(path).catch(ifMissing);
 
 const reasons: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
@@ -186,6 +193,105 @@ async function makeOne(path: string, mode: number): Promise<boolean | null> {
     if (missing) return null;
     throw error;
   }
+}
+
+// Files whose paths were resolved and then looked at. Between that and the deed a folder or the file itself may be replaced by a link; what
+// was looked at is what is opened, or nothing is.
+
+/** Windows has no such flag. */
+const NO_LINK = constants.O_NOFOLLOW ?? 0;
+
+class MovedError extends UserError {
+  override name = "MovedError";
+  constructor(path: string) {
+    super(`${path} was replaced by a link, or a folder above it was, after it had been looked at. Nothing was changed`);
+  }
+}
+
+/** As `writeFileAtomic`, for a path without links. */
+export async function writeRealFile(path: string, data: string | Uint8Array): Promise<void> {
+  try {
+    await inItsFolder(path, async (inside) => {
+      const old = await lstat(inside).catch(ifMissing);
+      if (old && !old.isFile()) throw new MovedError(path);
+      await replaceFile(inside, old, data, {});
+    });
+  } catch (error) {
+    throw error instanceof UserError ? error : new FileWriteError(path, error);
+  }
+}
+
+/** As `makeDirectories`, for a path without links. */
+export async function makeRealDirectories(path: string): Promise<boolean> {
+  const make = () =>
+    inItsFolder(path, async (inside) => {
+      try {
+        await mkdir(inside);
+        return true;
+      } catch (error) {
+        const found = await lstat(inside).catch(() => null); // what mkdir said counts
+        if (found?.isSymbolicLink()) throw new MovedError(path);
+        if (!found?.isDirectory()) throw error;
+        return false;
+      }
+    });
+  try {
+    return await make();
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT" || dirname(path) === path) throw error;
+  }
+  await makeRealDirectories(dirname(path));
+  return make();
+}
+
+export const removeRealFile = (path: string): Promise<void> => inItsFolder(path, (inside) => rm(inside));
+
+export const moveRealFile = (from: string, to: string): Promise<void> =>
+  inItsFolder(from, (source) => inItsFolder(to, (target) => rename(source, target)));
+
+/** For reading. O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not hang. */
+export async function openRealFile(path: string): Promise<FileHandle> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | NO_LINK).catch((error: unknown) => {
+    throw codeOf(error) === "ELOOP" ? new MovedError(path) : error;
+  });
+  try {
+    await checkPlace(file, path);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Holds the folder of the path open, so that nobody can change where the path leads; `act` gets a path through what is held. */
+async function inItsFolder<T>(path: string, act: (inside: string) => Promise<T>): Promise<T> {
+  const folder = dirname(path);
+  const held = await open(folder, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | NO_LINK).catch((error) => {
+    // Elsewhere a directory may not be openable, or its mode forbids listing it: the next best is to look once more.
+    if (["EISDIR", "EPERM", "EACCES"].includes(codeOf(error) ?? "")) return null;
+    throw ["ELOOP", "ENOTDIR"].includes(codeOf(error) ?? "") ? new MovedError(folder) : error;
+  });
+  try {
+    if (held) await checkPlace(held, folder);
+    else if ((await realpath(folder)) !== folder) throw new MovedError(folder);
+    return await act(held && HAS_HANDLES ? join(`/proc/self/fd/${held.fd}`, basename(path)) : path);
+  } finally {
+    await held?.close();
+  }
+}
+
+/** Where the system shows what a handle is open on, and lets paths begin at one. */
+const HAS_HANDLES = process.platform === "linux";
+
+async function checkPlace(file: FileHandle, path: string): Promise<void> {
+  const shown = HAS_HANDLES ? await readlink(`/proc/self/fd/${file.fd}`) : await realpath(path);
+  // A file that was replaced while it was being opened is shown as deleted: its old bytes are as good.
+  if (shown !== path && shown !== `${path} (deleted)`) throw new MovedError(path);
+}
+
+function ifMissing(error: unknown): null {
+  if (codeOf(error) === "ENOENT") return null;
+  throw error;
 }
 
 /** Something is there, and it may be seen. */

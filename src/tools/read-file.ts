@@ -59,7 +59,8 @@ async function readChecked(
   const { files, activity } = workspace;
   const refusal = await workspace.refuseRead(path);
   if (refusal !== null) return toolError(refusal);
-  const facts = await files.facts(path);
+  const real = await files.resolve(path);
+  const facts = await files.facts(real);
   if (!facts)
     return toolError(`File not found: ${args.path}`, { similar_files: await findSimilar(files, path, args.path) });
   if (facts.type === "directory")
@@ -68,13 +69,12 @@ async function readChecked(
     );
   if (facts.type === "other") throw new NotAFileError(args.path);
   if (isImage(path)) return toolError(imageAdvice(args.path, ctx));
-  if (isBinaryName(path) || (await isBinaryFile(workspace, path)))
+  if (isBinaryName(path) || (await isBinaryFile(workspace, real)))
     return toolError(`${args.path} is a binary file (${facts.size} bytes) and cannot be shown as text.`);
 
   const offset = Math.max(1, Math.trunc(args.offset ?? 1));
   const { max_lines: maxLines, max_line_length: maxLineLength } = ctx.config.tool_output;
   const limit = Math.min(maxLines, Math.max(1, Math.trunc(args.limit ?? DEFAULT_LINES)));
-  const real = await files.resolve(path);
   const range = `${real}\n${offset}\n${limit}`;
   const inARow = activity.repeat(`read ${range}`);
   if (inARow >= 4)
@@ -96,7 +96,7 @@ async function readChecked(
       { path: args.path, _warning: inARow >= 3 ? repeatWarning(inARow) : undefined },
     );
 
-  const page = await readPage(files, path, { offset, limit, maxLineLength }, ctx.signal);
+  const page = await readPage(files, real, { offset, limit, maxLineLength }, ctx.signal);
   const shown = fitLines(
     showPage(page, maxLineLength, (text) => workspace.redact(text, path)),
     offset,

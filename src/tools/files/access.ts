@@ -1,9 +1,17 @@
 // This machine's own files, for the file tools.
 
 import { constants } from "node:fs";
-import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
-import { makeDirectories, writeFileAtomic } from "../../kit/files.ts";
+import {
+  makeDirectories,
+  makeRealDirectories,
+  moveRealFile,
+  openRealFile,
+  removeRealFile,
+  writeFileAtomic,
+  writeRealFile,
+} from "../../kit/files.ts";
 import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type DirectoryEntry, type EnvironmentFiles, MAX_TEXT_BYTES } from "../../sandbox/environment.ts";
 
@@ -29,24 +37,9 @@ export const localFiles: EnvironmentFiles = {
   resolve: resolveLinks,
   async *chunks(path, signal) {
     // O_NONBLOCK: should a pipe have taken the file's place meanwhile, opening it must not hang.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      if (!(await file.stat()).isFile()) throw new NotAFileError(path);
-      for (;;) {
-        signal?.throwIfAborted();
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK);
-        if (bytesRead === 0) return;
-        yield buffer.subarray(0, bytesRead);
-      }
-    } finally {
-      await file.close();
-    }
+    yield* chunksOf(path, await open(path, constants.O_RDONLY | constants.O_NONBLOCK), signal);
   },
-  async read(path) {
-    const parts: Buffer[] = [];
-    for await (const chunk of localFiles.chunks(path)) parts.push(chunk);
-    return Buffer.concat(parts);
-  },
+  read: (path) => readWhole(localFiles.chunks(path)),
   write: (path, data) => writeFileAtomic(path, data),
   makeDirectory: makeDirectories,
   list: (path) => readdir(path),
@@ -88,6 +81,39 @@ export const localFiles: EnvironmentFiles = {
     }
   },
 };
+
+/** The same for paths that were resolved and looked at: what was looked at is what is read, written, moved and removed. */
+export const checkedFiles: EnvironmentFiles = {
+  ...localFiles,
+  async *chunks(path, signal) {
+    yield* chunksOf(path, await openRealFile(path), signal);
+  },
+  read: (path) => readWhole(checkedFiles.chunks(path)),
+  write: writeRealFile,
+  makeDirectory: makeRealDirectories,
+  remove: removeRealFile,
+  move: moveRealFile,
+};
+
+async function* chunksOf(path: string, file: FileHandle, signal?: AbortSignal): AsyncGenerator<Buffer> {
+  try {
+    if (!(await file.stat()).isFile()) throw new NotAFileError(path);
+    for (;;) {
+      signal?.throwIfAborted();
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function readWhole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts);
+}
 
 /** Null for a binary file, which is not read to its end, and for one that cannot be read. */
 async function readText(path: string, signal: AbortSignal): Promise<Buffer | null> {

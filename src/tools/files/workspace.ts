@@ -8,7 +8,7 @@ import { fileMarks } from "../../safety/redact-known.ts";
 import { redactPrivateKeys } from "../../safety/redact-shapes.ts";
 import type { EnvironmentFiles } from "../../sandbox/environment.ts";
 import type { StateKey, ToolContext, ToolState } from "../toolset/context.ts";
-import { localFiles } from "./access.ts";
+import { checkedFiles } from "./access.ts";
 
 export interface Workspace {
   readonly files: EnvironmentFiles;
@@ -27,7 +27,7 @@ export interface Workspace {
 export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
   const { environment } = ctx;
   const elsewhere = environment.files !== undefined;
-  const files = followingOnce(environment.files ?? localFiles);
+  const files = followingOnce(environment.files ?? checkedFiles);
   // Where commands have a home of their own, the user's is protected all the same.
   const userHome = ctx.env?.("HOME") ?? environment.home;
   const guard = await createFileGuard({
@@ -37,7 +37,7 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
     rootHome: ctx.home.root,
     // Inside a container or on another machine things are laid out as they are here.
     otherHermesHomes: [posix.join(environment.home, ".hermes"), join(userHome, ".hermes")],
-    follow: elsewhere ? files.follow : undefined,
+    follow: files.follow,
     writeSafeRoots: ctx.writeSafeRoots,
   });
   return {

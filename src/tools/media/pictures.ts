@@ -120,11 +120,12 @@ async function readImage(path: string, ctx: ToolContext): Promise<Uint8Array> {
   const refusal = await workspace.refuseRead(file);
   if (refusal !== null) throw new ImageError(refusal);
   try {
-    const facts = await workspace.files.facts(file);
+    const real = await workspace.files.resolve(file);
+    const facts = await workspace.files.facts(real);
     if (facts?.type !== "file") throw new ImageError(`File not found: ${path}`);
     if (facts.size > MAX_IMAGE_BYTES)
       throw new ImageError(`${path} is too large: ${facts.size} bytes, 50 MB are allowed.`);
-    return await workspace.files.read(file);
+    return await workspace.files.read(real);
   } catch (error) {
     if (error instanceof ImageError) throw error;
     ctx.signal.throwIfAborted();

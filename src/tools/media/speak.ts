@@ -1,6 +1,7 @@
 // Speaks a text into an audio file.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { writeRealFile } from "../../kit/files.ts";
 import { openWorkspace } from "../files/workspace.ts";
 import { findProvider, providerNames } from "../toolset/availability.ts";
 import type { ToolContext } from "../toolset/context.ts";
@@ -51,7 +52,8 @@ export function speak({ text, output_path }: Speech, ctx: ToolContext): Promise<
     const sound = Buffer.concat(sounds);
     if (sound.length === 0) throw new MediaError("What came back holds no sound.");
     const path = given ?? join(await cacheFolder(ctx.home, "audio"), fileName(ctx, format));
-    await writeFile(path, sound, { mode: 0o600 });
+    if (workspace) await writeRealFile(await workspace.files.resolve(path), sound);
+    else await writeFile(path, sound, { mode: 0o600 });
     const spoken = parts.join("").length;
     return {
       file_path: path,
