@@ -278,8 +278,22 @@ function runsAddress(invocation: Invocation): boolean {
 
 const isAddress = (text: string) => /^https?:\/\/(?!localhost|127\.)/.test(text);
 
+/** `scp host:x.sh .`, `kubectl cp pod:/x.sh x.sh`: the copy has the name it is given, or keeps its own. */
+function copiedFromElsewhere(invocation: Invocation): readonly string[] {
+  const { program } = invocation;
+  const args = argTexts(invocation);
+  const copies =
+    /^(?:scp|rsync)$/.test(program) ||
+    (/^(?:kubectl|docker|podman|aws|gsutil|gcloud|rclone)$/.test(program) &&
+      args.some((arg) => /^(?:cp|copy)$/.test(arg)));
+  if (!copies) return [];
+  const { operands } = readOptions(args, { short: "eiFJlPSXnc" });
+  const from = operands.slice(0, -1).filter((source) => /^(?:s3:\/\/|gs:\/\/|[\w.@-]+:)/.test(source));
+  return from.length === 0 ? [] : [operands.at(-1) ?? "", ...from.map((source) => source.replace(/.*[/:]/, ""))];
+}
+
 function downloadedFiles(invocation: Invocation): readonly string[] {
-  if (!isDownload(invocation)) return [];
+  if (!isDownload(invocation)) return copiedFromElsewhere(invocation);
   const isCurl = invocation.program === "curl";
   const options = readOptions(argTexts(invocation), {
     short: isCurl ? "oHdAbceFmuxXTwKrECDYyQPtz" : "oOaPUe",

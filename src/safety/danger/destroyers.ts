@@ -188,7 +188,7 @@ const DATABASES: Table = {
   mysqladmin: /(?:^|\s)(?:drop|shutdown|password|flush-privileges|kill)(?=\s|$)/,
   ...every(
     "psql mysql mariadb cqlsh clickhouse-client cockroach duckdb sqlcmd isql usql",
-    /\bdrop\s+(?:user|role|keyspace|owned|extension|view|function|collection|materialized)|\b(?:alter|create)\s+(?:user|role)\b|\bgrant\s+all\b|\balter\s+table\b(?:(?!\balter\s+table\b).)*\bdrop\b|\bcopy\b(?:(?!\bcopy\b).)*\b(?:to|from)\s+program\b|\binto\s+(?:outfile|dumpfile)\b|\bpg_terminate_backend\b|\bload_file\b|\bpg_read_file\b|\bupdate\s+[\w".`]+\s+set\b(?!(?:(?!\bupdate\s).)*\bwhere\b)/i,
+    /\bdrop\s+(?:user|role|keyspace|owned|extension|view|function|collection|materialized)|\b(?:alter|create)\s+(?:user|role)\b|\bgrant\s+all\b|\balter\s+table\b(?:(?!\balter\s+table\b).)*\bdrop\b|\bcopy\b(?:(?!\bcopy\b).)*\b(?:to|from)\s+program\b|\binto\s+(?:outfile|dumpfile)\b|(?:^|[\s;"'])truncate\s+\w|\bpg_terminate_backend\b|\bload_file\b|\bpg_read_file\b|\bupdate\s+[\w".`]+\s+set\b(?!(?:(?!\bupdate\s).)*\bwhere\b)/i,
   ),
   ...every(
     "rails rake bin/rails",

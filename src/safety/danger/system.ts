@@ -7,7 +7,7 @@ import {
   readOptions,
   type Stage,
 } from "../analysis/invocation.ts";
-import { SUDO_OPTIONS } from "../analysis/shells.ts";
+import { isShell, SUDO_OPTIONS } from "../analysis/shells.ts";
 import {
   oncePerScene,
   optionsOf,
@@ -99,6 +99,13 @@ export const readsPasswordFromInput = (scene: Scene): boolean =>
     ({ letters, longs }) => letters.includes("S") || longs.some((name) => name.length > 1 && "stdin".startsWith(name)),
   );
 
+/** `sudo bash`, `sudo su -`: the same as `sudo -s`. */
+const opensRootShell = ({ program, args, via }: Invocation) =>
+  via.some((wrapper) => wrapper.program === "sudo") &&
+  (isShell(program)
+    ? args.length === 0
+    : program === "su" && args.every(({ text }) => /^(?:-|-l|--login|root)$/.test(text)));
+
 export const sudo: RuleGroup = {
   reason: "asks sudo for more than to run one command",
   rules: [
@@ -109,7 +116,7 @@ export const sudo: RuleGroup = {
           ({ clusters, longs }) =>
             clusters.some((cluster) => cluster.length === 1 && isPrivileged(cluster)) ||
             longs.some((given) => given.length > 1 && PRIVILEGED_LONGS.some((name) => name.startsWith(given))),
-        ),
+        ) || scene.invocations.some(opensRootShell),
     },
     {
       key: "sudo with combined-flag privilege escalation",
