@@ -177,7 +177,7 @@ export class AnswerJudge {
       .map((one) => one.call.function.name.trim() || "(no name)");
     return partialEnding(
       "invalid_tool_call",
-      `The model kept calling tools that do not exist (${wrong.join(", ")}). Try again, or use another model.`,
+      `The model kept calling tools that do not exist (${this.#redact(wrong.join(", "))}). Try again, or use another model.`,
     );
   }
 

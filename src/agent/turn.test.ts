@@ -231,3 +231,19 @@ test("secrets are masked in what is kept, and the tool still gets them", async (
   assert.ok(!JSON.stringify(outcome.messages).includes("hunter2"));
   assert.ok(!JSON.stringify(gate.requests.at(-1)?.messages).includes("hunter2"));
 });
+
+test("a secret that a model calls as if it were a tool is masked in what is kept, sent and said", async () => {
+  const calls = [{ name: "login_hunter2", args: {} }];
+  const redact = (text: string) => text.replaceAll("hunter2", "***");
+  const { outcome, gate } = await turn([{ calls }, { calls }, { calls }], { ports: { redact } });
+  assert.equal(outcome.exitReason, "invalid_tool_call");
+  const results = outcome.messages.filter((message) => message.role === "tool");
+  assert.deepEqual(
+    results.map(({ name, tool_name }) => [name, tool_name]),
+    [
+      ["login_***", "login_***"],
+      ["login_***", "login_***"],
+    ],
+  );
+  for (const told of [outcome, ...gate.requests]) assert.doesNotMatch(JSON.stringify(told), /hunter2/);
+});
