@@ -51,6 +51,23 @@ async function inTheMiddle(agent: Agent, text: string) {
   };
 }
 
+test("a conversation that another process has done with is taken at once", async (t) => {
+  const { another } = await open(t);
+  const unwatched = { session: { interactive: false }, ports: { clock: manualClock() } };
+  const ann = await another({ ...unwatched, gate: new ScriptedGate({ text: "one" }, { text: "three" }) });
+  const bob = await another({ ...unwatched, gate: new ScriptedGate({ text: "two" }) });
+  for (const [agent, answer] of [
+    [ann, "one"],
+    [bob, "two"],
+    [ann, "three"],
+  ] as const) {
+    const { outcome, events } = await play(agent, "go");
+    assert.equal(outcome.finalText, answer);
+    const waits = events.filter((event) => event.type === "status" && /works on this/.test(event.message));
+    assert.deepEqual(waits, []);
+  }
+});
+
 test("a turn waits for the one of another process and goes on from what that said", async (t) => {
   const { another, rows } = await open(t);
   const bobGate = new ScriptedGate({ text: "early" }, { text: "late" });

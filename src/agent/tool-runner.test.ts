@@ -357,6 +357,7 @@ test("a call that a tool makes passes hooks and redactor, goes to the tool unfen
   };
   const { results, events } = await runCalls([{ name: "execute_code", args: { code: "x" } }], {
     tools,
+    traitsOf: { web_extract: { textOrigin: "web" }, execute_code: { textOrigin: "local" } },
     ports: {
       redact: (text) => text.replaceAll("secret-word", "***"),
       hooks: {
@@ -370,6 +371,7 @@ test("a call that a tool makes passes hooks and redactor, goes to the tool unfen
   assert.deepEqual(hooked, ["execute_code", "web_extract"]);
   assert.equal(got, page.replace("secret-word", "***"));
   assert.match(String(results[0]?.content), /^<untrusted_tool_result source="web_extract">/);
+  assert.equal(results[0]?.text_origin, "web", "what a script printed is kept as what it read");
   assert.equal(results.length, 1);
   const started = events.flatMap((event) => (event.type === "tool_start" ? [event.call.name] : []));
   assert.deepEqual(started, ["execute_code", "web_extract"]);

@@ -7,6 +7,7 @@ import { ScriptedGate } from "../../test/support/agent/scripted-gate.ts";
 import { aTarget } from "../../test/support/model-target.ts";
 import { manualClock } from "../../test/support/session-store.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
+import type { RefusedRequest } from "./assembly.ts";
 
 test("a failing server is tried again with growing pauses, then the turn ends with a sentence", async () => {
   const clock = manualClock(0);
@@ -39,6 +40,20 @@ test("a wrong key is not tried again, and the sentence says what to do", async (
   assert.equal(outcome.exitReason, "non_retryable_error");
   assert.match(outcome.finalText ?? "", /did not accept the API key/);
 });
+
+for (const [what, message, status, isKept] of [
+  ["a server refuses for good", "messages: unknown role", 422, true],
+  ["a server fails over", "request validation failed", 500, false],
+  ["a server is too busy for", "internal error", 500, false],
+] as const) {
+  test(`a request that ${what} is ${isKept ? "kept" : "not kept"} for whoever looks into it`, async () => {
+    const kept: (number | undefined)[] = [];
+    const keepRefused = async ({ error }: RefusedRequest) => `request ${kept.push(error.status)}`;
+    const refusal = { error: { message, status } };
+    await turn([refusal, refusal, refusal], { ports: { keepRefused } });
+    assert.deepEqual(kept, isKept ? [status] : []);
+  });
+}
 
 test("a spending cap ends the turn at once", async () => {
   const refused = {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { manualClock } from "../../../test/support/session-store.ts";
 import { recordingLog, toolContext } from "../../../test/support/tool-context.ts";
 import { configSchema } from "../../home/config/schema.ts";
 import { systemClock } from "../../kit/clock.ts";
@@ -203,6 +204,32 @@ test("what comes after the list was made is found and called, and the list stays
   assert.equal(JSON.stringify(box.definitions), before);
   registry.deregister(issue.name);
   assert.deepEqual((await call("tool_search", { query: "issue" })).matches, []);
+});
+
+test("a server that is late is reached through the search, also where nothing else waits", async () => {
+  const config = configSchema.parse({ mcp_servers: { github: { command: "none" } } });
+  const { box, call, listed, registry } = await open([tool("todo", "todo")], { config });
+  assert.deepEqual(listed, ["todo", ...BRIDGES]);
+  registry.register(issue);
+  assert.equal((await call("tool_search", { query: "issue" })).matches[0].name, issue.name);
+  const { name, args } = box.prepare("tool_call", { name: issue.name, arguments: { title: "x" } });
+  assert.equal((await call(name, args)).ran, issue.name);
+});
+
+test("a listed tool that became unavailable still answers for itself; one behind the list is refused", async () => {
+  const clock = manualClock();
+  let works = true;
+  const available = () => works;
+  const { call, listed } = await open(
+    [tool("weather", "weather", { available }), tool("browser_click", "browser", { available, deferred: true })],
+    { availability: new AvailabilityCache(clock), toolsets: ["weather", "browser"] },
+  );
+  assert.deepEqual(listed, [...BRIDGES, "weather"]);
+  assert.equal((await call("browser_click", {})).ran, "browser_click");
+  works = false;
+  clock.ms += 3_600_000; // what the probes said before holds no longer
+  assert.equal((await call("weather", {})).ran, "weather");
+  assert.match((await call("browser_click", {})).error, /browser_click is not available here/);
 });
 
 test("a resumed session keeps its list; tools that came since wait behind it, tools that went answer so", async () => {

@@ -25,6 +25,8 @@ export interface RigOptions {
   readonly tools?: Readonly<Record<string, RigTool>>;
   /** Of every tool. */
   readonly traits?: Partial<ForeignToolSpec>;
+  /** Of one tool. */
+  readonly traitsOf?: Readonly<Record<string, Partial<ForeignToolSpec>>>;
   readonly session?: Partial<Assembly["session"]>;
   readonly model?: Partial<Assembly["model"]>;
   readonly prompt?: Partial<Assembly["prompt"]>;
@@ -86,12 +88,12 @@ export function rigOptions(rig: RigOptions): Assembly {
 }
 
 /** The session's tools over a registry of their own. */
-function rigTools({ tools = {}, traits, model }: RigOptions, ports: RigParts): SessionTools {
+function rigTools({ tools = {}, traits, traitsOf, model }: RigOptions, ports: RigParts): SessionTools {
   const registry = new ToolRegistry();
   const parameters = { type: "object", properties: {} };
   for (const [name, handler] of Object.entries(tools))
     registry.register({
-      ...{ name, toolset: "rig", description: name, parameters, ...traits },
+      ...{ name, toolset: "rig", description: name, parameters, ...traits, ...traitsOf?.[name] },
       handler: async (args, ctx) => handler(args, ctx),
     });
   const definitions = registry
