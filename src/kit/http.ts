@@ -68,7 +68,7 @@ export function* headersOf(incoming: IncomingMessage): Generator<[string, string
 
 /**
  * The body as the server meant it: some compress also where nobody asked for it. One compression at most: of two, a few bytes become
- * gigabytes. Whoever reads it limits its size.
+ * gigabytes. Whoever reads it limits its size, with `limited`.
  */
 export function unpackedBody(incoming: IncomingMessage): Readable {
   const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase();
@@ -90,10 +90,50 @@ export function unpackedBody(incoming: IncomingMessage): Readable {
   return unpacker;
 }
 
-/** The unpacked body in pieces. A body that ends too early is a broken connection, not an end. */
-export async function* readBody(incoming: IncomingMessage): AsyncGenerator<Buffer> {
-  for await (const chunk of unpackedBody(incoming)) yield chunk;
+/** The unpacked body in pieces, up to so many bytes. A body that ends too early is a broken connection, not an end. */
+export async function* readBody(incoming: IncomingMessage, maxBytes: number): AsyncGenerator<Buffer> {
+  yield* limited(unpackedBody(incoming), maxBytes);
   if (!incoming.complete) throw Object.assign(new Error("the connection was closed"), { code: "ECONNRESET" });
+}
+
+/** What an answer that is read as a whole may hold. A megabyte of zeros on the wire is a gigabyte in memory. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** The text of an answer of `fetch`, which unpacks without a limit. */
+export async function textOf(response: Response, maxBytes: number): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const part of limited(response.body ?? [], maxBytes)) parts.push(part);
+  return Buffer.concat(parts).toString("utf8");
+}
+
+/** Ends with the code `ANSWER_TOO_LONG` where more than `maxBytes` come; of a stream of events, which never ends, in one event. */
+export async function* limited<Piece extends Uint8Array>(
+  body: AsyncIterable<Piece> | Iterable<Piece>,
+  maxBytes: number,
+  { perEvent = false }: { readonly perEvent?: boolean } = {},
+): AsyncGenerator<Piece> {
+  let size = 0;
+  let last = 0;
+  for await (const piece of body) {
+    const start = perEvent ? startOfLastEvent(piece, last) : -1;
+    size = start < 0 ? size + piece.length : piece.length - start;
+    if (size > maxBytes) {
+      const most = `${Math.round(maxBytes / (1024 * 1024))} MB`;
+      throw Object.assign(new Error(`the answer is longer than ${most}`), { code: "ANSWER_TOO_LONG" });
+    }
+    last = piece.at(-1) ?? last;
+    yield piece;
+  }
+}
+
+const LF = 10;
+
+/** Behind the last blank line of a piece; -1 when it has none. */
+function startOfLastEvent(piece: Uint8Array, last: number): number {
+  const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+  const blank = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
+  if (blank >= 0) return blank + 2;
+  return last === LF && bytes[0] === LF ? 1 : -1;
 }
 
 const FAILURES: Readonly<Record<string, string>> = {

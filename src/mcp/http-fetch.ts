@@ -2,9 +2,10 @@
 // credentials along.
 import { lookup } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { VERSION } from "../home/paths.ts";
-import { failureWords, headersOf, sendRequest, unpackedBody } from "../kit/http.ts";
+import { failureWords, headersOf, limited, MAX_ANSWER_BYTES, sendRequest, unpackedBody } from "../kit/http.ts";
 import { expandPath } from "../safety/paths.ts";
 import { checkUrl } from "../safety/url-guard.ts";
 import { failureText, McpError } from "./errors.ts";
@@ -93,8 +94,7 @@ async function fetchWith({ verify, clientCert, clientKey }: HttpEndpoint, owner:
         signal,
       });
       const status = incoming.statusCode ?? 502;
-      // Node's stream types and the web's do not know of each other.
-      const stream = [204, 304].includes(status) ? null : (Readable.toWeb(unpackedBody(incoming)) as ReadableStream);
+      const stream = [204, 304].includes(status) ? null : limitedStream(incoming);
       return new Response(stream, { status, statusText: incoming.statusMessage, headers: [...headersOf(incoming)] });
     } catch (error) {
       signal?.throwIfAborted();
@@ -102,6 +102,14 @@ async function fetchWith({ verify, clientCert, clientKey }: HttpEndpoint, owner:
       throw new TypeError(`${target.host} ${failureWords(error)}`, { cause: error });
     }
   };
+}
+
+function limitedStream(incoming: IncomingMessage): ReadableStream {
+  const perEvent = incoming.headers["content-type"]?.includes("event-stream") === true;
+  const body = Readable.from(limited<Buffer>(unpackedBody(incoming), MAX_ANSWER_BYTES, { perEvent }), {
+    objectMode: false,
+  });
+  return Readable.toWeb(body) as ReadableStream; // Node's stream types and the web's do not know of each other
 }
 
 async function readNamed(key: string, path: string, { server, cwd, osHome }: FetchOwner): Promise<Buffer> {

@@ -1,5 +1,6 @@
 // One policy for every command: a server's command line passes the same table as what an agent wants to run.
 import type { Config } from "../home/config/schema.ts";
+import { MAX_ANSWER_BYTES, textOf } from "../kit/http.ts";
 import { isAllowlisted } from "../safety/approvals.ts";
 import type { Homes } from "../safety/scene.ts";
 import { classifyCommand } from "../safety/verdict.ts";
@@ -135,7 +136,7 @@ export async function malwareNotices(found: FetchedPackage, question: OsvQuestio
       signal: AbortSignal.any([question.signal, AbortSignal.timeout(WAIT_MS)]),
     });
     if (response.status !== 200) return [];
-    const answer: unknown = await response.json();
+    const answer: unknown = JSON.parse(await textOf(response, MAX_ANSWER_BYTES));
     const notices = idsOf(answer).filter((id) => id.startsWith("MAL-"));
     answered.set(key, notices);
     return notices;

@@ -4,7 +4,7 @@
 import type { Agent, IncomingMessage } from "node:http";
 import type { LookupFunction } from "node:net";
 import { UserError } from "../kit/errors.ts";
-import { failureWords, httpFor, readBody, sendRequest } from "../kit/http.ts";
+import { failureCode, failureWords, httpFor, readBody, sendRequest } from "../kit/http.ts";
 import { type CheckedUrl, hostOf, UrlRefusedError } from "./url-guard.ts";
 
 export interface WebRequest {
@@ -137,15 +137,12 @@ async function limitedBody(incoming: IncomingMessage, maxBytes: number, signal: 
   const tooLong = () => new WebError(`The answer is longer than ${formatBytes(maxBytes)}; that is too much to read.`);
   if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) throw tooLong();
   const chunks: Buffer[] = [];
-  let size = 0;
   const stop = () => incoming.destroy(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {
-    for await (const chunk of readBody(incoming)) {
-      size += chunk.length;
-      if (size > maxBytes) throw tooLong();
-      chunks.push(chunk);
-    }
+    for await (const chunk of readBody(incoming, maxBytes)) chunks.push(chunk);
+  } catch (error) {
+    throw failureCode(error) === "ANSWER_TOO_LONG" ? tooLong() : error;
   } finally {
     signal.removeEventListener("abort", stop);
   }

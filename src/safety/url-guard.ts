@@ -109,7 +109,12 @@ const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…
 /** `none`: not an IP address at all. */
 type AddressKind = "public" | "private" | "metadata" | "none";
 
-const METADATA = new Set(["169.254.169.254", "169.254.170.2", "169.254.169.253", "100.100.100.200", "fd00:ec2::254"]);
+const METADATA = new Set([
+  ...["169.254.169.254", "169.254.170.2", "169.254.169.253", "fd00:ec2::254"],
+  "100.100.100.200", // Alibaba
+  "168.63.129.16", // Azure
+  "192.0.0.192", // Oracle
+]);
 
 export function addressKind(text: string): AddressKind {
   if (!ipaddr.isValid(text)) return "none";

@@ -1,4 +1,5 @@
 // models.dev publishes what models there are, how much they take in and write, and what they cost. Read into our own lines.
+import { textOf } from "../../kit/http.ts";
 import { asList, asRecord, asText, isRecord } from "../../kit/json.ts";
 import { type Catalogue, type ModelFacts, type PublishedPrice, writeFactLine } from "./facts.ts";
 export const MODELS_DEV = "https://models.dev/api.json";
@@ -37,7 +38,7 @@ export async function fetchCatalogue(
   const response = await ports.fetch(url, { signal: ports.signal, redirect: "error" });
   if (!response.ok) throw new Error(`${url} answered with HTTP ${response.status}`);
   if (Number(response.headers.get("content-length") ?? 0) > MAX_BYTES) throw new Error(`${url} is far too large`);
-  const catalogue = readModelsDev(await response.json());
+  const catalogue = readModelsDev(JSON.parse(await textOf(response, MAX_BYTES)));
   if (Object.keys(catalogue).length === 0) throw new Error(`${url} names no model of a provider we know`);
   return catalogue;
 }

@@ -125,6 +125,7 @@ export function classifyApiError(error: ApiFailure, options: ClassifyOptions = {
 /** Refused on this side, nothing left: by the gate, where trying again or elsewhere would not be right, or for a key no header can hold. */
 function ourOwn({ code }: ApiFailure): Verdict | null {
   if (code === "ERR_INVALID_CHAR") return ["auth", "KF"];
+  if (code === "ANSWER_TOO_LONG") return FORMAT;
   return code === "budget_exceeded" || code === "key_host_mismatch" ? [code, ""] : null;
 }
 

@@ -1,5 +1,6 @@
 // A login's token that ran out is exchanged for a fresh one, as OAuth describes it (grant type `refresh_token`).
 
+import { MAX_ANSWER_BYTES, textOf } from "../../kit/http.ts";
 import { hostBelongs, hostOf, isLocalEndpoint } from "../providers/hosts.ts";
 import { mapping, text } from "../providers/settings.ts";
 import type { ProviderRow } from "../providers/table.ts";
@@ -38,7 +39,7 @@ export async function renewLogin(
     body: new URLSearchParams({ grant_type: "refresh_token", refresh_token, client_id: clientId }).toString(),
   });
   if (!response.ok) throw new Error(`${hostOf(tokenUrl)} did not renew the login: HTTP ${response.status}`);
-  const answer = mapping(await response.json());
+  const answer = mapping(JSON.parse(await textOf(response, MAX_ANSWER_BYTES)));
   const access_token = text(answer.access_token);
   if (!access_token) throw new Error(`${hostOf(tokenUrl)} renewed the login without a token`);
   const { expires_in } = answer;

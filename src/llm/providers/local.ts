@@ -2,6 +2,7 @@
 // Every question has two seconds; a failed one is remembered word for word, because "wrong port" is the usual reason.
 
 import { messageOf } from "../../kit/errors.ts";
+import { MAX_ANSWER_BYTES, textOf } from "../../kit/http.ts";
 import { isLocalEndpoint } from "./hosts.ts";
 import type { RuntimeProvider } from "./resolve.ts";
 import { mapping } from "./settings.ts";
@@ -162,7 +163,7 @@ async function ask(url: string, ports: ProbePorts, body?: unknown): Promise<Answ
       },
       body: JSON.stringify(body),
     });
-    const text = await response.text();
+    const text = await textOf(response, MAX_ANSWER_BYTES);
     if (!response.ok) return { ok: false, attempt: `${method} ${url}: HTTP ${response.status}` };
     return { ok: true, body: JSON.parse(text) };
   } catch (error) {

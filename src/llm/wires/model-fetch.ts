@@ -1,6 +1,6 @@
 // The fetch for models, on kit/http.ts for its start-up time and because a slow model may think for longer than five minutes.
 import type { IncomingMessage } from "node:http";
-import { headersOf, readBody, sendRequest } from "../../kit/http.ts";
+import { headersOf, MAX_ANSWER_BYTES, readBody, sendRequest } from "../../kit/http.ts";
 import type { FetchLike, ResponseLike } from "./transport.ts";
 
 interface ModelFetchOptions {
@@ -25,6 +25,9 @@ export function closeIdleConnections(): void {
   }
 }
 
+/** Of a stream only the text is kept, a small part of it. */
+const MAX_STREAM_BYTES = 256 * 1024 * 1024;
+
 function responseOf(incoming: IncomingMessage): ResponseLike {
   const status = incoming.statusCode ?? 0;
   return {
@@ -34,7 +37,8 @@ function responseOf(incoming: IncomingMessage): ResponseLike {
     headers: headersOf(incoming),
     body: {
       getReader() {
-        const chunks = readBody(incoming);
+        const streams = incoming.headers["content-type"]?.includes("event-stream");
+        const chunks = readBody(incoming, streams ? MAX_STREAM_BYTES : MAX_ANSWER_BYTES);
         return {
           async read() {
             const { done, value } = await chunks.next();

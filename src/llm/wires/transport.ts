@@ -66,7 +66,7 @@ interface Answer {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024;
-const MAX_EVENT_CHARS = 64 * 1024 * 1024;
+const MAX_EVENT_CHARS = 32 * 1024 * 1024;
 const LINGER_MS = 1000;
 
 export async function post(exchange: Exchange): Promise<Answer> {
@@ -140,7 +140,14 @@ const NO_BODY: BodyReader = { read: async () => ({ done: true }), cancel: async 
 
 async function* readEvents(read: Read): AsyncGenerator<ServerEvent> {
   const queue: EventSourceMessage[] = [];
-  const parser = createParser({ onEvent: (event) => queue.push(event), maxBufferSize: MAX_EVENT_CHARS });
+  let tooLong = false;
+  const parser = createParser({
+    onEvent: (event) => queue.push(event),
+    onError: ({ type }) => {
+      tooLong ||= type === "max-buffer-size-exceeded";
+    },
+    maxBufferSize: MAX_EVENT_CHARS,
+  });
   const decoder = new TextDecoder();
   let ended = false;
   while (!ended) {
@@ -148,6 +155,10 @@ async function* readEvents(read: Read): AsyncGenerator<ServerEvent> {
     ended = chunk.done;
     // A last event without its blank line counts if it is whole, and not if it was cut off.
     parser.feed(chunk.done ? `${decoder.decode()}\n\n` : decoder.decode(chunk.value, { stream: true }));
+    if (tooLong) {
+      const most = `${MAX_EVENT_CHARS / (1024 * 1024)} MB`;
+      throw new WireFailure({ message: `The server sent an event longer than ${most}.`, code: "ANSWER_TOO_LONG" });
+    }
     for (const { event, data } of queue.splice(0)) {
       if (data.trim() === "[DONE]") return;
       if (data.trim() === "") continue;
