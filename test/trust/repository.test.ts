@@ -2,7 +2,7 @@
 // Each row also says with which plain git command its program does run, so that the row is an attack and not a wish.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
@@ -46,7 +46,7 @@ const SIGNATURE = "-----BEGIN PGP SIGNATURE-----\n \n iQEzBAABCAAdFiEE\n -----EN
 
 /** An unpacked archive with one changed file, and a program that leaves a mark when it runs. */
 async function unpack(t: TestContext, { row }: Row) {
-  const tree = await tempTree(t, { "w/a.txt": "one\n" });
+  const tree = await tempTree(t, { "w/a.txt": "one\n", "w/b.txt": "same\n" });
   const root = tree.at("w");
   const mark = tree.at("ran");
   const program = tree.at("program.sh");
@@ -92,6 +92,8 @@ async function unpack(t: TestContext, { row }: Row) {
   }
   // As long as before, so that git has to look inside.
   await writeFile(join(hostile, "a.txt"), hostile === root ? "two\n" : "other\n");
+  // Not changed, and newer than the index says: a plain git status writes the index anew.
+  await utimes(join(root, "b.txt"), 1, 1);
   if (row.layout === "gitfile") {
     await rename(gitDir, join(root, "data"));
     await writeFile(gitDir, "gitdir: data\n");
