@@ -117,7 +117,8 @@ async function link(target: string, path: string): Promise<void> {
 
 /** `listed`: NUL-separated, a key and its value on lines of their own. */
 function keptSettings(listed: string, excludes: string): string {
-  const lines = ["[core]", "\tbare = false"];
+  // Otherwise a diff would write the index of the repository anew, through the link.
+  const lines = ["[diff]", "\tautoRefreshIndex = false", "[core]", "\tbare = false"];
   if (excludes !== "") lines.push(`\texcludesFile = ${quoted(excludes)}`);
   for (const entry of listed.split("\0")) {
     const end = entry.indexOf("\n");
