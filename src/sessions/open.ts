@@ -1,10 +1,10 @@
 // Opens the session store of a home.
-import { closeSync, openSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, openSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Logger } from "../home/log.ts";
 import { makeDirectory } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
-import { connect, type JournalMode, settleJournal, storeError } from "./connection.ts";
+import { type Connection, connect, type JournalMode, settleJournal, storeError } from "./connection.ts";
 import { StoreCore } from "./core.ts";
 import { createSqliteStore } from "./sqlite-store.ts";
 import { type SessionStore, StoreError } from "./store.ts";
@@ -25,6 +25,8 @@ export interface OpenStoreOptions {
   readonly sessionsDir?: string;
   /** Searches slower than this are logged. */
   readonly slowSearchMs?: number;
+  /** Called when the store holds no conversation, and a copy of it beside it or in `backups/` does. */
+  readonly onLost?: (copy: string) => void;
   /** Called when a write has been waiting for another process for three seconds. */
   readonly onBusy?: () => void;
 }
@@ -51,6 +53,8 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
     }
     // Without a write-ahead log even the first look has to wait for a writer.
     const core = await waitWhileBusy(wait, () => new StoreCore({ db, clock, log, ...onBusy }));
+    const copy = options.onLost && isEmpty(db) ? findCopy(path) : undefined;
+    if (copy !== undefined) options.onLost?.(copy);
     return createSqliteStore(core, {
       sessionsDir: (inMemory ? null : options.sessionsDir) ?? null,
       slowSearchMs: options.slowSearchMs ?? SLOW_SEARCH_MS,
@@ -59,6 +63,48 @@ export async function openSessionStore(options: OpenStoreOptions): Promise<Sessi
     db.close();
     throw storeError(error, path);
   }
+}
+
+/** A file that is only read may have no tables. */
+function isEmpty(db: Connection): boolean {
+  const hasTable = db.get("SELECT 1 FROM sqlite_master WHERE name = 'sessions'") !== undefined;
+  return !hasTable || db.get("SELECT 1 FROM sessions LIMIT 1") === undefined;
+}
+
+/** The newest copy that holds a conversation. */
+function findCopy(path: string): string | undefined {
+  return [...copiesIn(dirname(path), basename(path)), ...copiesIn(join(dirname(path), "backups"), null)]
+    .sort((one, other) => other.changed - one.changed)
+    .find(({ file }) => holdsConversations(file))?.file;
+}
+
+function holdsConversations(path: string): boolean {
+  try {
+    const db = connect({ path, readOnly: true });
+    try {
+      return !isEmpty(db);
+    } finally {
+      db.close();
+    }
+  } catch {
+    return false; // not a database, or not to be read now
+  }
+}
+
+/** Files named after the store (`state.db.old`), or all databases. */
+function copiesIn(folder: string, store: string | null): { readonly file: string; readonly changed: number }[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return []; // there is no such folder, or it is not ours to read
+  }
+  const isCopy = (name: string) => (store === null ? name.endsWith(".db") : name.startsWith(`${store}.`));
+  return names.filter(isCopy).flatMap((name) => {
+    const file = join(folder, name);
+    const facts = statSync(file, { throwIfNoEntry: false });
+    return facts?.isFile() && facts.size > 0 ? [{ file, changed: facts.mtimeMs }] : [];
+  });
 }
 
 /** Conversations are nobody else's business: SQLite would make the file readable for all, and its log files take over the file's rights. */

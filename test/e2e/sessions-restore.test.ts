@@ -1,6 +1,6 @@
 // Copies of the database, made and put back with the program alone.
 import assert from "node:assert/strict";
-import { open, readdir, stat, writeFile } from "node:fs/promises";
+import { open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -104,5 +104,27 @@ describe("hermes sessions backup and restore", () => {
     assert.match(await ok(home, "sessions", "restore", rescued, "-y"), /^Restored 2 sessions with \d messages/);
     assert.match(await ok(home, "sessions", "repair", "--check-only"), /is sound/);
     assert.match(await ok(home, "sessions", "search", "egret"), /egret/);
+  });
+
+  test("a database that was lost is told of where a copy of it lies, until there is a conversation again", async () => {
+    await using home = await tempHome({ "config.yaml": modelConfig(server) });
+    assert.equal((await run(home, "sessions", "list")).stderr, "", "a new home has lost nothing");
+    await ok(home, "-z", "the first heron");
+    await ok(home, "sessions", "backup");
+    const [copy = ""] = await readdir(home.at("backups"));
+    for (const end of ["-wal", "-shm"]) await rm(home.at(`state.db${end}`), { force: true });
+    await writeFile(home.at("state.db"), "");
+    const empty = await run(home, "sessions", "list");
+    assert.equal(empty.stdout, "No sessions found.\n");
+    assert.match(
+      empty.stderr,
+      new RegExp(`^hermes: there are no conversations .*hermes sessions restore .*${copy}\n$`),
+    );
+    // The tables are there by now, and still nothing in them; a copy beside it counts too, one that holds nothing does not.
+    await rename(home.at("backups", copy), home.at("state.db.old"));
+    await writeFile(home.at("state.db.bad"), "no database");
+    assert.match((await run(home, "sessions", "list")).stderr, /sessions restore .*state\.db\.old\n$/);
+    await ok(home, "-z", "the second heron");
+    assert.equal((await run(home, "sessions", "list")).stderr, "");
   });
 });

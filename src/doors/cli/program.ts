@@ -251,6 +251,7 @@ function meant(word: string, names: readonly string[]): string {
 }
 
 function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => Promise<void>)[]): CliContext {
+  let told = false;
   const open = async (how: { readonly readOnly?: boolean; readonly inMemory?: boolean }) => {
     const { openSessionStore } = await import("../../sessions/open.ts");
     const store = await openSessionStore({
@@ -260,6 +261,11 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
       clock: systemClock,
       sessionsDir: home.paths.sessionsDir,
       slowSearchMs: Number(home.env("HERMES_SEARCH_SLOW_MS")) || 1000,
+      onLost: (copy) => {
+        if (!told)
+          io.err(`hermes: there are no conversations in this home, but in a copy: hermes sessions restore ${copy}\n`);
+        told = true;
+      },
       onBusy: () => io.err("hermes: waiting for another hermes process to release the database ...\n"),
       ...how,
     });

@@ -57,7 +57,7 @@ export function pump(pattern: Pattern, length: number): string[] {
 export function pairs(pattern: Pattern, length: number): string[] {
   const letters = lettersFor(pattern, parse(pattern)).slice(0, 8);
   return letters.flatMap((one) =>
-    letters.filter((other) => other !== one).map((other) => (one + other).repeat(length / 2) + "\u0001"),
+    letters.filter((other) => other !== one).map((other) => `${(one + other).repeat(length / 2)}\u0001`),
   );
 }
 
