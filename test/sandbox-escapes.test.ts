@@ -201,7 +201,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     t.after(() => server.close());
     const { port } = server.address() as { port: number }; // listening on TCP
     const ask = `exec 3<>/dev/tcp/127.0.0.1/${port} && cat <&3`;
-    const cut = await open(t, { network: false });
+    const cut = await open(t, { network: "off" });
     assert.match((await cut.run(ask)).output, /Connection refused/);
     assert.equal((await box.run(ask)).output, "hello\n");
   });
@@ -234,28 +234,73 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
   const notProjects: readonly (readonly [string, string])[] = [
     ["the root", "/"],
     ["a system folder", "/etc"],
+    ["the home", "."],
     ["the folder above the home", ".."],
     ["the agent's home", ".hermes"],
     ["the agent's skills", ".hermes/skills"],
     ["a key folder", ".ssh"],
   ];
   for (const [what, place] of notProjects) {
-    test(`${what} is no project: nothing but the temp directory is writable`, async (t) => {
+    test(`${what} is no project: only the temp directory and the workspace of the agent's home are writable`, async (t) => {
       const subject = await open(t, { ...homeOf(box), cwd: place.startsWith("/") ? place : join(box.userHome, place) });
-      assert.equal(subject.environment.confinement?.writable, null);
-      const result = await subject.run("touch marker; touch ~/marker; touch /tmp/fine && echo fine");
+      const workspace = join(box.userHome, ".hermes/workspace");
+      assert.equal(subject.environment.confinement?.writable, workspace);
+      const result = await subject.run(
+        `touch marker; touch ~/marker; touch ${workspace}/kept; touch /tmp/fine && echo fine`,
+      );
+      assert.equal(await exists(join(workspace, "kept")), true);
+      await rm(workspace, { recursive: true });
       assert.match(result.output, /fine\n$/);
       assert.equal(await exists(join(box.userHome, "marker")), false);
     });
   }
 
-  test("a home that is itself the project is writable, what runs at the next login is not", async (t) => {
-    const { userHome } = box;
-    const subject = await open(t, { ...homeOf(box), cwd: userHome });
-    assert.equal((await subject.run("echo x > note.txt && cat note.txt")).output, "x\n");
-    assert.notEqual((await subject.run("echo x >> .bashrc")).exitCode, 0);
-    assert.notEqual((await subject.run("mv .bashrc aside")).exitCode, 0);
-    assert.doesNotMatch((await subject.run("cat .ssh/* .hermes/.env; mv .ssh aside; cat aside/*")).output, /fake key/);
+  test("a home that is under git is no project either, but a folder in it is one by itself", async (t) => {
+    await mkdir(join(box.userHome, ".git"));
+    t.after(() => rm(join(box.userHome, ".git"), { recursive: true }));
+    const subject = await open(t, { ...homeOf(box), cwd: join(box.userHome, "elsewhere") });
+    assert.equal(subject.environment.confinement?.writable, join(box.userHome, "elsewhere"));
+    assert.match((await subject.run("touch ~/.git/marker")).output, /Read-only file system/);
+  });
+
+  test("what may be written is known before it is tried", async () => {
+    const { confinement } = box.environment;
+    const may = (path: string) => confinement?.allowsWrite(path.replace("~", box.userHome));
+    for (const path of ["~/project/new", "~/project/a/b", "/tmp/x"]) assert.equal(may(path), true, path);
+    for (const path of ["~/x", "/etc/x", "~/.ssh/x", "~/.hermes/x", "~/.hermes/skills/x", "~/project/.envrc", "/x"])
+      assert.equal(may(path), false, path);
+  });
+
+  test("what runs by itself is set aside, and the command is told; what was put there outside stays", async (t) => {
+    const subject = await open(t);
+    const at = (name: string) => join(subject.directory, name);
+    const first = await subject.run("echo one > .envrc; mkdir -p .hermes/notes");
+    assert.match(first.note ?? "", /set aside .*\.envrc/);
+    assert.equal(await readFile(at(".envrc.from-sandbox"), "utf8"), "one\n");
+    assert.deepEqual([await exists(at(".envrc")), await exists(at(".hermes/notes"))], [false, true]);
+    await plant(subject.directory, { ".envrc": "mine\n" });
+    await subject.environment.confinement?.changedOutside();
+    assert.equal((await subject.run("cat .envrc")).output, "mine\n");
+    assert.equal(await readFile(at(".envrc"), "utf8"), "mine\n");
+  });
+
+  test("everyday work with git goes on inside", async (t) => {
+    const subject = await open(t);
+    const all = await subject.run(`set -e
+git init -q . && git config user.name a && git config user.email a@b
+echo one > a && git add a && git commit -qm one`);
+    assert.deepEqual([all.exitCode, all.output], [0, ""]);
+    await subject.environment.cleanup();
+    const second = await open(t, {
+      cwd: subject.directory,
+      userHome: subject.userHome,
+      environment: { HOME: subject.userHome },
+    });
+    const work = await second.run(`set -e
+git checkout -qb other && echo two >> a && git commit -qam two && git tag t && git checkout -q - && git merge -q other
+git stash list; git rebase -q other; git gc -q; git reflog expire --expire=now --all; git branch -d other; git log --oneline | wc -l`);
+    assert.deepEqual([work.exitCode, work.output.split("\n").at(-2)], [0, "2"], work.output);
+    assert.notEqual((await second.run("git config user.name b")).exitCode, 0);
   });
 
   test("a worktree can commit to its repository, a forged one opens nothing", async (t) => {

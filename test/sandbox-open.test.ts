@@ -46,25 +46,44 @@ test("without further settings commands run on this machine", async (t) => {
   assert.equal((await open(t, {})).kind, "local");
 });
 
-test("auto is local where somebody watches", async (t) => {
-  assert.equal((await open(t, { backend: "auto" })).kind, "local");
+test("auto without a working bwrap is local and says why", async (t) => {
+  const environment = await open(t, { sandbox: "auto" }, { environment: { PATH: "/nowhere" } });
+  assert.deepEqual([environment.kind, environment.noSandbox], ["local", "the program bwrap is not on PATH"]);
+  const broken = `${await failing(t, "bwrap", "no permissions to create a new namespace")}:/usr/bin:/bin`;
+  const second = await open(t, { sandbox: "auto" }, { environment: { PATH: broken } });
+  assert.deepEqual([second.kind, second.noSandbox], ["local", "no permissions to create a new namespace"]);
+});
+
+test("no sandbox is looked for where none is wanted", async (t) => {
+  assert.equal((await open(t, {})).noSandbox, undefined);
 });
 
 await withEngine("bubblewrap", missingBubblewrap, () => {
-  test("auto is a sandbox where nobody watches", async (t) => {
-    const environment = await open(t, { backend: "auto", sandbox_network: "off" }, { unattended: true });
-    assert.equal(environment.kind, "bubblewrap");
-    assert.equal(environment.isolated, false, "the project is really there, so approval applies");
-    assert.equal(environment.confinement?.network, false);
-  });
+  const wanted: readonly Partial<TerminalConfig>[] = [
+    { sandbox: "auto" },
+    { sandbox: "on" },
+    { backend: "auto" },
+    { backend: "bubblewrap" },
+  ];
+  for (const settings of wanted) {
+    test(`${JSON.stringify(settings)} is a sandbox, with the network for who began the run`, async (t) => {
+      const network = { sandbox_network: "on", sandbox_network_unattended: "off" } as const;
+      const attended = await open(t, { ...settings, ...network });
+      assert.equal(attended.kind, "bubblewrap");
+      assert.equal(attended.isolated, false, "the project is really there, so approval applies");
+      assert.equal(attended.confinement?.network, "on");
+      const unattended = await open(t, { ...settings, ...network }, { unattended: true });
+      assert.equal(unattended.confinement?.network, "off");
+    });
+  }
 });
 
 const missing: readonly (readonly [string, Partial<TerminalConfig>, Record<string, string>, RegExp])[] = [
   [
-    "bubblewrap without bwrap",
-    { backend: "bubblewrap" },
+    "a sandbox that must be there, without bwrap",
+    { sandbox: "on" },
     { PATH: "/nowhere" },
-    /bwrap is not on PATH.*apt install bubblewrap/s,
+    /bwrap is not on PATH.*apt install bubblewrap.*terminal\.sandbox off/s,
   ],
   [
     "docker without docker and podman",
@@ -80,12 +99,7 @@ const missing: readonly (readonly [string, Partial<TerminalConfig>, Record<strin
   ],
   ["ssh without a host", { backend: "ssh" }, {}, /no host is set.*terminal\.ssh_host/s],
   ["ssh without ssh", { backend: "ssh", ssh_host: "h" }, { PATH: "/nowhere" }, /program ssh is not on PATH/],
-  [
-    "a backend of another version",
-    { backend: "modal" },
-    {},
-    /cannot use. Choose local, auto, bubblewrap, docker or ssh/,
-  ],
+  ["a backend of another version", { backend: "modal" }, {}, /cannot use. Choose local, docker or ssh/],
   [
     "a credential outside the home",
     { backend: "docker", credential_files: ["../.ssh/id"] },

@@ -6,6 +6,7 @@ import { modelSettings, ProviderError } from "../llm/providers/settings.ts";
 import { estimateTokens } from "../llm/usage.ts";
 import type { Target, ToolDefinition } from "../llm/wire.ts";
 import { openMemory } from "../memory/open.ts";
+import type { Backend } from "../prompt/contract.ts";
 import { type BuiltPrompt, buildPrompt, type PromptContext } from "../prompt/open.ts";
 import { configuredBackend } from "../prompt/probes/host.ts";
 import { layoutOf } from "../prompt/session-prompts.ts";
@@ -53,8 +54,12 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
     store: () => Promise.reject(new Error("looking at a prompt opens no store")),
   };
   await (await import("../plugins/shared.ts")).registerPluginTools(asked);
+  const backend = await configuredBackend(config.terminal, {
+    ...{ cwd, userHome: home.osHome, hermesHome: home.paths, environment: home.environment(), unattended: false },
+  });
+  const environment = nowhere(cwd, backend);
   const toolChoice = {
-    ...{ environment: nowhere(cwd), contextLength: target.contextLength, without },
+    ...{ environment, contextLength: target.contextLength, without },
     toolsets: await focusToolsets(asked, cwd, null),
     only: request.toolNames && new Set(request.toolNames),
   };
@@ -64,7 +69,7 @@ export async function inspectPrompt(request: InspectRequest): Promise<InspectedP
   const context: PromptContext = {
     request: asked,
     cwd,
-    backend: async () => configuredBackend(config.terminal, cwd),
+    backend: async () => backend,
     toolNames,
     toolsets: tools.toolsets,
     ...toolHashes(tools, config, hashedChoice(asked, toolChoice)),
@@ -107,7 +112,7 @@ async function chooseOffline({ home, model, provider }: InspectRequest): Promise
 }
 
 /** Tools are listed, never called. */
-function nowhere(cwd: string): Environment {
+function nowhere(cwd: string, backend: Backend | undefined): Environment {
   const refuse = () => Promise.reject(new Error("looking at a prompt runs no commands"));
   return {
     ...{ kind: "none", cwd, tempDir: cwd, home: cwd, isolated: true },
@@ -115,6 +120,14 @@ function nowhere(cwd: string): Environment {
     spawn: refuse,
     setCwd: () => undefined,
     cleanup: async () => undefined,
+    ...(backend?.type === "sandbox" && {
+      confinement: {
+        ...backend,
+        allowsWrite: () => false,
+        holdsStill: () => false,
+        changedOutside: async () => undefined,
+      },
+    }),
   };
 }
 

@@ -51,6 +51,7 @@ export function openGuard(opening: OpenRequest, environment: Environment, sessio
           questions,
           yolo: opening.yolo === true,
           isolated: () => environment.isolated,
+          confined: () => environment.confinement !== undefined,
           smart: approvalJudge(auxiliary, { sessionId: run.sessionId, turn: run.turn, redact: home.redact }),
           saveAllowlist: (key) => addToAllowlist(opening, key),
           saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
@@ -66,6 +67,7 @@ function lazyGuard(options: GuardOptions): CommandGuard {
   return {
     decide: async (...question) => (await guard()).decide(...question),
     decideCode: async (...question) => (await guard()).decideCode(...question),
+    decideOutsideWrite: async (...question) => (await guard()).decideOutsideWrite(...question),
   };
 }
 

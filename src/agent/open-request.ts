@@ -61,6 +61,10 @@ export interface OpenRequest {
   readPage?(url: string): Promise<string>;
 }
 
+/** Nobody began it by hand, nor what it was delegated from: a schedule. */
+export const isUnattended = ({ origin, start }: Pick<OpenRequest, "origin" | "start">) =>
+  origin === "cron" || start?.origin === "cron";
+
 /** An id, a title or an id's prefix; `null` = the most recent conversation. */
 export interface ResumeRequest {
   readonly name: string | null;

@@ -5,9 +5,15 @@ import type { Config } from "../home/config/schema.ts";
 import { UserError } from "../kit/errors.ts";
 import type { ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
-import { fingerprintChanges, hashToolChoice, hashTools, PROMPT_VERSION } from "../prompt/fingerprint.ts";
-import { configuredBackend } from "../prompt/probes/host.ts";
+import {
+  environmentStamp,
+  fingerprintChanges,
+  hashToolChoice,
+  hashTools,
+  PROMPT_VERSION,
+} from "../prompt/fingerprint.ts";
 import type { Environment } from "../sandbox/environment.ts";
+import { RUNS_HERE } from "../sandbox/open.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { AvailabilityCache } from "../tools/toolset/availability.ts";
 import { loadTools } from "../tools/toolset/discover.ts";
@@ -44,7 +50,8 @@ export async function openSessionTools(
   if (resumed) {
     const live = await openTools(request, choice);
     const hashes = toolHashes(live, request.home.config(), hashedChoice(request, choice));
-    if (await freezeTools(live, hashes, resumed.id, resumed.store)) return live;
+    const stamp = { ...hashes, sandbox: environmentStamp(choice.environment) };
+    if (await freezeTools(live, stamp, resumed.id, resumed.store)) return live;
   }
   await choice.mcp?.ready();
   return openTools(request, choice);
@@ -134,7 +141,7 @@ async function beganInFocus({ id, store }: { readonly id: string; readonly store
 
 async function findsFocus({ home, platform }: Pick<OpenRequest, "home" | "platform">, cwd: string): Promise<boolean> {
   const { agent, terminal } = home.config();
-  if (agent.coding_context !== "focus" || configuredBackend(terminal, cwd)?.type === "remote") return false;
+  if (agent.coding_context !== "focus" || !RUNS_HERE.has(terminal.backend)) return false;
   const [{ codingPosture }, { localFiles }] = await Promise.all([
     import("../prompt/coding.ts"),
     import("../tools/files/access.ts"),
@@ -173,13 +180,13 @@ export function toolHashes(
  */
 async function freezeTools(
   tools: SessionTools,
-  { toolsHash, toolSelection }: ReturnType<typeof toolHashes>,
+  { toolsHash, ...wanted }: ReturnType<typeof toolHashes> & { readonly sandbox: string | undefined },
   sessionId: string,
   store: SessionStore,
 ): Promise<boolean> {
   const stamp: unknown = (await store.getPrompt(sessionId))?.fingerprint;
   if (typeof stamp !== "object" || stamp === null || !("toolsHash" in stamp)) return false;
-  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, toolSelection }).length > 0) return false;
+  if (fingerprintChanges(stamp, { v: PROMPT_VERSION, ...wanted }).length > 0) return false;
   const before = stamp.toolsHash;
   if (typeof before !== "string") return false;
   if (before === toolsHash) return true;

@@ -13,6 +13,7 @@ import { closeIdleConnections } from "../llm/wires/model-fetch.ts";
 import { ConversationMcp } from "../mcp/open.ts";
 import { type Memory, openMemory } from "../memory/open.ts";
 import { isStandard } from "../plugins/context-engines.ts";
+import { environmentStamp } from "../prompt/fingerprint.ts";
 import { type ConversationPrompt, promptSource } from "../prompt/session-prompts.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import { openEnvironment } from "../sandbox/open.ts";
@@ -28,7 +29,7 @@ import type { Parent } from "./delegation/spawn.ts";
 import { openGuard } from "./open-guard.ts";
 import { chooseTarget, handedOver, modelConfig, openGate, resumedModel } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
-import type { OpenRequest } from "./open-request.ts";
+import { isUnattended, type OpenRequest } from "./open-request.ts";
 import {
   focusToolsets,
   hashedChoice,
@@ -81,7 +82,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const notes: string[] = [];
   const session = await openSession(request, notes);
   const { store, found } = session;
-  const environment = await openWorkplace(request, session);
+  const environment = await openWorkplace(request, session, notes);
   const knowledge = await openKnowledge(request, session, environment, notes);
   const { memory, provider, plugins, skills } = knowledge;
   const toolkit = await openToolkit(request, session, { environment, mcp, knowledge });
@@ -140,7 +141,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       },
     },
     learnWindow: ({ baseUrl, model }, tokens) => learnedWindows(home).set(baseUrl, model, tokens),
-    hints: wantsHints(request) && !environment.files ? lazy(openHintsHere) : undefined,
+    hints: wantsHints(request) && worksHere(environment) ? lazy(openHintsHere) : undefined,
     beforeTurn: () => mcp.beforeTurn(),
     ...guard.ports,
     checkpoint: checkpoints?.before,
@@ -269,8 +270,15 @@ function sessionOptions(
   };
 }
 
+/** Files are this machine's own, all of them or some. */
+const worksHere = ({ files, confinement }: Environment) => !files || confinement !== undefined;
+
 /** Where its commands run. */
-async function openWorkplace(request: OpenRequest, { cwd, currentId }: OpenedSession): Promise<Environment> {
+async function openWorkplace(
+  request: OpenRequest,
+  { cwd, currentId }: OpenedSession,
+  notes: string[],
+): Promise<Environment> {
   const { home, start } = request;
   const { backend, docker_forward_env } = home.config().terminal;
   const environment = await openEnvironment(home.config(), {
@@ -281,9 +289,12 @@ async function openWorkplace(request: OpenRequest, { cwd, currentId }: OpenedSes
     sessionId: currentId,
     userHome: home.osHome,
     hermesHome: home.paths,
-    unattended: !request.interactive,
+    unattended: isUnattended(request),
     report: (problem) => home.log.warn(problem),
   });
+  const { noSandbox } = environment;
+  if (noSandbox !== undefined && !start)
+    notes.push(`No sandbox (${noSandbox}): commands run with all your rights. "hermes doctor" says more.`);
   // Another machine or container begins in a folder of its own; a child begins where its parent stands.
   if (start?.origin === "subagent" && environment.cwd !== cwd) environment.setCwd(cwd);
   return environment;
@@ -346,6 +357,7 @@ function openPrompt(
   return promptSource(
     {
       ...{ request, cwd, cwdIsFallback, memory, skills },
+      sandbox: environmentStamp(environment),
       backend:
         environment.kind === "local"
           ? undefined

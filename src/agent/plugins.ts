@@ -138,7 +138,8 @@ export class ConversationPlugins implements LoopEvents {
   /** The conversation with its plugins in it. */
   into(assembly: Assembly): Assembly {
     // Hooks run on this machine, whatever place commands run in.
-    if (assembly.environment.kind === "local") this.#cwd = () => assembly.environment.cwd;
+    const { environment } = assembly;
+    if (environment.kind === "local" || environment.confinement) this.#cwd = () => assembly.environment.cwd;
     const { delegation, follower } = assembly;
     return {
       ...assembly,

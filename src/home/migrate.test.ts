@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { planMigration } from "./config/migrate.ts";
+import { NEW_CONFIG } from "./config/schema.ts";
 import { changeTree } from "./config/yaml-edit.ts";
 import type { Tree } from "./config/yaml-text.ts";
 import { openHome } from "./open.ts";
@@ -185,7 +186,7 @@ test("a file of a newer program, a broken file and no file are left alone", asyn
     const me = home(text);
     const result = await (await me.open()).migrate();
     assert.deepEqual(result.changed, []);
-    if (text === null) assert.ok(!existsSync(join(me.dir, "config.yaml")));
+    if (text === null) assert.equal(me.read("config.yaml"), NEW_CONFIG);
     else assert.equal(me.read("config.yaml"), text);
   }
 });

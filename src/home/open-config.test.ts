@@ -117,7 +117,7 @@ describe("config.yaml", () => {
   });
 
   test("a first key makes a file that needs no migration and holds no defaults", async () => {
-    const me = user();
+    const me = user({ ".hermes/SOUL.md": "me" });
     const home = await me.open();
     await home.setConfigKey("agent.max_turns", 5);
     assert.equal(me.read(".hermes/config.yaml"), "_config_version: 24\nagent:\n  max_turns: 5\n");

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { homeUsers } from "../../test/support/home-users.ts";
+import { NEW_CONFIG } from "./config/schema.ts";
 import { ConfigError } from "./open.ts";
 import { DEFAULT_IDENTITY, isSafeMode } from "./paths.ts";
 
@@ -28,8 +29,19 @@ describe("first use", () => {
     }
     assert.equal(me.read(".hermes/SOUL.md").trim(), DEFAULT_IDENTITY);
     assert.equal(statSync(me.at(".hermes/SOUL.md")).mode & 0o777, 0o600);
-    assert.ok(!existsSync(me.at(".hermes/config.yaml")));
+    assert.equal(me.read(".hermes/config.yaml"), NEW_CONFIG);
+    assert.equal(statSync(me.at(".hermes/config.yaml")).mode & 0o777, 0o600);
+    assert.equal(home.config().terminal.sandbox, "auto");
     assert.deepEqual(home.warnings, []);
+  });
+
+  test("an empty folder becomes a home with settings; one that somebody began is given none", async () => {
+    const empty = user();
+    mkdirSync(empty.at(".hermes"));
+    assert.equal((await empty.open()).config().terminal.sandbox, "auto");
+    const begun = user({ ".hermes/memories/MEMORY.md": "mine" });
+    assert.equal((await begun.open()).config().terminal.sandbox, "off");
+    assert.ok(!existsSync(begun.at(".hermes/config.yaml")));
   });
 
   test("never touches an identity that is there, not even an empty one", async () => {
@@ -197,7 +209,7 @@ describe("a managed home", () => {
           (error: unknown) => error instanceof ConfigError && error.message.includes(`managed by ${manager}`),
         );
       }
-      assert.ok(!existsSync(me.at(".hermes/config.yaml")));
+      assert.equal(me.read(".hermes/config.yaml"), NEW_CONFIG);
     });
   }
 

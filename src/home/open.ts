@@ -13,7 +13,7 @@ import { type Clock, systemClock } from "../kit/clock.ts";
 import { codeOf } from "../kit/errors.ts";
 import type { Finding } from "./config/decode.ts";
 import { type MigrationPlan, type MigrationResult, planMigration, versionOf } from "./config/migrate.ts";
-import { CONFIG_VERSION, type Config } from "./config/schema.ts";
+import { CONFIG_VERSION, type Config, NEW_CONFIG } from "./config/schema.ts";
 import { ConfigStore, collectOverrides, stampName } from "./config/store.ts";
 import type { Tree, YamlProblem } from "./config/yaml-text.ts";
 import { type HomeEnvironment, type Managed, managedBy, openEnvironment, refusal } from "./environment.ts";
@@ -298,6 +298,7 @@ function ensureHome(
   const names = managed ? directories : [...directories, ...optionalDirectories];
   const wanted = [paths.dir, ...names.map((name) => paths.at(name))];
   const missing = wanted.filter((dir) => !existsSync(dir));
+  const isNew = missing.includes(paths.dir) || (missing.length > 0 && readdirSync(paths.dir).length === 0);
   if (managed && missing.length > 0) {
     throw new ConfigError(
       `${missing[0]} does not exist. This home is managed by ${managed.manager}, which has to create it: ${managed.how}.`,
@@ -310,6 +311,8 @@ function ensureHome(
       if (mayChmod(env, managed)) chmodSync(dir, mode); // mkdir's mode is cut by the umask
     }
     if (!managed && !existsSync(paths.soulFile)) seed(paths.soulFile, `${identity}\n`);
+    // A home that somebody else made is never given settings: the program that made it may not know them.
+    if (!managed && isNew) seed(paths.configFile, NEW_CONFIG);
   });
   const refused = failureOf(() => accessSync(paths.dir, constants.W_OK));
   if (refused === null && failed === null) return { unwritable: null, warnings: [] };

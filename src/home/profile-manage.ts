@@ -20,6 +20,7 @@ import { basename, delimiter, join } from "node:path";
 import { messageOf } from "../kit/errors.ts";
 import { exists, writeFileAtomic } from "../kit/files.ts";
 import { isMapping, normalise } from "./config/decode.ts";
+import { NEW_CONFIG } from "./config/schema.ts";
 import { loadYaml, parseText, renderPair, type Tree } from "./config/yaml-text.ts";
 import { DEFAULT_IDENTITY } from "./paths.ts";
 import { ProfileError, profileDir, profileExists, profileName, runningGateway, stickyProfile } from "./profiles.ts";
@@ -211,6 +212,7 @@ async function copySettings(source: string, target: string): Promise<void> {
 async function fillIn(dir: string, { withSkills, description }: CreateProfileOptions): Promise<void> {
   for (const name of directories) await mkdir(join(dir, name), { recursive: true, mode: 0o700 });
   await writeIfAbsent(join(dir, "SOUL.md"), `${DEFAULT_IDENTITY}\n`);
+  await writeIfAbsent(join(dir, "config.yaml"), NEW_CONFIG);
   await writeIfAbsent(join(dir, ".env"), "");
   if (!withSkills) await writeIfAbsent(join(dir, ".no-bundled-skills"), "");
   if (description)

@@ -130,12 +130,14 @@ function hostFacts({ cwd, hostName, hostKind, userHome }: HostInputs, backend: B
     `User home directory: ${userHome}`,
     ...(hostKind === "windows" ? ["The machine's host name is not the user's name."] : []),
     // Named without its path where it can be: this layer is the same in every folder.
-    ...(backend.type === "bubblewrap"
-      ? [
-          `Commands run in a bubblewrap sandbox: ${backend.writable === cwd ? "the working directory" : backend.writable} is writable, everything else is read-only; the network is ${backend.network ? "on" : "off"}.`,
-        ]
-      : []),
+    ...(backend.type === "sandbox" ? [sandboxLine(backend, cwd)] : []),
   ].join("\n");
+}
+
+function sandboxLine({ writable, network }: Extract<Backend, { type: "sandbox" }>, cwd: string | null): string {
+  const folder = writable === null ? "" : `${writable === cwd ? "the working directory" : writable} and `;
+  const reach = typeof network === "string" ? network : `limited to ${network.join(", ") || "no host"}`;
+  return `Commands, scripts and file tools run in a sandbox: ${folder}/tmp can be written, the rest is read-only, keys and your own home are not visible; the network is ${reach}. If a task needs more, call terminal with outside=true and a reason.`;
 }
 
 function remoteBackend({ name, facts }: Extract<Backend, { type: "remote" }>): string {

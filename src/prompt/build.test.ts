@@ -112,7 +112,7 @@ const conditions: readonly (readonly [block: string, change: Partial<PromptInput
   ["cwd", {}, true],
   ["cwd", { cwd: null }, false],
   ["cwd", { backend: { type: "remote", name: "docker", facts: null } }, false],
-  ["cwd", { backend: { type: "bubblewrap", writable: "/w", network: true } }, true],
+  ["cwd", { backend: { type: "sandbox", writable: "/w", network: "on" } }, true],
   ["system_message", { systemMessage: "" }, false],
   ["system_message", { systemMessage: "  \n " }, false],
   ["system_message", { systemMessage: "do it" }, true],

@@ -25,7 +25,7 @@ import {
   toolGuidance,
 } from "./blocks.ts";
 import type { Layer, PromptBlock, PromptBuild, PromptInputs } from "./contract.ts";
-import { PROMPT_VERSION, sha256 } from "./fingerprint.ts";
+import { PROMPT_VERSION, sandboxStamp, sha256 } from "./fingerprint.ts";
 import { skillsIndex } from "./skills-index.ts";
 
 interface Piece {
@@ -60,6 +60,9 @@ export function buildSystemPromptParts(input: PromptInputs): PromptBuild {
       provider: input.provider,
       platform: input.platform,
       cwd: input.cwd,
+      ...(isRemote(input)
+        ? {}
+        : { sandbox: sandboxStamp(input.backend?.type === "sandbox" ? input.backend : undefined) }),
       toolsHash: input.toolsHash,
       toolSelection: input.toolSelection,
       promptHash: sha256(full),

@@ -4,6 +4,7 @@ import type { PrefixCause } from "../llm/gate.ts";
 import type { HistoryMessage, UserInput } from "../llm/messages.ts";
 import type { PromptLayout, Target } from "../llm/wire.ts";
 import type { Finding } from "../safety/threats/scan.ts";
+import type { Confinement } from "../sandbox/environment.ts";
 import type { SkillCategory } from "../skills/visible.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { PromptFingerprint } from "./fingerprint.ts";
@@ -132,7 +133,8 @@ export type HostKind = "wsl" | "termux" | "windows";
 
 export type Backend =
   | { readonly type: "local" }
-  | { readonly type: "bubblewrap"; readonly writable: string; readonly network: boolean }
+  /** This machine, of which commands and file tools see a part. */
+  | ({ readonly type: "sandbox" } & Pick<Confinement, "writable" | "network">)
   /** Null facts: the probe failed. */
   | { readonly type: "remote"; readonly name: string; readonly facts: BackendFacts | null };
 

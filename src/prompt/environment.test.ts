@@ -22,14 +22,22 @@ const cases: readonly (readonly [name: string, change: Partial<PromptInputs>, ex
     /host name is not [\s\S]+\n\n.*bash.*\/c\/Users\/.*PowerShell/,
   ],
   [
-    "bubblewrap",
-    { backend: { type: "bubblewrap", writable: "/home/ada/project", network: true } },
-    /\nCommands .*: the working directory is writable, everything else is read-only; the network is on\.$/,
+    "a sandbox",
+    { backend: { type: "sandbox", writable: "/home/ada/project", network: "on" } },
+    /\nCommands.* sandbox: the working directory and \/tmp can be written, the rest is read-only, keys .* not visible; the network is on\..*outside=true and a reason\.$/,
   ],
   [
-    "bubblewrap with another writable folder",
-    { cwd: "/elsewhere", backend: { type: "bubblewrap", writable: "/home/ada/project", network: false } },
-    /^Host: Linux .*\nUser home .*\n.*\/home\/ada\/project is writable.*read-only.*network is off\.$/,
+    "a sandbox with another writable folder and some hosts",
+    {
+      cwd: "/elsewhere",
+      backend: { type: "sandbox", writable: "/home/ada/project", network: ["pypi.org", "*.npmjs.org"] },
+    },
+    /^Host: Linux .*\nUser home .*\n.*: \/home\/ada\/project and \/tmp can be written.*network is limited to pypi\.org, \*\.npmjs\.org\./,
+  ],
+  [
+    "a sandbox with nothing to write and no network",
+    { backend: { type: "sandbox", writable: null, network: "off" } },
+    /sandbox: \/tmp can be written.*network is off\./,
   ],
   [
     "a remote backend that was examined",

@@ -1,5 +1,6 @@
 // What a stored prompt depended on, as data: whether it can be used again is never read out of its text, which a project file could forge.
 import { createHash } from "node:crypto";
+import type { Confinement, Environment } from "../sandbox/environment.ts";
 
 /** Raised only when stored tool schemas no longer fit the built-in tools; new texts alone never rebuild a prompt. */
 export const PROMPT_VERSION = 1;
@@ -10,6 +11,8 @@ export interface PromptFingerprint {
   readonly provider: string;
   readonly platform: string;
   readonly cwd: string | null;
+  /** What of this machine commands see; `none` = all of it. */
+  readonly sandbox?: string;
   /** Of the tool array as it is sent. */
   readonly toolsHash?: string;
   /** Of what the user chose. */
@@ -25,8 +28,20 @@ interface ToolChoice {
   readonly mcpServers: readonly string[];
 }
 
-type Compared = "v" | "model" | "provider" | "platform" | "cwd" | "toolSelection";
-const COMPARED: readonly Compared[] = ["v", "model", "provider", "platform", "cwd", "toolSelection"];
+type Compared = "v" | "model" | "provider" | "platform" | "cwd" | "sandbox" | "toolSelection";
+const COMPARED: readonly Compared[] = ["v", "model", "provider", "platform", "cwd", "sandbox", "toolSelection"];
+
+export function sandboxStamp(sandbox: Pick<Confinement, "writable" | "network"> | undefined): string {
+  return sandbox ? JSON.stringify([sandbox.writable, sandbox.network]) : "none";
+}
+
+/** Undefined where commands run elsewhere than on this machine. */
+export function environmentStamp({
+  confinement,
+  files,
+}: Pick<Environment, "confinement" | "files">): string | undefined {
+  return confinement || !files ? sandboxStamp(confinement) : undefined;
+}
 
 /** Hex SHA-256 of a text's UTF-8 bytes, or of bytes. */
 export function sha256(data: string | Uint8Array): string {

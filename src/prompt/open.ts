@@ -39,6 +39,8 @@ export interface PromptContext {
   readonly cwdIsFallback?: boolean;
   /** Where commands run; absent = on this machine as it is. */
   readonly backend?: () => Promise<Backend | undefined>;
+  /** As `sandboxStamp` writes it; absent where commands run elsewhere. */
+  readonly sandbox?: string | undefined;
   readonly toolNames: readonly string[];
   readonly toolsets: readonly string[];
   /** Hash of the tool list as it is sent, and of what the user chose. */

@@ -58,9 +58,10 @@ class SessionPrompts {
 
   async system({ sessionId, target, hasHistory }: PromptQuestion): Promise<SystemPrompt> {
     const { context, store } = this.#options;
-    const { cwd, toolSelection } = context;
+    const { cwd, sandbox, toolSelection } = context;
     const { model, provider } = target;
-    const wanted = { v: PROMPT_VERSION, model, provider, platform: context.request.platform, cwd, toolSelection };
+    const { platform } = context.request;
+    const wanted = { v: PROMPT_VERSION, model, provider, platform, cwd, sandbox, toolSelection };
     const stored = await this.#read("the stored prompt", () => store.getPrompt(sessionId), null);
     if (stored !== null && stored.prompt !== "") {
       const changes = fingerprintChanges(stored.fingerprint, wanted);

@@ -163,6 +163,8 @@ export function refuse<Q extends Question>(
 
 /** Whether sudo works without a password just now. Changes nothing. */
 export const SUDO_PROBE: ClearedCommand = clearCommand("sudo -n true");
+/** The same for a command that leaves the sandbox. */
+export const SUDO_PROBE_OUTSIDE: ClearedCommand = clearCommand("sudo -n true", { outside: true });
 
 /** What a container or another machine is: one `key=value` line per fact, with nothing but a POSIX shell. Changes nothing. */
 export const BACKEND_PROBE: ClearedCommand = clearCommand(

@@ -54,6 +54,7 @@ export interface ShellBackend {
   readonly forced: readonly string[];
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
+  readonly noSandbox?: string | undefined;
   start(run: ShellRun, io: ShellIo): Promise<BackendShell>;
   /** Null when this machine has no pseudo-terminals to offer. */
   startOnTerminal(run: ShellRun): Promise<BackgroundChild | null>;

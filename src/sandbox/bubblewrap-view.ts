@@ -1,12 +1,15 @@
 // What a sandboxed command sees of the file system: everything read-only, the project and a temp directory writable, secrets behind
 // empty mounts.
-import { lstat, readFile, realpath } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { lstat, mkdir, readdir, readFile, realpath, utimes } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { removeTree } from "./child-env.ts";
+import { type Mount, protectProject } from "./protected-files.ts";
 
 interface ViewFacts {
   /** The user's own home directory. */
   readonly userHome: string;
-  /** The home of this profile and the root home; hidden but for skills and cache. */
+  /** The home of this profile and the root home; hidden but for skills, cache and workspace. */
   readonly hermesHome: { readonly dir: string; readonly root: string };
   /** HOME of commands when it lies in the profile's home. */
   readonly privateHome?: string | undefined;
@@ -20,17 +23,21 @@ interface ViewFacts {
 
 export interface View {
   readonly args: readonly string[];
-  /** Null: only the temp directory is writable. */
+  /** The folder that commands may write to besides the temp directory; null: there is none. */
   readonly writable: string | null;
+  /** Whether commands can write at a path, links in it followed. */
+  allowsWrite(path: string): boolean;
+  /** Whether no command can exchange a folder on the way to a path. */
+  holdsStill(path: string): boolean;
+  /** Whether a path is behind an empty mount. */
+  hides(path: string): boolean;
+  /** Where commands must not leave anything; see `ProjectProtection`. */
+  readonly keptFree: readonly string[];
 }
 
-const SECRETS =
-  ".ssh .aws .gnupg .kube .docker .azure .config/gh .config/gcloud .netrc .npmrc .pypirc .git-credentials".split(" ");
-
-/** If the home directory itself is the project, what runs at the next login must not be written from inside. */
-const START_FILES = (
-  ".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .inputrc .xprofile .xinitrc " +
-  ".pam_environment .gitconfig .vimrc .config/autostart .config/systemd .config/fish .config/git .config/nvim .local/bin bin"
+const SECRETS = (
+  ".ssh .aws .gnupg .kube .docker .azure .config/gh .config/gcloud .netrc .npmrc .pypirc .git-credentials .pgpass .vault-token " +
+  ".password-store .local/share/keyrings .cargo/credentials .cargo/credentials.toml .Xauthority .mozilla .config/google-chrome .config/chromium"
 ).split(" ");
 
 // Sockets of daemons and agents live below /run: docker's would lead out. What resolving names and NixOS need is shown again.
@@ -44,39 +51,73 @@ const SYSTEM =
 /** Folders of the profile's home that hold work, not the agent's own things. */
 const WORK_IN_HOME = /^(workspaces?|worktrees|kanban\/workspaces)\//;
 
-interface Mount {
-  readonly path: string;
-  readonly kind: "read-only" | "writable" | "empty directory" | "empty file";
-  readonly source?: string;
-}
-
 export async function makeView(facts: ViewFacts): Promise<View> {
   const { tempDir, emptyFile } = facts;
   const project = await writableProject(facts);
-  const hidden = await hiddenMounts(facts);
-  const mounts: Mount[] = [
+  const cacheDir = project && (await packageCache(facts.hermesHome.dir, project));
+  const protection = project ? await protectProject(project) : { mounts: [], keptFree: [] };
+  const workspace = await ownWorkspace(facts, { make: project === null });
+  const own: Mount[] = [
     { path: "/run", kind: "empty directory" },
     { path: "/tmp", kind: "writable", source: tempDir },
+    ...(cacheDir ? [{ path: CACHE, kind: "writable", source: cacheDir } as const] : []),
     ...(await shownAgain(facts)),
-    ...(project ? await projectMounts(project, facts.userHome) : []),
-    ...hidden,
+    ...(project ? [{ path: project, kind: "writable" } as const] : []),
+    ...protection.mounts,
+    ...(await hiddenMounts(facts)),
+    ...(workspace ? [{ path: workspace, kind: "writable" } as const] : []),
   ];
   // Parents before children; of two mounts at one path the later one counts.
-  const ordered = [...new Map(mounts.map((mount) => [mount.path, mount])).values()].sort(
-    (a, b) => depth(a.path) - depth(b.path),
-  );
+  const ordered = inOrder(own);
+  const mounts = inOrder([...(project ? heldInPlace(ordered, project) : []), ...ordered]);
   return {
     args: [
       ..."--ro-bind / / --dev /dev --proc /proc".split(" "),
-      ...ordered.flatMap((mount) => mountArguments(mount, emptyFile)),
+      ...mounts.flatMap((mount) => mountArguments(mount, emptyFile)),
       ...RUN_KEPT.flatMap((path) => ["--ro-bind-try", path, path]),
       // Kernel settings below /proc/sys ask for the user id of root alone, not for its rights.
       ...(process.getuid?.() === 0 ? ["--remount-ro", "/proc"] : []),
       // Last, because mount points of what is shown again are made inside.
-      ...ordered.flatMap(({ path, kind }) => (kind === "empty directory" ? ["--remount-ro", path] : [])),
+      ...mounts.flatMap(({ path, kind }) => (kind === "empty directory" ? ["--remount-ro", path] : [])),
     ],
-    writable: project,
+    writable: project ?? workspace,
+    allowsWrite: (path) => mountOf(mounts, path)?.kind === "writable",
+    holdsStill(path) {
+      for (let at = dirname(path); at !== "/"; at = dirname(at))
+        if (mountOf(mounts, dirname(at))?.kind === "writable" && !mounts.some((mount) => mount.path === at))
+          return false;
+      return true;
+    },
+    hides: (path) => mountOf(mounts, path)?.kind.startsWith("empty") === true,
+    keptFree: protection.keptFree,
   };
+}
+
+/** The folder that commands would be able to write to; null: there is none. */
+export async function writableFolder(
+  facts: Pick<ViewFacts, "cwd" | "userHome" | "hermesHome">,
+): Promise<string | null> {
+  const home = await existing(facts.hermesHome.dir);
+  return (await writableProject(facts)) ?? (home && join(home.path, "workspace"));
+}
+
+const inOrder = (mounts: readonly Mount[]) =>
+  [...new Map(mounts.map((mount) => [mount.path, mount])).values()].sort((a, b) => depth(a.path) - depth(b.path));
+
+/** The mount that a path lies in. */
+function mountOf(mounts: readonly Mount[], path: string): Mount | undefined {
+  return mounts.findLast((mount) => isWithin(path, mount.path));
+}
+
+/** A folder with a mount in it can be renamed and another one put in its place, unless it is a mount itself. */
+function heldInPlace(mounts: readonly Mount[], project: string): Mount[] {
+  const held: Mount[] = [];
+  for (const { path } of mounts) {
+    for (let at = dirname(path); isInside(path, project) && isInside(at, project); at = dirname(at))
+      if (mountOf(mounts, at)?.kind === "writable" && !mounts.some((mount) => mount.path === at))
+        held.push({ path: at, kind: "writable" });
+  }
+  return held;
 }
 
 function mountArguments({ path, kind, source = path }: Mount, emptyFile: string): string[] {
@@ -112,25 +153,31 @@ async function shownAgain({ userHome }: ViewFacts): Promise<Mount[]> {
   return [{ path: home.path, kind: "read-only" }];
 }
 
-async function projectMounts(project: string, userHome: string): Promise<Mount[]> {
-  const gitDir = await sharedGitDir(project);
-  const isHome = (await existing(userHome))?.path === project;
-  const startFiles = isHome ? await Promise.all(START_FILES.map((name) => existing(join(project, name)))) : [];
-  return [
-    { path: project, kind: "writable" },
-    ...(gitDir ? [{ path: gitDir, kind: "writable" as const }] : []),
-    ...startFiles.filter((found) => found !== null).map(({ path }): Mount => ({ path, kind: "read-only" })),
-  ];
+/** The one folder of the profile's home for work that belongs to no project. */
+async function ownWorkspace(
+  { hermesHome }: Pick<ViewFacts, "hermesHome">,
+  { make }: { readonly make: boolean },
+): Promise<string | null> {
+  const home = await existing(hermesHome.dir);
+  if (!home) return null;
+  const path = join(home.path, "workspace");
+  // A home that cannot be written has none, and then nothing but the temp directory is writable.
+  if (make) await mkdir(path, { mode: 0o700 }).catch(() => undefined);
+  const found = await existing(path);
+  return found?.isDirectory && found.path === path ? path : null;
 }
 
 /** The git root of the session's directory, else the directory; null where writing would reach the system or the secrets. */
-async function writableProject({ cwd, userHome, hermesHome }: ViewFacts): Promise<string | null> {
+async function writableProject({
+  cwd,
+  userHome,
+  hermesHome,
+}: Pick<ViewFacts, "cwd" | "userHome" | "hermesHome">): Promise<string | null> {
   const start = await existing(cwd);
   if (!start?.isDirectory) return null;
-  const project = (await gitRoot(start.path)) ?? start.path;
   const home = (await existing(userHome))?.path ?? userHome;
-  if (SYSTEM.test(project) && project !== home) return null;
-  if (isInside(home, project) && home !== project) return null;
+  const project = (await gitRoot(start.path, home)) ?? start.path;
+  if (SYSTEM.test(project) || isWithin(home, project)) return null;
   for (const name of SECRETS) {
     const secret = await existing(join(userHome, name));
     if (secret && isWithin(project, secret.path)) return null;
@@ -143,25 +190,78 @@ async function writableProject({ cwd, userHome, hermesHome }: ViewFacts): Promis
   return project;
 }
 
-async function gitRoot(start: string): Promise<string | null> {
-  for (let at = start; ; at = dirname(at)) {
-    if (await existing(join(at, ".git"))) return at;
-    if (at === dirname(at)) return null;
+/** Not the home directory or one above it, which some keep under git too. */
+async function gitRoot(start: string, home: string): Promise<string | null> {
+  for (let at = start; !isWithin(home, at); at = dirname(at)) if (await existing(join(at, ".git"))) return at;
+  return null;
+}
+
+// Package managers keep what they fetched in the home directory, which is read-only. They get folders of their own, one for each project, so
+// that one project cannot put anything into the packages of another.
+
+const CACHE = "/tmp/.cache";
+const UNUSED_MS = 30 * 24 * 3600 * 1000;
+
+/** Variables that send programs to folders they can write. */
+export const CACHE_VARIABLES: Readonly<Record<string, string>> = {
+  TMPDIR: "/tmp",
+  XDG_CACHE_HOME: CACHE,
+  npm_config_cache: `${CACHE}/npm`,
+  npm_config_store_dir: `${CACHE}/pnpm`,
+  YARN_CACHE_FOLDER: `${CACHE}/yarn`,
+  BUN_INSTALL_CACHE_DIR: `${CACHE}/bun`,
+  CARGO_HOME: `${CACHE}/cargo`,
+  GOMODCACHE: `${CACHE}/go-mod`,
+  GRADLE_USER_HOME: `${CACHE}/gradle`,
+  MAVEN_ARGS: `-Dmaven.repo.local=${CACHE}/m2`,
+  BUNDLE_USER_HOME: `${CACHE}/bundle`,
+  NUGET_PACKAGES: `${CACHE}/nuget`,
+};
+
+/** Null where the home cannot be written: packages are then fetched again in each session. */
+async function packageCache(home: string, project: string): Promise<string | null> {
+  const folder = join(home, "sandboxes", "bubblewrap");
+  const own = join(folder, createHash("sha256").update(project).digest("hex").slice(0, 16));
+  try {
+    await mkdir(own, { recursive: true, mode: 0o700 });
+    const now = new Date();
+    await utimes(own, now, now);
+  } catch {
+    return null;
+  }
+  void removeUnused(folder);
+  return own;
+}
+
+async function removeUnused(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const found = await lstat(join(folder, name)).catch(() => null);
+    if (found && Date.now() - found.mtimeMs > UNUSED_MS) await removeTree(join(folder, name));
   }
 }
 
-/**
- * A worktree keeps its commits in the repository it belongs to. The repository must name this worktree too: a `.git` file that was
- * written to open another folder for writing is not followed.
- */
-async function sharedGitDir(project: string): Promise<string | null> {
-  const pointer = await readFile(join(project, ".git"), "utf8").catch(() => ""); // a directory: nothing is shared
-  const [, own, shared] = /^gitdir: ((\/.*\/\.git)\/worktrees\/[^/\n]+)\n?$/.exec(pointer) ?? [];
-  if (!own || !shared) return null;
-  const back = await readFile(join(own, "gitdir"), "utf8").catch(() => "");
-  if (back.trim() !== join(project, ".git")) return null;
-  return (await existing(shared))?.path ?? null;
+// A read-only mount does not keep anybody from talking to a daemon through its socket.
+
+/** Arguments that lay an empty file over each socket of this machine that lies where commands can see it. Made anew for every command. */
+export async function coveredSockets(view: Pick<View, "hides" | "allowsWrite">, emptyFile: string): Promise<string[]> {
+  const table = await readFile("/proc/net/unix", "utf8").catch(() => "");
+  const paths = table.split("\n").map((line) => /^\S+:(?: +\S+){5} +\d+ (\/.*)$/.exec(line)?.[1]);
+  const seen = [...new Set(paths.filter((path) => path !== undefined))].filter((path) => !OUT_OF_SIGHT.test(path));
+  const covered = await Promise.all(
+    seen.map(async (path) => {
+      const real = (await existing(path))?.path;
+      if (real === undefined || OUT_OF_SIGHT.test(real) || view.hides(real) || view.allowsWrite(real)) return [];
+      const isSocket = await lstat(real).then(
+        (found) => found.isSocket(),
+        () => false,
+      );
+      return isSocket ? ["--ro-bind", emptyFile, real] : [];
+    }),
+  );
+  return covered.flat();
 }
+
+const OUT_OF_SIGHT = /^\/(?:run|tmp|dev|proc|sys)\//;
 
 /** Where a path really leads, if something is there. */
 async function existing(path: string): Promise<{ path: string; isDirectory: boolean } | null> {

@@ -14,9 +14,9 @@ import {
   StartMark,
 } from "./backend.ts";
 import { startOnTerminal } from "./background-child.ts";
-import { makeView, type View } from "./bubblewrap-view.ts";
+import { CACHE_VARIABLES, coveredSockets, makeView, type View } from "./bubblewrap-view.ts";
 import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
-import type { BackgroundChild, Environment } from "./environment.ts";
+import type { BackgroundChild, Environment, SandboxNetwork } from "./environment.ts";
 import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
 import {
   killInside,
@@ -30,6 +30,7 @@ import {
 } from "./namespace-holder.ts";
 import { OutputPipes } from "./output.ts";
 import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
+import { KeptFree } from "./protected-files.ts";
 import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment } from "./shell-environment.ts";
@@ -37,30 +38,30 @@ import { ShellEnvironment } from "./shell-environment.ts";
 const GIVE_UP_MS = 500;
 const LOOKS = 50;
 const LOOK_MS = 10;
-const PROBE_MS = 10_000;
+const PROBE_MS = 2000;
 
 export interface BubblewrapOptions extends LocalOptions {
   /** The user's own home directory. */
   readonly userHome: string;
   readonly hermesHome: { readonly dir: string; readonly root: string };
-  readonly network: boolean;
+  readonly network: SandboxNetwork;
 }
 
 // Ways to agents and daemons outside, which the view has cut off.
 const OUTSIDE =
   "SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR DISPLAY WAYLAND_DISPLAY XAUTHORITY TMUX DOCKER_HOST";
-// The home directory is read-only; programs that keep caches there would fail.
-const CACHES = { TMPDIR: "/tmp", XDG_CACHE_HOME: "/tmp/.cache", npm_config_cache: "/tmp/.npm" };
 
 // Those of the namespaces, and what whoever started us left open: a folder that is open is a way out.
 const CLOSE_ALL = `for f in /proc/self/fd/*; do f=\${f##*/}; [ "$f" -gt 2 ] && eval "exec $f<&-"; done; exec "$@"`;
-const CLOSE_OURS = 'exec "$@" 7<&- 8<&- 9<&-';
+const CLOSE_OURS = 'exec "$@" 6<&- 7<&- 8<&- 9<&-';
 
-export async function openBubblewrapEnvironment(options: BubblewrapOptions): Promise<Environment> {
+export type SandboxedEnvironment = Environment & Required<Pick<Environment, "confinement" | "files">>;
+
+export async function openBubblewrapEnvironment(options: BubblewrapOptions): Promise<SandboxedEnvironment> {
   const bwrap = await findBubblewrap(options.environment);
   const { environment, privateHome } = options;
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
-  const env = childEnvironment(environment, { ...CACHES, ...(hasOwnHome && { HOME: privateHome }) });
+  const env = childEnvironment(environment, { ...CACHE_VARIABLES, ...(hasOwnHome && { HOME: privateHome }) });
   for (const name of OUTSIDE.split(" ")) delete env[name];
   const hostTemp = await privateTempDir(environment.TMPDIR ?? "/tmp");
   await removeStale(hostTemp);
@@ -78,8 +79,11 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     tempDir,
     emptyFile,
   });
+  const kept = new KeptFree(view.keptFree);
   const shell = await findShell(env.PATH ?? "", environment);
-  const sandbox = new Sandbox({ bwrap, view, env, network: options.network, shell });
+  const ownNetwork = options.network !== "on";
+  const nsenter = ownNetwork ? await findNsenter(environment) : "";
+  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, ownNetwork, shell });
   try {
     await sandbox.open();
   } catch (error) {
@@ -87,10 +91,17 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     throw cannotSandbox(error);
   }
   const pipes = new OutputPipes(hostDir, env);
+  const scripts = new ScriptRunner(sandbox, { persistent: true });
   const backend: ShellBackend = {
     kind: "bubblewrap",
     isolated: false,
-    confinement: { writable: view.writable, network: options.network },
+    confinement: {
+      writable: view.writable,
+      network: options.network,
+      allowsWrite: (path) => view.allowsWrite(path) && !kept.has(path),
+      holdsStill: view.holdsStill,
+      changedOutside: () => kept.accept(),
+    },
     home: env.HOME ?? "/",
     tempDir: "/tmp",
     stateDir,
@@ -98,7 +109,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     hasBash: shell.isBash,
     path: env.PATH ?? "",
     forced: forcedNames(environment),
-    files: scriptedFiles(new ScriptRunner(sandbox)),
+    files: scriptedFiles(scripts),
     async start(run, io) {
       const command = [shell.path, ...shellArguments(run)];
       const start = () =>
@@ -111,7 +122,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
         io.signal.throwIfAborted();
         throw cannotStart(error);
       });
-      return sandboxedShell(running);
+      return sandboxedShell(running, () => kept.clear());
     },
     async startOnTerminal(run) {
       const command = [shell.path, ...shellArguments(run)];
@@ -120,44 +131,53 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
       });
     },
     async release() {
+      scripts.close();
       await sandbox.close();
+      await kept.clear();
       await removeTree(hostDir);
     },
   };
-  return new ShellEnvironment(backend, options);
+  return new ShellEnvironment(backend, options) as SandboxedEnvironment; // the backend has both
 }
 
-/** Whether a sandbox can be made on this machine; asked once per process. */
-export function bubblewrapWorks(environment: Readonly<Record<string, string>>): Promise<boolean> {
-  probed ??= probe(environment);
-  return probed;
+/** Why no sandbox can be made on this machine, or null; found out once per process. */
+export function bubblewrapProblem(environment: Readonly<Record<string, string>>): Promise<string | null> {
+  const { PATH = "" } = environment;
+  const known = probed.get(PATH) ?? probe(environment);
+  probed.set(PATH, known);
+  return known;
 }
 
-let probed: Promise<boolean> | null = null;
+const probed = new Map<string, Promise<string | null>>();
 
-async function probe(environment: Readonly<Record<string, string>>): Promise<boolean> {
+async function probe(environment: Readonly<Record<string, string>>): Promise<string | null> {
   const env = childEnvironment(environment);
-  const view: View = { args: "--ro-bind / / --dev /dev --proc /proc".split(" "), writable: null };
+  const args = "--ro-bind / / --dev /dev --proc /proc".split(" ");
+  const view: SandboxParts["view"] = { args, hides: () => true, allowsWrite: () => false };
   try {
     const shell = await findShell(env.PATH ?? "", environment);
-    const sandbox = new Sandbox({ bwrap: await findBubblewrap(environment), view, env, network: true, shell });
+    const bwrap = await findBubblewrap(environment);
+    const sandbox = new Sandbox({ bwrap, nsenter: "", view, emptyFile: "", env, ownNetwork: false, shell });
     const tried = sandbox.open().then(
-      () => true,
-      () => false,
+      () => null,
+      (error: unknown) => problemIn(error),
     );
     const inTime = await settledWithin(tried, PROBE_MS);
     void sandbox.close();
-    return inTime && (await tried);
-  } catch {
-    return false; // no program, not Linux
+    return inTime ? await tried : `bwrap took longer than ${PROBE_MS / 1000} seconds`;
+  } catch (error) {
+    return problemIn(error); // no program, not Linux
   }
 }
 
 interface SandboxParts {
   readonly bwrap: string;
-  readonly view: View;
+  /** Leads into the network of the sandbox; not used where that is the machine's. */
+  readonly nsenter: string;
+  readonly view: Pick<View, "args" | "hides" | "allowsWrite">;
+  readonly emptyFile: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly network: boolean;
+  readonly ownNetwork: boolean;
   readonly shell: Shell;
 }
 
@@ -209,23 +229,28 @@ class Sandbox implements Channel {
     command: readonly string[],
     { ownSession, mark }: { ownSession: boolean; mark?: string },
   ): Promise<Launch> {
-    const { bwrap, view, env, network, shell } = this.#parts;
-    const { setup, inner, pid } = (await this.#liveHolder()).paths;
+    const { bwrap, nsenter, view, emptyFile, env, ownNetwork, shell } = this.#parts;
+    const { setup, inner, pid, net } = (await this.#liveHolder()).paths;
+    // bwrap can make a network but not join one.
+    const network = ownNetwork
+      ? [nsenter, "--user=/proc/self/fd/7", "--net=/proc/self/fd/6", "--preserve-credentials"]
+      : [];
     const args = [
-      ..."--userns 7 --pidns 8 --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
+      ...(ownNetwork ? [] : ["--userns", "7"]),
+      ..."--pidns 8 --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
       ...(inner ? ["--userns2", "9"] : []),
-      ...(network ? [] : ["--unshare-net"]),
       // Not --die-with-parent: on its way into a process namespace bwrap forks and its parent leaves; if that happens late, on a busy
       // machine, the parent's death kills the command. What runs inside ends with the holder.
       ..."--cap-drop ALL".split(" "),
       ...(ownSession ? ["--new-session"] : []),
       ...view.args,
+      ...(await coveredSockets(view, emptyFile)),
       "--",
       ...[shell.path, "-c", `${mark ? `echo ${mark}; ` : ""}${shell.isBash ? CLOSE_ALL : CLOSE_OURS}`, "sh"],
       ...command,
     ];
-    const wrapper = `exec "$@" 7<${setup} 8<${pid}${inner ? ` 9<${inner}` : ""}`;
-    return { program: "/bin/sh", args: ["-c", wrapper, "sh", bwrap, ...args], env };
+    const wrapper = `exec "$@" 6<${net} 7<${setup} 8<${pid}${inner ? ` 9<${inner}` : ""}`;
+    return { program: "/bin/sh", args: ["-c", wrapper, "sh", ...network, bwrap, ...args], env };
   }
 
   async close(): Promise<void> {
@@ -248,8 +273,8 @@ class Sandbox implements Channel {
 
   async #startHolder(gone: NamespaceHolder | null): Promise<NamespaceHolder> {
     await gone?.close();
-    const { bwrap, view, env } = this.#parts;
-    return startedAgain(() => startHolder({ bwrap, view: view.args, env }), { proven: gone !== null });
+    const { bwrap, view, env, ownNetwork } = this.#parts;
+    return startedAgain(() => startHolder({ bwrap, view: view.args, env, ownNetwork }), { proven: gone !== null });
   }
 }
 
@@ -278,11 +303,23 @@ async function terminalInside(sandbox: Sandbox, command: readonly string[]): Pro
   return child;
 }
 
-function sandboxedShell(shell: Awaited<ReturnType<typeof startShell>>): BackendShell {
+/** `tidy` resolves to what it had to set aside, once the shell has ended. */
+function sandboxedShell(
+  shell: Awaited<ReturnType<typeof startShell>>,
+  tidy: () => Promise<readonly string[]>,
+): BackendShell {
+  let aside: readonly string[] = [];
   return {
     pid: shell.pid,
     stdin: shell.stdin,
-    finished: shell.finished.then(signalOf),
+    finished: shell.finished.then(async (code) => {
+      aside = await tidy();
+      return signalOf(code);
+    }),
+    note: () =>
+      aside.length === 0
+        ? undefined
+        : `set aside as *.from-sandbox, because it would run by itself outside the sandbox: ${aside.join(", ")}`,
     async end(scope, graceMs) {
       await endInside(shell.pid, scope, graceMs, shell.finished);
       await settledWithin(shell.finished, GIVE_UP_MS);
@@ -322,18 +359,35 @@ function signalOf(code: number): number {
 }
 
 async function findBubblewrap({ PATH = "" }: Readonly<Record<string, string>>): Promise<string> {
-  if (process.platform !== "linux") {
-    throw new UserError(
-      "terminal.backend is bubblewrap, which exists on Linux only. Set it to docker, ssh or local: hermes config set terminal.backend docker",
-    );
-  }
+  if (process.platform !== "linux")
+    throw new NoSandbox("bubblewrap exists on Linux only", "Choose docker or ssh as terminal.backend");
   const found = await findProgram("bwrap", PATH);
   if (found) return found;
-  throw new UserError(
-    "terminal.backend is bubblewrap, but the program bwrap is not on PATH. Install it (Debian, Ubuntu: apt install bubblewrap; " +
-      "Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap), or choose another backend: hermes config set terminal.backend local",
-  );
+  throw new NoSandbox("the program bwrap is not on PATH", INSTALL);
 }
+
+async function findNsenter({ PATH = "" }: Readonly<Record<string, string>>): Promise<string> {
+  const found = await findProgram("nsenter", PATH);
+  if (found) return found;
+  throw new NoSandbox("the program nsenter is not on PATH", "Install util-linux");
+}
+
+const INSTALL =
+  "Install it (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Arch: pacman -S bubblewrap)";
+const SWITCH_OFF = "run without one: hermes config set terminal.sandbox off";
+
+/** This machine has no sandbox to offer. */
+class NoSandbox extends UserError {
+  readonly problem: string;
+
+  constructor(problem: string, fix: string) {
+    super(`Commands are to run in a sandbox (terminal.sandbox), but ${problem}. ${fix}, or ${SWITCH_OFF}`);
+    this.problem = problem;
+  }
+}
+
+const problemIn = (error: unknown) =>
+  error instanceof NoSandbox ? error.problem : (messageOf(error).split("\n")[0] ?? "");
 
 /** Of a sandbox that has run things before. */
 function cannotStart(error: unknown): unknown {
@@ -352,9 +406,10 @@ function cannotSandbox(error: unknown): Error {
         "changing its mounts: try again.",
     );
   }
-  return new UserError(
-    `bwrap cannot make a sandbox on this machine: ${reason}. Unprivileged user namespaces may be switched off ` +
-      "(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5. " +
-      "Fix that, or choose another backend: hermes config set terminal.backend local",
+  if (error instanceof UserError) return error;
+  return new NoSandbox(
+    `bwrap cannot make one on this machine: ${reason}`,
+    "Unprivileged user namespaces may be switched off (sysctl kernel.unprivileged_userns_clone, " +
+      "kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5: fix that",
   );
 }

@@ -46,8 +46,10 @@ export interface Environment {
   readonly home: string;
   /** Container-like: the host cannot be harmed from inside. */
   readonly isolated: boolean;
-  /** This machine, but only in part: which folder commands may write to besides the temp directory, and whether they have a network. */
-  readonly confinement?: { readonly writable: string | null; readonly network: boolean };
+  /** This machine, but only in part. */
+  readonly confinement?: Confinement;
+  /** Why this machine as it is, where a sandbox was wanted. */
+  readonly noSandbox?: string;
   /** Where files are not simply this machine's own: the way to them. */
   readonly files?: EnvironmentFiles;
   execute(command: ClearedCommand, options: ExecuteOptions): Promise<ExecuteResult>;
@@ -56,6 +58,22 @@ export interface Environment {
   spawn(command: ClearedCommand, options: { cwd?: string; pty?: boolean }): Promise<BackgroundChild>;
   cleanup(): Promise<void>;
 }
+
+/** What a sandbox of this machine leaves open to commands. */
+export interface Confinement {
+  /** The folder they may write to besides the temp directory; null: there is none. */
+  readonly writable: string | null;
+  /** A list: these hosts and no others. */
+  readonly network: SandboxNetwork;
+  /** Whether they can write at a path, links in it followed. */
+  allowsWrite(path: string): boolean;
+  /** Whether no command can exchange a folder on the way to a path. */
+  holdsStill(path: string): boolean;
+  /** To be called when something was changed outside with a yes: what is there then stays. */
+  changedOutside(): Promise<void>;
+}
+
+export type SandboxNetwork = "on" | "off" | readonly string[];
 
 /**
  * Files as the commands of an environment see them. Paths are absolute.

@@ -18,6 +18,8 @@ export interface LocalOptions extends ShellOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** Becomes HOME of every command if this directory exists. */
   readonly privateHome?: string | undefined;
+  /** Why it is no sandbox, where one was wanted. */
+  readonly noSandbox?: string | undefined;
 }
 
 export async function openLocalEnvironment(options: LocalOptions): Promise<Environment> {
@@ -31,6 +33,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
   const backend: ShellBackend = {
     kind: "local",
     isolated: false,
+    noSandbox: options.noSandbox,
     home: env.HOME ?? "/",
     tempDir,
     stateDir,

@@ -20,8 +20,13 @@ import {
 const READY_MS = 5000;
 
 export interface NamespaceHolder {
-  /** Files that stand for the namespaces: of the user to set up as, of processes, of the user to run as if that is another one. */
-  readonly paths: { readonly setup: string; readonly pid: string; readonly inner?: string | undefined };
+  /** Files that stand for the namespaces: of the user to set up as, of processes, of the network, of the user to run as if that is another one. */
+  readonly paths: {
+    readonly setup: string;
+    readonly pid: string;
+    readonly net: string;
+    readonly inner?: string | undefined;
+  };
   readonly alive: boolean;
   close(): Promise<void>;
 }
@@ -31,9 +36,11 @@ interface HolderStart {
   /** The same mounts as commands get: they can look through the holder's /proc entry. */
   readonly view: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** A network of its own, with nothing on it but this machine as seen from inside. */
+  readonly ownNetwork: boolean;
 }
 
-export async function startHolder({ bwrap, view, env }: HolderStart): Promise<NamespaceHolder> {
+export async function startHolder({ bwrap, view, env, ownNetwork }: HolderStart): Promise<NamespaceHolder> {
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   const namespaces = "--unshare-user --uid 0 --gid 0 --unshare-pid --unshare-ipc --unshare-uts --die-with-parent";
   // Pseudo-terminals can only be set up as root of a user namespace; users then run in a second one inside it, as themselves. Mapping
@@ -41,7 +48,8 @@ export async function startHolder({ bwrap, view, env }: HolderStart): Promise<Na
   const twoUsers = uid !== 0;
   const rights = ["--cap-drop", "ALL", ...(twoUsers ? ["--cap-add", "CAP_SETFCAP"] : [])];
   const sleeper = twoUsers ? ["unshare", "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"] : [];
-  const args = [...namespaces.split(" "), ...rights, "--info-fd", "3", ...view, "--", ...sleeper];
+  const network = ownNetwork ? ["--unshare-net"] : [];
+  const args = [...namespaces.split(" "), ...network, ...rights, "--info-fd", "3", ...view, "--", ...sleeper];
   const child = spawn(bwrap, [...args, "sh", "-c", "echo ready; exec sleep infinity"], {
     cwd: "/",
     env,
@@ -56,8 +64,8 @@ export async function startHolder({ bwrap, view, env }: HolderStart): Promise<Na
     const init = await readiness(child);
     const [inner] = await descendantsOf(init);
     if (inner === undefined) throw new StartFailed(-9, ""); // it was there a moment ago
-    const paths = [`/proc/${init}/ns/user`, `/proc/${init}/ns/pid`, ...(twoUsers ? [`/proc/${inner}/ns/user`] : [])];
-    const files = await openAll(paths);
+    const own = ["user", "pid", "net"].map((name) => `/proc/${init}/ns/${name}`);
+    const files = await openAll([...own, ...(twoUsers ? [`/proc/${inner}/ns/user`] : [])]);
     return holderOf(child, files, exited);
   } catch (error) {
     child.kill("SIGKILL");
@@ -67,7 +75,7 @@ export async function startHolder({ bwrap, view, env }: HolderStart): Promise<Na
 
 function holderOf(child: ChildProcess, files: readonly FileHandle[], exited: Promise<void>): NamespaceHolder {
   // Held open here: a process id may come to mean another process, an open file may not.
-  const [setup = "", pid = "", inner] = files.map((file) => `/proc/${process.pid}/fd/${file.fd}`);
+  const [setup = "", pid = "", net = "", inner] = files.map((file) => `/proc/${process.pid}/fd/${file.fd}`);
   let alive = true;
   void exited.then(() => {
     alive = false;
@@ -75,7 +83,7 @@ function holderOf(child: ChildProcess, files: readonly FileHandle[], exited: Pro
   child.unref();
   for (const stream of child.stdio) (stream as Readable | null)?.destroy(); // all three are our ends of pipes
   return {
-    paths: { setup, pid, inner },
+    paths: { setup, pid, net, inner },
     get alive() {
       return alive;
     },

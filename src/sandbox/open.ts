@@ -2,7 +2,7 @@
 import type { Config } from "../home/config/schema.ts";
 import type { OpenHome } from "../home/open.ts";
 import { UserError } from "../kit/errors.ts";
-import type { Environment } from "./environment.ts";
+import type { Confinement, Environment, SandboxNetwork } from "./environment.ts";
 import { type LocalOptions, openLocalEnvironment } from "./local.ts";
 
 export type TerminalConfig = Config["terminal"];
@@ -15,7 +15,7 @@ export interface EnvironmentOptions extends LocalOptions {
   readonly profile?: string | undefined;
   /** What shares one container: a top-level task and the children it delegates to. Default: one for the profile. */
   readonly task?: string | undefined;
-  /** An unattended run: a schedule, a chat, HTTP, a batch, a one-shot without a terminal. */
+  /** Nobody began it by hand: a schedule. */
   readonly unattended: boolean;
   /** Called with what went wrong after the caller stopped waiting. */
   readonly report?: ((problem: string) => void) | undefined;
@@ -34,11 +34,9 @@ export async function openEnvironment(
   };
   switch (terminal.backend) {
     case "local":
-      return openLocalEnvironment(options);
     case "auto":
-      return openAutomatic(terminal, options);
     case "bubblewrap":
-      return openBubblewrap(terminal, options);
+      return openHere(terminal, options);
     case "docker": {
       const { openContainerEnvironment } = await import("./container.ts");
       return openContainerEnvironment(terminal, options);
@@ -49,19 +47,15 @@ export async function openEnvironment(
     }
     default:
       throw new UserError(
-        `terminal.backend is ${terminal.backend}, which this version cannot use. Choose local, auto, bubblewrap, docker or ssh: ` +
+        `terminal.backend is ${terminal.backend}, which this version cannot use. Choose local, docker or ssh: ` +
           "hermes config set terminal.backend local",
       );
   }
 }
 
-const USABLE: ReadonlySet<string> = new Set<TerminalConfig["backend"]>([
-  "local",
-  "auto",
-  "bubblewrap",
-  "docker",
-  "ssh",
-]);
+/** Backends whose commands run on this machine. */
+export const RUNS_HERE: ReadonlySet<string> = new Set<TerminalConfig["backend"]>(["local", "auto", "bubblewrap"]);
+const USABLE: ReadonlySet<string> = new Set([...RUNS_HERE, "docker", "ssh"]);
 
 /** Why no conversation would be opened with this backend, whatever is installed here; null when it can be tried. */
 export function backendProblem(home: Pick<OpenHome, "config" | "unreadGuards">): string | null {
@@ -72,17 +66,59 @@ export function backendProblem(home: Pick<OpenHome, "config" | "unreadGuards">):
   return USABLE.has(backend) ? null : `this version cannot use ${backend}`;
 }
 
-const UNREAD_BACKEND = /^terminal(?:\.backend\b|:)|\bterminal\.backend\b[^(]*\)$/;
+const UNREAD_BACKEND = /^terminal(?:\.(?:backend|sandbox\w*)\b|:)|\bterminal\.(?:backend|sandbox\w*)\b[^(]*\)$/;
 
-/** A sandbox for unattended runs, if this machine can make one. */
-async function openAutomatic(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
-  if (!options.unattended || process.platform !== "linux") return openLocalEnvironment(options);
-  const { bubblewrapWorks } = await import("./bubblewrap.ts");
-  if (!(await bubblewrapWorks(options.environment))) return openLocalEnvironment(options);
-  return openBubblewrap(terminal, options);
+// This machine, in a sandbox or as it is.
+
+/** What the settings come to here. */
+type SandboxChoice =
+  | { readonly type: "off" }
+  | { readonly type: "sandbox"; readonly network: SandboxNetwork }
+  /** Wanted if there is one, and there is none. */
+  | { readonly type: "missing"; readonly reason: string };
+
+interface SandboxFacts {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly unattended: boolean;
 }
 
-async function openBubblewrap(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
-  const { openBubblewrapEnvironment } = await import("./bubblewrap.ts");
-  return openBubblewrapEnvironment({ ...options, network: terminal.sandbox_network === "on" });
+/** Whether commands of the local backend run in a sandbox. `on` is not examined: where there is none, opening it says so. */
+async function chooseSandbox(terminal: TerminalConfig, facts: SandboxFacts): Promise<SandboxChoice> {
+  const mode = sandboxMode(terminal);
+  if (mode === "off") return { type: "off" };
+  const network = facts.unattended ? terminal.sandbox_network_unattended : terminal.sandbox_network;
+  if (mode === "on") return { type: "sandbox", network };
+  const { bubblewrapProblem } = await import("./bubblewrap.ts");
+  const reason = await bubblewrapProblem(facts.environment);
+  return reason === null ? { type: "sandbox", network } : { type: "missing", reason };
+}
+
+/** The backends `auto` and `bubblewrap` are older names for a sandbox of the local one. */
+function sandboxMode({ backend, sandbox }: TerminalConfig): TerminalConfig["sandbox"] {
+  if (backend === "bubblewrap") return "on";
+  if (backend === "auto") return sandbox === "on" ? "on" : "auto";
+  return backend === "local" ? sandbox : "off";
+}
+
+/** What a sandbox would leave open, without making one; undefined where there would be none. */
+export async function inspectSandbox(
+  terminal: TerminalConfig,
+  facts: SandboxFacts & Pick<EnvironmentOptions, "cwd" | "userHome" | "hermesHome">,
+): Promise<Pick<Confinement, "writable" | "network"> | undefined> {
+  const choice = await chooseSandbox(terminal, facts);
+  if (choice.type !== "sandbox") return undefined;
+  const { writableFolder } = await import("./bubblewrap-view.ts");
+  return { writable: await writableFolder(facts), network: choice.network };
+}
+
+async function openHere(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
+  const choice = await chooseSandbox(terminal, options);
+  if (choice.type === "off") return openLocalEnvironment(options);
+  if (choice.type === "missing") return openLocalEnvironment({ ...options, noSandbox: choice.reason });
+  const [{ openBubblewrapEnvironment }, { LeavableSandbox }] = await Promise.all([
+    import("./bubblewrap.ts"),
+    import("./leaving.ts"),
+  ]);
+  const inside = await openBubblewrapEnvironment({ ...options, network: choice.network });
+  return new LeavableSandbox(inside, () => openLocalEnvironment({ ...options, cwd: inside.cwd }));
 }

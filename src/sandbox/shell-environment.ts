@@ -58,6 +58,7 @@ export class ShellEnvironment implements Environment {
   readonly home: string;
   readonly files?: EnvironmentFiles;
   readonly confinement?: NonNullable<Environment["confinement"]>;
+  readonly noSandbox?: string;
   readonly #backend: ShellBackend;
   readonly #options: ShellOptions;
   readonly #marker = `__HERMES_CWD_${randomBytes(6).toString("hex")}__`;
@@ -73,6 +74,7 @@ export class ShellEnvironment implements Environment {
     this.home = backend.home;
     if (backend.files) this.files = backend.files;
     if (backend.confinement) this.confinement = backend.confinement;
+    if (backend.noSandbox !== undefined) this.noSandbox = backend.noSandbox;
     this.#backend = backend;
     this.#options = options;
     this.#cwd = options.cwd;

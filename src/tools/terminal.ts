@@ -13,6 +13,8 @@ const parameters = z.object({
     .array(z.string())
     .optional()
     .describe("Background only, for servers: a message when a line contains one"),
+  outside: z.boolean().optional().describe("Leave the sandbox for this command; the user is asked"),
+  reason: z.string().optional().describe("Why it must leave, for the user"),
 });
 export type TerminalArguments = z.infer<typeof parameters>;
 
@@ -25,6 +27,7 @@ register({
     "calls. Nobody can type: avoid prompts (use flags like -y) and pagers. A foreground command must end by itself; never use &, nohup or " +
     "setsid. background=true gives a session_id for the process tool.",
   parameters,
+  sandboxParameters: ["outside", "reason"],
   textOrigin: "local",
   timeoutMs: ({ timeout, background }, config) =>
     background === true ? undefined : 1000 * (typeof timeout === "number" ? timeout : config.terminal.timeout),

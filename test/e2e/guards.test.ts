@@ -185,8 +185,11 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     assert.match(kept.stdout, /1 .*project\n$/, kept.stderr);
   });
 
-  test("unattended with backend auto, commands and file tools share one sandbox", async (t) => {
-    const { server, say, project, osHome } = await talk(t, { config: "terminal:\n  backend: auto\n" });
+  test("in the sandbox, where nobody can be asked, commands and file tools share one sandbox", async (t) => {
+    const { server, say, project, osHome } = await talk(t, {
+      config: "terminal:\n  sandbox: auto\n",
+      request: { yolo: false },
+    });
     const write = (path: string) => ({ name: "write_file", arguments: { path, content: "x\n" } });
     server.script(
       {
@@ -202,7 +205,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const [, seen, kept, outside] = results(await say("go"));
     assert.equal(seen.content, "1|inside");
     assert.equal(kept.bytes_written, 2);
-    assert.match(outside.error, /read-only/i);
+    assert.match(outside.error, /outside sandbox: write .*command_allowlist/);
     assert.equal(await readFile(join(project, "kept.txt"), "utf8"), "x\n");
     await assert.rejects(readFile(join(osHome, "outside.txt")));
   });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { runSubCommand } from "../../../test/support/sub-command.ts";
-import { defaultConfig } from "../../home/config/schema.ts";
+import { defaultConfig, NEW_CONFIG } from "../../home/config/schema.ts";
 import { openHome } from "../../home/open.ts";
 import { define } from "./config.ts";
 
@@ -31,7 +31,7 @@ function person(
   return { run, read, dir };
 }
 
-test("without a file, what get prints is what the agent uses", async () => {
+test("in a new home, what get prints is what the agent uses", async () => {
   const me = person();
   const config = defaultConfig();
   assert.equal((await me.run("get", "terminal.timeout")).out, `${config.terminal.timeout}\n`);
@@ -39,7 +39,8 @@ test("without a file, what get prints is what the agent uses", async () => {
   assert.equal((await me.run("get", "toolsets")).out, "- hermes-cli\n");
   assert.equal((await me.run("get", "toolsets", "--json")).out, '[\n  "hermes-cli"\n]\n');
   assert.deepEqual(JSON.parse((await me.run("get", "curator", "--json")).out), config.curator);
-  assert.ok(!existsSync(join(me.dir, "config.yaml")));
+  assert.equal((await me.run("get", "terminal.sandbox")).out, "auto\n");
+  assert.equal(me.read(), NEW_CONFIG);
 });
 
 test("get prints scalars bare, and what is not set ends with 1", async () => {
@@ -364,10 +365,23 @@ test("migrate prints one line per change", async () => {
   assert.equal((await me.run("migrate")).out, "~/.hermes/config.yaml is up to date (version 24).\n");
 });
 
+test("the older names of a sandbox are saved so that the home goes on working elsewhere", async () => {
+  for (const [word, sandbox] of [
+    ["auto", "auto"],
+    ["bubblewrap", "on"],
+  ] as const) {
+    const me = person("a: 1\n");
+    const { out, err } = await me.run("set", "terminal.backend", word);
+    assert.match(out, /terminal\.backend = local/);
+    assert.match(err, new RegExp(`saved as terminal\\.sandbox ${sandbox}`));
+    assert.equal(me.read(), `a: 1\nterminal:\n  sandbox: ${sandbox === "on" ? '"on"' : sandbox}\n  backend: local\n`);
+  }
+});
+
 test("edit creates the file, opens the editor and reports what it left", async () => {
   const good = person(null, "", { EDITOR: "printf 'a: 1\\n' >>", PATH: process.env.PATH ?? "" });
   assert.deepEqual(await good.run("edit"), { code: 0, out: "✓ ~/.hermes/config.yaml is fine\n", err: "" });
-  assert.equal(good.read(), "_config_version: 24\na: 1\n");
+  assert.equal(good.read(), `${NEW_CONFIG}a: 1\n`);
   const bad = person("a: 1\n", "", { VISUAL: "printf 'b: [' >>", PATH: process.env.PATH ?? "" });
   const { code, err } = await bad.run("edit");
   assert.equal(code, 1);

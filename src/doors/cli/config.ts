@@ -93,6 +93,8 @@ export function define(command: Command, ctx: CliContext): void {
     .action(act(() => migrate(ctx)));
 }
 
+const SANDBOXES: Readonly<Record<string, string>> = { auto: "auto", bubblewrap: "on" };
+
 function getKey({ home, io }: CliContext, key: string | undefined, { json }: { json?: boolean }): void {
   if (key === undefined) throw new ExitError(1, "Usage: hermes config get KEY [--json]");
   const plainModel =
@@ -135,7 +137,15 @@ async function setKey(
     const parsed = parseText(yaml, `value: ${flow}`);
     return parsed.ok ? parsed.tree.value : undefined;
   };
-  const { path, value, notices, notUsed } = planSet(tree, key, given, { force, parse });
+  const planned = planSet(tree, key, given, { force, parse });
+  const sandbox = planned.path.join(".") === "terminal.backend" ? SANDBOXES[String(planned.value)] : undefined;
+  // The Python original refuses a backend it does not know, and the home must go on working there.
+  if (sandbox !== undefined) {
+    io.err(`terminal.backend ${planned.value} is the local one in a sandbox: saved as terminal.sandbox ${sandbox}.\n`);
+    await home.setConfigKey(["terminal", "sandbox"], sandbox);
+  }
+  const { path, notices, notUsed } = planned;
+  const value = sandbox === undefined ? planned.value : "local";
   await home.setConfigKey(path, value);
   const mirror = mirroredVariable(path);
   if (mirror !== null) await home.setEnv(mirror, typeof value === "object" ? JSON.stringify(value) : String(value));

@@ -4,6 +4,7 @@ import { after, before, describe, type TestContext, test } from "node:test";
 import { Command } from "commander";
 import { ModelServer } from "../../../test/support/model-server/server.ts";
 import { type TempHome, tempHome } from "../../../test/support/temp-home.ts";
+import { NEW_CONFIG } from "../../home/config/schema.ts";
 import { openHome } from "../../home/open.ts";
 import { createRedactor } from "../../safety/redact.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -75,7 +76,7 @@ describe("hermes setup", () => {
     assert.match(shown, /✓ large at /);
     assert.equal(
       await configOf(home),
-      `_config_version: 24\nmodel:\n  provider: custom\n  base_url: ${server.url}\n  api_key: key-of-mine-123\n  default: large\n`,
+      `${NEW_CONFIG}model:\n  provider: custom\n  base_url: ${server.url}\n  api_key: key-of-mine-123\n  default: large\n`,
     );
   });
 
@@ -117,7 +118,7 @@ describe("hermes setup", () => {
       assert.equal(code, 1);
       assert.match(shown, /cancelled; nothing was saved\.\n$/);
     }
-    assert.ok(!(await readdir(home.dir)).includes("config.yaml"));
+    assert.equal(await configOf(home), NEW_CONFIG);
   });
 
   test("a broken config.yaml is told before anything is asked", async (t) => {

@@ -87,6 +87,14 @@ export const choice = <const Members extends readonly [string, ...string[]]>(
   extras?: Extras,
 ): Field<Members[number]> => field(["choice"], fallback, meaning, { ...extras, values });
 
+/** A member, or a list of texts instead. */
+export const choiceOrList = <const Members extends readonly [string, ...string[]]>(
+  values: Members,
+  fallback: Members[number],
+  meaning: string,
+  extras?: Extras,
+): Field<Members[number] | string[]> => field(["choice", "list"], fallback, meaning, { ...extras, values });
+
 /** A setting that is absent unless the user gives it. */
 export const optional = <Value>(entry: Field<Value>): Field<Value | undefined> => ({ ...entry, fallback: undefined });
 /** A setting for which `null` means "no limit" or "decide yourself", and is what stands there by default. */

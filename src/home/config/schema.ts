@@ -21,6 +21,9 @@ export type Config = Values<typeof root.fields>;
 /** Version of the key layout this program writes; a file with a higher one is read and left alone. */
 export const CONFIG_VERSION = 24;
 
+/** The settings of a home that we make. One that is there already keeps what it has. */
+export const NEW_CONFIG = `_config_version: ${CONFIG_VERSION}\nterminal:\n  sandbox: auto\n`;
+
 /** Exactly the built-in defaults; a fresh copy each time. */
 export function defaultConfig(): Config {
   return decodeConfig({}).config;

@@ -3,6 +3,7 @@
 import type { Config } from "../../home/config/schema.ts";
 import { BACKEND_PROBE, type ClearedCommand } from "../../safety/decision.ts";
 import type { Environment } from "../../sandbox/environment.ts";
+import { inspectSandbox, RUNS_HERE } from "../../sandbox/open.ts";
 import type { Backend, BackendFacts, HostKind } from "../contract.ts";
 import { type ReadableFiles, readBytes } from "../ports.ts";
 
@@ -89,17 +90,14 @@ export function parseBackendFacts(output: string): BackendFacts | null {
 
 // Where commands run, as the prompt describes it.
 
-/** What the settings alone say: for whoever looks at a prompt and runs nothing. */
-export function configuredBackend(terminal: Config["terminal"], cwd: string): Backend | undefined {
-  switch (terminal.backend) {
-    case "local":
-    case "auto":
-      return undefined;
-    case "bubblewrap":
-      return { type: "bubblewrap", writable: cwd, network: terminal.sandbox_network === "on" };
-    default:
-      return { type: "remote", name: terminal.backend, facts: null };
-  }
+/** For whoever looks at a prompt and runs no command: what the settings say, and whether this machine has a sandbox. */
+export async function configuredBackend(
+  terminal: Config["terminal"],
+  facts: Parameters<typeof inspectSandbox>[1],
+): Promise<Backend | undefined> {
+  if (!RUNS_HERE.has(terminal.backend)) return { type: "remote", name: terminal.backend, facts: null };
+  const sandbox = await inspectSandbox(terminal, facts);
+  return sandbox && { type: "sandbox", ...sandbox };
 }
 
 /** One examination per backend and directory for the life of the process. */
@@ -108,8 +106,7 @@ let probes: BackendProbes | null = null;
 /** Undefined for this machine as it is. */
 export async function backendOf(environment: Environment): Promise<Backend | undefined> {
   const { kind, confinement, files, cwd } = environment;
-  if (confinement)
-    return { type: "bubblewrap", writable: confinement.writable ?? "nothing", network: confinement.network };
+  if (confinement) return { type: "sandbox", writable: confinement.writable, network: confinement.network };
   if (!files) return undefined;
   probes ??= new BackendProbes();
   const facts = await probes.facts(kind, cwd, async (command, timeoutMs) => {

@@ -20,8 +20,14 @@ test("this machine as it is needs no word", async () => {
 });
 
 test("a confined shell says what it may write and whether it has a network", async () => {
-  const backend = await backendOf(place("bubblewrap", { confinement: { writable: "/p", network: false } }));
-  assert.deepEqual(backend, { type: "bubblewrap", writable: "/p", network: false });
+  const confinement = {
+    ...({ writable: "/p", network: "off" } as const),
+    allowsWrite: () => false,
+    holdsStill: () => false,
+    changedOutside: async () => undefined,
+  };
+  const backend = await backendOf(place("bubblewrap", { confinement }));
+  assert.deepEqual(backend, { type: "sandbox", writable: "/p", network: "off" });
 });
 
 test("another machine is asked what it is, once", async () => {

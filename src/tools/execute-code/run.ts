@@ -21,7 +21,7 @@ const LAST_WORDS_MS = 350;
 const ENDING_MS = 3_000;
 
 /** Parameters of terminal that make no sense in a script, which waits for each call. */
-const NOT_IN_SCRIPTS = ["background", "pty", "notify_on_complete", "watch_patterns"];
+const NOT_IN_SCRIPTS = ["background", "pty", "notify_on_complete", "watch_patterns", "outside", "reason"];
 
 const KEPT_NAMES = ["PATH", "HOME", "USER", "LANG", "TERM", "SHELL", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV"];
 const KEPT_PREFIXES = ["LC_", "TMP", "XDG_", "CONDA", "HERMES_"];
@@ -319,7 +319,8 @@ interface ScriptJudge {
 }
 
 async function openJudge(ctx: ToolContext): Promise<ScriptJudge> {
-  if (ctx.environment.isolated) return { watch: null, refuse: async () => null };
+  const { isolated, confinement } = ctx.environment;
+  if (isolated || confinement) return { watch: null, refuse: async () => null };
   const { guard, refuseWrite } = await openWorkspace(ctx);
   return {
     watch: { guarded: guard.watchedForWrites, roots: ctx.writeSafeRoots ?? [] },

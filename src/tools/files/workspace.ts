@@ -6,7 +6,7 @@ import { createFileGuard, type FileGuard, findForbiddenDevice, isKernelPath } fr
 import { expandPath } from "../../safety/paths.ts";
 import { fileMarks } from "../../safety/redact-known.ts";
 import { redactPrivateKeys } from "../../safety/redact-shapes.ts";
-import type { EnvironmentFiles } from "../../sandbox/environment.ts";
+import type { Confinement, EnvironmentFiles } from "../../sandbox/environment.ts";
 import type { StateKey, ToolContext, ToolState } from "../toolset/context.ts";
 import { checkedFiles } from "./access.ts";
 
@@ -27,7 +27,8 @@ export interface Workspace {
 export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
   const { environment } = ctx;
   const elsewhere = environment.files !== undefined;
-  const files = followingOnce(environment.files ?? checkedFiles);
+  const outside = new OutsideFiles();
+  const files = followingOnce(outside.routed(environment.files ?? checkedFiles));
   // Where commands have a home of their own, the user's is protected all the same.
   const userHome = ctx.env?.("HOME") ?? environment.home;
   const guard = await createFileGuard({
@@ -60,13 +61,73 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
         return `Cannot write ${path}: ${kernel} is not an ordinary file but a part of the running system.`;
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
-      if (verdict.type === "allow") return null;
-      const outcome = await ctx.guard.decide(verdict.command, ctx.signal);
-      return outcome.approved ? null : outcome.message;
+      if (verdict.type === "ask") {
+        const outcome = await ctx.guard.decide(verdict.command, ctx.signal);
+        if (!outcome.approved) return outcome.message;
+      }
+      const { confinement } = environment;
+      const real = confinement ? await files.resolve(path) : path;
+      return confinement && !confinement.allowsWrite(real) ? refuseOutside(real, confinement, outside, ctx) : null;
     },
     redact: (text, path) =>
       ctx.redactFile ? ctx.redactFile(text, path) : ctx.redact(redactPrivateKeys(text, fileMarks)),
   };
+}
+
+/** Asks whether a file may be written where commands cannot write; a yes sends it there. */
+async function refuseOutside(
+  path: string,
+  confinement: Confinement,
+  outside: OutsideFiles,
+  { guard, signal }: ToolContext,
+): Promise<string | null> {
+  if (!confinement.holdsStill(path))
+    return `Cannot write ${path}: it runs by itself outside the sandbox, and commands in the sandbox can exchange the folder it is to lie in.`;
+  const outcome = await guard.decideOutsideWrite?.(path, signal);
+  if (!outcome) return `Cannot write ${path}: the sandbox does not let commands write there.`;
+  if (!outcome.approved) return outcome.message;
+  outside.allow(path, confinement);
+  return null;
+}
+
+/** Files that are written on this machine as it is, because somebody said yes to each of them in this call. */
+class OutsideFiles {
+  readonly #allowed = new Set<string>();
+  #confinement: Confinement | null = null;
+
+  allow(path: string, confinement: Confinement): void {
+    this.#allowed.add(path);
+    this.#confinement = confinement;
+  }
+
+  routed(inside: EnvironmentFiles): EnvironmentFiles {
+    const of = (path: string) => (this.#allowed.has(path) ? checkedFiles : inside);
+    const done = async (path: string) => {
+      if (this.#allowed.has(path)) await this.#confinement?.changedOutside();
+    };
+    return {
+      ...inside,
+      facts: (path) => of(path).facts(path),
+      chunks: (path, signal) => of(path).chunks(path, signal),
+      read: (path) => of(path).read(path),
+      async write(path, data) {
+        await of(path).write(path, data);
+        await done(path);
+      },
+      makeDirectory: (path) => {
+        const holds = [...this.#allowed].some((file) => dirname(file) === path);
+        return (holds ? checkedFiles : inside).makeDirectory(path);
+      },
+      remove: (path) => of(path).remove(path),
+      move: async (from, to) => {
+        const leaves = this.#allowed.has(from) || this.#allowed.has(to);
+        // What is moved away for a while has to be found again.
+        if (leaves) for (const path of [from, to]) this.#allowed.add(path);
+        await (leaves ? checkedFiles : inside).move(from, to);
+        await done(to);
+      },
+    };
+  }
 }
 
 /** What the guards were shown is what is then opened: each path is followed once in a call. */

@@ -1,11 +1,11 @@
 // One call of the terminal tool: checks in order, then the foreground or the background.
 import { UserError } from "../../kit/errors.ts";
 import { foregroundGuidance } from "../../safety/command-kinds.ts";
-import { type ApprovedCommand, type ClearedCommand, SUDO_PROBE } from "../../safety/decision.ts";
+import { type ApprovedCommand, type ClearedCommand, SUDO_PROBE, SUDO_PROBE_OUTSIDE } from "../../safety/decision.ts";
 import { freeBackground, readSudoPasswords } from "../../safety/rewrite.ts";
 import type { Command } from "../../safety/shell/ast.ts";
 import { parseCommandLine, plainText } from "../../safety/shell/parse.ts";
-import type { ExecuteResult } from "../../sandbox/environment.ts";
+import type { Confinement, ExecuteResult } from "../../sandbox/environment.ts";
 import type { TerminalArguments } from "../terminal.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
@@ -30,7 +30,11 @@ export async function runTerminal(args: TerminalArguments, ctx: ToolContext): Pr
   if (guidance) return refusal(guidance);
 
   const cwd = args.workdir === undefined ? ctx.environment.cwd : resolveWorkdir(args.workdir, ctx);
-  const approval = await ctx.guard.decide(command, ctx.signal, { cwd });
+  const leaves = args.outside === true && ctx.environment.confinement !== undefined;
+  const reason = args.reason?.trim() ?? "";
+  if (leaves && reason === "")
+    return refusal("outside=true needs a reason: say why this command cannot run in the sandbox");
+  const approval = await ctx.guard.decide(command, ctx.signal, { cwd, ...(leaves && { outside: { reason } }) });
   if (!approval.approved) {
     if (!approval.pending) return refusal(approval.message, "blocked");
     return toolResult({
@@ -83,7 +87,9 @@ async function runInForeground(
   const shown = await presentOutput(printed, ctx);
   const output = `${shown.output}${ending}`.trim();
   const meaning = exitCodeMeaning(args.command, result.exitCode);
-  const hint = meaning ? null : failureHint(result.exitCode, output);
+  const { confinement } = approval.cleared.outside ? {} : environment;
+  const blocked = confinement ? sandboxHint(result.exitCode, output, confinement) : null;
+  const hint = blocked ?? (meaning ? null : failureHint(result.exitCode, output));
   return toolResult({
     output,
     exit_code: result.exitCode,
@@ -215,6 +221,37 @@ const HINTS: readonly [matches: (exitCode: number, output: string) => boolean, h
   [(code) => code === 126, "It was found but could not be run, or its directory could not be entered"],
 ];
 
+const HOW_TO_LEAVE = "If it must, call terminal again with outside=true and a reason";
+
+/** Whether it failed for the sandbox's sake. */
+function sandboxHint(exitCode: number, output: string, { network }: Pick<Confinement, "network">): string | null {
+  if (exitCode === 0) return null;
+  const found = SANDBOX_FAILURES.find(
+    ([pattern, onlyWithout]) => !(onlyWithout && network === "on") && pattern.test(output),
+  );
+  if (!found) return null;
+  const [, onlyWithout, what] = found;
+  const reach = typeof network === "string" ? network : `limited to ${network.join(", ")}`;
+  const setting = onlyWithout ? ` (terminal.sandbox_network: ${reach})` : "";
+  return `The sandbox is in the way: ${what}${setting}. ${HOW_TO_LEAVE}`;
+}
+
+const SANDBOX_FAILURES: readonly [pattern: RegExp, onlyWithoutNetwork: boolean, what: string][] = [
+  [/read-only file system|\bEROFS\b/i, false, "this place can be read but not written"],
+  [
+    /could not resolve host|temporary failure in name resolution|name or service not known|network is unreachable|\bE(?:AI_AGAIN|NOTFOUND|NETUNREACH)\b|CONNECT tunnel failed|Tunnel connection failed|response 403 from proxy|Proxy CONNECT aborted/i,
+    true,
+    "there is no way to that host",
+  ],
+  [/no new privileges|\bsudo: .*(?:nosuid|effective uid is not 0|owned by uid)/i, false, "nobody gains rights in it"],
+  [
+    /ssh-agent|SSH_AUTH_SOCK|could not open a connection to your authentication agent|gpg failed to sign|Permission denied \(publickey/i,
+    false,
+    "keys and agents are not visible",
+  ],
+  [/cannot connect to the docker daemon|docker\.sock/i, false, "daemons of this machine cannot be reached"],
+];
+
 export function failureHint(exitCode: number, output: string): string | null {
   if (exitCode === 0) return null;
   return HINTS.find(([matches]) => matches(exitCode, output))?.[1] ?? null;
@@ -254,7 +291,7 @@ async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<S
   const { command: rewritten, count } = readSudoPasswords(command);
   if (count === 0) return { command, tip: () => "" };
   const known = ctx.state.of(remembered);
-  const password = (await worksWithoutPassword(ctx)) ? null : await findPassword(known, ctx);
+  const password = (await worksWithoutPassword(ctx, command)) ? null : await findPassword(known, ctx);
   const tip = (result: ExecuteResult) => {
     if (REFUSED.test(result.output)) known.password = null;
     if (!NEEDS_PASSWORD.test(result.output)) return "";
@@ -270,9 +307,13 @@ async function prepareSudo(command: ClearedCommand, ctx: ToolContext): Promise<S
 }
 
 /** Also true where there is no sudo at all: the command itself will say so. */
-async function worksWithoutPassword({ environment, signal }: ToolContext): Promise<boolean> {
-  if (environment.kind !== "local") return false;
-  const { exitCode } = await environment.execute(SUDO_PROBE, { timeoutMs: PROBE_MS, signal, stateless: true });
+async function worksWithoutPassword(
+  { environment, signal }: ToolContext,
+  { outside }: ClearedCommand,
+): Promise<boolean> {
+  if (environment.kind !== "local" && !outside) return false;
+  const probe = outside ? SUDO_PROBE_OUTSIDE : SUDO_PROBE;
+  const { exitCode } = await environment.execute(probe, { timeoutMs: PROBE_MS, signal, stateless: true });
   return exitCode === 0 || exitCode === 127;
 }
 

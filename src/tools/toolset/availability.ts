@@ -3,7 +3,7 @@
 import type { Logger } from "../../home/log.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { sanitizeParameters } from "../../llm/json-schema.ts";
-import type { ToolDefinition } from "../../llm/wire.ts";
+import type { JsonSchema, ToolDefinition } from "../../llm/wire.ts";
 import { type AvailabilityFacts, early, type ToolEntry, type ToolRegistry } from "./registry.ts";
 
 const KEPT_MS = 30_000;
@@ -105,8 +105,10 @@ export async function availableTools(
   return entries.filter((_, index) => offered[index]);
 }
 
-function define(entry: ToolEntry, defined: ReadonlySet<string>, { log, session }: DefinitionSource): ToolDefinition {
-  const merged = { description: entry.traits.description, parameters: entry.parameters, ...dynamicPart(entry, log) };
+function define(entry: ToolEntry, defined: ReadonlySet<string>, source: DefinitionSource): ToolDefinition {
+  const { log, session, facts } = source;
+  const parameters = facts.sandboxed ? entry.parameters : withoutSandboxed(entry);
+  const merged = { description: entry.traits.description, parameters, ...dynamicPart(entry, log) };
   return {
     type: "function",
     function: {
@@ -117,6 +119,13 @@ function define(entry: ToolEntry, defined: ReadonlySet<string>, { log, session }
       parameters: sanitizeParameters(merged.parameters),
     },
   };
+}
+
+function withoutSandboxed({ parameters, traits: { sandboxParameters } }: ToolEntry): JsonSchema {
+  const { properties } = parameters;
+  if (!sandboxParameters || typeof properties !== "object" || properties === null) return parameters;
+  const kept = Object.entries(properties).filter(([name]) => !sandboxParameters.includes(name));
+  return { ...parameters, properties: Object.fromEntries(kept) };
 }
 
 /** Stands in a description for those of `mentions` that the session has. */

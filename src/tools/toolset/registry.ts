@@ -54,6 +54,8 @@ interface ToolTraits {
   readonly textOrigin?: TextOrigin;
   /** The port it cannot do without: where the run has none, the tool is not offered. */
   readonly port?: "ask";
+  /** Parameters that are offered only where commands run in a sandbox that they may ask to leave. */
+  readonly sandboxParameters?: readonly string[];
   /** Tools of other sets its description may name: `{tools}` in it becomes those that the session has. */
   readonly mentions?: readonly string[];
   /** Merged over the schema each time the list is made. */
@@ -75,6 +77,8 @@ export interface AvailabilityFacts {
   readonly platform: string;
   /** Ports the run has. */
   readonly ports?: ReadonlySet<string>;
+  /** Commands run in a sandbox of this machine. */
+  readonly sandboxed?: boolean;
 }
 
 /** A registered tool, its schema ready as JSON Schema. Reading `spec` loads the tool's file where only its outline was known. */
@@ -105,6 +109,7 @@ interface ToolOutline
     | "mentions"
     | "port"
     | "textOrigin"
+    | "sandboxParameters"
   > {
   readonly parameters: JsonSchema;
   /** Functions in the spec that are wanted before the first call: for these the file is loaded. */
@@ -263,6 +268,7 @@ export function early<Question extends EarlyQuestion>(entry: ToolEntry, question
 export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline {
   const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin, mentions, port } =
     traits;
+  const { sandboxParameters } = traits;
   const asks = EARLY_QUESTIONS.filter((question) => spec[question] !== undefined);
   const data = {
     name,
@@ -275,6 +281,7 @@ export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline 
     textOrigin,
     mentions,
     port,
+    sandboxParameters,
     parameters,
     asks,
   };

@@ -299,6 +299,7 @@ class Selection {
       env: (name: string) => options.env(name),
       platform: options.platform,
       ports: options.ports ?? new Set(),
+      sandboxed: options.environment.confinement !== undefined,
     };
     const { registry, availability, log } = options;
     this.source = { registry, availability, log, facts };

@@ -2,12 +2,16 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type BubblewrapOptions, bubblewrapWorks, openBubblewrapEnvironment } from "../../../src/sandbox/bubblewrap.ts";
+import {
+  type BubblewrapOptions,
+  bubblewrapProblem,
+  openBubblewrapEnvironment,
+} from "../../../src/sandbox/bubblewrap.ts";
 import { usable } from "./usable.ts";
 
 export async function missingBubblewrap(): Promise<string | null> {
   const { PATH = "" } = process.env;
-  return (await bubblewrapWorks({ PATH })) ? null : "bwrap is not installed, or user namespaces are switched off.";
+  return bubblewrapProblem({ PATH });
 }
 
 /** `base` must not lie below /tmp for what a user really has: the sandbox has a /tmp of its own. */
@@ -23,12 +27,12 @@ export async function openSandbox(options: Partial<BubblewrapOptions> = {}, base
     cwd: project,
     userHome,
     hermesHome: { dir: hermes, root: hermes },
-    network: true,
+    network: "on",
     ...options,
     environment: { PATH, HOME: userHome, TMPDIR: root, ...options.environment },
   });
   const used = usable(environment, () => rm(root, { recursive: true, force: true, maxRetries: 3 }));
-  return { ...used, directory: project, root, userHome, hermes };
+  return { ...used, environment, directory: project, root, userHome, hermes };
 }
 
 /** Writes files below a directory, with their parents. */

@@ -11,6 +11,7 @@ import type { Clock } from "../../../kit/clock.ts";
 import { messageOf, UserError } from "../../../kit/errors.ts";
 import { plural } from "../../../kit/formats.ts";
 import type { ModelGate } from "../../../llm/gate.ts";
+import { RUNS_HERE } from "../../../sandbox/open.ts";
 import type { SessionStore } from "../../../sessions/store.ts";
 import {
   type DatasetItem,
@@ -245,14 +246,12 @@ async function play(item: DatasetItem, toolsets: readonly string[], run: PromptR
 /** On this machine the folder must be there: a shell without one would run in the nearest that is. */
 async function folderOf(item: DatasetItem, home: OpenHome, fallback: string): Promise<string> {
   if (item.cwd === undefined) return fallback;
-  if (!HERE.has(home.config().terminal.backend)) return item.cwd;
+  if (!RUNS_HERE.has(home.config().terminal.backend)) return item.cwd;
   const folder = resolve(fallback, item.cwd);
   const found = await stat(folder).catch(() => null);
   if (!found?.isDirectory()) throw new UserError(`The cwd of this prompt is not a folder: ${folder}.`);
   return folder;
 }
-
-const HERE: ReadonlySet<string> = new Set(["local", "auto", "bubblewrap"]);
 
 function inContainer(home: OpenHome, image: string): OpenHome {
   return Object.assign(Object.create(home) as OpenHome, {

@@ -1,6 +1,7 @@
 // What the agent can do, where it does it, and what stops it.
 import {
   choice,
+  choiceOrList,
   flag,
   items,
   list,
@@ -52,10 +53,27 @@ export const toolSections = {
     backend: choice(
       ["local", "auto", "bubblewrap", "docker", "ssh", "modal", "daytona", "singularity"],
       "local",
-      "the place commands run in; modal, daytona and singularity are not there yet",
+      "the place commands run in; `auto` and `bubblewrap` = `local` with `terminal.sandbox` `auto` or `on`; modal, daytona and singularity are not there yet",
       { ...mirror("ENV"), ...GUARD },
     ),
-    sandbox_network: choice(["on", "off"], "on", "network inside bubblewrap", GUARD),
+    sandbox: choice(
+      ["off", "auto", "on"],
+      "off",
+      "commands of the local backend run in a sandbox: `auto` = where bubblewrap works, `on` = always or not at all; a new home has `auto`",
+      GUARD,
+    ),
+    sandbox_network: choiceOrList(
+      ["on", "off"],
+      "on",
+      "network inside the sandbox: on, off, or the hosts that can be reached",
+      GUARD,
+    ),
+    sandbox_network_unattended: choiceOrList(
+      ["on", "off"],
+      "off",
+      "the same for runs that nobody began by hand: schedules",
+      GUARD,
+    ),
     cwd: text(".", "working directory; `.` = where hermes was started", mirror("CWD")),
     timeout: whole(180, "seconds one command may take", mirror("TIMEOUT")),
     lifetime_seconds: whole(300, "idle seconds until an environment is removed", mirror("LIFETIME_SECONDS")),
