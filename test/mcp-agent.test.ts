@@ -9,6 +9,7 @@ import { realServer, tinyServer } from "./support/mcp/hub-rig.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { openRequest } from "./support/open-request.ts";
 import { runHermes } from "./support/run-hermes.ts";
+import { isRunning } from "./support/running.ts";
 import { modelConfig, type TempHome, tempHome } from "./support/temp-home.ts";
 
 interface Named {
@@ -168,14 +169,22 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
     await assert.rejects(readFile(home.at("loaded")), { code: "ENOENT" });
   });
 
+  /** Closed however its test ends: servers that were left would keep the process of the tests alive. */
   async function openIn(temp: TempHome) {
     const { home, store, request } = await openRequest(temp);
-    return { home, store, opened: await openAgent(request) };
+    const opened = await openAgent(request);
+    const close = async () => {
+      await opened.close("cli_close");
+      await store.close();
+      await home.close();
+    };
+    return { store, opened, [Symbol.asyncDispose]: close };
   }
 
   test("what a server asks of a model passes the gate as task mcp of the conversation that called it", async () => {
     await using temp = await tempHome({ "config.yaml": config({ every: realServer("everything") }) });
-    const { opened, store, home } = await openIn(temp);
+    await using conversation = await openIn(temp);
+    const { opened, store } = conversation;
     server.script(
       { toolCalls: [{ name: "mcp_every_trigger_sampling_request", arguments: { prompt: "a bird", maxTokens: 20 } }] },
       { text: "a heron" },
@@ -188,14 +197,12 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
       calls.map(({ task }) => task),
       ["main", "mcp", "main"],
     );
-    await opened.close("cli_close");
-    await store.close();
-    await home.close();
   });
 
   test("a tool that comes later is found and called through the search, one that went answers with an error", async () => {
     await using temp = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
-    const { opened, store, home } = await openIn(temp);
+    await using conversation = await openIn(temp);
+    const { opened } = conversation;
     server.script({ toolCalls: [{ name: "mcp_tiny_grow", arguments: {} }] }, { text: "grown" });
     await opened.agent.chat("grow");
     const before = JSON.stringify(server.last.body.tools);
@@ -217,14 +224,12 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
     assert.match(called?.content ?? "", /"result":"new"/);
     assert.match(gone?.content ?? "", /does not offer mcp_tiny_echo any more/);
     assert.equal(JSON.stringify(server.last.body.tools), before);
-    await opened.close("cli_close");
-    await store.close();
-    await home.close();
   });
 
-  test("a reload brings new tools in with a named cause, and the list is kept for a resume", async () => {
+  test("a reload brings new tools in with a named cause", async () => {
     await using temp = await tempHome({ "config.yaml": config({ tiny: tinyServer() }) });
-    const { opened, store, home } = await openIn(temp);
+    await using conversation = await openIn(temp);
+    const { opened, store } = conversation;
     server.script({ toolCalls: [{ name: "mcp_tiny_grow", arguments: {} }] }, { text: "grown" });
     await opened.agent.chat("grow");
     const before = JSON.stringify(server.last.body.tools);
@@ -238,16 +243,48 @@ registerHooks({ resolve(s, c, next) { const r = next(s, c); if (/modelcontextpro
     server.script({ toolCalls: [{ name: "mcp_other_echo", arguments: { text: "x" } }] }, { text: "seen" });
     assert.equal(await opened.agent.chat("and now?"), "seen");
     assert.ok(tools().includes("mcp_other_echo"));
-    const after = JSON.stringify(server.last.body.tools);
     const causes = (await store.calls(opened.agent.sessionId))
       .map(({ cause }) => cause)
       .filter((cause) => cause != null);
     assert.deepEqual(causes, ["reload"]);
-    await opened.close("cli_close");
+  });
+
+  test("a resumed conversation goes on with the list that a reload gave it", async () => {
+    const all = tinyServer();
+    await using temp = await tempHome({ "config.yaml": config({ tiny: { ...all, tools: { exclude: ["env"] } } }) });
+    server.otherwise({ text: "hello" });
+    {
+      await using conversation = await openIn(temp);
+      await conversation.opened.agent.chat("first");
+      assert.ok(!tools().includes("mcp_tiny_env"));
+      await temp.write("config.yaml", config({ tiny: all }));
+      await conversation.opened.reloadMcp();
+      await conversation.opened.agent.chat("second");
+    }
+    assert.ok(tools().includes("mcp_tiny_env"));
+    const list = JSON.stringify(server.last.body.tools);
+    const { stderr } = await runHermes(["-z", "third", "--continue"], { home: temp });
+    assert.equal(JSON.stringify(server.last.body.messages.at(-1).content), '"third"', stderr);
+    assert.equal(JSON.stringify(server.last.body.tools), list);
+  });
+
+  test("a conversation that cannot be opened leaves no server behind", async (t) => {
+    await using temp = await tempHome();
+    const env = { STARTS_FILE: temp.at("starts") };
+    await temp.write("config.yaml", config({ tiny: { ...tinyServer(), env } }));
+    const { home, store, request } = await openRequest(temp);
+    const started = Promise.withResolvers<number>();
+    const onceStarted = async () => {
+      let pid = 0;
+      for (; pid === 0; await sleep(20)) pid = Number(await readFile(temp.at("starts"), "utf8").catch(() => 0));
+      started.resolve(pid);
+      t.after(() => isRunning(pid) && process.kill(pid));
+      return store;
+    };
+    const opening = openAgent({ ...request, store: onceStarted, resume: { name: "no such conversation" } });
+    await assert.rejects(opening, { name: "SessionNotFoundError" });
+    assert.ok(!isRunning(await started.promise));
     await store.close();
     await home.close();
-    server.script({ text: "resumed" });
-    await runHermes(["-z", "again", "--continue"], { home: temp });
-    assert.equal(JSON.stringify(server.last.body.tools), after);
   });
 });

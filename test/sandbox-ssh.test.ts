@@ -16,6 +16,7 @@ import { missingSshd, sshServer } from "./support/engines/sshd.ts";
 import { terminalConfig } from "./support/engines/terminal-config.ts";
 import { usable } from "./support/engines/usable.ts";
 import { sayHello } from "./support/environment-conformance.ts";
+import { talk } from "./support/talk.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
@@ -197,6 +198,35 @@ await withEngine("an ssh server", missingSshd, () => {
       /host key .* is not the one that is known.*ssh-keygen -R/s,
     );
     await writeFile(known, right);
+  });
+
+  test("a child of a conversation there stands where its parent stands", async (t) => {
+    const server = await sshServer();
+    const bin = await mkdtemp(join(server.root, "bin-"));
+    const { PATH = "" } = process.env;
+    const quoted = server.sshArguments.map((part) => `'${part}'`).join(" ");
+    await writeFile(join(bin, "ssh"), `#!/bin/sh\nPATH='${PATH}' exec ssh ${quoted} "$@"\n`, { mode: 0o755 });
+    const terminal = {
+      backend: "ssh",
+      ssh_host: "127.0.0.1",
+      ssh_port: server.port,
+      ssh_user: server.user,
+      ssh_key: server.key,
+    };
+    const chat = await talk(t, { config: `terminal: ${JSON.stringify(terminal)}\n`, env: { PATH: `${bin}:${PATH}` } });
+    await mkdir(join(server.home, "there"));
+    const run = (command: string) => ({ toolCalls: [{ name: "terminal", arguments: { command } }] });
+    chat.server.otherwise(({ body }) => {
+      const said = body.messages.filter((message: { role: string }) => message.role !== "system");
+      const answer = { text: String(said.at(-1).content) };
+      if (said[0].content === "look") return said.length === 1 ? run("pwd") : answer;
+      if (said.length === 1) return run("cd there");
+      return said.length === 3 ? { toolCalls: [{ name: "delegate_task", arguments: { goal: "look" } }] } : answer;
+    });
+    const done = (await chat.say("start it")).at(-1);
+    assert.ok(done?.type === "done");
+    const [{ summary }] = JSON.parse(done.outcome.finalText ?? "").results;
+    assert.equal(JSON.parse(summary).output, join(server.home, "there"));
   });
 
   // Behind everything that still has to say good-bye to it.

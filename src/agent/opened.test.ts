@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { ModelServer } from "../../test/support/model-server/server.ts";
 import { talk } from "../../test/support/talk.ts";
 
 test("a title given before the first message is the conversation's title", async (t) => {
@@ -52,4 +53,16 @@ test("a resumed conversation stands where it stood, unless the user wants to sta
   assert.deepEqual(await stoodIn(), [chat.project]);
   await chat.resume({ cwd: here, restoreCwd: false });
   assert.deepEqual(await stoodIn(), [here]);
+});
+
+test("after a switch to another provider the next switch stays there", async (t) => {
+  const other = await ModelServer.start();
+  t.after(() => other.close());
+  const chat = await talk(t, { config: `providers: { other: { api: "${other.url}", api_key: key-of-the-other } }\n` });
+  const { conversation } = chat;
+  await conversation.switchModel({ model: "big", provider: "other" });
+  assert.match(await conversation.switchModel({ model: "small" }), /^Now using small \(other\)/);
+  other.script({ text: "from the other" });
+  await chat.say("hi");
+  assert.equal(other.last.body.model, "small");
 });

@@ -6,6 +6,7 @@ import { play } from "../../../test/support/agent/agent-rig.ts";
 import { commandRig } from "../../../test/support/command-rig.ts";
 import type { RecordedRequest } from "../../../test/support/model-server/script.ts";
 import { ModelServer } from "../../../test/support/model-server/server.ts";
+import { talk } from "../../../test/support/talk.ts";
 import { modelConfig } from "../../../test/support/temp-home.ts";
 import type { AgentEvent } from "../events.ts";
 
@@ -105,4 +106,24 @@ describe("spawning children", () => {
     assert.equal(resultsOf(outcome.messages).length, 1);
     assert.ok(events.some((event) => event.type === "status" && /1 delegate_task call.*at most 1/.test(event.message)));
   });
+});
+
+test("a child stands where its parent stands, not where the conversation began or begins by the settings", async (t) => {
+  const chat = await talk(t, {
+    config: "terminal:\n  cwd: ~/project/first\n",
+    project: { "first/a.txt": "", "second/b.txt": "" },
+  });
+  const command = (text: string) => ({ toolCalls: [{ name: "terminal", arguments: { command: text } }] });
+  chat.server.otherwise((request) => {
+    const results = request.body.messages.filter((message: { role: string }) => message.role === "tool");
+    if (goalOf(request) === "look")
+      return results.length === 0 ? command("pwd; ls") : { text: newest(request).content };
+    if (results.length === 0) return command("cd ../second");
+    if (results.length === 1) return { toolCalls: [{ name: "delegate_task", arguments: { goal: "look" } }] };
+    return { text: newest(request).content };
+  });
+  const done = (await chat.say("start it")).at(-1);
+  assert.ok(done?.type === "done");
+  const [{ summary }] = JSON.parse(done.outcome.finalText ?? "").results;
+  assert.equal(JSON.parse(summary).output, `${chat.project}/second\nb.txt`);
 });
