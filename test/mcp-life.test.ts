@@ -42,13 +42,18 @@ test("a changed list waits for the next turn; then new tools are there and remov
   );
 });
 
-test("names that collide are left out with a warning, and suspicious descriptions are kept with one", async () => {
+test("names that collide are left out with a warning, and a description that reads like an attack is withheld with one", async () => {
   await using rig = await hubRig({ tiny: tinyServer("evil") });
   const { tools, status } = rig.server("tiny");
   assert.equal(tools.filter(({ name }) => name === "mcp_tiny_a_b").length, 1);
-  assert.ok(tools.some(({ tool }) => tool === "echo"));
+  const echo = tools.find(({ tool }) => tool === "echo");
+  assert.match(echo?.description ?? "", /^\[Description withheld: it reads like an attack \(/);
+  assert.deepEqual(echo?.parameters, { type: "object", properties: {} });
   assert.match(status.warnings.join("\n"), /"a\.b" is left out, its name mcp_tiny_a_b is taken by "a-b"/);
-  assert.match(status.warnings.join("\n"), /description of "echo" reads like an attack/);
+  assert.match(
+    status.warnings.join("\n"),
+    /description of echo reads like an attack and is withheld\. hermes mcp review tiny/,
+  );
 });
 
 test("two servers whose names look alike do not answer for each other", async () => {

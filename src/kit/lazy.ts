@@ -20,18 +20,25 @@ export const INDEX_FILES: readonly string[] = ["index.mjs", "index.js", "index.t
 export async function importDefault(
   folders: readonly string[],
   what: string,
+  /** Asked before code of a folder runs; rejects when it may not. */
+  verify?: (folder: string) => Promise<void>,
 ): Promise<((...args: never[]) => unknown) | null> {
   for (const folder of folders) {
     for (const entry of INDEX_FILES) {
-      const made = await defaultOf(`${folder}/${entry}`, what);
+      const made = await defaultOf(`${folder}/${entry}`, what, async () => verify?.(folder));
       if (made) return made;
     }
   }
   return null;
 }
 
-async function defaultOf(path: string, what: string): Promise<((...args: never[]) => unknown) | null> {
+async function defaultOf(
+  path: string,
+  what: string,
+  verify: () => Promise<void>,
+): Promise<((...args: never[]) => unknown) | null> {
   if (!(await stat(path).catch(() => null))?.isFile()) return null;
+  await verify();
   const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
   if (typeof module.default !== "function")
     throw new Error(`the default export of ${path} must be a function that makes ${what}`);

@@ -91,4 +91,6 @@ export interface ServerStatus {
   readonly tools: number;
   /** Things the user should look at: suspicious descriptions, skipped tools. */
   readonly warnings: readonly string[];
+  /** Those of them that wait for the user: what tools say of themselves changed, or was withheld. */
+  readonly changes: readonly string[];
 }

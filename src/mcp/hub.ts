@@ -1,19 +1,21 @@
 // All servers of a home, side by side: one that is slow, broken or forbidden never stops the others.
 
-import { createHash } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { writeFileAtomic } from "../kit/files.ts";
 import type { McpPorts, McpTool, ServerStatus } from "./contract.ts";
+import { ToolPins } from "./pins.ts";
 import { McpServer } from "./server.ts";
 import type { Listing } from "./server-tools.ts";
-import type { ServerSettings } from "./settings.ts";
+import { endpointKey, type ServerSettings } from "./settings.ts";
 
 /** All first connections together. */
 const START_MS = 120_000;
 
 export interface HubPorts extends McpPorts {
   readonly cacheFile: string;
+  /** What tools said of themselves when the user first met them. */
+  readonly pinsFile: string;
 }
 
 export interface ServerTools {
@@ -27,16 +29,23 @@ export class McpHub {
   readonly #started: Promise<void>[] = [];
   readonly #onTools: (change: ServerTools) => void;
   readonly #cache: ListingCache;
+  readonly #pins: ToolPins;
 
-  private constructor(ports: HubPorts, cache: ListingCache, onTools: (change: ServerTools) => void) {
+  private constructor(
+    ports: HubPorts,
+    kept: { readonly cache: ListingCache; readonly pins: ToolPins },
+    onTools: (change: ServerTools) => void,
+  ) {
     this.#ports = ports;
-    this.#cache = cache;
+    this.#cache = kept.cache;
+    this.#pins = kept.pins;
     this.#onTools = onTools;
   }
 
   /** `onTools` is called when the tools of a server changed: at once when it is new, else by `applyChanges`. */
   static async open(ports: HubPorts, onTools: (change: ServerTools) => void): Promise<McpHub> {
-    return new McpHub(ports, await ListingCache.open(ports.cacheFile), onTools);
+    const [cache, pins] = await Promise.all([ListingCache.open(ports.cacheFile), ToolPins.open(ports.pinsFile)]);
+    return new McpHub(ports, { cache, pins }, onTools);
   }
 
   /** Begins to connect to those of the servers that are not known yet. Returns at once. */
@@ -48,6 +57,7 @@ export class McpHub {
         settings,
         ports: this.#ports,
         known: this.#cache.get(settings),
+        review: (listing) => this.#pins.review(settings, listing),
         onTools: ({ tools }) => this.#onTools({ server: settings.name, tools: this.#unique(settings.name, tools) }),
         onListing: (_server, listing) => this.#cache.put(settings, listing),
         onFailure: ({ message }) => this.#cache.putFailure(settings, { reason: message, at: this.#ports.clock.now() }),
@@ -101,6 +111,7 @@ export class McpHub {
   async close(): Promise<void> {
     await Promise.all([...this.#servers.values()].map((server) => server.close()));
     await this.#cache.flush();
+    await this.#pins.flush().catch((error) => this.#ports.log.warn("what MCP tools are known by was not kept", error));
   }
 
   /** Two servers whose names look alike to a model must not answer for each other. */
@@ -213,10 +224,4 @@ function isEntry(value: unknown): value is Entry {
   const { listing } = value;
   if (listing === null) return "failed" in value;
   return typeof listing === "object" && "tools" in listing && Array.isArray(listing.tools);
-}
-
-/** A hash: the endpoint may hold secrets in arguments and headers. */
-function endpointKey(endpoint: ServerSettings["endpoint"]): string {
-  const plain = endpoint.type === "stdio" ? [endpoint.command, endpoint.args] : [endpoint.type, String(endpoint.url)];
-  return createHash("sha256").update(JSON.stringify(plain)).digest("hex").slice(0, 16);
 }

@@ -1,7 +1,6 @@
 // A server's tools as the model gets them: filtered, named, described, and the utilities for its resources and prompts.
 
 import type { CallToolResult, Client, RequestOptions } from "@modelcontextprotocol/client";
-import { scanForThreats } from "../safety/threats/scan.ts";
 import type { McpCaller, McpTool } from "./contract.ts";
 import { promptResult, type ResultPorts, resourceResult, toolResult } from "./result.ts";
 import { type ServerSettings, toolName } from "./settings.ts";
@@ -13,10 +12,10 @@ export interface Listing {
   readonly prompts: boolean;
 }
 
-interface ListedTool {
+export interface ListedTool {
   readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
   readonly inputSchema: unknown;
 }
 
@@ -66,7 +65,6 @@ export function buildTools(
     }
     byName.set(tool.name, tool);
   }
-  for (const tool of own) warnings.push(...suspicions(tool, settings.name));
   return { tools: [...byName.values()], warnings };
 }
 
@@ -160,23 +158,6 @@ function texts(value: unknown): Record<string, string> {
   if (typeof value !== "object" || value === null) return {};
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [key, typeof inner === "string" ? inner : JSON.stringify(inner)]),
-  );
-}
-
-/** A description is read by the model as an instruction of ours; one that gives orders deserves a look. It is kept. */
-function suspicions(tool: ListedTool, server: string): string[] {
-  const text = [tool.description ?? "", ...parameterTexts(tool.inputSchema)].join("\n");
-  const ids = scanForThreats(text, "context").map(({ id }) => id);
-  if (ids.length === 0) return [];
-  return [
-    `MCP server "${server}": the description of "${tool.name}" reads like an attack (${ids.join(", ")}). Look at it: hermes mcp tools ${server}`,
-  ];
-}
-
-function parameterTexts(schema: unknown): string[] {
-  if (typeof schema !== "object" || schema === null) return [];
-  return Object.entries(schema).flatMap(([key, value]) =>
-    key === "description" && typeof value === "string" ? [value] : parameterTexts(value),
   );
 }
 

@@ -23,6 +23,8 @@ interface ServerOptions {
   readonly ports: McpPorts;
   /** What it said it has when it was last connected, for servers that connect late. */
   readonly known: Listing | null;
+  /** What of a listing may be shown, and what the user should know of it. */
+  review(listing: Listing): { readonly listing: Listing; readonly warnings: readonly string[] };
   /** It has tools for the first time. Later changes wait for `applyChanges`. */
   onTools(server: McpServer): void;
   onListing(server: McpServer, listing: Listing): void;
@@ -43,6 +45,7 @@ export class McpServer {
   readonly #offering: Offering;
   readonly #stop = new AbortController();
   readonly #callers: McpCaller[] = [];
+  #changes: readonly string[] = [];
   #state: ServerState = "waiting";
   #failure: McpError | null = null;
   #link: Link | null = null;
@@ -67,7 +70,12 @@ export class McpServer {
     const { mediaDir, log } = ports;
     const results = { mediaDir, redact: (text: string) => ports.redact(text) };
     this.#offering = new Offering({
-      build: (listing) => buildTools(listing, settings, (caller, run) => this.#request(caller, run), results),
+      build: (listed) => {
+        const { listing, warnings } = options.review(listed);
+        this.#changes = warnings;
+        const built = buildTools(listing, settings, (caller, run) => this.#request(caller, run), results);
+        return { ...built, warnings: [...built.warnings, ...warnings] };
+      },
       onTools: () => options.onTools(this),
       warn: (line) => log.warn(line),
     });
@@ -90,6 +98,7 @@ export class McpServer {
       reason: this.#link ? null : (this.#failure?.message ?? null),
       tools: this.#offering.tools.length,
       warnings: this.#offering.warnings,
+      changes: this.#changes,
     };
   }
 

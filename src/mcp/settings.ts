@@ -336,6 +336,12 @@ export function fromDoubleUnderscores(name: string): string | null {
   return server === undefined || tool === undefined ? null : toolName(server, tool);
 }
 
+/** A hash: the endpoint may hold secrets in arguments and headers. */
+export function endpointKey(endpoint: ServerSettings["endpoint"]): string {
+  const plain = endpoint.type === "stdio" ? [endpoint.command, endpoint.args] : [endpoint.type, String(endpoint.url)];
+  return createHash("sha256").update(JSON.stringify(plain)).digest("hex").slice(0, 16);
+}
+
 export function toolsetName(server: string): string {
   return `mcp-${server}`;
 }

@@ -39,7 +39,7 @@ export interface McpUse {
   applyChanges(): void;
   explainMissing(name: string, signal: AbortSignal): Promise<string | null>;
   reload(): Promise<void>;
-  /** One line per server that cannot be used; with `slow`, also for those that have not answered yet. */
+  /** What tools say of themselves changed. One line per server that cannot be used; with `slow`, also for those that have not answered yet. */
   troubles(options: { readonly slow: boolean }): readonly string[];
   /** One line per server, for the user. */
   describe(): readonly string[];
@@ -61,6 +61,7 @@ export async function useServers(request: McpRequest, payer: () => McpPayer | nu
     reload: () => hub.reload(configured(request), CALL_WAITS_MS),
     troubles: ({ slow }) => [
       ...unusable(request),
+      ...hub.statuses().flatMap(({ changes }) => changes),
       ...hub.statuses().flatMap((status) => troubleOf(status) ?? (slow ? (slownessOf(status) ?? []) : [])),
     ],
     describe: () => hub.statuses().map(describe),
@@ -105,6 +106,7 @@ export function hubPorts(request: McpRequest, sample?: HubPorts["sample"]): HubP
     tokensDir: home.paths.at("mcp-tokens"),
     mediaDir: home.paths.cacheDir,
     cacheFile: home.paths.at("cache", "mcp_tools.json"),
+    pinsFile: home.paths.at("mcp_pins.json"),
     redact: (text) => home.redact(text),
     stderr: (server, line) =>
       stderr.append(`${new Date(clock.now()).toISOString()} [${server}] ${home.redact(line)}\n`),

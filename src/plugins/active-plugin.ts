@@ -47,6 +47,8 @@ export interface ActivePorts extends Omit<RegisterPorts, "settings" | "log"> {
   entries(): Readonly<Record<string, unknown>>;
   /** A line for the user. */
   notify(line: string): void;
+  /** Asked before its code runs; rejects when it may not. Absent: it may. */
+  verify?(plugin: FoundPlugin): Promise<void>;
   /** Its code has run; `outline` says what it registered. */
   onLoaded(plugin: ActivePlugin): Promise<void>;
   /** Its code cannot be used. */
@@ -170,6 +172,7 @@ export class ActivePlugin {
   async #run(): Promise<Registrations> {
     const { entry, problem, manifest } = this.plugin;
     if (entry === null) throw new Error(problem ?? "it has no code");
+    await this.#ports.verify?.(this.plugin);
     // The stamp in the address: a plugin that changed is another module.
     const module: { readonly default?: unknown } = await import(`${pathToFileURL(entry).href}?${this.stamp}`);
     if (typeof module.default !== "function") throw new Error("its code has no default export register(ctx)");

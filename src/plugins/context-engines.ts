@@ -16,6 +16,8 @@ interface EngineSearch {
   readonly model: EngineModel;
   /** Folders that may hold `context_engine/<name>/`, the package's first, then the home's. */
   readonly pluginFolders: readonly string[];
+  /** Asked before code of a folder runs; rejects when it may not. */
+  verify?(folder: string): Promise<void>;
   /** The default engine. */
   readonly standard: () => ContextEngine | Promise<ContextEngine>;
   readonly log: Pick<Logger, "warn">;
@@ -63,10 +65,10 @@ async function load(search: EngineSearch): Promise<ContextEngine | null> {
   return (await factory?.(search.model)) ?? null;
 }
 
-async function findFactory({ name, pluginFolders }: EngineSearch): Promise<EngineFactory | null> {
+async function findFactory({ name, pluginFolders, verify }: EngineSearch): Promise<EngineFactory | null> {
   if (!/^[\w-]+$/.test(name)) return null;
   const folders = pluginFolders.map((folder) => join(folder, "context_engine", name));
-  return (await importDefault(folders, "an engine")) as EngineFactory | null; // what it makes is checked when it is made
+  return (await importDefault(folders, "an engine", verify)) as EngineFactory | null; // what it makes is checked when it is made
 }
 
 function checked(engine: ContextEngine, name: string): ContextEngine {

@@ -1,4 +1,5 @@
 // The plugins of one home, in this process: which are on, what they gave, and how all of it is taken back.
+import { ChangedCodeError } from "../home/code-pins.ts";
 import { ActivePlugin, type ActivePorts, type OfferedCommand } from "./active-plugin.ts";
 import type { PluginCliCommand } from "./contract.ts";
 import { type FoundPlugin, findPlugins, namesOf, type PluginRoots } from "./find.ts";
@@ -168,7 +169,8 @@ export class PluginHost {
     const { plugin, stamp } = active;
     this.#options.log.warn(`plugin "${plugin.key}" ${problem}`, error);
     this.report(`Plugin "${plugin.key}" ${problem}. It is left out; "hermes plugins list" shows it.`);
-    this.#failed.set(plugin.key, { stamp, problem });
+    // The user's yes changes no file of it, so it is tried again.
+    if (!(error instanceof ChangedCodeError)) this.#failed.set(plugin.key, { stamp, problem });
     await this.#writeDown(plugin, { stamp, problem });
     if (this.#active.get(plugin.key) === active) this.#stop(plugin.key);
   }

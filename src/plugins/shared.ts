@@ -2,6 +2,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { basename, dirname, join } from "node:path";
+import { CodePins } from "../home/code-pins.ts";
 import type { OpenHome } from "../home/open.ts";
 import { bundledPlugins, installRoot, isSafeMode } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -50,6 +51,7 @@ export function sharedPlugins(request: PluginHome): SharedPlugins {
   const { home, clock } = request;
   const open: ConversationPort[] = [];
   const log = home.log.child("plugins");
+  const pins = new CodePins(home.paths);
   const host = new PluginHost({
     roots: pluginRoots(request),
     outlineFile: home.paths.at("cache", "plugin_outlines.json"),
@@ -59,6 +61,8 @@ export function sharedPlugins(request: PluginHome): SharedPlugins {
     profileName: home.paths.profile,
     settings: () => home.config().plugins,
     env: (name) => home.env(name),
+    verify: async ({ source, folder, key }) =>
+      source === "bundled" ? undefined : pins.verify(folder, `hermes plugins enable ${key}`),
     conversation: () => current.getStore() ?? open.at(-1) ?? null,
     sinks: pluginSinks,
   });

@@ -1,5 +1,7 @@
 // Has a model write the summary: masked input, a window that may be too small for it, and an answer that is checked.
 
+import { basename } from "node:path";
+import { CodePins } from "../../home/code-pins.ts";
 import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
 import { headUnits, tailUnits } from "../../kit/code-points.ts";
 import { type AuxAnswer, type AuxiliaryClient, AuxiliaryError } from "../../llm/auxiliary/contract.ts";
@@ -295,6 +297,11 @@ export async function openEngineFor(conversation: Conversation): Promise<OpenedE
       : assembly.config().context.engine,
     model: { model, contextLength, baseUrl, provider, apiMode },
     pluginFolders: [assembly.compression?.packagePlugins ?? bundledPlugins(), assembly.paths.at("plugins")],
+    async verify(folder) {
+      const name = basename(folder);
+      if (folder !== assembly.paths.at("plugins", "context_engine", name)) return;
+      await new CodePins(assembly.paths).verify(folder, `hermes plugins enable context_engine/${name}`);
+    },
     log: assembly.log,
     clock: assembly.clock,
     standard: () => {

@@ -1,11 +1,14 @@
 // `hermes mcp test|tools|configure|login`: what needs the server itself.
 
+import { unifiedDiff } from "../../kit/unified-diff.ts";
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
 import { ListingCache, McpHub } from "../../mcp/hub.ts";
+import { ToolPins } from "../../mcp/pins.ts";
 import { isWanted, type Listing } from "../../mcp/server-tools.ts";
 import type { ServerSettings } from "../../mcp/settings.ts";
 import { toolName } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
+import { revealed } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import type { ConfigureFlags } from "./mcp.ts";
 import { requireConsent, requireServer } from "./mcp-chosen.ts";
@@ -79,6 +82,38 @@ export async function tools(name: string, { json }: { readonly json?: true }, ct
   }
   for (const warning of warnings) ctx.io.err(`⚠ ${warning}\n`);
   ctx.io.out(`\nhermes mcp configure ${name} chooses; hermes tools disable ${name}:TOOL switches one off.\n`);
+}
+
+export async function review(name: string, { json }: { readonly json?: true }, ctx: CliContext): Promise<void> {
+  const settings = requireServer(name, ctx);
+  // Connecting pins what is new: what the user has not seen is asked for first.
+  const before = await ToolPins.open(ctx.home.paths.at("mcp_pins.json"));
+  const { listing } = await listingOf(settings, ctx);
+  const changes = before.changes(settings, listing);
+  if (json) return printJson(ctx, { server: name, changes });
+  if (changes.length === 0) return ctx.io.out(`The tools of ${name} are as you know them.\n`);
+  for (const { tool, kind, before: old, now, threats } of changes) {
+    const why = threats.length > 0 ? ` (reads like an attack: ${threats.join(", ")})` : "";
+    ctx.io.out(`${tool}: ${kind}${why}\n`);
+    ctx.io.out(revealed(await unifiedDiff(old && asText(tool, old), asText(tool, now))));
+    ctx.io.out("\n");
+  }
+  ctx.io.out(`hermes mcp accept ${name} takes this over.\n`);
+}
+
+const asText = (path: string, { description, inputSchema }: Listing["tools"][number]) => ({
+  path,
+  text: `${description ?? ""}\n${JSON.stringify(inputSchema, null, 2)}\n`,
+});
+
+export async function accept(name: string, ctx: CliContext): Promise<void> {
+  const settings = requireServer(name, ctx);
+  const { listing } = await listingOf(settings, ctx);
+  const pins = await ToolPins.open(ctx.home.paths.at("mcp_pins.json"));
+  const changed = pins.changes(settings, listing).map(({ tool }) => tool);
+  await pins.accept(settings, listing);
+  const what = changed.length === 0 ? "nothing had changed" : changed.join(", ");
+  ctx.io.out(`The tools of ${name} are accepted as they are now: ${what}. New conversations use them.\n`);
 }
 
 export async function configure(name: string, flags: ConfigureFlags, ctx: CliContext): Promise<void> {

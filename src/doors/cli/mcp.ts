@@ -73,6 +73,17 @@ export function define(command: Command, ctx: CliContext): void {
     .option("--json", "machine-readable")
     .action(async (name: string, flags: Json) => (await live()).tools(name, flags, ctx));
   command
+    .command("review")
+    .description("what changed in the tools of a server since you accepted them")
+    .argument("<name>")
+    .option("--json", "machine-readable")
+    .action(async (name: string, flags: Json) => (await live()).review(name, flags, ctx));
+  command
+    .command("accept")
+    .description("take the tools of a server over as they are now")
+    .argument("<name>")
+    .action(async (name: string) => (await live()).accept(name, ctx));
+  command
     .command("configure")
     .description("choose the tools of a server")
     .argument("<name>")

@@ -2,6 +2,7 @@
 
 import type { Command } from "commander";
 import { builtinCommands } from "../../commands/builtin.ts";
+import { CodePins } from "../../home/code-pins.ts";
 import { isSafeMode } from "../../home/paths.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { didYouMean } from "../../kit/similarity.ts";
@@ -82,6 +83,10 @@ async function enable(names: readonly string[], ctx: CliContext): Promise<void> 
   const rows = await pick(names, ctx);
   for (const { plugin, standing } of rows) {
     if (standing.type === "unusable") throw new ExitError(1, `${plugin.key} cannot be switched on: ${standing.why}.`);
+    if (standing.type === "single" && (await pinsOf(ctx).isChanged(plugin.folder))) {
+      await pinsOf(ctx).pin(plugin.folder);
+      return ctx.io.out(`${plugin.key} may run as it is now. New conversations use the change.\n`);
+    }
     if (standing.type === "single") {
       const name = plugin.key.split("/").at(-1);
       throw new ExitError(
@@ -90,6 +95,7 @@ async function enable(names: readonly string[], ctx: CliContext): Promise<void> 
       );
     }
   }
+  for (const { plugin } of rows) await pinsOf(ctx).pin(plugin.folder);
   await writeLists(ctx, { on: rows });
   await showLoaded(rows, ctx);
 }
@@ -157,7 +163,10 @@ async function install(source: string, flags: { force?: true; enable?: true }, c
   ctx.io.out(`Installed ${title}${before} in ${ctx.home.display(plugin.folder)}.\n`);
   if (flags.enable) return enable([plugin.key], ctx);
   const [row] = await pick([plugin.key], ctx);
-  if (row?.standing.type === "on") return showLoaded([row], ctx);
+  if (row?.standing.type === "on") {
+    await pinsOf(ctx).pin(plugin.folder);
+    return showLoaded([row], ctx);
+  }
   ctx.io.out(`A plugin runs with your rights. Look at it, then: hermes plugins enable ${name}\n`);
 }
 
@@ -175,6 +184,7 @@ async function update(names: readonly string[], ctx: CliContext): Promise<void> 
     }
     try {
       const updated = await installPlugin(source, { replace: true }, installPorts(ctx));
+      await pinsOf(ctx).pin(updated.plugin.folder);
       const { version } = updated.plugin.manifest;
       const same = version === plugin.manifest.version;
       ctx.io.out(
@@ -202,6 +212,7 @@ async function remove(name: string, flags: { yes?: true }, ctx: CliContext): Pro
   }
   await confirm(ctx, `Delete ${ctx.home.display(plugin.folder)}?`, flags);
   await removePlugin(plugin);
+  await pinsOf(ctx).forget(plugin.folder);
   await writeLists(ctx, { gone: [row] });
   ctx.io.out(`Removed ${plugin.key}.\n`);
 }
@@ -237,6 +248,9 @@ async function pick(names: readonly string[], ctx: CliContext): Promise<readonly
     throw new ExitError(1, `there is no plugin "${name}".${hint} "hermes plugins list" shows them.`);
   });
 }
+
+/** What the user switches on or brings in is meant as it is then. */
+const pinsOf = ({ home }: CliContext) => new CodePins(home.paths);
 
 async function inspect(ctx: CliContext): Promise<readonly PluginRow[]> {
   return inspectPlugins(ctx);

@@ -1,6 +1,7 @@
 // Which external memories there are: ours, those of plugins, those in the plugin folders of the package and the home. A bundled name wins.
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { CodePins } from "../../home/code-pins.ts";
 import { bundledPlugins, isSafeMode } from "../../home/paths.ts";
 import { INDEX_FILES, importDefault } from "../../kit/lazy.ts";
 import type { MemoryProvider, ProviderContext, ProviderFactory } from "./contract.ts";
@@ -59,7 +60,11 @@ async function bundled(name: string): Promise<ProviderFactory | null> {
 
 async function fromFolders(name: string, context: ProviderContext): Promise<ProviderFactory | null> {
   const folders = foldersOf(context).map((folder) => join(folder, name));
-  const made = (await importDefault(folders, `a memory provider, ${SHAPE}`)) as ProviderFactory | null; // checked when it has made one
+  const pins = new CodePins(context.paths);
+  const own = context.paths.at("plugins", "memory", name);
+  const verify = async (folder: string) =>
+    folder === own ? pins.verify(folder, `hermes plugins enable memory/${name}`) : undefined;
+  const made = (await importDefault(folders, `a memory provider, ${SHAPE}`, verify)) as ProviderFactory | null; // checked when it has made one
   return made && ((home) => makeFrom(made, home));
 }
 

@@ -52,6 +52,7 @@ export async function hubRig(servers: object, ports: Partial<HubPorts> = {}, wai
       tokensDir: join(dir, "mcp-tokens"),
       mediaDir: join(dir, "cache"),
       cacheFile: join(dir, "cache", "mcp_tools.json"),
+      pinsFile: join(dir, "mcp_pins.json"),
       redact: (text) => text,
       stderr: (server, line) => void stderr.push(`${server}: ${line}`),
       checkCommand: async () => null,
