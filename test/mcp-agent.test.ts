@@ -48,7 +48,7 @@ describe("a conversation with MCP servers", () => {
     assert.ok(names.includes("mcp_tiny_echo"));
     assert.deepEqual(names, [...names].sort());
     assert.match(lastResult(), /HOME LANG MINE PATH STARTS_FILE/);
-    const fenced = server.last.raw.includes('<untrusted_tool_result source=\\"mcp_tiny_echo\\">');
+    const fenced = server.last.raw.includes('<untrusted_tool_result source=\\"mcp_tiny_echo\\" id=');
     assert.ok(fenced, server.last.raw.slice(-3000));
     const pids = (await readFile(home.at("starts"), "utf8")).trim().split("\n").map(Number);
     assert.equal(pids.length, 1);

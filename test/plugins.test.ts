@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { withoutFence } from "../src/agent/fence.ts";
 import { startSite } from "./support/engines/chromium.ts";
 import { type Talk, talk } from "./support/talk.ts";
 
@@ -314,9 +315,10 @@ test("foreign text that a plugin fetches comes with its fence, also through a sc
   });
   conversation.server.script({ toolCalls: [{ name: "t_fetch", arguments: {} }] }, { text: "ok" });
   await conversation.say("go");
-  const results: string[] = JSON.parse(lastOf(conversation.server.last.body, "tool"));
-  for (const result of results)
-    assert.match(result, /^<untrusted_tool_result source="web_extract">[\s\S]*Heron leaves at noon/);
+  const sent = lastOf(conversation.server.last.body, "tool");
+  assert.match(sent, /^<untrusted_tool_result source="web_extract" id="\w+">[\s\S]*Heron leaves at noon/);
+  const results: string[] = JSON.parse(withoutFence(sent));
+  for (const result of results) assert.match(result, /^<untrusted-tool-result source="web_extract" /);
   assert.equal(results.length, 2);
 });
 

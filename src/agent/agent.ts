@@ -20,6 +20,7 @@ import {
   type TurnOutcome,
 } from "./events.ts";
 import { type FlushReason, isFlushDue } from "./flush-memories.ts";
+import type { ForeignText } from "./foreign-text.ts";
 import { BackgroundReview } from "./nudges.ts";
 import { withPendingSteer } from "./outcome.ts";
 import { offerToKeep, withoutKeys } from "./pasted-keys.ts";
@@ -89,6 +90,18 @@ export class Agent {
   /** Sub-agents at work for the running turn, those of sub-agents included. */
   get activeChildren(): number {
     return this.#activity.children;
+  }
+
+  /** Whose text the conversation has read. */
+  get foreignText(): ForeignText {
+    return this.#conversation.foreign;
+  }
+
+  /** What the user is about to say comes with text of others. */
+  async readOutside(from: readonly string[]): Promise<void> {
+    if (from.length === 0) return;
+    await this.#conversation.open();
+    await this.foreignText.add(from.map((one) => ({ call: "", from: one })));
   }
 
   /** Tokens and money of the session so far. */

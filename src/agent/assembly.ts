@@ -27,6 +27,7 @@ import type {
 } from "../tools/toolset/context.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
+import type { ForeignText } from "./foreign-text.ts";
 
 interface PastedKeys {
   find(text: string): PastedText;
@@ -55,6 +56,12 @@ export interface Assembly {
   guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
   /** How long a question waits for its answer; undefined = for ever. */
   askTimeoutMs?(question: Question, run: RunContext): number | undefined;
+  /** The user trusts the folder, or the folder of the file. Absent: every folder is trusted. */
+  isTrusted?(path: string): boolean;
+  /** Rules of a folder that is not trusted are in the prompt: whose they are, in words. Absent or null: there are none. */
+  untrustedRules?(): string | null;
+  /** False: nothing is asked about because a stranger's text was read. Absent: it is. */
+  asksAfterForeignText?(): boolean;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
   /** Masks what no memory or skill may hold. Absent: nothing. */
@@ -111,6 +118,8 @@ interface SessionOptions {
   /** More columns of the session's row, for when it has to be made. */
   readonly row?: Pick<NewSession, "parentSessionId" | "userId" | "cwd" | "gitBranch" | "gitRepoRoot" | "modelConfig">;
   readonly sessionKey?: string | undefined;
+  /** What whoever started this conversation had read from outside. */
+  readonly foreign?: readonly string[] | undefined;
   readonly chat?: RunContext["chat"] | undefined;
   readonly sender?: RunContext["sender"] | undefined;
   readonly origin?: RunOrigin | undefined;
@@ -197,6 +206,8 @@ export interface ParentCall {
   progress(text?: string): void;
   /** What a child took in all, to be counted with the parent's own. */
   used(totals: SessionTotals): void;
+  /** What the parent has read from outside; children begin with it, and add what they read. */
+  readonly foreign?: ForeignText;
 }
 
 /** Who takes part when a conversation is shortened. What fails here is logged and ignored. */

@@ -15,9 +15,11 @@ import type { Assembly, ModelChoice } from "./assembly.ts";
 import { ContextManager, engineTools, Pins } from "./compression/context-manager.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
+import { ForeignText } from "./foreign-text.ts";
 import { Nudges } from "./nudges.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
+import { TextOrigins } from "./text-origin.ts";
 import { Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
 
@@ -54,6 +56,9 @@ export class Conversation {
   readonly pins: Pins;
   readonly keys: KeyRing;
   readonly nudges: Nudges;
+  /** Whose text it has read; a look back shares it. */
+  foreign: ForeignText;
+  readonly origins: TextOrigins;
   /** Side calls: summaries, titles, judgements. */
   readonly auxiliary: AuxiliaryClient;
   /** Called for every side call that was counted. */
@@ -80,6 +85,13 @@ export class Conversation {
         source: session.source,
         model: (this.fallback.own ?? this.#model).target.model,
       }),
+    });
+    this.foreign = new ForeignText(this.transcript, session.store, session.foreign);
+    this.origins = new TextOrigins({
+      tools: assembly.tools,
+      environment: assembly.environment,
+      store: session.store,
+      isTrusted: assembly.isTrusted,
     });
     this.context = new ContextManager(this);
     this.keys = new KeyRing(assembly.keys);
@@ -144,6 +156,7 @@ export class Conversation {
       const history = this.transcript.messages;
       this.#turns = Math.max(this.#turns, history.filter((message) => message.role === "user").length);
       if (history.length > 0) tools.hydrate(history);
+      await this.foreign.load(history);
       // Pictures are not kept on disk: what was sent with them goes out without them from now on.
       if (history.some(lacksImage)) this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "image_lost");
     }
@@ -152,8 +165,11 @@ export class Conversation {
 
   /** Takes the last user turns back; resolves to what the user had said, oldest first. */
   async undo(turns: number): Promise<readonly string[]> {
+    await this.open();
+    const before = this.transcript.messages;
     const said = await this.transcript.dropTurns(turns);
     if (said.length === 0) return said;
+    await this.foreign.undone(before, this.transcript.messages);
     this.context.historyChanged();
     this.assembly.gate.expectNewPrefix(this.transcript.sessionId, "rewind");
     const { assembly } = this;
@@ -194,6 +210,7 @@ export class Conversation {
   fork(assembly: Assembly): Conversation {
     const fork = new Conversation(assembly);
     fork.#lessons = this.#lessons;
+    fork.foreign = this.foreign;
     fork.pictures = this.pictures;
     fork.#opening = null;
     return fork;
@@ -297,6 +314,8 @@ export class Conversation {
     const asked = await this.assembly.prompt.system({ sessionId, target, hasHistory: messages.length > 1 });
     const system = typeof asked === "string" ? { text: asked } : asked;
     if (system.cause) this.assembly.gate.expectNewPrefix(sessionId, system.cause);
+    const rules = this.assembly.untrustedRules?.() ?? null;
+    if (rules !== null && !this.foreign.sources.includes(rules)) await this.foreign.add([{ call: "", from: rules }]);
     return system;
   }
 

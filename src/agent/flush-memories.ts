@@ -85,7 +85,7 @@ async function askForMemories(conversation: Conversation, { why, signal }: Flush
   return message.tool_calls ?? [];
 }
 
-async function save({ assembly, transcript, turns }: Conversation, call: ToolCall, signal: AbortSignal) {
+async function save({ assembly, transcript, turns, foreign }: Conversation, call: ToolCall, signal: AbortSignal) {
   const args = argumentsOf(call);
   const result = await assembly.memory?.apply(args, {
     origin: "flush",
@@ -95,6 +95,7 @@ async function save({ assembly, transcript, turns }: Conversation, call: ToolCal
     interactive: false,
     ask: async (question) => refuse(question),
     signal,
+    foreignText: () => (assembly.asksAfterForeignText?.() === false ? null : foreign.words),
   });
   return { name: "memory", args, result: JSON.stringify(result ?? {}) };
 }

@@ -24,9 +24,9 @@ import {
   thoughtOf,
   visibleText,
 } from "./assistant-message.ts";
+import { disarm } from "./fence.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
 import { hasPayload } from "./repair.ts";
-import { neutralizeSteerMarkers } from "./steer.ts";
 
 /** A whole answer of the model. `streamed` is what the screen already shows of it. */
 interface Answer {
@@ -195,7 +195,7 @@ export class AnswerJudge {
       ...(result.name === undefined ? {} : { name: this.#redact(result.name) }),
       ...(result.tool_name === undefined ? {} : { tool_name: this.#redact(result.tool_name) }),
       // What is quoted back of a call may come from anywhere; it cannot speak in the user's name.
-      ...(typeof result.content === "string" ? { content: neutralizeSteerMarkers(this.#redact(result.content)) } : {}),
+      ...(typeof result.content === "string" ? { content: disarm(this.#redact(result.content)) } : {}),
     }));
     return { type: "rejected", message, results: masked };
   }

@@ -13,10 +13,16 @@ import type { OpenRequest } from "./open-request.ts";
 interface ConversationGuard {
   /** "Do not ask" for this conversation. */
   yolo: boolean;
+  /** What a stranger's text may have asked for is asked about. */
+  readonly asksAfterForeignText: boolean;
   readonly ports: Pick<Assembly, "guardFor" | "askTimeoutMs">;
 }
 
-export function openGuard(opening: OpenRequest, environment: Environment, sessionId: () => string): ConversationGuard {
+export function openGuard(
+  opening: OpenRequest,
+  environment: Environment,
+  { sessionId, foreignText }: { readonly sessionId: () => string; readonly foreignText: () => string | null },
+): ConversationGuard {
   const { home, clock } = opening;
   const approvals = createSessionApprovals();
   const questions = createApprovalStore({
@@ -27,12 +33,19 @@ export function openGuard(opening: OpenRequest, environment: Environment, sessio
   });
   // One guard serves one conversation, whatever id it goes on under.
   const sessionKey = sessionId();
+  const asksAfterForeignText = () => {
+    const { mode, foreign_text } = home.config().approvals;
+    return foreign_text !== "off" && mode !== "off" && opening.yolo !== true && !approvals.isYolo(sessionKey);
+  };
   return {
     get yolo() {
       return opening.yolo === true || approvals.isYolo(sessionKey);
     },
     set yolo(on) {
       approvals.setYolo(sessionKey, on);
+    },
+    get asksAfterForeignText() {
+      return asksAfterForeignText();
     },
     ports: {
       askTimeoutMs: (question, run) => timeoutOf(question, home.config(), run.chat !== undefined),
@@ -52,6 +65,7 @@ export function openGuard(opening: OpenRequest, environment: Environment, sessio
           yolo: opening.yolo === true,
           isolated: () => environment.isolated,
           confined: () => environment.confinement !== undefined,
+          foreignText: () => (asksAfterForeignText() ? foreignText() : null),
           smart: approvalJudge(auxiliary, { sessionId: run.sessionId, turn: run.turn, redact: home.redact }),
           saveAllowlist: (key) => addToAllowlist(opening, key),
           saveBlocked: (script) => saveBlockedScript(home.paths.at("cache", "blocked-scripts"), script, clock),
@@ -68,6 +82,7 @@ function lazyGuard(options: GuardOptions): CommandGuard {
     decide: async (...question) => (await guard()).decide(...question),
     decideCode: async (...question) => (await guard()).decideCode(...question),
     decideOutsideWrite: async (...question) => (await guard()).decideOutsideWrite(...question),
+    decideSend: async (...question) => (await guard()).decideSend(...question),
   };
 }
 

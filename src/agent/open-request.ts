@@ -93,6 +93,8 @@ export interface StartRequest {
   readonly systemMessage?: string;
   /** How many agents stand above it; children of depth 1 were started by a person's conversation. */
   readonly depth?: number;
+  /** What its parent has read from outside, which its task may stem from. */
+  readonly foreign?: readonly string[];
   /** The id its parent knows it by. */
   readonly subagentId?: string;
 }

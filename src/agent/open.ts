@@ -88,7 +88,10 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const toolkit = await openToolkit(request, session, { environment, mcp, knowledge });
   const { tools } = toolkit;
   const prompt = openPrompt(request, session, { environment, knowledge, toolkit });
-  const guard = openGuard(request, environment, session.currentId);
+  const guard = openGuard(request, environment, {
+    sessionId: session.currentId,
+    foreignText: () => session.current.agent?.foreignText.words ?? null,
+  });
   const checkpoints = openCheckpointPort(request, environment);
   const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
   const early = start ? [] : untrustedFolder(request);
@@ -112,6 +115,12 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     paths: home.paths,
     config: () => home.config(),
     environment,
+    isTrusted: (path) => trustsText(home, session.cwd, environment, path),
+    untrustedRules() {
+      if (prompt.contextHashes().length === 0 || home.folders.isTrusted(session.cwd)) return null;
+      return `rules of ${home.display(session.cwd)}`;
+    },
+    asksAfterForeignText: () => guard.asksAfterForeignText,
     redact: home.redact,
     redactKept: home.redact.forKeeping,
     pasted: {
@@ -267,6 +276,7 @@ function sessionOptions(
     task: start?.task,
     jobId: start?.jobId,
     taskId: start?.taskId,
+    foreign: start?.foreign,
   };
 }
 
@@ -416,6 +426,16 @@ async function openExternalMemory(
   if (request.ignoreRules || request.home.config().memory.provider.trim() === "") return null;
   const { openProvider } = await import("./open-provider.ts");
   return openProvider({ ...about, request }, (text) => notes.push(text));
+}
+
+/** What belongs to the system, and what the agent keeps of itself; what it fetched lies in the cache. */
+const SYSTEM_FILES = /^\/(?:etc|proc|sys|usr|lib\w*)\//;
+
+/** A container or another machine has no folders of its own to trust: it counts as the folder the conversation was opened in. */
+function trustsText({ folders, paths }: OpenHome, cwd: string, { files, kind }: Environment, path: string): boolean {
+  if (files && kind !== "bubblewrap") return folders.isTrusted(cwd);
+  const isOwn = path.startsWith(`${paths.dir}/`) && !path.startsWith(`${paths.cacheDir}/`);
+  return isOwn || SYSTEM_FILES.test(path) || folders.isTrusted(path);
 }
 
 /** A list that names no directory still allows none. */

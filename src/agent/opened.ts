@@ -7,6 +7,7 @@ import type { Target, ToolDefinition } from "../llm/wire.ts";
 import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
+import { expandPath } from "../safety/paths.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/terminal/processes.ts";
@@ -15,11 +16,11 @@ import { type Agent, AgentBusyError } from "./agent.ts";
 import { reasoningOf } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
 import { type ChildTable, childTable } from "./delegation/children.ts";
+import { fenced } from "./fence.ts";
 import { type ChosenModel, demoNote, switchTarget } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import type { OpenRequest } from "./open-request.ts";
 import type { ConversationPlugins } from "./plugins.ts";
-import { wrapUntrusted } from "./result-messages.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { Trajectories } from "./trajectory.ts";
 
@@ -194,7 +195,19 @@ export class Opened implements OpenAgent {
       const readPage = request.readPage ?? ((url) => readPageFor(url, { home, clock, contextLength, signal }));
       const expansion = await attachReferences(text, { home, cwd, platform, contextLength, readPage });
       signal.throwIfAborted();
+      if (expansion?.expanded) await this.agent.readOutside(this.#outside(expansion.references));
       return expansion;
+    });
+  }
+
+  /** Which of the things a message points at were written by others. */
+  #outside(references: Expansion["references"]): readonly string[] {
+    const { assembly, cwd, request } = this.#parts;
+    const { display } = request.home;
+    return references.flatMap(({ kind, value }) => {
+      if (kind === "url") return [`page ${value}`];
+      const path = kind === "file" || kind === "folder" ? expandPath(value, cwd, request.home.osHome) : cwd;
+      return assembly.isTrusted?.(path) === false ? [`${kind} ${display(path)}`] : [];
     });
   }
 
@@ -277,5 +290,5 @@ async function readPageFor(
     sizeLimits(contextLength).perResult,
     (left) => `[... ${left} characters left out ...]`,
   );
-  return wrapUntrusted("web_extract", `${title === "" ? "" : `# ${title}\n`}${url}\n\n${text}`);
+  return fenced("web_extract", `${title === "" ? "" : `# ${title}\n`}${url}\n\n${text}`);
 }

@@ -21,7 +21,7 @@ test("with image_input_mode text a picture is described beside the conversation,
   const sent = String(turn?.messages.at(-1)?.content);
   assert.match(
     sent,
-    /^which bird\?\n\n\[The user attached a picture\. .*\]\n<untrusted_tool_result source="vision_analyze">/,
+    /^which bird\?\n\n\[The user attached a picture\. .*\]\n<untrusted_tool_result source="vision_analyze" id="\w+">/,
   );
   assert.ok(sent.includes(seen));
   assert.ok(!JSON.stringify(turn?.messages).includes("image_url"));

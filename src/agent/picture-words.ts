@@ -4,7 +4,7 @@ import type { ContentPart, UserInput } from "../llm/messages.ts";
 import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import { wrapUntrusted } from "./result-messages.ts";
+import { fenced } from "./fence.ts";
 
 const ANSWER_TOKENS = 2000;
 
@@ -40,7 +40,7 @@ async function inWords(
       turn: turns,
       signal,
     });
-    return `[The user attached a picture. What another model sees in it:]\n${wrapUntrusted("vision_analyze", text)}`;
+    return `[The user attached a picture. What another model sees in it:]\n${fenced("vision_analyze", text)}`;
   } catch (error) {
     const why = messageOf(error);
     if (!signal.aborted) emit({ type: "status", kind: "warn", message: `The picture could not be looked at: ${why}` });

@@ -1,5 +1,4 @@
 // Words of the user that reach a running turn: they ride on the end of a tool result, between markers only the runtime can write.
-import { foldedMatches } from "../kit/code-points.ts";
 import type { ToolMessage } from "../llm/messages.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
 import type { Entry } from "./transcript.ts";
@@ -22,20 +21,6 @@ export function steerLast(entries: readonly Entry[], text: string): readonly Ent
     const stored = entry.stored?.role === "tool" ? { stored: withSteer(entry.stored, text) } : {};
     return { message: withSteer(entry.message, text), ...stored };
   });
-}
-
-const BEGINNINGS = ["[out-of-band user message", "[/out-of-band user message"];
-
-/** A copy of a marker inside tool output, however it is spelled, is no marker any more: its first bracket becomes a parenthesis. */
-export function neutralizeSteerMarkers(text: string): string {
-  const starts = BEGINNINGS.flatMap((word) => foldedMatches(text, word)).map(({ start }) => start);
-  let inert = "";
-  let from = 0;
-  for (const start of starts.sort((a, b) => a - b)) {
-    inert += `${text.slice(from, start)}(`;
-    from = start + 1;
-  }
-  return inert + text.slice(from);
 }
 
 /** What the user said meanwhile, waiting for a tool result to ride on. */

@@ -111,7 +111,7 @@ test("a result passes the redactor, the size limit and the fence in this order",
   const content = String(results[0]?.content);
   assert.match(
     content,
-    /^<untrusted_tool_result source="web_extract">\n.*<persisted-output>.*<\/untrusted_tool_result>$/s,
+    /^<untrusted_tool_result source="web_extract" id="\w+">\n.*<persisted-output>.*<\/untrusted_tool_result id="\w+">$/s,
   );
   const saved = await readFile(/Full output saved to: (.*)/.exec(content)?.[1] ?? "", "utf8");
   assert.equal(saved, `*** ${"x".repeat(150_000)}`);
@@ -164,7 +164,7 @@ test("hooks see each call once; one may block it, change its result, and add a l
     rig,
   );
   assert.equal(ran, 1);
-  assert.match(String(results[0]?.content), /PAGE 1 x+\n<\/untrusted_tool_result>\n\n\[hint\]$/);
+  assert.match(String(results[0]?.content), /PAGE 1 x+\n<\/untrusted_tool_result id="\w+">\n\n\[hint\]$/);
   assert.match(String(results[1]?.content), /not today/);
   assert.deepEqual(seen.sort(), ["after 1 ok", "after 2 blocked", "before 1", "before 2"]);
 });
@@ -370,7 +370,7 @@ test("a call that a tool makes passes hooks and redactor, goes to the tool unfen
   });
   assert.deepEqual(hooked, ["execute_code", "web_extract"]);
   assert.equal(got, page.replace("secret-word", "***"));
-  assert.match(String(results[0]?.content), /^<untrusted_tool_result source="web_extract">/);
+  assert.match(String(results[0]?.content), /^<untrusted_tool_result source="web_extract" id=/);
   assert.equal(results[0]?.text_origin, "web", "what a script printed is kept as what it read");
   assert.equal(results.length, 1);
   const started = events.flatMap((event) => (event.type === "tool_start" ? [event.call.name] : []));

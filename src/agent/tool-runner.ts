@@ -12,8 +12,10 @@ import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts"
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { Assembly, ToolTimes } from "./assembly.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import { type Finished, isUntrusted, resultMessages, wrapUntrusted } from "./result-messages.ts";
-import { neutralizeSteerMarkers } from "./steer.ts";
+import { disarm, fenced } from "./fence.ts";
+import type { ForeignText } from "./foreign-text.ts";
+import { type Finished, resultMessages } from "./result-messages.ts";
+import { isUntrusted, type Outside, type TextOrigins } from "./text-origin.ts";
 import type { Entry } from "./transcript.ts";
 import type { CallFacts } from "./turn-kit.ts";
 
@@ -31,6 +33,8 @@ interface ToolRunnerOptions {
   /** The model takes pictures. */
   readonly images: boolean;
   readonly history: () => readonly HistoryMessage[];
+  readonly origins: TextOrigins;
+  readonly foreign: ForeignText;
   readonly emit: (event: AgentEventBody) => void;
   /** Called for every call that ended. */
   readonly onFinished: (call: HookedCall, result: string, failed: boolean) => void;
@@ -47,8 +51,10 @@ interface CallingTool {
 export class ToolRunner {
   readonly #options: ToolRunnerOptions;
   readonly #times: ToolTimes;
-  /** Per call that made calls of its own: the last of those whose text comes from the outside world. */
-  readonly #outsiders = new Map<string, string>();
+  /** Per call that made calls of its own: the last of those whose text comes from outside. */
+  readonly #outsiders = new Map<string, { readonly source: string; readonly outside: Outside }>();
+  /** Calls of the model that have begun. */
+  readonly #running = new Set<string>();
   #nestedCalls = 0;
 
   constructor(options: ToolRunnerOptions) {
@@ -82,10 +88,12 @@ export class ToolRunner {
     const call: ToolCall = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
     const done = await this.#runCall(call, by?.signal ?? run.signal);
     if (!done) return cancelled(name);
-    const { content, source = name } = done;
-    if (!by) return textOf(wrapUntrusted(source, content));
-    if (isUntrusted(source)) this.#outsiders.set(by.call.id, source);
-    return textOf(content);
+    const { content, source = name, outside } = done;
+    // Who called is not known of a plugin; whatever runs now may hand it on.
+    const callers = by ? [by.call.id] : [...this.#running];
+    if (outside) await this.#options.foreign.add([{ call: callers.at(-1) ?? "", from: outside.from }]);
+    for (const id of callers) if (outside) this.#outsiders.set(id, { source, outside });
+    return textOf(outside && !by ? fenced(source, content) : content);
   }
 
   async #plan(calls: readonly ToolCall[]) {
@@ -130,6 +138,7 @@ export class ToolRunner {
     if (!blocked && this.#options.assembly.checkpoint)
       await withGrace(this.#checkpoint(hooked), within ?? run.signal, 0);
     const began = performance.now();
+    if (!within) this.#running.add(call.id);
     // Whoever stops the agent while a copy is made does not want the change either.
     const outcome = blocked
       ? { type: "blocked" as const, text: errorResult(blocked) }
@@ -137,6 +146,7 @@ export class ToolRunner {
         ? { type: "abandoned" as const, text: cancelled(name) }
         : await this.#dispatch(hooked, view, (diff) => void diffs.push(diff), within);
     const ms = Math.round(performance.now() - began);
+    this.#running.delete(call.id);
 
     if (outcome.type === "abandoned") {
       this.#options.onFinished(hooked, outcome.text, true);
@@ -144,13 +154,27 @@ export class ToolRunner {
       return { call, content: outcome.text, appendix: "", stub: true };
     }
     const finished = await this.#finish(call, hooked, outcome, { ms, nested: within !== undefined });
-    const source = this.#outsiders.get(call.id) ?? name;
+    const inner = this.#outsiders.get(call.id);
     this.#outsiders.delete(call.id);
-    const shown = textOf(wrapUntrusted(source, finished.content));
+    const source = inner?.source ?? name;
+    const text = textOf(finished.content);
+    const facts = { call: hooked, text: finished.plain, failed: finished.failed, cwd };
+    const outside = blocked
+      ? null
+      : await this.#options.origins.outside(facts, inner?.outside ?? this.#delegated(hooked));
+    // Screens read what tools of ours say by its fields.
+    const shown = outside && isUntrusted(source) ? fenced(source, text) : text;
     const diff = this.#options.assembly.redact(diffs.join(""));
-    this.#options.onFinished(hooked, textOf(finished.content), finished.failed);
+    this.#options.onFinished(hooked, text, finished.failed);
     emit({ type: "tool_end", call: view, result: shown, ms, failed: finished.failed, ...(diff && { diff }) });
-    return blocked ? { ...finished, source } : { ...finished, source, ran: { call: hooked, cwd } };
+    const done = { ...finished, source, ...(outside && { outside }) };
+    return blocked ? done : { ...done, ran: { call: hooked, cwd } };
+  }
+
+  /** A report of children is from outside when they have read such text. */
+  #delegated({ id, name }: HookedCall): Outside | undefined {
+    const from = name === "delegate_task" ? this.#options.foreign.during(id) : null;
+    return from === null ? undefined : { origin: "web", from };
   }
 
   /** A secret in a note would stand in every prompt from then on. */
@@ -190,6 +214,8 @@ export class ToolRunner {
       };
       const forScript = within !== undefined;
       const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
+      const refused = await this.#refuseSend(hooked, ctx);
+      if (refused !== null) return { type: "blocked", text: errorResult(refused) };
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));
       const settled = await withGrace(work, signal, this.#times.graceMs);
       if (settled.done) return { type: "output", output: settled.value };
@@ -211,13 +237,30 @@ export class ToolRunner {
     }
   }
 
+  /** Why an address may not be opened: it carries text away, and a stranger's text may have asked for it. */
+  async #refuseSend({ name, args }: HookedCall, ctx: ToolContext): Promise<string | null> {
+    const addresses = isUntrusted(name) ? [args.url, args.image_url, args.urls].flat() : [];
+    if (addresses.length === 0 || !ctx.guard.decideSend || (ctx.foreignText?.() ?? null) === null) return null;
+    const { carriesAway } = await import("../safety/url-payload.ts");
+    const texts = this.#options
+      .history()
+      .flatMap((message) => (message.role === "assistant" ? [] : [textOf(message.content)]));
+    for (const address of addresses) {
+      if (typeof address !== "string") continue;
+      if (!carriesAway(address, (part) => texts.some((text) => text.includes(part)))) continue;
+      const answer = await ctx.guard.decideSend(address, ctx.signal);
+      if (!answer.approved) return answer.message;
+    }
+    return null;
+  }
+
   /** From what a handler gave to what the model may see. */
   async #finish(
     call: ToolCall,
     hooked: HookedCall,
     outcome: Exclude<Dispatched, { type: "abandoned" }>,
     { ms, nested }: { readonly ms: number; readonly nested: boolean },
-  ): Promise<Finished & { readonly failed: boolean }> {
+  ): Promise<Finished & { readonly failed: boolean /** Whole. */; readonly plain: string }> {
     const { assembly, run, tools } = this.#options;
     const output = outcome.type === "blocked" ? outcome.text : outcome.output;
     const plain = typeof output === "string" ? output : summaryOf(output);
@@ -230,21 +273,21 @@ export class ToolRunner {
     await this.#hook("post_tool_call", () => assembly.hooks?.after?.(hooked, result, run));
     const changed = await this.#hook("transform_tool_result", () => assembly.hooks?.transform?.(hooked, result, run));
     const added = await this.#hook("appendix", () => assembly.hooks?.appendix?.(hooked, result, run));
-    const appendix = neutralizeSteerMarkers(added ?? "");
+    const appendix = disarm(added ?? "");
 
     // Masked again as plain output, a test value in source code would become a mark that can be written back.
     const isMasked = changed == null && MASK_BY_PATH.has(hooked.name);
     const redact = (text: string) =>
       isMasked && assembly.redactKept ? assembly.redactKept(text) : assembly.redact(text);
-    const mask = (text: string) => neutralizeSteerMarkers(redact(text)).toWellFormed();
+    const mask = (text: string) => disarm(redact(text)).toWellFormed();
     if (typeof output !== "string" && changed == null && this.#options.images) {
       const content = output.content.map((part) => (part.type === "text" ? { ...part, text: mask(part.text) } : part));
-      return { call, content, appendix, summary: mask(plain), failed };
+      return { call, content, appendix, summary: mask(plain), failed, plain };
     }
     const text = mask(changed ?? plain);
-    if (nested) return { call, content: text, appendix, failed };
+    if (nested) return { call, content: text, appendix, failed, plain };
     const sized = { callId: call.id, name: hooked.name, text };
-    return { call, content: await tools.limitResult(sized, run.sessionId), appendix, failed };
+    return { call, content: await tools.limitResult(sized, run.sessionId), appendix, failed, plain };
   }
 
   async #hook<T>(what: string, call: () => Promise<T> | undefined): Promise<T | undefined> {

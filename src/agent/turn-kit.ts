@@ -11,6 +11,7 @@ import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/conte
 import type { Assembly, ParentCall } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody, SessionTotals } from "./events.ts";
+import type { ForeignText } from "./foreign-text.ts";
 import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
 import type { IterationBudget } from "./steer.ts";
@@ -80,6 +81,8 @@ export function equipTurn(conversation: Conversation, { signal, interactive, emi
       ...(limits.toolTimes ? { times: limits.toolTimes } : {}),
       images: conversation.takesImages,
       history: () => transcript.messages,
+      origins: conversation.origins,
+      foreign: conversation.foreign,
       emit,
       onFinished(call, result, failed) {
         mutations.record(call, result, failed);
@@ -93,6 +96,7 @@ export function equipTurn(conversation: Conversation, { signal, interactive, emi
         emit,
         used: (totals) => conversation.meter.addAll(totals),
         auxiliary: conversation.auxiliary,
+        foreign: conversation.foreign,
       }),
     }),
   };
@@ -241,6 +245,7 @@ function toolContexts(
     readonly seesImages?: boolean;
     readonly notify: (text: string) => void;
     readonly auxiliary: AuxiliaryClient;
+    readonly foreign: ForeignText;
   } & Pick<ParentCall, "emit" | "used">,
 ): (call: CallFacts) => ToolContext {
   const guard = assembly.guardFor(run, shared.ask, shared.auxiliary);
@@ -271,10 +276,14 @@ function toolContexts(
     toolNames: tools.names,
     redact: (text) => assembly.redact(text),
     notify: shared.notify,
+    foreignText: () => (assembly.asksAfterForeignText?.() === false ? null : shared.foreign.words),
     ...assembly.toolPorts,
     ...(assembly.memory ? { memory: assembly.memory } : {}),
     ...(delegation
-      ? { spawnChildren: (tasks) => delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used }) }
+      ? {
+          spawnChildren: (tasks) =>
+            delegation.spawn(tasks, { ...call, sessionId: run.sessionId, emit, used, foreign: shared.foreign }),
+        }
       : {}),
   });
 }

@@ -90,6 +90,7 @@ interface WaitingWrite {
   readonly id: string;
   readonly origin: string;
   readonly summary: string;
+  readonly source?: string | undefined;
 }
 
 const AUTOMATIC: ReadonlySet<string> = new Set(["background_review", "curator", "flush", "cron"]);
@@ -97,7 +98,10 @@ const AUTOMATIC: ReadonlySet<string> = new Set(["background_review", "curator", 
 /** One line each, oldest first. */
 export function pendingList(writes: readonly WaitingWrite[], command: string): string {
   if (writes.length === 0) return "Nothing waits for your approval.";
-  const lines = writes.map(({ id, origin, summary }) => `  ${id}${AUTOMATIC.has(origin) ? " [auto]" : ""}  ${summary}`);
+  const lines = writes.map(({ id, origin, summary, source }) => {
+    const after = source === undefined ? "" : ` [after text from outside: ${source}]`;
+    return `  ${id}${AUTOMATIC.has(origin) ? " [auto]" : ""}${after}  ${summary}`;
+  });
   return `${lines.join("\n")}\n/${command} approve ID|all lets them through, /${command} reject ID|all throws them away.`;
 }
 

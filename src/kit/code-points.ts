@@ -66,8 +66,31 @@ interface FoldedMatch {
 
 /** Where `word` (plain lower-case ASCII) stands in a text, left to right, without overlaps. */
 export function foldedMatches(text: string, word: string): readonly FoldedMatch[] {
-  // Most texts are plain: one pass of the engine settles those.
-  if (!UNUSUAL.test(text)) return plainMatches(text, word);
+  const read = fold(text);
+  return read === null ? plainMatches(text, word) : inText(plainMatches(read.folded, word), read);
+}
+
+/** The same for a pattern over lower-case letters, with the flag `g`; `plain` is what was matched in such letters. */
+export function foldedPattern(text: string, pattern: RegExp): readonly (FoldedMatch & { readonly plain: string })[] {
+  const read = fold(text);
+  const matches = [...(read?.folded ?? text.toLowerCase()).matchAll(pattern)].map(({ index, 0: plain }) => ({
+    start: index,
+    end: index + plain.length,
+    plain,
+  }));
+  return read === null ? matches : inText(matches, read);
+}
+
+interface FoldedText {
+  readonly folded: string;
+  /** Where each unit of it comes from. */
+  readonly starts: readonly number[];
+  readonly ends: readonly number[];
+}
+
+/** Null for plain ASCII, which most texts are: one pass of the engine settles those. */
+function fold(text: string): FoldedText | null {
+  if (!UNUSUAL.test(text)) return null;
   let folded = "";
   const starts: number[] = [];
   const ends: number[] = [];
@@ -82,9 +105,14 @@ export function foldedMatches(text: string, word: string): readonly FoldedMatch[
     }
     at = end;
   }
-  return plainMatches(folded, word).map(({ start, end }) => ({
-    start: starts[start] ?? 0,
-    end: ends[end - 1] ?? text.length,
+  return { folded, starts, ends };
+}
+
+function inText<M extends FoldedMatch>(matches: readonly M[], { starts, ends }: FoldedText): readonly M[] {
+  return matches.map((match) => ({
+    ...match,
+    start: starts[match.start] ?? 0,
+    end: ends[match.end - 1] ?? match.start,
   }));
 }
 

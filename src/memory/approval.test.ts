@@ -137,3 +137,36 @@ test("other files beside waiting writes are left out", async (t) => {
   assert.equal((await box.memory.pending()).length, 1);
   assert.equal((await readdir(box.home.at("pending", "memory"))).length, 3);
 });
+
+test("after a stranger's text was read a write is asked about though approval is off, and the question names the source", async (t) => {
+  const box = await memoryHome(t, {});
+  const { ask, asked } = answering({ choice: "session" });
+  let source: string | null = null;
+  const add = (content: string, run: Partial<MemoryRun> = {}) =>
+    box.memory.apply(
+      { action: "add", content },
+      memoryRun({ interactive: true, ask, foreignText: () => source, ...run }),
+    );
+  await add("before");
+  assert.equal(asked.length, 0);
+  source = "web_extract a.example";
+  await add("after");
+  await add("and again");
+  assert.equal(asked.length, 1);
+  assert.match(asked[0]?.note ?? "", /web_extract a\.example/);
+  assert.equal((await box.memory.history()).length, 3);
+  const waits = await add("unattended", { interactive: false, sessionId: "other" });
+  assert.match("message" in waits ? String(waits.message) : "", /because text from outside \(web_extract a\.example\)/);
+  const [pending] = await box.memory.pending();
+  assert.equal(pending?.source, "web_extract a.example");
+});
+
+test("a yes for the session from before a stranger's text was read does not count behind it", async (t) => {
+  const box = await memoryHome(t, gated);
+  const { ask, asked } = answering({ choice: "session" });
+  const add = (content: string, foreign: string | null) =>
+    box.memory.apply({ action: "add", content }, memoryRun({ interactive: true, ask, foreignText: () => foreign }));
+  await add("one", null);
+  await add("two", "browser");
+  assert.equal(asked.length, 2);
+});

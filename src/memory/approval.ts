@@ -7,8 +7,8 @@ import type { Clock } from "../kit/clock.ts";
 import { truncateCodePoints } from "../kit/code-points.ts";
 import { codeOf, messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
-import { mapOf, number, oneOf, parseAs, record, type Shape, type ShapeOf, text } from "../kit/json.ts";
-import type { Ask } from "../safety/decision.ts";
+import { mapOf, number, oneOf, optional, parseAs, record, type Shape, type ShapeOf, text } from "../kit/json.ts";
+import { type Ask, foreignNote } from "../safety/decision.ts";
 import { FILE_NAMES, fail, type MemoryResult } from "./entries.ts";
 import type { MemoryRequest, Operation } from "./request.ts";
 import type { MemoryAuthor, MemoryStore } from "./store.ts";
@@ -23,6 +23,8 @@ export interface MemoryRun {
   readonly interactive: boolean;
   readonly ask: Ask;
   readonly signal: AbortSignal;
+  /** Where text from outside in the conversation came from; null or absent: nothing of that kind is to be asked about. */
+  foreignText?(): string | null;
 }
 
 interface ApprovalOptions {
@@ -51,11 +53,14 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
     const choice = asked ? await askFor(request, run) : "stage";
     if (choice === "write") return store.carryOut(request, author);
     if (choice === "deny") return fail("denied", "The user refused this memory write. Do not try it again.");
-    return stage(request, author);
+    return stage(request, author, run.foreignText?.() ?? null);
   }
 
   async function askFor(request: MemoryRequest, run: MemoryRun): Promise<"write" | "deny" | "stage"> {
-    if (trustedSessions.has(run.sessionId)) return "write";
+    const source = run.foreignText?.() ?? null;
+    // A yes from before a stranger's text was read says nothing about what that text asks for.
+    const trusted = source === null ? run.sessionId : `${run.sessionId} after text from outside`;
+    if (trustedSessions.has(trusted)) return "write";
     try {
       const question = {
         kind: "approval",
@@ -63,9 +68,10 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
         description: `write to memory (${FILE_NAMES[request.target]})`,
         patternKey: "memory_write",
         allowAlways: false,
+        ...(source !== null && { note: foreignNote(source) }),
       } as const;
       const { choice, timedOut } = await run.ask(question, run.signal);
-      if (choice === "session") trustedSessions.add(run.sessionId);
+      if (choice === "session") trustedSessions.add(trusted);
       if (choice === "once" || choice === "session") return "write";
       return choice === "deny" && !timedOut ? "deny" : "stage";
     } catch (error) {
@@ -74,7 +80,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
     }
   }
 
-  async function stage(request: MemoryRequest, { origin }: MemoryAuthor): Promise<MemoryResult> {
+  async function stage(request: MemoryRequest, { origin }: MemoryAuthor, source: string | null): Promise<MemoryResult> {
     try {
       const { id } = await stageWrite(
         pendingDir,
@@ -84,6 +90,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
           summary: summarize(request),
           origin,
           payload: payloadOf(request),
+          ...(source !== null && { source }),
         },
         clock,
       );
@@ -91,7 +98,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
         success: true,
         staged: true,
         pending_id: id,
-        message: "Not saved yet: the write waits for the user's approval (/memory pending shows it). Do not repeat it.",
+        message: `Not saved yet: the write waits for the user's approval${source === null ? "" : `, because text from outside (${source}) is in this conversation`} (/memory pending shows it). Do not repeat it.`,
       };
     } catch (error) {
       const cause = messageOf(error);
@@ -141,11 +148,13 @@ const pendingWrite = record({
   created_at: number,
   /** The arguments of the call, to be made again. */
   payload: mapOf(anything),
+  /** Whose text was in the conversation when it was made. */
+  source: optional(text),
 });
 
 export type PendingWrite = ShapeOf<typeof pendingWrite>;
 
-type NewPendingWrite = Pick<PendingWrite, "subsystem" | "action" | "summary" | "origin" | "payload">;
+type NewPendingWrite = Pick<PendingWrite, "subsystem" | "action" | "summary" | "origin" | "payload" | "source">;
 
 /** `dir` holds the waiting writes of one subsystem. Throws when the record cannot be kept. */
 async function stageWrite(dir: string, write: NewPendingWrite, clock: Clock): Promise<PendingWrite> {

@@ -33,7 +33,8 @@ export interface Memory {
   /** Reads the files again and freezes a new snapshot: only for a prompt that is built anew. */
   reload(): Promise<void>;
   /**
-   * What the memory tool calls: checks the arguments as the model wrote them, asks the user where the settings want that, writes.
+   * What the memory tool calls: checks the arguments as the model wrote them, asks the user where the settings want that or a stranger's
+   * text is in the conversation, writes.
    * It never rejects for what a model or a disk did: the result says so.
    */
   apply(args: Readonly<Record<string, unknown>>, run: MemoryRun): Promise<MemoryResult>;
@@ -84,7 +85,8 @@ export async function openMemory(options: MemoryOptions): Promise<Memory> {
       if (current !== turn) store.resetFailures();
       turn = current;
       const author = authorOf(run);
-      return options.config().memory.write_approval ? approval.write(args, author, run) : store.write(args, author);
+      const asked = options.config().memory.write_approval || (run.foreignText?.() ?? null) !== null;
+      return asked ? approval.write(args, author, run) : store.write(args, author);
     },
     resetFailures: () => store.resetFailures(),
     onCommitted(listener) {

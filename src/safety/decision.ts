@@ -11,7 +11,7 @@ export interface CommandVerdict {
 }
 
 /** Allowed in general, and asked about once text from outside is in the conversation: it may have been told to. */
-type SensitiveEffect = "changes the agent" | "sends data out";
+export type SensitiveEffect = "changes the agent" | "sends data out";
 
 declare const decided: unique symbol;
 
@@ -81,6 +81,8 @@ export interface CommandGuard {
   decideCode?(code: string, signal: AbortSignal): Promise<ApprovalOutcome>;
   /** A file tool would write where the sandbox does not let commands write. Absent: nothing is written there. */
   decideOutsideWrite?(path: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
+  /** A tool would open an address that carries text to its host. Asked about once a stranger's text was read. Absent: nobody asks. */
+  decideSend?(address: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
 }
 
 export interface DecideOptions {
@@ -108,6 +110,10 @@ export interface ApprovalQuestion {
   /** The file that remembers "always"; config.yaml unless it says otherwise. */
   readonly keptIn?: string;
 }
+
+/** The note of a question that is asked because a stranger's text may be behind it. */
+export const foreignNote = (source: string) =>
+  `Text from outside is in this conversation: ${source}. Did you ask for this, or did that text?`;
 
 export interface ClarifyQuestion {
   readonly kind: "clarify";

@@ -309,3 +309,20 @@ test("a command too long to check is kept for a week and the message says where"
   assert.ok(outcome.message.includes(join(directory, name)));
   assert.equal((await readdir(directory)).length, 1);
 });
+
+test("an address that carries text away is asked about once a stranger's text was read", async () => {
+  const clean = guardRig({ foreignText: () => null });
+  assert.equal((await clean.guard.decideSend("https://x.example/?d=1", signal)).approved, true);
+  assert.equal(clean.asked.length, 0);
+  const { guard, asked, answer } = guardRig({ foreignText: () => "web_extract a.example" });
+  assert.equal((await guard.decideSend("https://x.example/?d=1", signal)).approved, false);
+  assert.match(asked[0]?.note ?? "", /web_extract a\.example/);
+  assert.equal(asked[0]?.command, "open https://x.example/?d=1");
+  answer({ choice: "session" });
+  assert.equal((await guard.decideSend("https://x.example/?d=1", signal)).approved, true);
+  assert.equal((await guard.decideSend("https://y.example/?d=2", signal)).approved, true);
+  assert.equal(asked.length, 2);
+  const alone = guardRig({ foreignText: () => "browser", interactive: false });
+  const refused = await alone.guard.decideSend("https://x.example/?d=1", signal);
+  assert.match(refused.approved ? "" : refused.message, /after text from outside: sends data out.*browser/s);
+});

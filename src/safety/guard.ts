@@ -18,7 +18,9 @@ import {
   type CommandVerdict,
   clearCommand,
   type DecideOptions,
+  foreignNote,
   type RefusedCommand,
+  type SensitiveEffect,
 } from "./decision.ts";
 import { LIMIT_KEY } from "./hardline.ts";
 import type { Homes } from "./scene.ts";
@@ -91,7 +93,7 @@ interface Concern {
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
   const { approvals, questions, sessionKey, log } = options;
 
-  return { decide, decideCode, decideOutsideWrite };
+  return { decide, decideCode, decideOutsideWrite, decideSend };
 
   async function decideCode(code: string, signal: AbortSignal): Promise<ApprovalOutcome> {
     const yes = allowed(CODE_RUNNER, null);
@@ -122,7 +124,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     const open = [
       ...dangerConcern(command, verdict, settings),
       ...(leaves ? [leavingConcern(command, outside.reason)] : []),
-      ...foreignConcern(verdict),
+      ...foreignConcerns(verdict.effects ?? []),
     ].filter(({ key }) => !isSettled(key, settings));
     if (open.length === 0 || asksNothing(settings)) return yes;
     return answerTo(command, open, yes, settings, signal);
@@ -142,6 +144,14 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     return answerTo(shown, [concern], allowed(shown, null), settings, signal);
   }
 
+  async function decideSend(address: string, signal: AbortSignal) {
+    const settings = options.settings();
+    const open = foreignConcerns(["sends data out"]).filter(({ key }) => !isSettled(key, settings));
+    if (open.length === 0 || asksNothing(settings)) return { approved: true } as const;
+    const shown = `open ${address}`;
+    return answerTo(shown, open, allowed(shown, null), settings, signal);
+  }
+
   function asksNothing(settings: GuardSettings): boolean {
     return options.yolo || approvals.isYolo(sessionKey) || settings.approvals.mode === "off";
   }
@@ -159,13 +169,13 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
   }
 
   /** Whoever wrote the text that was read may also have written this command, so an earlier yes to its kind does not count. */
-  function foreignConcern({ effects = [] }: CommandVerdict): Concern[] {
+  function foreignConcerns(effects: readonly SensitiveEffect[]): Concern[] {
     const source = options.foreignText?.() ?? null;
     if (source === null) return [];
     return effects.map((effect) => ({
       key: `after text from outside: ${effect}`,
       reason: `it ${effect}, and text from outside (${source}) is in the conversation, which may have asked for it`,
-      note: `Text from outside is in this conversation: ${source}. Did you ask for this, or did that text?`,
+      note: foreignNote(source),
       lasts: "session",
       forPeople: true,
     }));

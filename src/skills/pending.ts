@@ -33,6 +33,8 @@ const pendingWrite = record({
   origin: text,
   created_at: number,
   payload,
+  /** Whose text was in the conversation when it was made. */
+  source: maybeText,
 });
 
 export type PendingWrite = ShapeOf<typeof pendingWrite>;
@@ -45,6 +47,7 @@ export async function stage({ request, context, run }: ManageCall, plan: Plan): 
     .toString(16)
     .padStart(8, "0");
   const gist = await gistOf(request, plan);
+  const source = run.foreignText?.() ?? null;
   const written: PendingWrite = {
     id,
     subsystem: "skills",
@@ -53,6 +56,7 @@ export async function stage({ request, context, run }: ManageCall, plan: Plan): 
     origin: run.origin,
     created_at: context.clock.now() / 1000,
     payload: request,
+    ...(source !== null && { source }),
   };
   await mkdir(folder(context), { recursive: true, mode: 0o700 });
   await writeFileAtomic(join(folder(context), `${id}.json`), `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
@@ -61,7 +65,7 @@ export async function stage({ request, context, run }: ManageCall, plan: Plan): 
     staged: true,
     pending_id: id,
     gist,
-    message: `The change waits for the user's approval (/skills approve ${id}). It is not in force yet; do not send it again.`,
+    message: `The change waits for the user's approval${source === null ? "" : `, because text from outside (${source}) is in this conversation`} (/skills approve ${id}). It is not in force yet; do not send it again.`,
   };
 }
 

@@ -12,6 +12,8 @@ export interface SkillRun {
   readonly chat?: unknown;
   readonly ask: Ask;
   readonly signal: AbortSignal;
+  /** Where text from outside in the conversation came from; null or absent: nothing of that kind is to be asked about. */
+  foreignText?(): string | null;
 }
 
 /** What a tool answers, as data. */

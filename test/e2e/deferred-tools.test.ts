@@ -181,7 +181,7 @@ await withEngine("Chromium", missingChromium, () => {
         open,
       );
       const [opened = "", typed = "", clicked = "", read = "", seen, stale = ""] = results;
-      assert.match(opened, /<untrusted_tool_result source="browser_navigate">/);
+      assert.match(opened, /<untrusted_tool_result source="browser_navigate" id=/);
       assert.match(typed, /"success":true,"typed":3/);
       assert.match(clicked, /"success":true,"clicked":"@e\d+"/);
       assert.match(read, /Welcome aboard, Ada/);

@@ -4,6 +4,7 @@ import { type AssistantMessage, type ContentPart, type Message, type ToolMessage
 import type { ContextEngine } from "../../plugins/context-engines.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../../prompt/blocks.ts";
 import type { Conversation } from "../conversation.ts";
+import { withoutFence } from "../fence.ts";
 import type { SentBefore } from "../transcript.ts";
 import { messageCost, messagesCost, sentContent } from "./boundaries.ts";
 
@@ -231,7 +232,7 @@ const LINES: Readonly<Record<string, Line>> = {
 };
 
 export function summarizeToolResult(name: string, argsJson: string, content: string): string {
-  const call: Call = { name, args: parseArguments(argsJson), content };
+  const call: Call = { name, args: parseArguments(argsJson), content: withoutFence(content) };
   const line = Object.hasOwn(LINES, name) ? LINES[name] : name.startsWith("browser_") ? browser : other;
   return `[${name}] ${(line ?? other)(call)}`;
 }

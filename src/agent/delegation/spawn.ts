@@ -136,6 +136,8 @@ async function oneChild(birth: Birth, call: ParentCall): Promise<ChildReport> {
           birth.changed.add(path);
       },
     });
+    const read = child.agent.foreignText.sources.filter((from) => !call.foreign?.sources.includes(from));
+    await call.foreign?.add(read.map((from) => ({ call: call.callId, from: `sub-agent: ${from}` })));
     const { summary, error: trouble } = finished.report;
     parent.onReport?.(task.goal, summary ?? trouble ?? "", child.agent.sessionId);
     void finished.over
@@ -186,6 +188,7 @@ async function openChild(birth: Birth, id: string, call: ParentCall) {
     model,
     only,
     depth: parent.depth + 1,
+    ...(call.foreign && { foreign: call.foreign.sources }),
     systemMessage: childPrompt(task, {
       cwd,
       mayDelegate: mayDelegate ? { atOnce: settings.max_concurrent_children, levels } : null,

@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { skillTools } from "../../../test/support/skill-run.ts";
 import { type SkillsHome, skillsHome, skillText } from "../../../test/support/skills-home.ts";
+import type { ApprovalQuestion, Ask } from "../../safety/decision.ts";
 import { listPending } from "../pending.ts";
 import { ViewMemory } from "../run.ts";
 import { approvePending, diffPending, rejectPending } from "./manage.ts";
@@ -54,4 +55,40 @@ test("an invalid change is refused at once, and one that no longer fits stays pe
   assert.equal((await listPending(home)).length, 1);
   assert.deepEqual(await approvePending("00000000", ground(home)), []);
   assert.equal(await diffPending("none", ground(home)), null);
+});
+
+test("after a stranger's text was read a skill is not written without a yes, and the question names the source", async () => {
+  const asked: ApprovalQuestion[] = [];
+  for (const [answer, expected] of [
+    [{ choice: "once" }, "written"],
+    [{ choice: "session" }, "written"],
+    [{ choice: "deny" }, "denied"],
+    [{ choice: "deny", timedOut: true }, "staged"],
+  ] as const) {
+    const home = await skillsHome({});
+    const ask = (async (question: ApprovalQuestion) => {
+      asked.push(question);
+      return answer;
+    }) as unknown as Ask; // skills ask for approvals only
+    const { manage } = skillTools(home, { interactive: true, ask, foreignText: () => "MCP server x" });
+    const made = await manage({ action: "create", name: "y", content: skillText("y", "When") });
+    assert.equal(made.staged ? "staged" : (made.code ?? "written"), expected);
+    assert.equal((await listPending(home))[0]?.source, expected === "staged" ? "MCP server x" : undefined);
+    if (answer.choice === "session") {
+      await manage({ action: "create", name: "z", content: skillText("z", "When") });
+      assert.equal(asked.length, 2);
+    }
+  }
+  assert.match(asked[0]?.note ?? "", /MCP server x/);
+  assert.match(asked[0]?.command ?? "", /name: y/);
+});
+
+test("where nobody can be asked such a skill waits, and an invalid one is not asked about", async () => {
+  const home = await skillsHome({});
+  const ask = (() => assert.fail("nobody is there")) as unknown as Ask; // never called
+  const { manage } = skillTools(home, { interactive: false, ask, foreignText: () => "browser" });
+  const staged = await manage({ action: "create", name: "y", content: skillText("y", "When") });
+  assert.match(staged.message, /because text from outside \(browser\)/);
+  const watched = skillTools(home, { interactive: true, ask, foreignText: () => "browser" });
+  assert.equal((await watched.manage({ action: "create", name: "X", content: "" })).code, "bad_name");
 });

@@ -4,12 +4,14 @@ import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../../home/lock.ts";
 import type { HomePaths } from "../../home/paths.ts";
+import { foreignNote } from "../../safety/decision.ts";
 import { loadCatalogue, type Skill } from "../catalogue.ts";
 import { walkSkills } from "../files.ts";
 import { reason } from "../open-skill.ts";
 import { diffOf, dropPending, listPending, type PendingWrite, stage } from "../pending.ts";
 import { provenanceOf } from "../provenance.ts";
 import { pathName, resolveSkill } from "../resolve.ts";
+import type { SkillsContext } from "../roots.ts";
 import { failure, type SkillResult } from "../run.ts";
 import { bumpUsage, readUsage, skillsLock, updateUsage } from "../usage.ts";
 import { clearSkillsPromptCache } from "../visible.ts";
@@ -23,10 +25,13 @@ export async function manageSkill(
 ): Promise<SkillResult> {
   try {
     let done: Plan | null = null;
+    const answer = options.approved ? "write" : await askAfterForeignText(call);
+    if (typeof answer !== "string") return answer;
     const result = await withLock(skillsLock(call.context), async () => {
       const planned = await planChange(call);
       if (planned.type === "refused") return planned.result;
-      if (call.context.config().skills.write_approval && !options.approved) return stage(call, planned);
+      if (answer === "stage" || (call.context.config().skills.write_approval && !options.approved))
+        return stage(call, planned);
       const result = await planned.commit();
       if (result.success) done = planned;
       return result;
@@ -36,6 +41,36 @@ export async function manageSkill(
   } catch (error) {
     return failure("write_failed", `${call.request.action} of skill '${call.request.name}' failed: ${reason(error)}`);
   }
+}
+
+/** Conversations whose user said yes for the rest of it. */
+const trusted = new WeakMap<SkillsContext, Set<string>>();
+
+/** A skill outlives the conversation: what a stranger's text may have asked for is not written without a yes. */
+async function askAfterForeignText(call: ManageCall): Promise<"write" | "stage" | SkillResult> {
+  const { run, context } = call;
+  const source = run.foreignText?.() ?? null;
+  const sessions = trusted.get(context) ?? new Set();
+  if (source === null || sessions.has(run.sessionId)) return "write";
+  if (!run.interactive || !run.ask || run.origin !== "foreground" || context.config().skills.write_approval)
+    return "stage";
+  const planned = await planChange(call);
+  if (planned.type === "refused") return planned.result;
+  const { action, name } = call.request;
+  const question = {
+    kind: "approval",
+    command: planned.before === null ? (planned.after ?? "") : await diffOf(planned),
+    description: `${action} skill ${name}`,
+    patternKey: "skill_write",
+    allowAlways: false,
+    note: foreignNote(source),
+  } as const;
+  const { choice, timedOut } = await run.ask(question, run.signal);
+  if (choice === "session") trusted.set(context, sessions.add(run.sessionId));
+  if (choice === "once" || choice === "session") return "write";
+  if (choice === "deny" && !timedOut)
+    return failure("denied", "The user refused this change of a skill. Do not try it again.");
+  return "stage";
 }
 
 /** The change with all its checks made, nothing written yet. */

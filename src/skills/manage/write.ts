@@ -176,7 +176,8 @@ export type GuardScan = (
 export interface ManageCall {
   readonly request: ManageRequest;
   readonly context: SkillsContext;
-  readonly run: Pick<SkillRun, "origin" | "taskId" | "sessionId">;
+  readonly run: Pick<SkillRun, "origin" | "taskId" | "sessionId"> &
+    Partial<Pick<SkillRun, "interactive" | "ask" | "signal" | "foreignText">>;
   readonly ports: ManagePorts;
 }
 

@@ -66,6 +66,8 @@ export interface ToolContext extends RunContext {
   readonly writeSafeRoots?: readonly string[];
   /** One variable of the home's environment; absent where a tool must not look at it. */
   env?(name: string): string | undefined;
+  /** Where text from outside that is in the conversation came from; null: there is none, or nobody is to be asked because of it. */
+  foreignText?(): string | null;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
   /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */

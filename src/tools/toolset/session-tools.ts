@@ -214,6 +214,12 @@ export class SessionTools {
     return this.#foreign.get(name)?.textOrigin ?? this.#entry(name)?.traits.textOrigin;
   }
 
+  /** The MCP server it belongs to; null for a tool of anyone else. */
+  serverOf(name: string): string | null {
+    const toolset = this.#entry(name)?.toolset;
+    return toolset?.startsWith("mcp-") ? toolset.slice("mcp-".length) : null;
+  }
+
   /** Side by side with others, though the planner does not know it (MCP servers that say so). */
   isParallelTool(name: string): boolean {
     return this.#entry(name)?.traits.parallel === true;

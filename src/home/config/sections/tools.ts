@@ -170,6 +170,12 @@ export const toolSections = {
     timeout: whole(60, "seconds the terminal waits for you"),
     gateway_timeout: whole(300, "seconds a chat waits for you"),
     deny: list([], "patterns of commands that are always refused", GUARDS),
+    foreign_text: choice(
+      ["ask", "off"],
+      "ask",
+      "what changes the agent or sends data out is asked about after text from outside was read",
+      GUARD,
+    ),
     smart_policy: text("", "further rules for the approving model"),
     cron_mode: choice(["deny", "approve"], "deny", "dangerous commands in scheduled runs"),
     mcp_reload_confirm: flag(true, "ask before MCP servers are reloaded"),
