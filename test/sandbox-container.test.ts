@@ -20,7 +20,11 @@ after(async () => (await podmanEngine().catch(() => null))?.release());
 await withEngine("podman", missingPodman, () => {
   async function open(
     changes: Partial<TerminalConfig> = {},
-    { environment = {}, home: given }: { environment?: Record<string, string>; home?: string } = {},
+    {
+      environment = {},
+      handedOn,
+      home: given,
+    }: { environment?: Record<string, string>; handedOn?: () => Record<string, string>; home?: string } = {},
   ) {
     const engine = await podmanEngine();
     const home = given ?? (await realpath(await mkdtemp(join(tmpdir(), "hermes-container-"))));
@@ -36,6 +40,7 @@ await withEngine("podman", missingPodman, () => {
     const opened = await openEnvironment(config, {
       cwd: home,
       environment: { ...engine.env, TMPDIR: home, HERMES_DOCKER_BINARY: "podman", ...environment },
+      handedOn,
       userHome: home,
       hermesHome: { dir: home, root: home },
       unattended: true,
@@ -82,6 +87,16 @@ await withEngine("podman", missingPodman, () => {
       await run("env | grep -E 'KEY|TOKEN|EDITOR|OTHER|FIXED|CONTAINERS_CONF' | sort"),
       "EDITOR=vi\nFIXED=a 'b' $c\nGROQ_API_KEY=given\n",
     );
+  });
+
+  test("what is handed on later is there with the next command", async (t) => {
+    const later: Record<string, string> = {};
+    const { run, release } = await open({}, { handedOn: () => later });
+    t.after(release);
+    const show = `echo "\${LATER-nothing}"`;
+    assert.equal(await run(show), "nothing\n");
+    later.LATER = "it's $here";
+    assert.equal(await run(show), "it's $here\n");
   });
 
   test("a container has few rights, a network only if wanted, and nothing of this machine", async (t) => {

@@ -20,7 +20,11 @@ import { talk } from "./support/talk.ts";
 import { toolContext } from "./support/tool-context.ts";
 
 await withEngine("an ssh server", missingSshd, () => {
-  async function open(changes: Partial<TerminalConfig> = {}, environment: Record<string, string> = {}) {
+  async function open(
+    changes: Partial<TerminalConfig> = {},
+    environment: Record<string, string> = {},
+    handedOn = () => ({}),
+  ) {
     const server = await sshServer();
     const directory = await realpath(await mkdtemp(join(tmpdir(), "hermes-ssh-")));
     const hermes = join(server.root, "hermes-here");
@@ -38,6 +42,7 @@ await withEngine("an ssh server", missingSshd, () => {
     const opened = await openSshEnvironment(terminal, {
       cwd: directory,
       environment: { PATH, TMPDIR: server.root, ...environment },
+      handedOn,
       userHome: server.root,
       hermesHome: { dir: hermes, root: hermes },
       unattended: true,
@@ -56,6 +61,16 @@ await withEngine("an ssh server", missingSshd, () => {
     );
     t.after(release);
     assert.equal((await run("env | grep -E 'KEY|EDITOR|OTHER'")).output, "EDITOR=a 'b'\n");
+  });
+
+  test("what is handed on later is there with the next command", async (t) => {
+    const later: Record<string, string> = {};
+    const { run, release } = await open({}, {}, () => later);
+    t.after(release);
+    const show = "printenv LATER || echo nothing";
+    assert.equal((await run(show)).output, "nothing\n");
+    later.LATER = "it's $here";
+    assert.equal((await run(show)).output, "it's $here\n");
   });
 
   test("skills and named credentials are there, secrets are not, and what changed there comes back", async () => {

@@ -4,6 +4,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { ModelGate, Task } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
+import type { SkillVariables } from "../skills/variables.ts";
 import type { RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
 import type { ModelChoice } from "./assembly.ts";
 
@@ -88,6 +89,8 @@ export interface StartRequest {
   readonly only?: ReadonlySet<string>;
   /** It sees the skills of the home, though it reads none of its other files. */
   readonly skills?: boolean;
+  /** What skills handed on in the conversation it works for. */
+  readonly variables?: SkillVariables;
   /** It gets the rules of sub-directories it reaches; absent: as if a person had opened it. */
   readonly hints?: boolean;
   readonly systemMessage?: string;

@@ -20,7 +20,8 @@ import { openEnvironment } from "../sandbox/open.ts";
 import { Lane } from "../sessions/lanes.ts";
 import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
-import { openAgentSkills, preloadFor } from "../skills/open.ts";
+import { openAgentSkills, preloadFor, reopenFor } from "../skills/open.ts";
+import { SkillVariables } from "../skills/variables.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
@@ -82,8 +83,9 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
   const notes: string[] = [];
   const session = await openSession(request, notes);
   const { store, found } = session;
-  const environment = await openWorkplace(request, session, notes);
-  const knowledge = await openKnowledge(request, session, environment, notes);
+  const variables = start?.variables ?? new SkillVariables(home);
+  const environment = await openWorkplace(request, session, { variables, notes });
+  const knowledge = await openKnowledge(request, session, { environment, variables }, notes);
   const { memory, provider, plugins, skills } = knowledge;
   const toolkit = await openToolkit(request, session, { environment, mcp, knowledge });
   const { tools } = toolkit;
@@ -158,7 +160,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       async spawn(tasks, call) {
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
-        const parts = { home, clock, environment, tools, agent, guard, gate: assembly.gate, onReport };
+        const parts = { home, clock, environment, tools, agent, guard, variables, gate: assembly.gate, onReport };
         // Children write under the lease of this conversation.
         const parent = delegatingParent({ ...request, store: async () => store }, openAgent, parts);
         return spawnChildren(parent, tasks, call);
@@ -287,13 +289,14 @@ const worksHere = ({ files, confinement }: Environment) => !files || confinement
 async function openWorkplace(
   request: OpenRequest,
   { cwd, currentId }: OpenedSession,
-  notes: string[],
+  { variables, notes }: { readonly variables: SkillVariables; readonly notes: string[] },
 ): Promise<Environment> {
   const { home, start } = request;
   const { backend, docker_forward_env } = home.config().terminal;
   const environment = await openEnvironment(home.config(), {
     environment: home.environment(backend === "docker" ? ["HERMES_DOCKER_BINARY", ...docker_forward_env] : []),
     withheld: home.withheld(),
+    handedOn: () => variables.values(),
     cwd,
     privateHome: home.paths.at("home"),
     sessionId: currentId,
@@ -313,7 +316,12 @@ async function openWorkplace(
 type Knowledge = Awaited<ReturnType<typeof openKnowledge>>;
 
 /** What it knows besides its rules: memory, plugins, skills. */
-async function openKnowledge(request: OpenRequest, session: OpenedSession, environment: Environment, notes: string[]) {
+async function openKnowledge(
+  request: OpenRequest,
+  session: OpenedSession,
+  { environment, variables }: { readonly environment: Environment; readonly variables: SkillVariables },
+  notes: string[],
+) {
   const { home, clock, start } = request;
   const memory = request.ignoreRules ? null : await openMemory({ ...home, clock, log: home.log.child("memory") });
   const plugins = await openPlugins({ ...request, cwd: session.cwd });
@@ -323,7 +331,10 @@ async function openKnowledge(request: OpenRequest, session: OpenedSession, envir
     { sessionId: session.id, memory, title: session.found?.resumed.title },
     notes,
   );
-  const skills = start && !start.skills ? null : await openAgentSkills(home, clock, environment, plugins?.skills);
+  const withSkills = !start || start.skills;
+  const parts = { plugins: plugins?.skills, variables };
+  const skills = withSkills ? await openAgentSkills(home, clock, environment, parts) : null;
+  if (skills && session.found) await reopenFor(session.found.history, skills, request.platform);
   const preloaded = skills && !start && !request.ignoreRules ? await preloadFor(request, skills, session.id) : null;
   if (preloaded?.note) notes.push(preloaded.note);
   return { memory, plugins, provider, skills, opening: preloaded?.text || undefined };

@@ -9,8 +9,9 @@ export async function invokeSkills(text: string, ctx: CommandContext, commands: 
   const { skills, agent } = ctx.conversation;
   if (!skills) return false;
   const { expandTyped } = await import("../skills/expand.ts");
-  const { inlineShell } = skills;
-  const options = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell, taken: takenNames(commands) };
+  const { inlineShell, variables } = skills;
+  const shown = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell, variables };
+  const options = { ...shown, taken: takenNames(commands) };
   const expansion = await expandTyped(text, skills.context, options);
   if (expansion === null) return false;
   say(expansion, ctx);
@@ -47,7 +48,8 @@ const skill: CommandDefinition = {
     const [, name = "", text = ""] = /^(\S*)\s*([\s\S]*)$/.exec(args) ?? [];
     if (name === "") return ctx.warn("/skill needs a name: /skill <name> [text]. hermes skills list shows them.");
     const { expandSkillCommand } = await import("../skills/expand.ts");
-    const options = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell: skills.inlineShell };
+    const { inlineShell, variables } = skills;
+    const options = { platform: ctx.platform, sessionId: agent.sessionId, inlineShell, variables };
     say(await expandSkillCommand(name, text, skills.context, options), ctx);
   },
 };

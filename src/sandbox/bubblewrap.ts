@@ -33,7 +33,7 @@ import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } fro
 import { KeptFree } from "./protected-files.ts";
 import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
-import { ShellEnvironment } from "./shell-environment.ts";
+import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
 
 const GIVE_UP_MS = 500;
 const LOOKS = 50;
@@ -83,7 +83,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   const shell = await findShell(env.PATH ?? "", environment);
   const ownNetwork = options.network !== "on";
   const nsenter = ownNetwork ? await findNsenter(environment) : "";
-  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, ownNetwork, shell });
+  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, handedOn: options.handedOn, ownNetwork, shell });
   try {
     await sandbox.open();
   } catch (error) {
@@ -177,6 +177,7 @@ interface SandboxParts {
   readonly view: Pick<View, "args" | "hides" | "allowsWrite">;
   readonly emptyFile: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly handedOn?: ShellOptions["handedOn"];
   readonly ownNetwork: boolean;
   readonly shell: Shell;
 }
@@ -229,7 +230,7 @@ class Sandbox implements Channel {
     command: readonly string[],
     { ownSession, mark }: { ownSession: boolean; mark?: string },
   ): Promise<Launch> {
-    const { bwrap, nsenter, view, emptyFile, env, ownNetwork, shell } = this.#parts;
+    const { bwrap, nsenter, view, emptyFile, env, handedOn, ownNetwork, shell } = this.#parts;
     const { setup, inner, pid, net } = (await this.#liveHolder()).paths;
     // bwrap can make a network but not join one.
     const network = ownNetwork
@@ -250,7 +251,8 @@ class Sandbox implements Channel {
       ...command,
     ];
     const wrapper = `exec "$@" 6<${net} 7<${setup} 8<${pid}${inner ? ` 9<${inner}` : ""}`;
-    return { program: "/bin/sh", args: ["-c", wrapper, "sh", ...network, bwrap, ...args], env };
+    const everything = { ...handedOn?.(), ...env };
+    return { program: "/bin/sh", args: ["-c", wrapper, "sh", ...network, bwrap, ...args], env: everything };
   }
 
   async close(): Promise<void> {

@@ -41,7 +41,7 @@ export async function openContainerEnvironment(
   const forwarded = forwardedNames(terminal, environment);
   const given = Object.fromEntries(forwarded.map((name) => [name, environment[name] ?? ""]));
   const env = { ...childEnvironment(environment), ...given };
-  const container = new Container({ binary, env, facts, forwarded });
+  const container = new Container({ binary, env, facts, forwarded, handedOn: options.handedOn });
   if (terminal.docker_orphan_reaper) await container.removeOrphans();
   const found = await container.open();
   const backend = new RemoteBackend({
@@ -113,6 +113,7 @@ interface ContainerParts {
   readonly env: Readonly<Record<string, string>>;
   readonly facts: ContainerFacts;
   readonly forwarded: readonly string[];
+  readonly handedOn?: EnvironmentOptions["handedOn"];
 }
 
 class Container implements Channel {
@@ -145,7 +146,8 @@ class Container implements Channel {
   }
 
   async launch(script: string, { shell, stdin, terminal = false }: LaunchOptions): Promise<Launch> {
-    const { binary, env, forwarded } = this.#parts;
+    const { binary, env, forwarded, handedOn } = this.#parts;
+    const more = handedOn?.() ?? {};
     await this.#starting;
     this.#waitForIdle();
     return {
@@ -155,11 +157,11 @@ class Container implements Channel {
         "exec",
         ...(stdin || terminal ? ["-i"] : []),
         ...(terminal ? ["-t"] : []),
-        ...forwarded.flatMap((name) => ["-e", name]),
+        ...[...new Set([...forwarded, ...Object.keys(more)])].flatMap((name) => ["-e", name]),
         this.#name,
         ...[shell, "-c", script],
       ],
-      env,
+      env: { ...more, ...env },
     };
   }
 

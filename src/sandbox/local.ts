@@ -23,13 +23,14 @@ export interface LocalOptions extends ShellOptions {
 }
 
 export async function openLocalEnvironment(options: LocalOptions): Promise<Environment> {
-  const { environment, privateHome } = options;
+  const { environment, privateHome, handedOn } = options;
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
   const env = childEnvironment(environment, hasOwnHome ? { HOME: privateHome } : {});
   const tempDir = await privateTempDir(environment.TMPDIR ?? "/tmp");
   const stateDir = await mkdtemp(join(tempDir, "shell-"));
   const shell = await findShell(env.PATH ?? "", environment);
   const pipes = new OutputPipes(stateDir, env);
+  const current = () => ({ ...handedOn?.(), ...env });
   const backend: ShellBackend = {
     kind: "local",
     isolated: false,
@@ -42,10 +43,10 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Envir
     path: env.PATH ?? "",
     forced: forcedNames(environment),
     async start(run, { stdin, onBytes }) {
-      const args = shellArguments(run);
-      return hostShell(await startShell({ program: shell.path, args, env, stdin, pipe: await pipes.take(), onBytes }));
+      const launch = { program: shell.path, args: shellArguments(run), env: current() };
+      return hostShell(await startShell({ ...launch, stdin, pipe: await pipes.take(), onBytes }));
     },
-    startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env }),
+    startOnTerminal: (run) => startOnTerminal({ program: shell.path, args: shellArguments(run), env: current() }),
     async release() {
       await removeTree(stateDir);
       await removeStale(tempDir); // at the end, so that no command waits for it

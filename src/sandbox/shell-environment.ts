@@ -32,6 +32,8 @@ export interface ShellOptions {
   /** Sourced once, after the login files. */
   readonly initFiles?: readonly string[] | undefined;
   readonly sourceBashrc?: boolean | undefined;
+  /** Variables that commands see besides, asked at each start; what they have already stays as it is. */
+  readonly handedOn?: (() => Readonly<Record<string, string>>) | undefined;
   /** Further names that are taken out of what start files export. */
   readonly withheld?: readonly string[] | undefined;
   /** False: every command starts from the login state again. */

@@ -137,14 +137,18 @@ async function connect(terminal: TerminalConfig, target: SshTarget, options: Ssh
     ...(key ? ["-i", key, "-o", "IdentitiesOnly=yes"] : []),
     ...(options.sshArguments ?? []),
   ];
-  const exported = terminal.env_passthrough
-
-    .filter((name) => !isSecretName(name) && name in env)
-    .map((name) => `export ${name}=${quote(env[name] ?? "")}\n`);
-  const connection = new Connection({ ssh, args, env, target, prelude: exported.join("") });
+  const listed = terminal.env_passthrough.filter((name) => !isSecretName(name) && name in env);
+  const given = Object.fromEntries(listed.map((name) => [name, env[name] ?? ""]));
+  const prelude = () => exportAll({ ...options.handedOn?.(), ...given });
+  const connection = new Connection({ ssh, args, env, target, prelude });
   await connection.open();
   return connection;
 }
+
+const exportAll = (variables: Readonly<Record<string, string>>) =>
+  Object.entries(variables)
+    .map(([name, value]) => `export ${name}=${quote(value)}\n`)
+    .join("");
 
 async function socketPath(
   { user, host, port }: SshTarget,
@@ -161,7 +165,7 @@ interface ConnectionParts {
   readonly env: Readonly<Record<string, string>>;
   readonly target: SshTarget;
   /** What every script begins with. */
-  readonly prelude: string;
+  readonly prelude: () => string;
 }
 
 class Connection implements Channel {
@@ -198,7 +202,7 @@ class Connection implements Channel {
   async launch(script: string, { shell, stdin, terminal = false }: LaunchOptions): Promise<Launch> {
     const { ssh, args, env, target, prelude } = this.#parts;
     // The login shell there may be any; this line has nothing in it that shells read differently.
-    const encoded = Buffer.from(prelude + script).toString("base64");
+    const encoded = Buffer.from(prelude() + script).toString("base64");
     const command = `${shell} -c 'eval "$(printf %s ${encoded} | base64 -d)"'`;
     const how = [terminal ? "-tt" : "-T", ...(stdin || terminal ? [] : ["-n"])];
     return { program: ssh, args: [...args, ...how, "--", target.host, command], env };

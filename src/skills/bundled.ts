@@ -20,7 +20,7 @@ import {
   recoverSkill,
   replaceSkill,
 } from "./skill-copy.ts";
-import { skillsLock } from "./usage.ts";
+import { skillsLock, updateUsage } from "./usage.ts";
 import { clearSkillsPromptCache } from "./visible.ts";
 
 export interface SyncResult {
@@ -278,6 +278,7 @@ export async function restoreBundled(skill: Skill, context: SkillsContext): Prom
     return old;
   });
   await clearSkillsPromptCache(context, { snapshot: true });
+  await updateUsage(context, skill.name, { agent_wrote: false });
   return archived;
 }
 

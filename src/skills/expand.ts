@@ -9,6 +9,7 @@ import { pathName } from "./resolve.ts";
 import type { SkillsContext } from "./roots.ts";
 import { declaredSettings, settingValue } from "./settings.ts";
 import { bumpUsage } from "./usage.ts";
+import type { SkillVariables } from "./variables.ts";
 
 interface ExpandedCommand {
   readonly type: "expanded";
@@ -24,6 +25,8 @@ interface ExpandedCommand {
 export type Expansion = ExpandedCommand | { readonly type: "failed"; readonly error: string };
 
 interface ExpandOptions extends Opening {
+  /** Gets what the skills declare; absent: nothing is handed on. */
+  readonly variables?: SkillVariables | undefined;
   /** A note from the surface, last in the message. */
   readonly runtimeNote?: string | undefined;
 }
@@ -143,7 +146,9 @@ async function skillBlock(name: string, context: SkillsContext, options: ExpandO
   const settings = declaredSettings(parsed.fields).map(
     (setting) => `  ${setting.key} = ${settingValue(setting, context) || "(not set)"}`,
   );
-  const note = setupNote(await checkRequirements(parsed.fields, context));
+  const readiness = await checkRequirements(parsed.fields, context);
+  const declared = readiness.variables.map((variable) => variable.name);
+  const notes = [setupNote(readiness), await options.variables?.open(skill, declared, context)];
   const files = Object.values((await linkedFiles(skill.dir)) ?? {}).flat();
   const parts = [
     (await skillContent(opened, context, options)).trim(),
@@ -151,12 +156,19 @@ async function skillBlock(name: string, context: SkillsContext, options: ExpandO
     ...(settings.length > 0
       ? [[`[Skill config (from ${context.paths.configFile}):`, ...settings, "]"].join("\n")]
       : []),
-    ...(note === null ? [] : [`[Skill setup note: ${note}]`]),
+    ...notes.flatMap((note) => (note ? [`[Skill setup note: ${note}]`] : [])),
     ...(files.length === 0
       ? []
       : [["Supporting files:", ...files.map((path) => `- ${path}  ->  ${join(skill.dir, path)}`)].join("\n")]),
   ];
   return { type: "block", skill, text: parts.join("\n\n") };
+}
+
+/** The skills whose text a message of the user's carries, as it was sent. */
+export function skillsIn(sent: string): readonly string[] {
+  const opened =
+    /^\[(?:The user invoked the "([^"\n]+)" skill\.|(?:The user invoked the "[^"\n]+" bundle of skills\. Loaded|These skills are active for the whole session): (.+?)\. Follow)/gm;
+  return [...sent.matchAll(opened)].flatMap(([, one, several]) => (one ? [one] : (several ?? "").split(", ")));
 }
 
 function tail(instruction: string, { runtimeNote }: ExpandOptions): string[] {

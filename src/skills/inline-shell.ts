@@ -7,7 +7,12 @@ import type { ApprovalOutcome } from "../safety/decision.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { InlineShell } from "./preprocess.ts";
 
-export function inlineShell(home: OpenHome, environment?: Environment): InlineShell {
+export function inlineShell(
+  home: OpenHome,
+  environment?: Environment,
+  /** What commands see besides; an environment has it already. */
+  handedOn: Readonly<Record<string, string>> = {},
+): InlineShell {
   return async (command, options) => {
     const { decideUnattended } = await import("../safety/verdict.ts");
     const decide = (line: string) =>
@@ -20,7 +25,7 @@ export function inlineShell(home: OpenHome, environment?: Environment): InlineSh
     if (environment && environment.kind !== "local") return runInside(environment, home, decide(command), options);
     const { bashSnippets } = await import("./preprocess.ts");
     const { childEnvironment } = await import("../sandbox/child-env.ts");
-    return bashSnippets(childEnvironment(home.environment()), decide)(command, options);
+    return bashSnippets(childEnvironment({ ...handedOn, ...home.environment() }), decide)(command, options);
   };
 }
 

@@ -5,6 +5,8 @@ import type { OpenHome } from "../home/open.ts";
 import { VERSION } from "../home/paths.ts";
 import type { Clock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
+import { parseAs, record, text } from "../kit/json.ts";
+import { type HistoryMessage, userTextToSend } from "../llm/messages.ts";
 import type { Environment } from "../sandbox/environment.ts";
 import type { SyncResult } from "./bundled.ts";
 import type { GuardScan, ManageRequest } from "./manage/write.ts";
@@ -12,14 +14,15 @@ import type { InlineShell } from "./preprocess.ts";
 import { bundledDir } from "./provenance.ts";
 import type { SkillsContext } from "./roots.ts";
 import { type SkillResult, type SkillRun, ViewMemory } from "./run.ts";
+import type { SkillVariables } from "./variables.ts";
 
 interface SkillsOptions {
   readonly home: Pick<OpenHome, "paths" | "config" | "env" | "setEnv" | "log">;
   readonly clock: Clock;
   /** Runs commands inside skills when `skills.inline_shell` is on; see `bashSnippets`. */
   readonly inlineShell?: InlineShell;
-  /** Gets the variables that loaded skills declare and the user has set. */
-  readonly passThrough?: (names: readonly string[]) => void;
+  /** Hands the variables on that opened skills declare. */
+  readonly variables?: SkillVariables | undefined;
   /** Plugin namespace -> its folder of skills. */
   readonly plugins?: ReadonlyMap<string, readonly string[]>;
 }
@@ -28,6 +31,8 @@ export interface AgentSkills {
   readonly context: SkillsContext;
   /** For surfaces that put a skill's text into a message themselves. */
   readonly inlineShell: InlineShell | undefined;
+  /** For them too, and for scripts. */
+  readonly variables: SkillVariables | undefined;
   list(request: { readonly category?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   view(request: { readonly name: string; readonly filePath?: string | undefined }, run: SkillRun): Promise<SkillResult>;
   manage(request: ManageRequest, run: SkillRun): Promise<SkillResult>;
@@ -60,12 +65,13 @@ export function openSkills(options: SkillsOptions): AgentSkills {
     views,
     inlineShell: options.inlineShell,
     setEnv: (name: string, value: string) => options.home.setEnv(name, value),
-    passThrough: options.passThrough,
+    variables: options.variables,
   };
   let atStart: Promise<ReadonlySet<string>> | null = null;
   return {
     context,
     inlineShell: options.inlineShell,
+    variables: options.variables,
     namesAtStart(platform) {
       atStart ??= import("./open-skill.ts").then(async ({ offeredSkills }) => {
         const offered = await offeredSkills(context, platform);
@@ -87,7 +93,8 @@ export function openSkills(options: SkillsOptions): AgentSkills {
       return manageSkill({ request, context, run, ports: { views, scan: guardScan } });
     },
     forgetViews: () => views.forget(),
-    fork: () => openSkills(options),
+    // What it opens is not what the conversation opened.
+    fork: () => openSkills({ ...options, variables: undefined }),
     async flush() {
       const { flushUsage } = await import("./usage.ts");
       await flushUsage(context);
@@ -122,15 +129,19 @@ export async function openAgentSkills(
   home: OpenHome,
   clock: Clock,
   environment?: Environment,
-  plugins?: ReadonlyMap<string, readonly string[]>,
+  {
+    plugins,
+    variables,
+  }: { readonly plugins?: SkillsOptions["plugins"] | undefined; readonly variables?: SkillVariables } = {},
 ): Promise<AgentSkills> {
   const skills = openSkills({
     home,
     clock,
+    variables,
     ...(plugins && plugins.size > 0 ? { plugins } : {}),
     async inlineShell(command, options) {
       const { inlineShell } = await import("./inline-shell.ts");
-      return inlineShell(home, environment)(command, options);
+      return inlineShell(home, environment, variables?.values())(command, options);
     },
   });
   try {
@@ -140,6 +151,36 @@ export async function openAgentSkills(
   }
   return skills;
 }
+
+/** A conversation goes on: what the skills declare that its messages hold is handed on again. One that is gone since declares nothing. */
+export async function reopenFor(
+  history: readonly HistoryMessage[],
+  { context, variables }: AgentSkills,
+  platform: string,
+): Promise<void> {
+  const names = new Set<string>();
+  for (const message of history) {
+    const sent = message.role === "user" ? userTextToSend(message) : "";
+    // Most conversations carry none, and then nothing is loaded.
+    if (/^\[The/m.test(sent)) for (const name of (await import("./expand.ts")).skillsIn(sent)) names.add(name);
+    const calls = message.role === "assistant" ? (message.tool_calls ?? []) : [];
+    for (const { function: call } of calls)
+      if (call.name === "skill_view") names.add(parseAs(call.arguments, viewArguments)?.name ?? "");
+  }
+  if (names.size === 0) return;
+  const { openSkill } = await import("./open-skill.ts");
+  const { checkRequirements } = await import("./requirements.ts");
+  for (const name of names) {
+    const opened = await openSkill(name, context, { platform });
+    if (opened.type === "refused") continue;
+    const declared = (await checkRequirements(opened.parsed.fields, context)).variables.map(
+      (variable) => variable.name,
+    );
+    await variables?.open(opened.skill, declared, context);
+  }
+}
+
+const viewArguments = record({ name: text });
 
 /** The text of the skills a conversation begins with. Throws for one that cannot be loaded, unless the request does without. */
 export async function preloadFor(
@@ -153,13 +194,14 @@ export async function preloadFor(
 ): Promise<{ readonly text: string; readonly note: string | null } | null> {
   if (names.length === 0) return null;
   const { preloadSkills } = await import("./expand.ts");
-  const { text, missing } = await preloadSkills(names, skills.context, {
+  const { text: opening, missing } = await preloadSkills(names, skills.context, {
     platform,
     sessionId,
     inlineShell: skills.inlineShell,
+    variables: skills.variables,
   });
-  if (missing.length === 0) return { text, note: null };
+  if (missing.length === 0) return { text: opening, note: null };
   const note = `No such skill: ${missing.join(", ")} (unknown, switched off, or not for this system). "hermes skills list" shows the skills there are.`;
   if (!withoutMissingSkills) throw new UserError(note);
-  return { text, note };
+  return { text: opening, note };
 }

@@ -21,6 +21,13 @@ export async function provenanceOf(skill: Skill, context: Pick<SkillsContext, "p
   return lines.has(skill.name) || lines.has(skill.dirName) ? "bundled" : "local";
 }
 
+/** Whether the agent wrote or changed it, whoever asked it to. What cannot be known counts as yes. */
+export async function isAgentWritten(skill: Skill, context: SkillsContext): Promise<boolean> {
+  const { readUsage } = await import("./usage.ts"); // not needed to start
+  const usage = await readUsage(context);
+  return usage === null || usage.get(skill.name)?.agent_wrote === true;
+}
+
 /** How far a skill from elsewhere is trusted; null for everything that was not installed. */
 export async function trustOf(skill: Skill, context: Pick<SkillsContext, "paths">): Promise<string | null> {
   const entry = await hubEntry(skill, context);

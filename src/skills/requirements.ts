@@ -163,7 +163,7 @@ export async function prepareSkill(
   fields: FrontMatter,
   context: SkillsContext,
   run: SkillRun,
-  ports: Pick<ViewPorts, "setEnv" | "passThrough">,
+  ports: Pick<ViewPorts, "setEnv">,
 ): Promise<{ readonly readiness: Readiness; readonly skipped: boolean }> {
   let readiness = await checkRequirements(fields, context);
   let skipped = false;
@@ -176,7 +176,5 @@ export async function prepareSkill(
     }
     readiness = await checkRequirements(fields, context);
   }
-  const set = readiness.variables.map(({ name }) => name).filter((name) => context.env(name));
-  if (set.length > 0) ports.passThrough?.(set);
   return { readiness, skipped };
 }

@@ -9,6 +9,8 @@ import type { SkillsContext } from "./roots.ts";
 
 interface UsageRecord {
   readonly created_by: "agent" | null;
+  /** It wrote or changed the skill, also with its user watching: what the skill declares is then no word of the user's. */
+  readonly agent_wrote: boolean;
   readonly use_count: number;
   readonly view_count: number;
   readonly patch_count: number;
@@ -175,6 +177,9 @@ function complete(row: Readonly<Record<string, unknown>>): UsageRecord {
   const text = (value: unknown) => (typeof value === "string" ? value : null);
   return {
     created_by: row.created_by === "agent" ? "agent" : null,
+    // Records from before this was kept tell it by other marks.
+    agent_wrote:
+      typeof row.agent_wrote === "boolean" ? row.agent_wrote : row.created_by === "agent" || count(row.patch_count) > 0,
     use_count: count(row.use_count),
     view_count: count(row.view_count),
     patch_count: count(row.patch_count),

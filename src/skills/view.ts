@@ -12,6 +12,7 @@ import { prepareSkill, type Readiness, setupNote } from "./requirements.ts";
 import type { SkillsContext } from "./roots.ts";
 import { failure, type SkillResult, type SkillRun, unchanged, type ViewMemory } from "./run.ts";
 import { bumpUsage } from "./usage.ts";
+import type { SkillVariables } from "./variables.ts";
 
 /** What `skill_view` may use beyond the home's files. */
 export interface ViewPorts {
@@ -19,8 +20,8 @@ export interface ViewPorts {
   readonly inlineShell?: InlineShell | undefined;
   /** Stores a secret the user typed; absent where none can be stored. */
   setEnv?(name: string, value: string): Promise<void>;
-  /** Variables a skill declares and the user set: commands may see them from now on. */
-  passThrough?(names: readonly string[]): void;
+  /** Gets what an opened skill declares; absent: nothing is handed on. */
+  readonly variables?: SkillVariables | undefined;
 }
 
 export async function viewSkill(
@@ -42,6 +43,8 @@ export async function viewSkill(
   const { skill, parsed, text } = opened;
   warnAboutOrders(opened, context);
   const setup = await prepareSkill(parsed.fields, context, run, ports);
+  const declared = setup.readiness.variables.map((variable) => variable.name);
+  const environmentNote = await ports.variables?.open(skill, declared, context);
   const file = join(skill.dir, "SKILL.md");
   const facts = await stat(file, { bigint: true });
   const version = `${facts.mtimeNs}:${facts.size}`;
@@ -55,6 +58,7 @@ export async function viewSkill(
     content,
     ...(await filesPart(skill.dir)),
     ...setupPart(setup.readiness, setup.skipped, run),
+    environment_note: environmentNote ?? undefined,
     ...extras(opened),
   });
 }

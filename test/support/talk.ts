@@ -6,7 +6,7 @@ import type { AgentEvent } from "../../src/agent/events.ts";
 import { openAgent } from "../../src/agent/open.ts";
 import type { OpenRequest } from "../../src/agent/open-request.ts";
 import type { OpenAgent } from "../../src/agent/opened.ts";
-import { openHome } from "../../src/home/open.ts";
+import { type OpenHome, openHome } from "../../src/home/open.ts";
 import { type Clock, systemClock } from "../../src/kit/clock.ts";
 import { createRedactor } from "../../src/safety/redact.ts";
 import { openSessionStore } from "../../src/sessions/open.ts";
@@ -35,6 +35,7 @@ export interface TalkOptions {
 export interface Talk {
   readonly server: ModelServer;
   readonly store: SessionStore;
+  readonly home: OpenHome;
   readonly conversation: OpenAgent;
   readonly project: string;
   readonly homeDir: string;
@@ -80,7 +81,7 @@ export async function talk(t: TestContext, options: TalkOptions = {}): Promise<T
     ...options.request,
   };
   const result = {
-    ...{ server, store, project: temp.project, homeDir: temp.dir, osHome: temp.osHome, write },
+    ...{ server, store, home, project: temp.project, homeDir: temp.dir, osHome: temp.osHome, write },
     get now() {
       return time.now;
     },

@@ -1,6 +1,7 @@
 // The children an agent has at the moment: who they are, how many may run at once, and how they are stopped.
 
 import type { ModelGate } from "../../llm/gate.ts";
+import type { SkillVariables } from "../../skills/variables.ts";
 import type { StateKey } from "../../tools/toolset/context.ts";
 import type { OpenRequest } from "../open-request.ts";
 import type { Parent } from "./spawn.ts";
@@ -84,10 +85,12 @@ export function delegatingParent(
   {
     guard,
     gate,
+    variables,
     ...parts
   }: Omit<Parent, "depth" | "subagentId" | "open"> & {
     readonly guard: { readonly yolo: boolean };
     readonly gate: ModelGate;
+    readonly variables: SkillVariables;
   },
 ): Parent {
   const skills = request.start ? request.start.skills === true : true;
@@ -104,6 +107,7 @@ export function delegatingParent(
           ...start,
           gate,
           skills,
+          variables,
           hints: wantsHints(request),
           ...(request.start?.jobId ? { jobId: request.start.jobId } : {}),
         },

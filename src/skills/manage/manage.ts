@@ -123,11 +123,15 @@ async function findSkill({
 async function afterwards({ effect, skillName, skill }: Plan, { context, run }: ManageCall): Promise<void> {
   await clearSkillsPromptCache(context, { snapshot: true });
   const now = new Date(context.clock.now()).toISOString();
-  if (effect === "patched") bumpUsage(context, skillName, ["patch"]);
+  if (effect === "patched") {
+    bumpUsage(context, skillName, ["patch"]);
+    await updateUsage(context, skillName, { agent_wrote: true });
+  }
   if (effect === "created")
     await updateUsage(context, skillName, {
       created_at: now,
       created_by: isUnwatched(run.origin) ? "agent" : null,
+      agent_wrote: true,
       state: "active",
       archived_at: null,
       archived_from: null,

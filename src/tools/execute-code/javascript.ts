@@ -66,8 +66,9 @@ const rights = (watch, cwd, folder) => {
 
   const secret = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
   const kept = (name) =>
-    !secret.some((word) => name.toUpperCase().includes(word)) &&
-    (p.names.includes(name) || p.prefixes.some((prefix) => name.startsWith(prefix)));
+    p.handedOn.includes(name) ||
+    (!secret.some((word) => name.toUpperCase().includes(word)) &&
+      (p.names.includes(name) || p.prefixes.some((prefix) => name.startsWith(prefix))));
   const { env: all } = process;
   const env = Object.fromEntries(Object.entries(all).filter(([name]) => kept(name)));
   env.HERMES_RPC_SOCKET = address;

@@ -65,6 +65,8 @@ threading.Thread(target=accept, daemon=True).start()
 
 secret = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH")
 def kept(name):
+    if name in p["handedOn"]:
+        return True
     if any(word in name.upper() for word in secret):
         return False
     return name in p["names"] or name.startswith(tuple(p["prefixes"]))

@@ -116,6 +116,7 @@ class Script {
       strict: this.#ctx.config.code_execution.mode === "strict",
       names: KEPT_NAMES,
       prefixes: KEPT_PREFIXES,
+      handedOn: this.#ctx.skills?.variables?.names ?? [],
       outChars: this.#texts.out.keptChars,
       errChars: this.#texts.err.keptChars,
       code,
