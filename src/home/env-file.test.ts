@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
   decodeEnvBytes,
   encodeEnvText,
+  openEnvironment,
   parseEnv,
   refusedEnvName,
   removeEnvLine,
@@ -11,6 +15,7 @@ import {
   setEnvLine,
   withoutLookAlikes,
 } from "./environment.ts";
+import { homePaths } from "./paths.ts";
 
 const cases: readonly [line: string, values: Record<string, string>][] = [
   ["", {}],
@@ -103,4 +108,26 @@ test("look-alike letters are taken out of keys and named, and other values are l
   assert.deepEqual(withoutLookAlikes("X_API_KEY", "sk-аbс1"), { value: "sk-b1", removed: ["U+0430", "U+0441"] });
   assert.equal(withoutLookAlikes("X_API_KEY", "sk-abc"), null);
   assert.equal(withoutLookAlikes("GREETING", "grüß"), null);
+});
+
+test("an .env that is a folder or no text is told of; a text is not, whatever its alphabet", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "hermes-env-"));
+  const paths = homePaths(dir, dir, "default");
+  const warnings = () => {
+    const said: string[] = [];
+    const warn = (message: string) => void said.push(message);
+    openEnvironment({ paths, processEnv: {}, cwd: "/", managed: null, chmod: false, warn });
+    return said;
+  };
+  assert.deepEqual(warnings(), [], "there is none");
+  await mkdir(paths.envFile);
+  assert.match(warnings().join(), /\.env is not a file/);
+  await rm(paths.envFile, { recursive: true });
+  await writeFile(paths.envFile, Buffer.from(Array.from({ length: 3000 }, (_, at) => (at * 7919) % 256)));
+  assert.match(warnings().join(), /is not a text file/);
+  for (const text of ["A=1\n", "", "# clé für Übung 漢字\nA=x\n", "A=1\0\0"]) {
+    await writeFile(paths.envFile, text);
+    assert.deepEqual(warnings(), [], JSON.stringify(text));
+  }
+  await rm(dir, { recursive: true });
 });

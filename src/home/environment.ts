@@ -189,9 +189,18 @@ function readEnvFile(
   warn: (message: string) => void,
 ): EnvFile {
   const stamp = stampOf(path);
-  if (stamp === "") return { exists: false, stamp, values: new Map() };
+  if (stamp === "") {
+    if (statSync(path, { throwIfNoEntry: false }))
+      warn(
+        `${path} is not a file, so no key is read from it. Move it away and set your keys again: hermes config set NAME KEY`,
+      );
+    return { exists: false, stamp, values: new Map() };
+  }
   try {
-    const values = parseEnv(readText(path).text);
+    const { text } = readText(path);
+    if (isBinary(text))
+      warn(`${path} is not a text file, so keys may be missing. Write NAME=KEY in it, one a line, or remove it.`);
+    const values = parseEnv(text);
     for (const [name, value] of values) values.set(name, clean(name, value));
     return { exists: true, stamp, values };
   } catch (error) {
@@ -200,6 +209,11 @@ function readEnvFile(
     );
     return { exists: true, stamp, values: new Map() };
   }
+}
+
+/** Letters that no editor writes, and more than a slip of the hand. */
+function isBinary(text: string): boolean {
+  return (text.match(/[\x01-\x08\x0e-\x1f]/g)?.length ?? 0) > text.length / 100;
 }
 
 function readText(path: string): EnvText {

@@ -274,6 +274,10 @@ test("what cannot be read is neither shown nor written over", async (t) => {
   assert.equal(refused.code, "unreadable");
   assert.match(refused.error, /MEMORY\.md.*Nothing was changed.*later/);
   assert.deepEqual(await readFile(box.at("MEMORY.md")), Buffer.from([0x61, 0xff, 0x62]));
+  await writeFile(box.at("MEMORY.md"), "far more than a memory\n§\n".repeat(50_000));
+  await box.memory.reload();
+  assert.equal(box.memory.snapshot().memoryText, null);
+  assert.match(box.log.lines.at(-1)?.message ?? "", /MEMORY\.md cannot be read.*1300000 bytes/);
   await rm(box.at("MEMORY.md"));
   await mkdir(box.at("MEMORY.md"));
   assert.equal(failure(await box.memory.write({ action: "add", content: "x" }, USER)).code, "unreadable");

@@ -365,9 +365,14 @@ export type Reading =
   | { readonly type: "read"; readonly text: string; readonly entries: readonly string[] }
   | { readonly type: "unreadable"; readonly reason: string };
 
+/** Memory is a few thousand characters, all of them looked at with every start. Something else has written a file that is larger. */
+const LARGEST_FILE = 1024 * 1024;
+
 /** A file that is not there is an empty one. */
 async function readMemoryFile(path: string): Promise<Reading> {
   try {
+    const { size } = await stat(path);
+    if (size > LARGEST_FILE) return { type: "unreadable", reason: `it has ${size} bytes, more than ${LARGEST_FILE}` };
     // The BOM is kept in the text: who restores a file restores its very bytes.
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(path));
     return { type: "read", text, entries: parseEntries(text) };

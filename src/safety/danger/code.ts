@@ -289,7 +289,7 @@ function copiedFromElsewhere(invocation: Invocation): readonly string[] {
   if (!copies) return [];
   const { operands } = readOptions(args, { short: "eiFJlPSXnc" });
   const from = operands.slice(0, -1).filter((source) => /^(?:s3:\/\/|gs:\/\/|[\w.@-]+:)/.test(source));
-  return from.length === 0 ? [] : [operands.at(-1) ?? "", ...from.map((source) => source.replace(/.*[/:]/, ""))];
+  return from.length === 0 ? [] : [operands.at(-1) ?? "", ...from.map((source) => source.split(/[/:]/).at(-1) ?? "")];
 }
 
 function downloadedFiles(invocation: Invocation): readonly string[] {

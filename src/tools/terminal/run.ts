@@ -243,7 +243,11 @@ const SANDBOX_FAILURES: readonly [pattern: RegExp, onlyWithoutNetwork: boolean, 
     true,
     "there is no way to that host",
   ],
-  [/no new privileges|\bsudo: .*(?:nosuid|effective uid is not 0|owned by uid)/i, false, "nobody gains rights in it"],
+  [
+    /no new privileges|\bsudo: .{0,200}(?:nosuid|effective uid is not 0|owned by uid)/i,
+    false,
+    "nobody gains rights in it",
+  ],
   [
     /ssh-agent|SSH_AUTH_SOCK|could not open a connection to your authentication agent|gpg failed to sign|Permission denied \(publickey/i,
     false,
