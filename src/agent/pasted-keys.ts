@@ -64,10 +64,12 @@ export async function offerToKeep(
     }
   }
   for (const line of done) say(line);
-  if (open.length === 0) return;
-  const names = open.map(({ shown, name }) => (name === null ? shown : `${shown} (${name})`));
-  const example = open.find(({ name }) => name !== null)?.name ?? "NAME";
-  say(
-    `Masked in your message, not stored and not sent: ${names.join(", ")}. To keep a key for Hermes: hermes config set ${example}`,
-  );
+  if (open.length > 0) say(maskedLine(open));
+}
+
+/** What the user is told of keys that were taken out and kept nowhere. */
+export function maskedLine(keys: readonly PastedKey[]): string {
+  const names = keys.map(({ shown, name }) => (name === null ? shown : `${shown} (${name})`));
+  const example = keys.find(({ name }) => name !== null)?.name ?? "NAME";
+  return `Masked in your message, not stored and not sent: ${names.join(", ")}. To keep a key for Hermes: hermes config set ${example}`;
 }

@@ -12,6 +12,7 @@ const compress: CommandDefinition = {
   description: "replace the older part of this conversation with a summary",
   category: "Session",
   argsHint: "[focus] | here [N] | --preview",
+  keepsText: true,
   subcommands: ["here", "--preview"],
   async run(args, ctx) {
     const request = parseOptions(args);
@@ -83,6 +84,7 @@ const pin: CommandDefinition = {
   description: "lines that every compression keeps word for word",
   category: "Session",
   argsHint: "[text | remove N]",
+  keepsText: true,
   subcommands: ["remove"],
   busyPolicy: "dispatch",
   async run(args, ctx) {

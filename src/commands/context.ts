@@ -94,6 +94,8 @@ export interface CommandDefinition {
   readonly gatewayConfigGate?: string;
   readonly destructive?: boolean;
   readonly permission?: "user" | "admin";
+  /** What is typed behind it is stored or sent by another way than a message: keys in it are masked before it runs. */
+  readonly keepsText?: true;
   /** What happens when a turn is running. Default `reject`. */
   readonly busyPolicy?: "dispatch" | "reject" | "interrupt_then_dispatch";
   /**

@@ -15,6 +15,7 @@ const startNew: CommandDefinition = {
   description: "start a new conversation",
   category: "Session",
   argsHint: "[name]",
+  keepsText: true,
   destructive: true,
   busyPolicy: "interrupt_then_dispatch",
   mayRun: (typed, ctx) =>
@@ -46,6 +47,7 @@ const title: CommandDefinition = {
   description: "show or set the title of this conversation",
   category: "Session",
   argsHint: "[name]",
+  keepsText: true,
   busyPolicy: "dispatch",
   async run(args, ctx) {
     if (args === "") return ctx.say((await ctx.conversation.title()) ?? "This conversation has no title yet.");
@@ -83,6 +85,7 @@ const branch: CommandDefinition = {
   description: "continue in a copy of this conversation",
   category: "Session",
   argsHint: "[name]",
+  keepsText: true,
   async run(args, ctx) {
     const { sessionId } = ctx.conversation.agent;
     const session = await ctx.store.get(sessionId);

@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
+import { maskedLine } from "../agent/pasted-keys.ts";
 import type { OpenHome } from "../home/open.ts";
 import { messageOf } from "../kit/errors.ts";
 import { didYouMean } from "../kit/similarity.ts";
@@ -55,16 +56,23 @@ export async function dispatchTyped(
     return true;
   };
   if (hasToWait()) return true;
+  const args = command.keepsText ? withoutKeys(typed.args, ctx) : typed.args;
   try {
-    if (command.mayRun && !(await command.mayRun(typed.args, ctx))) return true;
+    if (command.mayRun && !(await command.mayRun(args, ctx))) return true;
     // A turn may have begun or ended while the question was open.
     if (hasToWait()) return true;
     if (ctx.busy && policy === "interrupt_then_dispatch") await surface.interrupt();
-    await command.run(typed.args, ctx);
+    await command.run(args, ctx);
   } catch (error) {
     ctx.warn(`/${command.name}: ${messageOf(error)}`);
   }
   return true;
+}
+
+function withoutKeys(args: string, { home, warn }: CommandContext): string {
+  const { text, keys } = home.redact.fromUser(args);
+  if (keys.length > 0) warn(maskedLine(keys));
+  return text;
 }
 
 /** What can be typed here: the surface's commands and the user's own. A name that is taken keeps its meaning. */

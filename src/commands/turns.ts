@@ -30,7 +30,7 @@ const steer: CommandDefinition = {
     if (!ctx.busy) return ctx.submit(args);
     // Busy without a turn, for example while compressing: the text waits for a turn of its own.
     if (!ctx.conversation.agent.steer(args)) return ctx.queue(args);
-    ctx.say(`↪ with the next tool result: ${args}`);
+    ctx.say(`↪ with the next tool result: ${ctx.home.redact.fromUser(args).text}`);
   },
 };
 
@@ -102,6 +102,7 @@ const background: CommandDefinition = {
   description: "run a prompt in the background",
   category: "Session",
   argsHint: "<prompt>",
+  keepsText: true,
   busyPolicy: "dispatch",
   async run(args, ctx) {
     if (args === "") return ctx.warn("/background needs a prompt: /background <prompt>");

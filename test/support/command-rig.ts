@@ -28,10 +28,10 @@ export interface CommandRig {
 export async function commandRig(
   t: TestContext,
   files: Readonly<Record<string, string>> = {},
-  more: Pick<OpenRequest, "ignoreRules"> = {},
+  { masked = false, ...more }: Pick<OpenRequest, "ignoreRules"> & { readonly masked?: boolean } = {},
 ): Promise<CommandRig> {
   const temp = await tempHome(files);
-  const { home, store, request: plain } = await openRequest(temp);
+  const { home, store, request: plain } = await openRequest(temp, { masked });
   const request = { ...plain, interactive: true, ...more };
   let conversation = await openAgent(request);
   const heard: string[] = [];

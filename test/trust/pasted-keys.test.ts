@@ -1,11 +1,13 @@
 // A key that the user pastes is masked before it is stored or sent, and offered a home.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { AgentEvent, AskRequest } from "../../src/agent/events.ts";
 import { createRedactor } from "../../src/safety/redact.ts";
+import { commandRig } from "../support/command-rig.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { type Talk, talk, warningsOf } from "../support/talk.ts";
@@ -112,6 +114,31 @@ test("a key that is said to a running turn is masked too", async (t) => {
     if (event.type === "tool_start") assert.equal(chat.conversation.agent.steer(`use ${KEY}`), true);
   const sent = JSON.stringify(chat.server.requests);
   assert.ok(sent.includes(`use ${SHOWN}`));
+  assert.ok(!sent.includes(KEY));
+});
+
+test("what a slash command stores or sends holds no key, and one line says so", async (t) => {
+  const server = await ModelServer.start();
+  t.after(() => server.close());
+  server.otherwise({ text: "ok" });
+  const rig = await commandRig(t, { "config.yaml": modelConfig(server) }, { masked: true });
+  for (let turn = 0; turn < 6; turn++) await rig.chat(`words ${turn} ${"and more ".repeat(300)}`);
+  for (const typed of ["/pin", "/title", "/branch", "/background", "/compress", "/new now"]) {
+    await rig.type(`${typed} ${KEY}`);
+    while (rig.ctx.background?.running.length) await setImmediate();
+    const heard = rig.text();
+    assert.match(heard, /^warning: Masked in your message.*sk-ant\.\.\.mYc7 \(ANTHROPIC_API_KEY\)/, typed);
+    assert.ok(!heard.includes(KEY), typed);
+  }
+  rig.busy = true;
+  await rig.type(`/pin the port is 8080`);
+  assert.equal(rig.text(), "1. the port is 8080");
+  const sessions = await rig.ctx.store.list({ limit: 20 });
+  assert.ok(sessions.some(({ title }) => title?.includes(SHOWN)));
+  const sent = JSON.stringify(server.requests);
+  assert.ok(sent.includes(SHOWN));
+  for await (const file of glob("state.db*", { cwd: rig.ctx.home.paths.dir }))
+    assert.ok(!(await readFile(join(rig.ctx.home.paths.dir, file), "latin1")).includes(KEY), file);
   assert.ok(!sent.includes(KEY));
 });
 
