@@ -136,9 +136,13 @@ export class TextOrigins {
 
   async #fromScript({ call, cwd, failed }: Finished): Promise<Outside | null> {
     const code = String(call.args.code ?? "");
-    const { fetchesByCode } = await import("../safety/outside-output.ts");
+    const { fetchesByCode, pathsInCode } = await import("../safety/outside-output.ts");
     if (fetchesByCode(code)) return { origin: "web", from: "a script that uses the network" };
-    return failed || this.#trusts(cwd) ? null : { origin: "file", from: `a script in ${this.#display(cwd)}` };
+    const { home } = this.#ports.environment;
+    const stranger = await this.#untrusted([cwd, ...pathsInCode(code).map((path) => expandPath(path, cwd, home))]);
+    return failed || stranger === null
+      ? null
+      : { origin: "file", from: `a script that reads in ${this.#display(stranger)}` };
   }
 
   /** Conversations in which a stranger's text was read may repeat it. */

@@ -11,6 +11,7 @@ import type { HookedCall, RunContext, ToolContext } from "../tools/toolset/conte
 import type { Assembly, ParentCall } from "./assembly.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody, SessionTotals } from "./events.ts";
+import { fenced } from "./fence.ts";
 import type { ForeignText } from "./foreign-text.ts";
 import { guardedHooks, ToolLoopGuard } from "./guardrails.ts";
 import { AnswerJudge } from "./judge.ts";
@@ -276,6 +277,7 @@ function toolContexts(
     toolNames: tools.names,
     redact: (text) => assembly.redact(text),
     notify: shared.notify,
+    asData: (text) => fenced("process", text),
     foreignText: () => (assembly.asksAfterForeignText?.() === false ? null : shared.foreign.words),
     ...assembly.toolPorts,
     ...(assembly.memory ? { memory: assembly.memory } : {}),

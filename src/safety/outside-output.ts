@@ -92,6 +92,11 @@ export function fetchesByCode(code: string): boolean {
   return hosts.length > 0 || NETWORK_CODE.test(code);
 }
 
+/** Files that code names by their whole path. */
+export function pathsInCode(code: string): readonly string[] {
+  return [...code.matchAll(/["'`]((?:\/|~\/)[^"'`\n]{1,300})["'`]/g)].map(([, path = ""]) => path);
+}
+
 /** What they print is what the line says, or what this machine knows of itself; no file has a say in it. */
 const OWN_WORDS = new Set(
   "echo printf true false : pwd cd date whoami id hostname uname sleep mkdir touch rm rmdir cp mv ln chmod export unset alias set test [ kill which type command nproc uptime free df du".split(

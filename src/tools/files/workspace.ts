@@ -61,8 +61,9 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
         return `Cannot write ${path}: ${kernel} is not an ordinary file but a part of the running system.`;
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
-      if (verdict.type === "ask") {
-        const outcome = await ctx.guard.decide(verdict.command, ctx.signal);
+      const asked = verdict.type === "ask" ? verdict.command : commandThatTells(path, ctx);
+      if (asked !== null) {
+        const outcome = await ctx.guard.decide(asked, ctx.signal);
         if (!outcome.approved) return outcome.message;
       }
       const { confinement } = environment;
@@ -128,6 +129,12 @@ class OutsideFiles {
       },
     };
   }
+}
+
+/** A later conversation takes its rules from such a file: once a stranger's text was read, writing it is judged as the command would be. */
+function commandThatTells(path: string, { foreignText }: ToolContext): string | null {
+  if (!/^(?:agents|claude|\.hermes)\.md$|^\.cursorrules$/i.test(basename(path)) || !foreignText?.()) return null;
+  return `tee ${/^[\w./~-]+$/.test(path) ? path : basename(path)}`;
 }
 
 /** What the guards were shown is what is then opened: each path is followed once in a call. */

@@ -253,7 +253,8 @@ function recordOf(tracked: TrackedProcess, cwd: string, ctx: ToolContext): Proce
 /** `output` is redacted already: it was cut, and half a secret could no longer be recognized. */
 function notice(what: string, command: string, output: string, ctx: ToolContext): string {
   const shown = output.trim();
-  return `[IMPORTANT: ${what}\nCommand: ${ctx.redact(command)}${shown ? `\nOutput:\n${shown}` : ""}]`;
+  const data = ctx.asData?.(shown) ?? shown;
+  return `[IMPORTANT: ${what}\nCommand: ${ctx.redact(command)}${shown ? `\nOutput:\n${data}` : ""}]`;
 }
 
 // processes.json: which background processes this home started, so that the next run finds those that outlived the last one.

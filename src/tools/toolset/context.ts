@@ -78,6 +78,8 @@ export interface ToolContext extends RunContext {
   showDiff?(diff: string): void;
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */
   notify?(text: string): void;
+  /** A text of others for a place where the user's words stand: marked so that it cannot speak for them. Absent: it stays as it is. */
+  asData?(text: string): string;
   /** Asks the auxiliary model of a task and resolves to its answer. Rejects with a message to show. Absent: there is no such model. */
   askAuxiliary?(question: AuxiliaryQuestion): Promise<string>;
   /**
