@@ -171,8 +171,12 @@ function unquoted(text: string): string {
   return /^["'`“](.*)["'`”]$/s.exec(bare)?.[1] ?? bare;
 }
 
+/** Around text from outside, which this model repeats and never follows. */
+const FENCE = /^<untrusted_tool_result [^>]*>\n[^\n]*\n\n([\s\S]*)\n<\/untrusted_tool_result/;
+
 /** What the tool gave, or plainly what went wrong. */
-function answerFrom(call: Json, result: string, say: Say): string {
+function answerFrom(call: Json, sent: string, say: Say): string {
+  const result = FENCE.exec(sent)?.[1] ?? sent;
   const name = asText(call.name);
   const args = asRecord(parseJson(asText(call.arguments)));
   // Results are one line of JSON; notes may follow.

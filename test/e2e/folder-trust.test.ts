@@ -139,3 +139,15 @@ test("a hook named by a relative path is never the folder's own in a folder that
   await runHermes(["-z", "hello"], { home });
   assert.equal(await ran(), true);
 });
+
+test("the demo shows what a command printed in a folder that is not trusted, without the fence around it", async () => {
+  await using home = await strangeFolder("terminal:\n  sandbox: off\n");
+  await writeFile(join(home.project, "letter.txt"), "x");
+  const { stdout } = await runHermes(["-z", "list the files here"], { home });
+  assert.equal(stdout, "1 entry:\n- letter.txt\n");
+  const printed = await runHermes(["-z", "run echo the heron flies at dawn over the river"], { home });
+  assert.match(
+    printed.stdout,
+    /^`echo the heron.*` ended with exit code 0\.\n\n```\nthe heron flies at dawn over the river\n```\n$/,
+  );
+});
