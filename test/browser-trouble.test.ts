@@ -9,9 +9,9 @@ import { after, before, describe, test } from "node:test";
 import { defaultConfig } from "../src/home/config/schema.ts";
 import { homePaths } from "../src/home/paths.ts";
 import { isAlive } from "../src/kit/pid.ts";
+import type { AddressCheck } from "../src/safety/guarded-proxy.ts";
 import { descendantsOf } from "../src/sandbox/processes.ts";
 import { launchBrowser } from "../src/tools/browser/launch.ts";
-import type { AddressCheck } from "../src/tools/browser/proxy.ts";
 import { browserHolder } from "../src/tools/browser/session.ts";
 import { registerProvider } from "../src/tools/toolset/availability.ts";
 import {

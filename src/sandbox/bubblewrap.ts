@@ -31,6 +31,7 @@ import {
 import { OutputPipes } from "./output.ts";
 import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
 import { KeptFree } from "./protected-files.ts";
+import type { ReachableHosts } from "./reachable-hosts.ts";
 import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
 import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
@@ -61,7 +62,17 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   const bwrap = await findBubblewrap(options.environment);
   const { environment, privateHome } = options;
   const hasOwnHome = privateHome !== undefined && (await isDirectory(privateHome));
-  const env = childEnvironment(environment, { ...CACHE_VARIABLES, ...(hasOwnHome && { HOME: privateHome }) });
+  const ownNetwork = options.network !== "on";
+  const nsenter = ownNetwork ? await findNsenter(environment) : "";
+  const reach =
+    typeof options.network === "string"
+      ? null
+      : (await import("./reachable-hosts.ts")).openReachableHosts({ hosts: options.network, nsenter, environment });
+  const env = childEnvironment(environment, {
+    ...CACHE_VARIABLES,
+    ...reach?.variables,
+    ...(hasOwnHome && { HOME: privateHome }),
+  });
   for (const name of OUTSIDE.split(" ")) delete env[name];
   const hostTemp = await privateTempDir(environment.TMPDIR ?? "/tmp");
   await removeStale(hostTemp);
@@ -81,9 +92,8 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   });
   const kept = new KeptFree(view.keptFree);
   const shell = await findShell(env.PATH ?? "", environment);
-  const ownNetwork = options.network !== "on";
-  const nsenter = ownNetwork ? await findNsenter(environment) : "";
-  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, handedOn: options.handedOn, ownNetwork, shell });
+  const { handedOn } = options;
+  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, handedOn, ownNetwork, reach, shell });
   try {
     await sandbox.open();
   } catch (error) {
@@ -133,6 +143,7 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
     async release() {
       scripts.close();
       await sandbox.close();
+      await reach?.close();
       await kept.clear();
       await removeTree(hostDir);
     },
@@ -157,7 +168,16 @@ async function probe(environment: Readonly<Record<string, string>>): Promise<str
   try {
     const shell = await findShell(env.PATH ?? "", environment);
     const bwrap = await findBubblewrap(environment);
-    const sandbox = new Sandbox({ bwrap, nsenter: "", view, emptyFile: "", env, ownNetwork: false, shell });
+    const sandbox = new Sandbox({
+      bwrap,
+      nsenter: "",
+      view,
+      emptyFile: "",
+      env,
+      ownNetwork: false,
+      reach: null,
+      shell,
+    });
     const tried = sandbox.open().then(
       () => null,
       (error: unknown) => problemIn(error),
@@ -179,6 +199,7 @@ interface SandboxParts {
   readonly env: Readonly<Record<string, string>>;
   readonly handedOn?: ShellOptions["handedOn"];
   readonly ownNetwork: boolean;
+  readonly reach: ReachableHosts | null;
   readonly shell: Shell;
 }
 
@@ -275,8 +296,14 @@ class Sandbox implements Channel {
 
   async #startHolder(gone: NamespaceHolder | null): Promise<NamespaceHolder> {
     await gone?.close();
-    const { bwrap, view, env, ownNetwork } = this.#parts;
-    return startedAgain(() => startHolder({ bwrap, view: view.args, env, ownNetwork }), { proven: gone !== null });
+    const { bwrap, view, env, ownNetwork, reach } = this.#parts;
+    const start = () => startHolder({ bwrap, view: view.args, env, ownNetwork });
+    const holder = await startedAgain(start, { proven: gone !== null });
+    await reach?.attach(holder).catch(async (error: unknown) => {
+      await holder.close();
+      throw error;
+    });
+    return holder;
   }
 }
 

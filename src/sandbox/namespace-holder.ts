@@ -2,6 +2,7 @@
 // an earlier one left running; when it goes, or we go, everything in them goes.
 import { type ChildProcess, spawn } from "node:child_process";
 import { type FileHandle, open } from "node:fs/promises";
+import type { Server } from "node:net";
 import type { Readable } from "node:stream";
 import { systemClock } from "../kit/clock.ts";
 import { UserError } from "../kit/errors.ts";
@@ -139,6 +140,46 @@ async function openAll(paths: readonly string[]): Promise<FileHandle[]> {
     await Promise.all(files.map((file) => file.close()));
     throw error;
   }
+}
+
+// Only a process in a network can listen there; it may hand the socket on. So one enters, opens the port, gives it to us and ends.
+const LISTEN = `const server = require("node:net").createServer();
+server.listen(Number(process.argv[1]), "127.0.0.1", () => process.send("open", server, () => process.exit(0)));`;
+const LISTEN_MS = 10_000;
+
+/** A port of 127.0.0.1 as seen from inside, served from here. */
+export function listenInside(
+  { paths }: NamespaceHolder,
+  { nsenter, port }: { readonly nsenter: string; readonly port: number },
+): Promise<Server> {
+  const enter = [nsenter, "--user=/proc/self/fd/7", "--net=/proc/self/fd/6", "--preserve-credentials"];
+  const args = [
+    "-c",
+    `exec "$@" 6<${paths.net} 7<${paths.setup}`,
+    "sh",
+    ...enter,
+    process.execPath,
+    "-e",
+    LISTEN,
+    String(port),
+  ];
+  const child = spawn("/bin/sh", args, {
+    cwd: "/",
+    env: {},
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    timeout: LISTEN_MS,
+  });
+  let errors = "";
+  child.stderr?.on("data", (data) => {
+    errors += data;
+  });
+  return new Promise((resolve, reject) => {
+    child.on("message", (_text, server) => resolve(server as Server)); // what LISTEN sends
+    child.on("error", reject);
+    child.on("exit", (code) =>
+      reject(new Error(`no proxy could be opened in the sandbox: ${errors.trim() || `code ${code}`}`)),
+    );
+  });
 }
 
 // Starting something in a sandbox, and again where it did not come to run.

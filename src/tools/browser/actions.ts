@@ -10,6 +10,7 @@ import { showPicture } from "../media/pictures.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import type { ToolOutput } from "../toolset/registry.ts";
 import { environmentResultStore, resultFileName } from "../toolset/results.ts";
+import { addressCheck } from "../web/access.ts";
 import { type Answer, CommandError, type CommandOptions, command, explain, run, type Scene } from "./command.ts";
 import { isElsewhere } from "./launch.ts";
 import {
@@ -24,7 +25,6 @@ import {
   type TreeNode,
   UNLABEL_SCRIPT,
 } from "./page.ts";
-import { addressCheck } from "./proxy.ts";
 
 const MAX_CHARS = 8000;
 const MAX_IMAGES = 50;

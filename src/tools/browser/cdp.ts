@@ -4,8 +4,8 @@ import type { CDPSession } from "playwright-core";
 import { messageOf } from "../../kit/errors.ts";
 import { holdsSecret } from "../../safety/url-guard.ts";
 import type { ToolContext } from "../toolset/context.ts";
+import { addressCheck } from "../web/access.ts";
 import { CommandError, command } from "./command.ts";
-import { addressCheck } from "./proxy.ts";
 
 const MAX_CHARS = 8000;
 

@@ -7,12 +7,12 @@ import type { Config } from "../../home/config/schema.ts";
 import type { HomePaths } from "../../home/paths.ts";
 import { messageOf, UserError } from "../../kit/errors.ts";
 import { isAlive } from "../../kit/pid.ts";
+import { type AddressCheck, type Refusal, startGuardedProxy } from "../../safety/guarded-proxy.ts";
 import { proxySettings } from "../../safety/url-fetch.ts";
 import { findProgram } from "../../sandbox/child-env.ts";
 import { descendantsOf, signalTree } from "../../sandbox/processes.ts";
 import { type BrowserProvider, isProvided, type ProvidedBrowser } from "./cloud.ts";
 import { type Driver, loadDriver } from "./driver.ts";
-import { type AddressCheck, type Refusal, startGuardedProxy } from "./proxy.ts";
 
 /** As the settings say, or on this machine whatever they say. */
 export type BrowserLocation = "as_set" | "here";

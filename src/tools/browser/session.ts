@@ -1,13 +1,15 @@
 // The browser of one conversation: opened with its first page, closed when nothing was asked of it for a while or the conversation ends.
+
 import { rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Dialog, Download, Page, Request } from "playwright-core";
 import type { Config } from "../../home/config/schema.ts";
+import type { Refusal } from "../../safety/guarded-proxy.ts";
 import { cacheFolder } from "../media/endpoint.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
+import { addressCheck } from "../web/access.ts";
 import { findBrowserProvider } from "./cloud.ts";
 import { type BrowserLocation, type Launched, launchBrowser } from "./launch.ts";
-import { addressCheck, type Refusal } from "./proxy.ts";
 
 const MAX_MESSAGES = 200;
 const MAX_PAGES = 8;

@@ -1,6 +1,7 @@
 // The way out to the web for one run: what may be opened by its settings, and how.
 import { lookup } from "node:dns/promises";
 import type { Config } from "../../home/config/schema.ts";
+import type { AddressCheck } from "../../safety/guarded-proxy.ts";
 import { isProxied, proxySettings, type WebAnswer, type WebRequest, webFetch } from "../../safety/url-fetch.ts";
 import { type CheckedUrl, checkUrl, parseWebUrl, UrlRefusedError, WebsitePolicy } from "../../safety/url-guard.ts";
 import type { ToolContext } from "../toolset/context.ts";
@@ -55,6 +56,21 @@ export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAcce
     fetch: (url, options = {}) => webFetch(url, { ...options, check, signal, proxy }),
     fetchService: (url, options = {}) =>
       webFetch(url, { ...options, maxRedirects: 0, check: (url) => guard(url, true), signal, proxy }),
+  };
+}
+
+/** The same question as a guarding proxy asks it: before a navigation, and again for every connection the browser makes. */
+export function addressCheck(run: WebRun): AddressCheck {
+  const { security, browser } = run.config;
+  const access = openWebAccess(run, { allowPrivate: security.allow_private_urls || browser.allow_private_urls });
+  return async (url) => {
+    try {
+      const { addresses, isPrivate } = await access.check(url);
+      return { allowed: true, addresses, isPrivate };
+    } catch (error) {
+      if (error instanceof UrlRefusedError) return { allowed: false, reason: error.message };
+      throw error;
+    }
   };
 }
 

@@ -30,6 +30,9 @@ export async function openSandbox(options: Partial<BubblewrapOptions> = {}, base
     network: "on",
     ...options,
     environment: { PATH, HOME: userHome, TMPDIR: root, ...options.environment },
+  }).catch(async (error: unknown) => {
+    await rm(root, { recursive: true, force: true });
+    throw error;
   });
   const used = usable(environment, () => rm(root, { recursive: true, force: true, maxRetries: 3 }));
   return { ...used, environment, directory: project, root, userHome, hermes };

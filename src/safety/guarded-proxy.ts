@@ -1,15 +1,13 @@
-// All traffic of a browser passes here. Names are looked up and judged on this side, and the connection goes to exactly the addresses
-// that were judged: redirects, frames, scripts and sockets cannot reach what a navigation may not.
+// All traffic of a browser, or of a sandbox, passes here. Names are looked up and judged on this side, and the connection goes to exactly the
+// addresses that were judged: redirects, frames, scripts and sockets cannot reach what a navigation may not.
 
-import type { ClientRequest, IncomingMessage, RequestOptions, ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, RequestOptions, Server, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { messageOf } from "../../kit/errors.ts";
-import { isProxied, type ProxySettings } from "../../safety/url-fetch.ts";
-import { UrlRefusedError } from "../../safety/url-guard.ts";
-import { openWebAccess, type WebRun } from "../web/access.ts";
+import { messageOf } from "../kit/errors.ts";
+import { isProxied, type ProxySettings } from "./url-fetch.ts";
 
-// The proxy that some networks prescribe, seen from the browser's guard: what was checked goes on through it.
+// The proxy that some networks prescribe, seen from the guard: what was checked goes on through it.
 
 /** Null: the connection is made from here. */
 function networkProxyFor(url: URL, settings: ProxySettings | undefined): URL | null {
@@ -77,7 +75,19 @@ interface GuardOptions {
   readonly network?: ProxySettings | undefined;
 }
 
+/** On a port of this machine. */
 export async function startGuardedProxy(options: GuardOptions): Promise<GuardedProxy> {
+  const { server, close } = openGuardedProxy(options);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(0, "127.0.0.1", resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the guarding proxy has no port");
+  return { url: `http://127.0.0.1:${address.port}`, close };
+}
+
+/** A server that listens nowhere yet: connections may also be handed to it (`emit("connection", socket)`). */
+export function openGuardedProxy(options: GuardOptions): { readonly server: Server; close(): Promise<void> } {
   const { createServer } = process.getBuiltinModule("node:http");
   const sockets = new Set<Duplex>();
   const keep = (socket: Duplex) => {
@@ -90,7 +100,11 @@ export async function startGuardedProxy(options: GuardOptions): Promise<GuardedP
     const url = parse(`https://${request.url}`);
     const reached = url ? await connectTo(url, options) : { status: 400, reason: "no host" };
     if ("reason" in reached) {
-      client.end(`HTTP/1.1 ${reached.status} ${reached.status === 403 ? "Refused" : "Unreachable"}\r\n\r\n`);
+      const { status, reason } = reached;
+      const text = `${reason}\n`;
+      client.end(
+        `HTTP/1.1 ${status} ${status === 403 ? "Refused" : "Unreachable"}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+      );
       return;
     }
     keep(reached);
@@ -100,19 +114,13 @@ export async function startGuardedProxy(options: GuardOptions): Promise<GuardedP
     client.once("close", () => reached.destroy());
     reached.once("close", () => client.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the browser's proxy has no port");
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        for (const socket of sockets) socket.destroy();
-      }),
-  };
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+      if (!server.listening) resolve();
+    });
+  return { server, close };
 }
 
 interface NoWay {
@@ -219,7 +227,7 @@ function parse(text: string): URL | null {
   return URL.canParse(text) ? new URL(text) : null;
 }
 
-// May this address be opened? One question, asked before a navigation and again for every connection the browser makes.
+// May this address be opened? One question, asked again for every connection.
 
 type AddressVerdict =
   /** No addresses: a proxy of the network knows the way there. */
@@ -228,17 +236,3 @@ type AddressVerdict =
 
 /** Never rejects for what an address is: a name that nobody knows is a reason like any other. */
 export type AddressCheck = (url: string) => Promise<AddressVerdict>;
-
-export function addressCheck(run: WebRun): AddressCheck {
-  const { security, browser } = run.config;
-  const access = openWebAccess(run, { allowPrivate: security.allow_private_urls || browser.allow_private_urls });
-  return async (url) => {
-    try {
-      const { addresses, isPrivate } = await access.check(url);
-      return { allowed: true, addresses, isPrivate };
-    } catch (error) {
-      if (error instanceof UrlRefusedError) return { allowed: false, reason: error.message };
-      throw error;
-    }
-  };
-}

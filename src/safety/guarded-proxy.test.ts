@@ -3,8 +3,8 @@ import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 import { after, before, beforeEach, test } from "node:test";
-import type { ProxySettings } from "../../safety/url-fetch.ts";
-import { type AddressCheck, startGuardedProxy } from "./proxy.ts";
+import { type AddressCheck, startGuardedProxy } from "./guarded-proxy.ts";
+import type { ProxySettings } from "./url-fetch.ts";
 
 /** Knows `open.test` (at the site's address), `far.test` (a name that only the network's proxy knows), and nothing else. */
 const check: AddressCheck = async (url) => {
