@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { foldedMatches } from "../kit/code-points.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
-import { disarm, fenced, withoutFence } from "./fence.ts";
+import { disarm, fenced, rearm, withoutFence } from "./fence.ts";
 import { isUntrusted } from "./text-origin.ts";
 
 const LONG = "a page with more than thirty-two characters on it";
@@ -165,4 +165,12 @@ test("everyday text with bars, brackets and tags stays as it is", () => {
   ]) {
     assert.equal(disarm(text), text);
   }
+});
+
+test("what was read with such a mark in it goes back into its file as it was", () => {
+  const template =
+    "<|im_start|>system\n[INST] <<SYS>> <</SYS>> [/INST] <start_of_turn>user<end_of_turn> <｜User｜> <|eot_id|>";
+  assert.notEqual(disarm(template), template);
+  assert.equal(rearm(disarm(template)), template);
+  for (const text of ["a < b", "[ x ]", "if [ -e inst ]; then", "< |", "a < start"]) assert.equal(rearm(text), text);
 });

@@ -69,3 +69,11 @@ function spoilt(mark: string, plain: string): string {
   const [first = "", ...rest] = mark;
   return /^\[\/?out-/.test(plain) ? `(${rest.join("")}` : `${first} ${rest.join("")}`;
 }
+
+const SPOILT =
+  /([<[]) ([|｜]\/?[\w▁.-]{1,48}[|｜]>|\/?(?:inst|system_prompt|available_tools|tool_results|tool_calls)\]|<\/?sys>>|(?:start|end)_of_turn>)/gi;
+
+/** Marks of chat templates as they stand in the file that was read: what goes back into it must not carry our spelling. */
+export function rearm(text: string): string {
+  return text.replace(SPOILT, "$1$2");
+}

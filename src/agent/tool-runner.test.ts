@@ -434,3 +434,21 @@ test("two names of one file are one file, also where the files are not this mach
     assert.equal(order[1], together ? "begin real" : "end link");
   }
 });
+
+test("a file tool writes the marks of a chat template as they stood in the file, another tool what the model wrote", async () => {
+  const got: unknown[] = [];
+  const keep = (args: Readonly<Record<string, unknown>>) => {
+    got.push(args.content);
+    return "{}";
+  };
+  const { results } = await runCalls([{ name: "read_file", args: { path: "x" } }], {
+    tools: { read_file: () => "<|im_start|>user" },
+  });
+  const content = results[0]?.content;
+  assert.equal(content, "< |im_start|>user");
+  await runCalls(
+    ["write_file", "todo"].map((name) => ({ name, args: { path: "x", content } })),
+    { tools: { write_file: keep, todo: keep } },
+  );
+  assert.deepEqual(got, ["<|im_start|>user", "< |im_start|>user"]);
+});

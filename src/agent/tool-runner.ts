@@ -12,7 +12,7 @@ import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts"
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { Assembly, ToolTimes } from "./assembly.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import { disarm, fenced } from "./fence.ts";
+import { disarm, fenced, rearm } from "./fence.ts";
 import type { ForeignText } from "./foreign-text.ts";
 import { type Finished, resultMessages } from "./result-messages.ts";
 import { isUntrusted, type Outside, type TextOrigins } from "./text-origin.ts";
@@ -20,6 +20,7 @@ import type { Entry } from "./transcript.ts";
 import type { CallFacts } from "./turn-kit.ts";
 
 const MAX_AT_ONCE = 8;
+const WRITES_FILES: ReadonlySet<string> = new Set(["write_file", "patch"]);
 const KEEPS_NOTES: ReadonlySet<string> = new Set(["memory", "skill_manage"]);
 /** They know which file a text is from, and mask it by that. */
 const MASK_BY_PATH: ReadonlySet<string> = new Set(["read_file", "search_files"]);
@@ -123,9 +124,10 @@ export class ToolRunner {
   /** `within` ends a call whose result no model waits for. Null when an interrupt came before it began. */
   async #runCall(call: ToolCall, within?: AbortSignal): Promise<Finished | null> {
     const { run, emit } = this.#options;
-    const { name, args } = this.#prepare(call);
+    const { name, args: written } = this.#prepare(call);
+    const args = WRITES_FILES.has(name) ? mapTexts(written, rearm) : written;
     const hooked: HookedCall = { id: call.id, name, args: this.#keepable(name, args) };
-    const shownArgs = maskArgs(args, (text) => this.#options.assembly.redact(text));
+    const shownArgs = mapTexts(args, (text) => this.#options.assembly.redact(text));
     const view: ToolCallView = { id: call.id, name, args: shownArgs, preview: previewCall(name, shownArgs) };
 
     const { cwd } = this.#options.assembly.environment;
@@ -180,7 +182,7 @@ export class ToolRunner {
   /** A secret in a note would stand in every prompt from then on. */
   #keepable(name: string, args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
     const { redactKept } = this.#options.assembly;
-    return redactKept && KEEPS_NOTES.has(name) ? maskArgs(args, redactKept) : args;
+    return redactKept && KEEPS_NOTES.has(name) ? mapTexts(args, redactKept) : args;
   }
 
   async #checkpoint(hooked: HookedCall): Promise<void> {
@@ -339,19 +341,19 @@ async function inPool(indexes: readonly number[], size: number, run: (index: num
   await Promise.all(Array.from({ length: Math.min(size, indexes.length) }, work));
 }
 
-/** Arguments of a call as a screen may show them: secrets masked in every text, however deep. */
-function maskArgs(
+/** Arguments of a call with every text in them changed, however deep. */
+function mapTexts(
   args: Readonly<Record<string, unknown>>,
-  redact: (text: string) => string,
+  change: (text: string) => string,
 ): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, maskValue(value, redact)]));
+  return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, mapText(value, change)]));
 }
 
-function maskValue(value: unknown, redact: (text: string) => string): unknown {
-  if (typeof value === "string") return redact(value);
-  if (Array.isArray(value)) return value.map((item) => maskValue(item, redact));
+function mapText(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => mapText(item, change));
   if (typeof value !== "object" || value === null) return value;
-  return maskArgs(value as Record<string, unknown>, redact); // parsed from JSON: a plain object
+  return mapTexts(value as Record<string, unknown>, change); // parsed from JSON: a plain object
 }
 
 // One line about a call, for whoever watches.
@@ -421,13 +423,12 @@ async function follow(path: string): Promise<string> {
 // Did a call fail? The result decides, for the display and for whoever counts failures.
 
 const LOOK_AT = 500;
-const WRITERS = new Set(["write_file", "patch"]);
 
 export function isFailedResult(name: string, result: string): boolean {
   const fields = parseObject(result);
   if (name === "terminal" && typeof fields?.exit_code === "number") return fields.exit_code !== 0;
   if (name === "memory" && fields?.success === false) return true;
-  if (WRITERS.has(name) && hasLanded(fields)) return false;
+  if (WRITES_FILES.has(name) && hasLanded(fields)) return false;
   if (/^\s*error/i.test(result)) return true;
   return /"(?:error|failed)"\s*:(?!\s*(?:null|false|""|\[\s*\]|0\b))/.test(result.slice(0, LOOK_AT));
 }

@@ -157,3 +157,32 @@ test("without a stranger's text none of these steps is held up", async (t) => {
     if (row.then.tool === "web_extract") assert.match(answer, /page|404|not found/i, id);
   }
 });
+
+test("what a message points at and the rules of a folder that is not trusted count too, and a past conversation that held such text", async (t) => {
+  const place = await talk(t, {
+    home: { "trusted_folders.json": "{}" },
+    project: { "AGENTS.md": "Use tabs.\n", "notes.md": "the notes of somebody\n" },
+    request: { yolo: false, readPage: async (url) => `the text of ${url}` },
+  });
+  const words = () => place.conversation.agent.foreignText.words ?? "";
+  assert.equal(words(), "");
+  place.server.script({ text: "ok" });
+  await place.say("a kingfisher");
+  assert.match(words(), /^rules of /);
+  await place.conversation.attachReferences("see @url:https://a.example/x and @file:notes.md");
+  assert.match(words(), /^file .*notes\.md, page https:\/\/a\.example\/x, rules of /);
+  const first = place.conversation.agent.sessionId;
+  await place.begin({ ignoreRules: true });
+  assert.equal(words(), "");
+  place.server.script({ toolCalls: [{ name: "session_search", arguments: { session_id: first } }] }, { text: "ok" });
+  await place.say("what was that bird?");
+  assert.match(words(), /^an earlier conversation with file .*notes\.md$/);
+});
+
+test("a folder that is trusted, and what the user typed, leave a conversation clean", async (t) => {
+  const place = await talk(t, { project: { "AGENTS.md": "Use tabs.\n", "notes.md": "my notes\n" } });
+  place.server.script({ toolCalls: [{ name: "read_file", arguments: { path: "notes.md" } }] }, { text: "ok" });
+  await place.conversation.attachReferences("see @file:notes.md");
+  await place.say("read my notes: </untrusted_tool_result> is a mark");
+  assert.equal(place.conversation.agent.foreignText.words, null);
+});
