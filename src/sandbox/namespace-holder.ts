@@ -192,7 +192,7 @@ const KILL_MS = 250;
 // bwrap reads the table of mounts and then walks it; a container engine that takes one away meanwhile makes it give up. So does a daemon
 // that removes its socket just before it is covered.
 const MOUNTS_MOVED =
-  /Can't bind mount .{0,400}Unable to (?:apply mount flags|remount|find)|Can't create file at .{0,400}: Read-only file system/;
+  /Can't bind mount .{0,400}Unable to (?:apply mount flags|remount|find|mount source on destination: No such file)|Can't create file at .{0,400}: Read-only file system/;
 
 /** bwrap ended before anything ran inside. `code` as bwrap reports it, or the negative number of the signal that ended bwrap itself. */
 export class StartFailed extends Error {
