@@ -51,7 +51,10 @@ test("auto without a working bwrap is local and says why", async (t) => {
   assert.deepEqual([environment.kind, environment.noSandbox], ["local", "the program bwrap is not on PATH"]);
   const broken = `${await failing(t, "bwrap", "no permissions to create a new namespace")}:/usr/bin:/bin`;
   const second = await open(t, { sandbox: "auto" }, { environment: { PATH: broken } });
-  assert.deepEqual([second.kind, second.noSandbox], ["local", "no permissions to create a new namespace"]);
+  assert.deepEqual(
+    [second.kind, second.noSandbox],
+    ["local", `bwrap cannot make one on this machine: no permissions to create a new namespace`],
+  );
 });
 
 test("no sandbox is looked for where none is wanted", async (t) => {

@@ -8,6 +8,7 @@ import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
 import { expandPath } from "../safety/paths.ts";
+import { placeLine } from "../sandbox/open.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/terminal/processes.ts";
@@ -47,6 +48,8 @@ export interface OpenAgent {
   readonly demo: boolean;
   /** Lines the user should see once: demo notice, ignored toolsets, where the conversation goes on. */
   readonly notes: readonly string[];
+  /** Where its commands run, in a few words. */
+  readonly place: string;
   /** "Do not ask" for this conversation only. */
   yolo: boolean;
   /** What the agent started in the background and has not ended. */
@@ -143,6 +146,10 @@ export class Opened implements OpenAgent {
 
   get demo(): boolean {
     return this.#chosen.demo;
+  }
+
+  get place(): string {
+    return placeLine(this.#parts.assembly.environment);
   }
 
   get yolo(): boolean {

@@ -21,6 +21,7 @@ const status: CommandDefinition = {
         `Title:    ${session?.title ?? "—"}`,
         `Home:     ${ctx.home.display(ctx.home.paths.dir)} (profile ${ctx.home.paths.profile})`,
         `Model:    ${target.model} (${target.provider})`,
+        `Commands: ${ctx.conversation.place}`,
         ...(session ? sessionLines(session, ctx) : []),
         `Running:  ${ctx.busy ? "yes" : "no"}`,
         ...(ctx.conversation.yolo ? ["YOLO:     on"] : []),

@@ -3,42 +3,20 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf, UserError } from "../kit/errors.ts";
 import { isDirectory } from "../kit/files.ts";
-import {
-  type BackendShell,
-  type Channel,
-  type ChannelFailure,
-  type Launch,
-  type LaunchOptions,
-  newMark,
-  type ShellBackend,
-  StartMark,
-} from "./backend.ts";
-import { startOnTerminal } from "./background-child.ts";
-import { CACHE_VARIABLES, coveredSockets, makeView, type View } from "./bubblewrap-view.ts";
+import type { ShellBackend } from "./backend.ts";
+import { cannotStart, Sandbox, type SandboxParts, sandboxedShell, terminalInside } from "./bubblewrap-enter.ts";
+import { CACHE_VARIABLES, makeView } from "./bubblewrap-view.ts";
 import { childEnvironment, findProgram, forcedNames, privateTempDir, removeStale, removeTree } from "./child-env.ts";
-import type { BackgroundChild, Environment, SandboxNetwork } from "./environment.ts";
-import { findShell, type LocalOptions, type Shell, shellArguments } from "./local.ts";
-import {
-  killInside,
-  mayStartAgain,
-  type NamespaceHolder,
-  StartFailed,
-  startedAgain,
-  startHolder,
-  startInside,
-  TRIES,
-} from "./namespace-holder.ts";
+import type { Environment, SandboxNetwork } from "./environment.ts";
+import { findShell, type LocalOptions, shellArguments } from "./local.ts";
+import { StartFailed, startedAgain, startInside, TRIES } from "./namespace-holder.ts";
 import { OutputPipes } from "./output.ts";
-import { descendantsOf, groupLeader, settledWithin, signalEach, startShell } from "./processes.ts";
+import { settledWithin } from "./processes.ts";
 import { KeptFree } from "./protected-files.ts";
-import type { ReachableHosts } from "./reachable-hosts.ts";
 import { scriptedFiles } from "./scripted-files.ts";
 import { ScriptRunner } from "./scripts.ts";
-import { ShellEnvironment, type ShellOptions } from "./shell-environment.ts";
+import { ShellEnvironment } from "./shell-environment.ts";
 
-const GIVE_UP_MS = 500;
-const LOOKS = 50;
-const LOOK_MS = 10;
 const PROBE_MS = 2000;
 
 export interface BubblewrapOptions extends LocalOptions {
@@ -51,10 +29,6 @@ export interface BubblewrapOptions extends LocalOptions {
 // Ways to agents and daemons outside, which the view has cut off.
 const OUTSIDE =
   "SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR DISPLAY WAYLAND_DISPLAY XAUTHORITY TMUX DOCKER_HOST";
-
-// Those of the namespaces, and what whoever started us left open: a folder that is open is a way out.
-const CLOSE_ALL = `for f in /proc/self/fd/*; do f=\${f##*/}; [ "$f" -gt 2 ] && eval "exec $f<&-"; done; exec "$@"`;
-const CLOSE_OURS = 'exec "$@" 6<&- 7<&- 8<&- 9<&-';
 
 export type SandboxedEnvironment = Environment & Required<Pick<Environment, "confinement" | "files">>;
 
@@ -151,17 +125,46 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   return new ShellEnvironment(backend, options) as SandboxedEnvironment; // the backend has both
 }
 
+/** The sandbox, or why this machine has none to offer. The first one of a process is also the examination. */
+export async function openWherePossible(options: BubblewrapOptions): Promise<SandboxedEnvironment | SandboxProblem> {
+  const { PATH = "" } = options.environment;
+  const known = await probed.get(PATH);
+  if (known) return known;
+  const opening = openBubblewrapEnvironment(options);
+  const problem = opening.then(
+    () => null,
+    (error: unknown) => (error instanceof NoSandbox ? error.problem : null),
+  );
+  if (known === undefined) probed.set(PATH, inTime(problem));
+  const found = await probed.get(PATH);
+  if (!found) return opening;
+  // Nobody waits for it any longer.
+  void opening.then((late) => late.cleanup()).catch(() => undefined);
+  return found;
+}
+
+async function inTime(problem: Promise<SandboxProblem | null>): Promise<SandboxProblem | null> {
+  if (await settledWithin(problem, PROBE_MS)) return problem;
+  return { reason: `bwrap took longer than ${PROBE_MS / 1000} seconds`, fix: "Try again" };
+}
+
+interface SandboxProblem {
+  readonly reason: string;
+  /** What to do about it. */
+  readonly fix: string;
+}
+
 /** Why no sandbox can be made on this machine, or null; found out once per process. */
-export function bubblewrapProblem(environment: Readonly<Record<string, string>>): Promise<string | null> {
+export function bubblewrapProblem(environment: Readonly<Record<string, string>>): Promise<SandboxProblem | null> {
   const { PATH = "" } = environment;
   const known = probed.get(PATH) ?? probe(environment);
   probed.set(PATH, known);
   return known;
 }
 
-const probed = new Map<string, Promise<string | null>>();
+const probed = new Map<string, Promise<SandboxProblem | null>>();
 
-async function probe(environment: Readonly<Record<string, string>>): Promise<string | null> {
+async function probe(environment: Readonly<Record<string, string>>): Promise<SandboxProblem | null> {
   const env = childEnvironment(environment);
   const args = "--ro-bind / / --dev /dev --proc /proc".split(" ");
   const view: SandboxParts["view"] = { args, hides: () => true, allowsWrite: () => false };
@@ -182,209 +185,12 @@ async function probe(environment: Readonly<Record<string, string>>): Promise<str
       () => null,
       (error: unknown) => problemIn(error),
     );
-    const inTime = await settledWithin(tried, PROBE_MS);
+    const problem = await inTime(tried);
     void sandbox.close();
-    return inTime ? await tried : `bwrap took longer than ${PROBE_MS / 1000} seconds`;
+    return problem;
   } catch (error) {
     return problemIn(error); // no program, not Linux
   }
-}
-
-interface SandboxParts {
-  readonly bwrap: string;
-  /** Leads into the network of the sandbox; not used where that is the machine's. */
-  readonly nsenter: string;
-  readonly view: Pick<View, "args" | "hides" | "allowsWrite">;
-  readonly emptyFile: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly handedOn?: ShellOptions["handedOn"];
-  readonly ownNetwork: boolean;
-  readonly reach: ReachableHosts | null;
-  readonly shell: Shell;
-}
-
-class Sandbox implements Channel {
-  readonly #parts: SandboxParts;
-  #holder: Promise<NamespaceHolder> | null = null;
-  #closed = false;
-
-  constructor(parts: SandboxParts) {
-    this.#parts = parts;
-  }
-
-  /** Also the proof that it works: one command runs inside. */
-  open(): Promise<void> {
-    return startedAgain(() => this.#tryOne(), { proven: false });
-  }
-
-  async #tryOne(): Promise<void> {
-    const launch = await this.wrap(["true"], { ownSession: true });
-    let said = "";
-    const decoder = new TextDecoder();
-    const shell = await startShell({
-      ...launch,
-      stdin: "none",
-      pipe: null,
-      onBytes: (bytes) => {
-        said += decoder.decode(bytes);
-      },
-    });
-    const code = await shell.finished;
-    if (code !== 0) throw new StartFailed(code, said);
-  }
-
-  launch(script: string, { shell }: LaunchOptions): Promise<Launch> {
-    return this.wrap([shell, "-c", script], { ownSession: true });
-  }
-
-  async recover({ code, errors }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
-    const error = new StartFailed(code, errors);
-    if (!(await mayStartAgain(error, attempt, { proven: true, signal }))) throw cannotStart(error);
-  }
-
-  end(pid: number, ended: Promise<unknown>): Promise<void> {
-    return killInside(pid, ended);
-  }
-
-  /** `mark`, if wanted, is printed as a line of its own before the command begins. */
-  async wrap(
-    command: readonly string[],
-    { ownSession, mark }: { ownSession: boolean; mark?: string },
-  ): Promise<Launch> {
-    const { bwrap, nsenter, view, emptyFile, env, handedOn, ownNetwork, shell } = this.#parts;
-    const { setup, inner, pid, net } = (await this.#liveHolder()).paths;
-    // bwrap can make a network but not join one.
-    const network = ownNetwork
-      ? [nsenter, "--user=/proc/self/fd/7", "--net=/proc/self/fd/6", "--preserve-credentials"]
-      : [];
-    const args = [
-      ...(ownNetwork ? [] : ["--userns", "7"]),
-      ..."--pidns 8 --unshare-ipc --unshare-uts --unshare-cgroup-try".split(" "),
-      ...(inner ? ["--userns2", "9"] : []),
-      // Not --die-with-parent: on its way into a process namespace bwrap forks and its parent leaves; if that happens late, on a busy
-      // machine, the parent's death kills the command. What runs inside ends with the holder.
-      ..."--cap-drop ALL".split(" "),
-      ...(ownSession ? ["--new-session"] : []),
-      ...view.args,
-      ...(await coveredSockets(view, emptyFile)),
-      "--",
-      ...[shell.path, "-c", `${mark ? `echo ${mark}; ` : ""}${shell.isBash ? CLOSE_ALL : CLOSE_OURS}`, "sh"],
-      ...command,
-    ];
-    const wrapper = `exec "$@" 6<${net} 7<${setup} 8<${pid}${inner ? ` 9<${inner}` : ""}`;
-    const everything = { ...handedOn?.(), ...env };
-    return { program: "/bin/sh", args: ["-c", wrapper, "sh", ...network, bwrap, ...args], env: everything };
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    const holder = await this.#holder?.catch(() => null);
-    this.#holder = null;
-    await holder?.close();
-  }
-
-  /** A command may end all processes of the sandbox, the holder's included; the next one gets a new sandbox. */
-  async #liveHolder(): Promise<NamespaceHolder> {
-    const current = this.#holder;
-    const holder = (await current?.catch(() => null)) ?? null;
-    if (this.#closed) throw new Error("the sandbox is closed");
-    if (holder?.alive) return holder;
-    // Of several that find it gone, one starts the next.
-    if (this.#holder === current || this.#holder === null) this.#holder = this.#startHolder(holder);
-    return this.#holder;
-  }
-
-  async #startHolder(gone: NamespaceHolder | null): Promise<NamespaceHolder> {
-    await gone?.close();
-    const { bwrap, view, env, ownNetwork, reach } = this.#parts;
-    const start = () => startHolder({ bwrap, view: view.args, env, ownNetwork });
-    const holder = await startedAgain(start, { proven: gone !== null });
-    await reach?.attach(holder).catch(async (error: unknown) => {
-      await holder.close();
-      throw error;
-    });
-    return holder;
-  }
-}
-
-/** Resolves when the shell runs on its terminal; null when this machine has none to offer. */
-async function terminalInside(sandbox: Sandbox, command: readonly string[]): Promise<BackgroundChild | null> {
-  const mark = newMark();
-  const start = new StartMark(mark);
-  const begun = Promise.withResolvers<void>();
-  let said = "";
-  const child = await startOnTerminal({
-    // The terminal is one of ours, made for it: the session may keep it.
-    ...(await sandbox.wrap(command, { ownSession: false, mark })),
-    filter(text) {
-      if (start.seen) return text;
-      said += text;
-      const rest = Buffer.from(start.push(Buffer.from(text))).toString("utf8");
-      if (start.seen) begun.resolve();
-      return rest;
-    },
-    exitCode: signalOf,
-    end: (pid, exited, graceMs) => endInside(pid, "tree", graceMs, exited),
-  });
-  if (!child) return null;
-  await Promise.race([begun.promise, child.exited]);
-  if (!start.seen) throw new StartFailed(await child.exited, said);
-  return child;
-}
-
-/** `tidy` resolves to what it had to set aside, once the shell has ended. */
-function sandboxedShell(
-  shell: Awaited<ReturnType<typeof startShell>>,
-  tidy: () => Promise<readonly string[]>,
-): BackendShell {
-  let aside: readonly string[] = [];
-  return {
-    pid: shell.pid,
-    stdin: shell.stdin,
-    finished: shell.finished.then(async (code) => {
-      aside = await tidy();
-      return signalOf(code);
-    }),
-    note: () =>
-      aside.length === 0
-        ? undefined
-        : `set aside as *.from-sandbox, because it would run by itself outside the sandbox: ${aside.join(", ")}`,
-    async end(scope, graceMs) {
-      await endInside(shell.pid, scope, graceMs, shell.finished);
-      await settledWithin(shell.finished, GIVE_UP_MS);
-      shell.release();
-    },
-  };
-}
-
-/**
- * Ends what runs inside and not bwrap itself, which ends with its child. The shell leads a group of its own, unless it is on a terminal;
- * the process that led it into the sandbox may still be there too.
- */
-async function endInside(
-  pid: number,
-  scope: "group" | "tree",
-  graceMs: number,
-  ended: Promise<unknown>,
-): Promise<void> {
-  let family = await descendantsOf(pid);
-  // While a process changes its parent, a look at the table may miss it.
-  for (let round = 0; family.length === 0 && round < LOOKS; round++) {
-    if (await settledWithin(ended, LOOK_MS)) return;
-    family = await descendantsOf(pid);
-  }
-  const leader = await groupLeader(family);
-  const group = leader === undefined ? [] : [-leader];
-  const members = leader === undefined || scope === "tree" ? family : [];
-  signalEach([...group, ...members], "SIGTERM");
-  await settledWithin(ended, graceMs);
-  signalEach([...group, ...members], "SIGKILL");
-  if (!(await settledWithin(ended, GIVE_UP_MS))) await killInside(pid, ended);
-}
-
-/** bwrap reports death by a signal as shells do. */
-function signalOf(code: number): number {
-  return code > 128 && code < 128 + 65 ? 128 - code : code;
 }
 
 async function findBubblewrap({ PATH = "" }: Readonly<Record<string, string>>): Promise<string> {
@@ -407,24 +213,21 @@ const SWITCH_OFF = "run without one: hermes config set terminal.sandbox off";
 
 /** This machine has no sandbox to offer. */
 class NoSandbox extends UserError {
-  readonly problem: string;
+  readonly problem: SandboxProblem;
 
-  constructor(problem: string, fix: string) {
-    super(`Commands are to run in a sandbox (terminal.sandbox), but ${problem}. ${fix}, or ${SWITCH_OFF}`);
-    this.problem = problem;
+  constructor(reason: string, fix: string) {
+    super(`Commands are to run in a sandbox (terminal.sandbox), but ${reason}. ${fix}, or ${SWITCH_OFF}`);
+    this.problem = { reason, fix };
   }
 }
 
-const problemIn = (error: unknown) =>
-  error instanceof NoSandbox ? error.problem : (messageOf(error).split("\n")[0] ?? "");
+const ALLOW =
+  "Unprivileged user namespaces may be switched off (sysctl kernel.unprivileged_userns_clone, " +
+  "kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5: fix that";
 
-/** Of a sandbox that has run things before. */
-function cannotStart(error: unknown): unknown {
-  if (!(error instanceof StartFailed)) return error;
-  return new UserError(
-    `The sandbox could not be entered in ${TRIES} tries, and nothing has run: ${error.message}. ` +
-      "The machine may be short of memory or processes: free some and try again.",
-  );
+function problemIn(error: unknown): SandboxProblem {
+  if (error instanceof NoSandbox) return error.problem;
+  return { reason: messageOf(error).split("\n")[0] ?? "", fix: ALLOW };
 }
 
 function cannotSandbox(error: unknown): Error {
@@ -436,9 +239,5 @@ function cannotSandbox(error: unknown): Error {
     );
   }
   if (error instanceof UserError) return error;
-  return new NoSandbox(
-    `bwrap cannot make one on this machine: ${reason}`,
-    "Unprivileged user namespaces may be switched off (sysctl kernel.unprivileged_userns_clone, " +
-      "kernel.apparmor_restrict_unprivileged_userns), or bubblewrap is older than 0.5: fix that",
-  );
+  return new NoSandbox(`bwrap cannot make one on this machine: ${reason}`, ALLOW);
 }

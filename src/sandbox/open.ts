@@ -70,28 +70,13 @@ const UNREAD_BACKEND = /^terminal(?:\.(?:backend|sandbox\w*)\b|:)|\bterminal\.(?
 
 // This machine, in a sandbox or as it is.
 
-/** What the settings come to here. */
-type SandboxChoice =
-  | { readonly type: "off" }
-  | { readonly type: "sandbox"; readonly network: SandboxNetwork }
-  /** Wanted if there is one, and there is none. */
-  | { readonly type: "missing"; readonly reason: string };
-
 interface SandboxFacts {
   readonly environment: Readonly<Record<string, string>>;
   readonly unattended: boolean;
 }
 
-/** Whether commands of the local backend run in a sandbox. `on` is not examined: where there is none, opening it says so. */
-async function chooseSandbox(terminal: TerminalConfig, facts: SandboxFacts): Promise<SandboxChoice> {
-  const mode = sandboxMode(terminal);
-  if (mode === "off") return { type: "off" };
-  const network = facts.unattended ? terminal.sandbox_network_unattended : terminal.sandbox_network;
-  if (mode === "on") return { type: "sandbox", network };
-  const { bubblewrapProblem } = await import("./bubblewrap.ts");
-  const reason = await bubblewrapProblem(facts.environment);
-  return reason === null ? { type: "sandbox", network } : { type: "missing", reason };
-}
+const networkOf = (terminal: TerminalConfig, { unattended }: Pick<SandboxFacts, "unattended">): SandboxNetwork =>
+  unattended ? terminal.sandbox_network_unattended : terminal.sandbox_network;
 
 /** The backends `auto` and `bubblewrap` are older names for a sandbox of the local one. */
 function sandboxMode({ backend, sandbox }: TerminalConfig): TerminalConfig["sandbox"] {
@@ -105,20 +90,56 @@ export async function inspectSandbox(
   terminal: TerminalConfig,
   facts: SandboxFacts & Pick<EnvironmentOptions, "cwd" | "userHome" | "hermesHome">,
 ): Promise<Pick<Confinement, "writable" | "network"> | undefined> {
-  const choice = await chooseSandbox(terminal, facts);
-  if (choice.type !== "sandbox") return undefined;
+  const mode = sandboxMode(terminal);
+  if (mode === "off") return undefined;
+  const { bubblewrapProblem } = await import("./bubblewrap.ts");
+  if (mode === "auto" && (await bubblewrapProblem(facts.environment))) return undefined;
   const { writableFolder } = await import("./bubblewrap-view.ts");
-  return { writable: await writableFolder(facts), network: choice.network };
+  return { writable: await writableFolder(facts), network: networkOf(terminal, facts) };
+}
+
+/** A home of the Python original, or an older one, says nothing about it. */
+export function hasSandboxSetting({ configTree }: Pick<OpenHome, "configTree">): boolean {
+  const terminal = configTree()?.terminal;
+  return typeof terminal === "object" && terminal !== null && "sandbox" in terminal;
+}
+
+/** Where commands run, in a few words. */
+export function placeLine({ kind, confinement, noSandbox = "terminal.sandbox is off" }: PlaceFacts): string {
+  if (confinement) return `local, sandboxed (network ${networkWords(confinement.network)})`;
+  return kind === "local" ? `local, no sandbox: ${noSandbox}` : kind;
+}
+
+type PlaceFacts = Pick<Environment, "kind" | "noSandbox"> & {
+  readonly confinement?: Pick<Confinement, "network"> | undefined;
+};
+
+const networkWords = (network: SandboxNetwork) => (typeof network === "string" ? network : network.join(", ") || "off");
+
+/** The same for a conversation that would begin now, and what is wrong with it. */
+export async function inspectPlace(terminal: TerminalConfig, environment: Readonly<Record<string, string>>) {
+  const mode = sandboxMode(terminal);
+  if (!RUNS_HERE.has(terminal.backend)) return { line: terminal.backend, mode, problem: null };
+  const problem = mode === "off" ? null : await (await import("./bubblewrap.ts")).bubblewrapProblem(environment);
+  const { sandbox_network, sandbox_network_unattended } = terminal;
+  const confinement = mode === "off" || problem ? undefined : { network: sandbox_network };
+  return {
+    line: placeLine({ kind: "local", confinement, ...(problem && { noSandbox: problem.reason }) }),
+    mode,
+    problem,
+    unattended: networkWords(sandbox_network_unattended),
+  };
 }
 
 async function openHere(terminal: TerminalConfig, options: EnvironmentOptions): Promise<Environment> {
-  const choice = await chooseSandbox(terminal, options);
-  if (choice.type === "off") return openLocalEnvironment(options);
-  if (choice.type === "missing") return openLocalEnvironment({ ...options, noSandbox: choice.reason });
-  const [{ openBubblewrapEnvironment }, { LeavableSandbox }] = await Promise.all([
+  const mode = sandboxMode(terminal);
+  if (mode === "off") return openLocalEnvironment(options);
+  const [{ openBubblewrapEnvironment, openWherePossible }, { LeavableSandbox }] = await Promise.all([
     import("./bubblewrap.ts"),
     import("./leaving.ts"),
   ]);
-  const inside = await openBubblewrapEnvironment({ ...options, network: choice.network });
+  const open = mode === "on" ? openBubblewrapEnvironment : openWherePossible;
+  const inside = await open({ ...options, network: networkOf(terminal, options) });
+  if ("reason" in inside) return openLocalEnvironment({ ...options, noSandbox: inside.reason });
   return new LeavableSandbox(inside, () => openLocalEnvironment({ ...options, cwd: inside.cwd }));
 }

@@ -57,6 +57,7 @@ export async function showConfig(ctx: CliContext): Promise<string> {
     ]),
     block("Terminal", [
       ["Runs in", problem === null ? terminal.backend : `invalid: ${problem}`],
+      ...(terminal.backend === "local" ? [["Sandbox", terminal.sandbox] as const] : []),
       ["Directory", terminal.cwd],
       ["Timeout", `${terminal.timeout} s`],
       ...backendRows(terminal),

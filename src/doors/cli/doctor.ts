@@ -16,6 +16,7 @@ import { McpHub } from "../../mcp/hub.ts";
 import { parseServers } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
 import { inspectPlugins, missingPlugins } from "../../plugins/inspect.ts";
+import { hasSandboxSetting, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import { StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { findHookTrouble } from "./hooks.ts";
@@ -29,6 +30,7 @@ const SECTIONS: readonly { readonly title: string; run(ctx: CliContext): Promise
   { title: "Model", run: checkProvider },
   { title: "Database", run: checkStore },
   { title: "Programs", run: checkPrograms },
+  { title: "Sandbox", run: checkSandbox },
   { title: "MCP servers", run: checkServers },
   { title: "Plugins and hooks", run: checkPlugins },
 ];
@@ -262,6 +264,18 @@ async function checkPrograms(ctx: CliContext): Promise<readonly Finding[]> {
       };
     }),
   );
+}
+
+const USE_SANDBOX = "hermes config set terminal.sandbox auto";
+
+async function checkSandbox({ home }: CliContext): Promise<readonly Finding[]> {
+  const { terminal } = home.config();
+  const { line, mode, problem, unattended } = await inspectPlace(terminal, home.environment());
+  if (!RUNS_HERE.has(terminal.backend)) return [{ level: "ok", text: `commands run in another place: ${line}` }];
+  if (problem) return [{ level: mode === "on" ? "error" : "warn", text: line, fix: problem.fix }];
+  if (mode !== "off") return [{ level: "ok", text: `${line}; schedules: network ${unattended}` }];
+  if (hasSandboxSetting(home)) return [{ level: "ok", text: `${line}, as you chose` }];
+  return [{ level: "warn", text: "local, no sandbox: commands run with all your rights", fix: USE_SANDBOX }];
 }
 
 async function findIn(folders: readonly string[], name: string): Promise<string | null> {

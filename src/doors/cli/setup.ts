@@ -9,6 +9,7 @@ import { refreshFacts, useKeptFacts } from "../../llm/catalogue/published-facts.
 import { listEndpointModels } from "../../llm/providers/local.ts";
 import { cleanUrl } from "../../llm/providers/resolve.ts";
 import { LOCAL_SERVERS, PROVIDERS, type ProviderRow } from "../../llm/providers/table.ts";
+import { hasSandboxSetting } from "../../sandbox/open.ts";
 import { type CliContext, ExitError } from "./context.ts";
 
 const SHOWN_MODELS = 30;
@@ -55,6 +56,10 @@ async function setUp(ctx: CliContext, printOnly: boolean, needsTerminal = false)
   await saveModel(home, { provider: provider.id, model, baseUrl, apiKey }, { backup: true });
   const { target } = await chooseTarget(home, {});
   ctx.io.out(`\n✓ ${target.model} at ${provider.name}, ${windowText(target)}. Talk to it: hermes\n`);
+  if (home.config().terminal.sandbox === "off" && !hasSandboxSetting(home))
+    ctx.io.out(
+      "Its commands run with all your rights. In a sandbox instead: hermes config set terminal.sandbox auto\n",
+    );
 }
 
 const cancelled = (stored: string | null) =>

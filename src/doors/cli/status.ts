@@ -3,10 +3,11 @@
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
 import { windowText } from "../../agent/usage-meter.ts";
+import type { OpenHome } from "../../home/open.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
-import { backendProblem } from "../../sandbox/open.ts";
+import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import type { CliContext } from "./context.ts";
 
 export function define(command: Command, ctx: CliContext): void {
@@ -20,7 +21,7 @@ export function define(command: Command, ctx: CliContext): void {
         ["Profile", facts.profile],
         ["Home", facts.home],
         ["Model", facts.model],
-        ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : `${facts.terminal} backend`],
+        ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : (facts.terminal_place ?? "")],
         ["Sessions", `${facts.sessions} (${facts.messages} messages)`],
         ...facts.keys.map(({ name, value }): [string, string] => ["Key", `${name} ${value}`]),
       ];
@@ -39,6 +40,7 @@ async function gather(ctx: CliContext) {
     home: home.paths.dir,
     model: await modelLine(ctx),
     terminal: problem === null ? home.config().terminal.backend : "invalid",
+    terminal_place: problem === null ? await placeOf(home) : null,
     terminal_problem: problem,
     sessions: stats.sessions,
     messages: stats.messages,
@@ -47,6 +49,12 @@ async function gather(ctx: CliContext) {
       return value ? [{ name, value: maskSecret(value) }] : [];
     }),
   };
+}
+
+async function placeOf(home: OpenHome): Promise<string> {
+  const { terminal } = home.config();
+  if (!RUNS_HERE.has(terminal.backend)) return `${terminal.backend} backend`;
+  return (await inspectPlace(terminal, home.environment())).line;
 }
 
 async function modelLine(ctx: CliContext): Promise<string> {

@@ -11,7 +11,7 @@ import { usable } from "./usable.ts";
 
 export async function missingBubblewrap(): Promise<string | null> {
   const { PATH = "" } = process.env;
-  return bubblewrapProblem({ PATH });
+  return (await bubblewrapProblem({ PATH }))?.reason ?? null;
 }
 
 /** `base` must not lie below /tmp for what a user really has: the sandbox has a /tmp of its own. */
