@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { openAgent } from "../src/agent/open.ts";
+import { NEW_CONFIG } from "../src/home/config/schema.ts";
 import type { RecordedRequest } from "./support/model-server/script.ts";
 import { ModelServer } from "./support/model-server/server.ts";
 import { openRequest } from "./support/open-request.ts";
@@ -57,6 +58,8 @@ describe("the first request of a default session", () => {
   }
 
   const sessions: readonly (readonly [model: string, where: string, files: Readonly<Record<string, string>>])[] = [
+    ["claude-sonnet-5", "a sandbox", {}],
+    ["gemini-3-pro", "a sandbox", { "package.json": '{"scripts":{"test":"node --test"}}' }],
     ["claude-sonnet-5", "an empty folder", {}],
     ["gpt-5.5", "an empty folder", {}],
     ["claude-sonnet-5", "a code workspace", { "package.json": '{"scripts":{"test":"node --test"}}' }],
@@ -65,7 +68,8 @@ describe("the first request of a default session", () => {
   for (const [model, where, files] of sessions)
     test(`${model} in ${where} stays within its tokens, piece by piece`, async (t) => {
       server.clear();
-      await using home = await tempHome({ "config.yaml": modelConfig(server).replace("fake-model", model) });
+      const config = (where === "a sandbox" ? NEW_CONFIG : "") + modelConfig(server).replace("fake-model", model);
+      await using home = await tempHome({ "config.yaml": config });
       for (const [name, text] of Object.entries(files)) await writeFile(join(home.project, name), text);
       const request = await firstRequest(home);
       const pieces = weigh(request, home);

@@ -135,9 +135,10 @@ function hostFacts({ cwd, hostName, hostKind, userHome }: HostInputs, backend: B
 }
 
 function sandboxLine({ writable, network }: Extract<Backend, { type: "sandbox" }>, cwd: string | null): string {
-  const folder = writable === null ? "" : `${writable === cwd ? "the working directory" : writable} and `;
-  const reach = typeof network === "string" ? network : `limited to ${network.join(", ") || "no host"}`;
-  return `Commands, scripts and file tools run in a sandbox: ${folder}/tmp can be written, the rest is read-only, keys and your own home are not visible; the network is ${reach}. If a task needs more, call terminal with outside=true and a reason.`;
+  const folder =
+    writable === null ? "/tmp is" : `${writable === cwd ? "the working directory" : writable} and /tmp are`;
+  const reach = typeof network === "string" ? network : `only to ${network.join(", ") || "no host"}`;
+  return `Tools run in a sandbox: only ${folder} writable, keys and your home are hidden, network ${reach}. To leave, call terminal with outside=true and a reason.`;
 }
 
 function remoteBackend({ name, facts }: Extract<Backend, { type: "remote" }>): string {

@@ -24,7 +24,7 @@ const cases: readonly (readonly [name: string, change: Partial<PromptInputs>, ex
   [
     "a sandbox",
     { backend: { type: "sandbox", writable: "/home/ada/project", network: "on" } },
-    /\nCommands.* sandbox: the working directory and \/tmp can be written, the rest is read-only, keys .* not visible; the network is on\..*outside=true and a reason\.$/,
+    /\nTools run in a sandbox: only the working directory and \/tmp are writable, keys .* hidden, network on\..*outside=true and a reason\.$/,
   ],
   [
     "a sandbox with another writable folder and some hosts",
@@ -32,12 +32,12 @@ const cases: readonly (readonly [name: string, change: Partial<PromptInputs>, ex
       cwd: "/elsewhere",
       backend: { type: "sandbox", writable: "/home/ada/project", network: ["pypi.org", "*.npmjs.org"] },
     },
-    /^Host: Linux .*\nUser home .*\n.*: \/home\/ada\/project and \/tmp can be written.*network is limited to pypi\.org, \*\.npmjs\.org\./,
+    /^Host: Linux .*\nUser home .*\n.*: only \/home\/ada\/project and \/tmp are writable.*network only to pypi\.org, \*\.npmjs\.org\./,
   ],
   [
     "a sandbox with nothing to write and no network",
     { backend: { type: "sandbox", writable: null, network: "off" } },
-    /sandbox: \/tmp can be written.*network is off\./,
+    /sandbox: only \/tmp is writable.*network off\./,
   ],
   [
     "a remote backend that was examined",

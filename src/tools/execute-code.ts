@@ -22,8 +22,8 @@ register({
   toolset: "code_execution",
   emoji: "🐍",
   description:
-    "Run a Python script (JavaScript where there is no Python) for work of several calls with logic between them: loops, filters, " +
-    "much data of which little matters. `from hermes_tools import …` gives: {tools} (each returns its result as a dict), json_parse, " +
+    "Run a Python script (JavaScript where there is no Python) for several calls with logic between them, or much data of " +
+    "which little matters. `from hermes_tools import …` gives: {tools} (each returns a dict), json_parse, " +
     "shell_quote, retry. You see only what it prints. 5 minutes, 50 calls.",
   mentions: SCRIPT_TOOLS,
   parameters,

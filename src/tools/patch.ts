@@ -13,7 +13,7 @@ const parameters = z.object({
   new_string: z.string().optional().describe("replace: what takes its place; empty deletes"),
   replace_all: z.boolean().optional(),
   patch: z.string().optional().describe("patch: the whole patch text"),
-  cross_profile: z.boolean().optional().describe("the user asked to change another profile's files"),
+  cross_profile: z.boolean().optional().describe("the user asked for another profile"),
 });
 
 register({

@@ -7,7 +7,7 @@ const parameters = z.object({
   session_id: z.coerce.string().optional().describe("Not for list"),
   data: z.string().optional().describe("write, submit"),
   timeout: z.int().optional().describe("wait: seconds"),
-  offset: z.int().optional().describe("log: first line; default: the end"),
+  offset: z.int().optional().describe("log: first line"),
   limit: z.int().optional().describe("log: lines, default 200"),
 });
 export type ProcessArguments = z.infer<typeof parameters>;

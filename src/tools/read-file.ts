@@ -34,7 +34,7 @@ register({
   emoji: "📖",
   maxResultChars: Infinity,
   description:
-    "Read a text file as numbered lines (N|text; the number and bar are not part of the file). Long files come in pages: go on with next_offset. «redacted…» stands for a secret: leave such lines as they are.",
+    "Read a text file as numbered lines (N|text; N| is not in the file). Long files come in pages: go on with next_offset. «redacted…» stands for a secret: leave such lines as they are.",
   parameters,
   handler: (args, ctx) => readFile(args, ctx),
 });

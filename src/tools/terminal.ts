@@ -4,17 +4,14 @@ import { register } from "./toolset/registry.ts";
 
 const parameters = z.object({
   command: z.string(),
-  background: z.boolean().optional().describe("For servers, watchers and long jobs"),
+  background: z.boolean().optional().describe("For servers and long jobs"),
   timeout: z.int().optional().describe("Seconds; default 180, foreground at most 600"),
   workdir: z.string().optional().describe("For this call only"),
-  pty: z.boolean().optional().describe("Background only: a pseudo-terminal"),
-  notify_on_complete: z.boolean().optional().describe("Background only, for jobs: a message when it ends"),
-  watch_patterns: z
-    .array(z.string())
-    .optional()
-    .describe("Background only, for servers: a message when a line contains one"),
-  outside: z.boolean().optional().describe("Leave the sandbox for this command; the user is asked"),
-  reason: z.string().optional().describe("Why it must leave, for the user"),
+  pty: z.boolean().optional().describe("Background: a pseudo-terminal"),
+  notify_on_complete: z.boolean().optional().describe("Background jobs: a message at the end"),
+  watch_patterns: z.array(z.string()).optional().describe("Background servers: a message when a line has one"),
+  outside: z.boolean().optional().describe("Leave the sandbox"),
+  reason: z.string().optional(),
 });
 export type TerminalArguments = z.infer<typeof parameters>;
 
@@ -23,9 +20,9 @@ register({
   toolset: "terminal",
   emoji: "💻",
   description:
-    "Run a bash command; output is stdout and stderr together. Working directory, exported variables, functions and aliases last between " +
-    "calls. Nobody can type: avoid prompts (use flags like -y) and pagers. A foreground command must end by itself; never use &, nohup or " +
-    "setsid. background=true gives a session_id for the process tool.",
+    "Run a bash command; stdout and stderr come together. Directory, exports, functions and aliases last. Nobody can " +
+    "type: no prompts (use -y), no pagers. A foreground command must end by itself; never use &, nohup or setsid. background=true gives a " +
+    "session_id for the process tool.",
   parameters,
   sandboxParameters: ["outside", "reason"],
   textOrigin: "local",

@@ -14,7 +14,7 @@ const MAX_DIFFED_CHARS = 200_000;
 const parameters = z.object({
   path: z.string(),
   content: z.string().describe("the whole new content"),
-  cross_profile: z.boolean().optional().describe("the user asked to change another profile's files"),
+  cross_profile: z.boolean().optional().describe("the user asked for another profile"),
 });
 
 register({
@@ -22,7 +22,7 @@ register({
   toolset: "file",
   emoji: "✍️",
   description:
-    "Write a whole file; creates missing directories and replaces what was there. To change a part of a file use patch.",
+    "Write a whole file; makes missing directories, replaces what was there. For a part of a file use patch.",
   parameters,
   handler: (args, ctx) => writeFile(args, ctx),
 });

@@ -8,6 +8,7 @@ import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { runHermes } from "../support/run-hermes.ts";
+import { talk } from "../support/talk.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 
 const exists = (path: string) =>
@@ -101,7 +102,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const sent = server.requests[0]?.body;
     assert.match(
       sent.messages[0].content,
-      /run in a sandbox: the working directory and \/tmp can be written.*outside=true/,
+      /run in a sandbox: only the working directory and \/tmp are writable.*outside=true/,
     );
     await writeFile(
       home.at("config.yaml"),
@@ -134,6 +135,25 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     assert.equal(failed.code, 1);
     assert.match(failed.stderr, /bwrap is not on PATH.*apt install bubblewrap/);
     assert.equal(must.server.requests.length, 0);
+  });
+
+  test("a resumed conversation keeps its prompt and tools byte for byte, and gets others with another sandbox", async (t) => {
+    const me = await talk(t, { config: "terminal:\n  sandbox: auto\n" });
+    me.server.script({ text: "a" }, { text: "b" }, { text: "c" });
+    await me.say("one");
+    await me.resume();
+    await me.say("two");
+    const sent = () => me.server.requests.map(({ body }) => [body.messages[0].content, JSON.stringify(body.tools)]);
+    const [first, second] = sent();
+    assert.deepEqual(second, first);
+    assert.match(first?.[0] ?? "", /run in a sandbox: only the working directory/);
+    const config = join(me.homeDir, "config.yaml");
+    await writeFile(config, (await readFile(config, "utf8")).replace("sandbox: auto", "sandbox: off"));
+    await me.resume();
+    await me.say("three");
+    const third = sent()[2];
+    assert.doesNotMatch(third?.[0] ?? "", /sandbox/);
+    assert.doesNotMatch(third?.[1] ?? "", /Leave the sandbox/);
   });
 
   const homes: readonly (readonly [what: string, config: string, status: RegExp, doctor: RegExp])[] = [

@@ -232,7 +232,7 @@ test("the prompt says where commands run, as far as the settings tell", async (t
   const confined = await person(t, { "config.yaml": "terminal:\n  backend: bubblewrap\n  sandbox_network: off\n" });
   assert.match(
     await confined.say("show", "--block", "env_hints"),
-    /the working directory and \/tmp can be written, the rest is read-only.*the network is off/,
+    /only the working directory and \/tmp are writable.*network off/,
   );
 });
 
