@@ -1,5 +1,6 @@
 // A throw-away ssh server on 127.0.0.1 with keys and settings of its own, and a client that knows nothing of the user's.
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { access, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
@@ -126,12 +127,19 @@ function kill(pid: number): void {
   }
 }
 
+/** Below those that the system hands out: while the server is down nobody else is given its port. */
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number }; // listening on TCP
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = randomInt(10_240, 32_768);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.on("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 function answers(port: number): Promise<boolean> {
