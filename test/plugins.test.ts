@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { withoutFence } from "../src/agent/fence.ts";
+import { withoutFence } from "../src/prompt/fence.ts";
 import { startSite } from "./support/engines/chromium.ts";
 import { type Talk, talk } from "./support/talk.ts";
 

@@ -15,11 +15,10 @@ import type { Assembly, ModelChoice } from "./assembly.ts";
 import { ContextManager, engineTools, Pins } from "./compression/context-manager.ts";
 import type { AgentEventBody } from "./events.ts";
 import { FallbackChain } from "./fallback.ts";
-import { ForeignText } from "./foreign-text.ts";
+import { ForeignText, TextOrigins } from "./foreign-text.ts";
 import { Nudges } from "./nudges.ts";
 import { RequestBuilder } from "./request.ts";
 import { SteerBox } from "./steer.ts";
-import { TextOrigins } from "./text-origin.ts";
 import { Transcript } from "./transcript.ts";
 import { UsageMeter } from "./usage-meter.ts";
 

@@ -9,6 +9,7 @@ import type {
   UserMessage,
 } from "../llm/messages.ts";
 import { stripThinkBlocks } from "../llm/scrub.ts";
+import { disarm } from "../prompt/fence.ts";
 import {
   acceptBatch,
   type CheckedCall,
@@ -24,7 +25,6 @@ import {
   thoughtOf,
   visibleText,
 } from "./assistant-message.ts";
-import { disarm } from "./fence.ts";
 import { type Ending, failedEnding, partialEnding } from "./outcome.ts";
 import { hasPayload } from "./repair.ts";
 

@@ -1,10 +1,10 @@
 // Pictures of the user for a model that does not see: another one says what they show. Its words ride on the message as it is sent.
 import { messageOf } from "../kit/errors.ts";
 import type { ContentPart, UserInput } from "../llm/messages.ts";
+import { fenced } from "../prompt/fence.ts";
 import { pictureQuestion } from "../tools/media/pictures.ts";
 import type { Conversation } from "./conversation.ts";
 import type { AgentEventBody } from "./events.ts";
-import { fenced } from "./fence.ts";
 
 const ANSWER_TOKENS = 2000;
 

@@ -8,15 +8,14 @@ import {
   type ToolMessage,
   textOf,
 } from "../llm/messages.ts";
+import { disarm, fenced } from "../prompt/fence.ts";
 import { withHints } from "../prompt/hints.ts";
 import type { HookedCall, RunContext } from "../tools/toolset/context.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { Assembly } from "./assembly.ts";
 import type { AgentEventBody } from "./events.ts";
-import { disarm, fenced } from "./fence.ts";
-import type { ForeignText } from "./foreign-text.ts";
+import type { ForeignText, Outside } from "./foreign-text.ts";
 import { stubResult } from "./repair.ts";
-import type { Outside } from "./text-origin.ts";
 import type { Entry } from "./transcript.ts";
 
 /** A finished call before it becomes a message: the size of all results together is looked at first. */

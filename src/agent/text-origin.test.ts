@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { HookedCall } from "../tools/toolset/context.ts";
-import { TextOrigins } from "./text-origin.ts";
+import { isUntrusted, TextOrigins } from "./foreign-text.ts";
 
 const ORIGINS: Readonly<Record<string, "web" | "mcp" | "local">> = { mcp_files_read: "mcp", news: "web" };
 
@@ -107,3 +107,7 @@ test("a background process keeps the origin of its command, and a long result th
     "file /tmp/h/hermes-results/s/x.txt",
   );
 });
+
+for (const name of ["web_extract", "web_search", "vision_analyze", "browser_snapshot", "mcp_github_issue"]) {
+  test(`${name} is from outside whatever it was asked for`, () => assert.ok(isUntrusted(name)));
+}

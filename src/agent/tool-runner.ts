@@ -5,6 +5,7 @@ import { realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { joinSignals, withGrace } from "../kit/clock.ts";
 import { type HistoryMessage, type ToolCall, textOf } from "../llm/messages.ts";
+import { disarm, fenced, rearm } from "../prompt/fence.ts";
 import type { EnvironmentFiles } from "../sandbox/environment.ts";
 import { pathsOfBatch, planToolBatch } from "../tools/toolset/batch-plan.ts";
 import type { HookedCall, HookedResult, RunContext, ToolContext } from "../tools/toolset/context.ts";
@@ -12,10 +13,8 @@ import type { MultimodalOutput, ToolOutput } from "../tools/toolset/registry.ts"
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
 import type { Assembly, ToolTimes } from "./assembly.ts";
 import type { AgentEventBody, ToolCallView } from "./events.ts";
-import { disarm, fenced, rearm } from "./fence.ts";
-import type { ForeignText } from "./foreign-text.ts";
+import { type ForeignText, isUntrusted, type Outside, type TextOrigins } from "./foreign-text.ts";
 import { type Finished, resultMessages } from "./result-messages.ts";
-import { isUntrusted, type Outside, type TextOrigins } from "./text-origin.ts";
 import type { Entry } from "./transcript.ts";
 import type { CallFacts } from "./turn-kit.ts";
 

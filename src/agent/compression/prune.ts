@@ -3,8 +3,8 @@ import { countCodePoints, sliceCodePoints, truncateCodePoints } from "../../kit/
 import { type AssistantMessage, type ContentPart, type Message, type ToolMessage, textOf } from "../../llm/messages.ts";
 import type { ContextEngine } from "../../plugins/context-engines.ts";
 import { STEER_CLOSE, STEER_OPEN } from "../../prompt/blocks.ts";
+import { withoutFence } from "../../prompt/fence.ts";
 import type { Conversation } from "../conversation.ts";
-import { withoutFence } from "../fence.ts";
 import type { SentBefore } from "../transcript.ts";
 import { messageCost, messagesCost, sentContent } from "./boundaries.ts";
 

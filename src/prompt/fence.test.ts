@@ -2,15 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { foldedMatches } from "../kit/code-points.ts";
-import { STEER_CLOSE, STEER_OPEN } from "../prompt/blocks.ts";
+import { STEER_CLOSE, STEER_OPEN } from "./blocks.ts";
 import { disarm, fenced, rearm, withoutFence } from "./fence.ts";
-import { isUntrusted } from "./text-origin.ts";
 
 const LONG = "a page with more than thirty-two characters on it";
-
-for (const name of ["web_extract", "web_search", "vision_analyze", "browser_snapshot", "mcp_github_issue"]) {
-  test(`${name} is from outside whatever it was asked for`, () => assert.ok(isUntrusted(name)));
-}
 
 test("a text stands between two marks that carry the same id, and is found again inside", () => {
   const [, id] =
