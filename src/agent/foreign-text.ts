@@ -20,7 +20,7 @@ interface ForeignEntry {
 }
 
 /** Kept with the session; compressions and branches take it along. */
-export const FOREIGN_TEXT_KEY = "foreign_text";
+const FOREIGN_TEXT_KEY = "foreign_text";
 const MAX_ENTRIES = 100;
 const MAX_CHARS = 80;
 const NAMED = 3;
@@ -107,7 +107,7 @@ export class ForeignText {
 }
 
 /** The entries as they are stored; what does not fit is left out. */
-export function readForeign(value: unknown): readonly ForeignEntry[] {
+function readForeign(value: unknown): readonly ForeignEntry[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((entry: unknown) => {
     if (typeof entry !== "object" || entry === null || !("call" in entry) || !("from" in entry)) return [];
