@@ -62,6 +62,8 @@ const rules = [
 const MAX_LINES = 500;
 /** Below this a file with a single user of its own room belongs to that user. */
 const SMALL_LINES = 60;
+/** The loop is a room one can read; what is not the loop lives in a room of its own. */
+const MAX_LOOP_FILES = 50;
 
 let broken = 0;
 const report = (line) => {
@@ -119,6 +121,12 @@ for (const [path, text] of sources) {
   if (lines + linesOf(user) > MAX_LINES) continue;
   report(`${path}: has ${lines} lines and is imported by ${user} alone: it is part of that file`);
 }
+
+const loop = [...sources.keys()].filter((path) => roomOf(path) === "agent");
+if (loop.length > MAX_LOOP_FILES)
+  report(
+    `src/agent: has ${loop.length} files; the loop has at most ${MAX_LOOP_FILES}: move what is not the loop to its room`,
+  );
 
 // What a file exports, somebody else names: product, tests, benchmarks or scripts. Each reader of a file is taken at its words.
 

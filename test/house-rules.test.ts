@@ -125,6 +125,13 @@ test("src/tools lists the tools and nothing else", async (t) => {
   assert.equal((await check(t, { "src/tools/page.ts": tool, "src/tools/web/page.ts": "const a = 1;\n" })).code, 0);
 });
 
+test("the loop has at most 50 files", async (t) => {
+  const files = Array.from({ length: 51 }, (_, n) => [`src/agent/part-${n}.ts`, `// ${n}\n`]);
+  const { output } = await check(t, Object.fromEntries(files));
+  assert.match(output, /^src\/agent: has 51 files; the loop has at most 50/);
+  assert.equal((await check(t, Object.fromEntries(files.slice(1)))).code, 0);
+});
+
 test("what a file exports is named by a file that imports it; a test counts", async (t) => {
   const texts = "export async function used() {}\nexport interface Unused {}\nexport const a = 1;\n";
   const { code, output } = await check(t, {
