@@ -45,6 +45,8 @@ export interface SandboxParts {
   readonly ownNetwork: boolean;
   readonly reach: ReachableHosts | null;
   readonly shell: Shell;
+  /** It is known to work here, though nothing has run in it yet. What to do when it does not: called once. */
+  readonly remembered?: { forget(): Promise<void> } | undefined;
 }
 
 export class Sandbox implements Channel {
@@ -78,7 +80,9 @@ export class Sandbox implements Channel {
   }
 
   launch(script: string, { shell }: LaunchOptions): Promise<Launch> {
-    return this.wrap([shell, "-c", script], { ownSession: true });
+    return this.wrap([shell, "-c", script], { ownSession: true }).catch((error: unknown) => {
+      throw cannotStart(error);
+    });
   }
 
   async recover({ code, errors }: ChannelFailure, attempt: number, signal: AbortSignal): Promise<void> {
@@ -140,9 +144,13 @@ export class Sandbox implements Channel {
 
   async #startHolder(gone: NamespaceHolder | null): Promise<NamespaceHolder> {
     await gone?.close();
-    const { bwrap, view, env, ownNetwork, reach } = this.#parts;
+    const { bwrap, view, env, ownNetwork, reach, remembered } = this.#parts;
     const start = () => startHolder({ bwrap, view: view.args, env, ownNetwork });
-    const holder = await startedAgain(start, { proven: gone !== null });
+    const proven = gone !== null || remembered !== undefined;
+    const holder = await startedAgain(start, { proven }).catch(async (error: unknown) => {
+      await remembered?.forget();
+      throw error;
+    });
     await reach?.attach(holder).catch(async (error: unknown) => {
       await holder.close();
       throw error;

@@ -1,8 +1,9 @@
 // Commands on this machine in a view of it: see bubblewrap-view.ts. No daemon and no image; Linux with the program bwrap.
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf, UserError } from "../kit/errors.ts";
-import { isDirectory } from "../kit/files.ts";
+import { isDirectory, writeFileAtomic } from "../kit/files.ts";
 import type { ShellBackend } from "./backend.ts";
 import { cannotStart, Sandbox, type SandboxParts, sandboxedShell, terminalInside } from "./bubblewrap-enter.ts";
 import { CACHE_VARIABLES, makeView } from "./bubblewrap-view.ts";
@@ -67,9 +68,18 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   const kept = new KeptFree(view.keptFree);
   const shell = await findShell(env.PATH ?? "", environment);
   const { handedOn } = options;
-  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, handedOn, ownNetwork, reach, shell });
+  const proof = await RememberedProof.read({
+    programs: ownNetwork ? [bwrap, nsenter] : [bwrap],
+    ownNetwork,
+    hermesHome: options.hermesHome,
+  });
+  const remembered = proof.holds ? proof : undefined;
+  const sandbox = new Sandbox({ bwrap, nsenter, view, emptyFile, env, handedOn, ownNetwork, reach, shell, remembered });
   try {
-    await sandbox.open();
+    if (!remembered) {
+      await sandbox.open();
+      await proof.keep();
+    }
   } catch (error) {
     await removeTree(hostDir);
     throw cannotSandbox(error);
@@ -240,4 +250,51 @@ function cannotSandbox(error: unknown): Error {
   }
   if (error instanceof UserError) return error;
   return new NoSandbox(`bwrap cannot make one on this machine: ${reason}`, ALLOW);
+}
+
+// That a sandbox can be made on this machine, remembered from one run to the next: to show it again takes longer than the rest of a start.
+
+/** What it depends on. After a restart of the machine or an update of bwrap it is shown anew. */
+interface ProofFacts {
+  readonly programs: readonly string[];
+  readonly ownNetwork: boolean;
+  readonly hermesHome: { readonly dir: string };
+}
+
+/**
+ * - `holds` is a claim about the machine, not about one view: a sandbox that cannot be entered after all is an error of its command, which
+ *   then has not run, and the claim is forgotten.
+ */
+class RememberedProof {
+  readonly #file: string;
+  readonly #key: string;
+  readonly holds: boolean;
+
+  private constructor(file: string, key: string, kept: string) {
+    this.#file = file;
+    this.#key = key;
+    this.holds = kept === key;
+  }
+
+  static async read({ programs, ownNetwork, hermesHome }: ProofFacts): Promise<RememberedProof> {
+    const file = join(hermesHome.dir, "cache", "sandbox-works");
+    const [boot, kept, ...facts] = await Promise.all([
+      readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => String(Math.random())), // then nothing is remembered
+      readFile(file, "utf8").catch(() => ""),
+      ...programs.map(async (path) => {
+        const { mtimeMs, size, ino } = await stat(path);
+        return [path, mtimeMs, size, ino];
+      }),
+    ]);
+    const key = createHash("sha256").update(JSON.stringify([boot, process.getuid?.(), ownNetwork, facts]));
+    return new RememberedProof(file, key.digest("hex"), kept.trim());
+  }
+
+  async keep(): Promise<void> {
+    await writeFileAtomic(this.#file, `${this.#key}\n`, { mode: 0o600 }).catch(() => undefined); // a home that is only read
+  }
+
+  async forget(): Promise<void> {
+    await rm(this.#file, { force: true }).catch(() => undefined); // the same
+  }
 }
