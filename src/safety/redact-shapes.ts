@@ -114,7 +114,6 @@ const prefixes = [
   "dapi(?=[0-9a-f]{32})",
   "HRKU-",
   "sbp_",
-  "sntrys_",
   "NRAK-",
   "gl(?:c|sa)_",
   "tskey-",
@@ -149,6 +148,7 @@ const TOKEN = new RegExp(
     `${START}(${ambiguousPrefixes.join("|")})[A-Za-z0-9_-]{10,}`,
     `${START}(AIza|xai-)[A-Za-z0-9_-]{30,}`,
     `${START}(gAAAA)[A-Za-z0-9_-]{20,}={0,2}`,
+    `${START}(sntrys_)[A-Za-z0-9_+/=-]{10,}`,
     `${START}(A[KS]IA)[A-Z0-9]{16}(?![A-Za-z0-9_-])`,
     // A private key file as base64, as Kubernetes keeps it.
     `${START}(LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJ|BFQyBQUklW|BPUEVOU1NI|BFTkNSWVBU))[A-Za-z0-9+/]{20,}={0,2}`,

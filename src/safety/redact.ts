@@ -181,11 +181,12 @@ function redactFormBody(text: string, marks: Marks): string {
 // Secrets known by what carries them: headers and URLs.
 
 // Values end where a shell ends a word, as above, and no earlier: next to a mark, a rest would be read in another way.
+// A name may stand behind a line break that JSON wrote as two characters, of which the second is a letter.
 const AUTHORIZATION =
-  /(\bauthorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
-const BEARER = /(\bBearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
+  /((?:\b|(?<=\\[nrt]))authorization\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?:((?:bearer|basic|token|digest|apikey|negotiate)\s{1,8})((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)|([A-Za-z0-9._~+/=-]{16,}))/gi;
+const BEARER = /((?:\b|(?<=\\[nrt]))Bearer\s{1,8})([A-Za-z0-9._~+/-]{20,}(?:[^\s"'`\\,;|&<>()$]|\$(?!\())*)/g;
 const KEY_HEADER =
-  /(\b(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|\bx-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!(?<=")[,}\]:])((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
+  /((?:\b|(?<=\\[nrt]))(?:x-)?(?:goog-)?api-key\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?|(?:\b|(?<=\\[nrt]))x-auth-token\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!(?<=")[,}\]:])((?:[^\s"'`\\,;|&<>()$]|\$(?!\())+)/gi;
 
 function redactHeaders(text: string, marks: Marks): string {
   const mask = (value: string) => (isMarked(value) || isHarmless(value) ? value : marks.token(value, ""));

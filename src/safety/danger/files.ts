@@ -226,8 +226,20 @@ export const permissions: RuleGroup = {
       ["chown"],
       (invocation) => makesRootOwner(invocation) && hasLong(optionsOf(invocation), "recursive", 3),
     ),
+    programRule(
+      "recursive permissions of a system or home directory",
+      ["chmod", "chown", "chgrp"],
+      (invocation, scene) => {
+        const options = optionsOf(invocation);
+        if (!hasLetter(options, "R") && !hasLong(options, "recursive", 3)) return false;
+        return argTexts(invocation).some((arg) => !arg.startsWith("-") && WHOLE.test(pathOf(arg, invocation, scene)));
+      },
+    ),
   ],
 };
+
+/** Nothing works any more when such a directory changes hands. */
+const WHOLE = /^(?:~|\/|\/(?:etc|usr|var|bin|sbin|boot|lib|lib64|home|root|opt|dev))(?:\/\*)?$/;
 
 const teeFiles = (invocation: Invocation) => (invocation.program === "tee" ? optionsOf(invocation).operands : []);
 
