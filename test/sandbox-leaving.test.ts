@@ -122,6 +122,9 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const { call } = await tools(t, { ".netrc": "x" });
     const write = await call("terminal", { command: "echo x > ~/marker" });
     assert.match(write.hint, /^The sandbox is in the way: .*not written\. .*outside=true and a reason$/);
+    // What git says when it renames over a settings file that is a mount.
+    const busy = "echo 'error: could not write config file .git/config: Device or resource busy'; exit 4";
+    assert.match((await call("terminal", { command: busy })).hint, /^The sandbox is in the way: settings of git/);
     const plain = await call("terminal", { command: "cat /no/such/file" });
     assert.doesNotMatch(plain.hint ?? "", /sandbox/);
     assert.equal((await call("terminal", { command: "echo Read-only file system" })).hint, undefined);

@@ -40,6 +40,20 @@ describe("a folder that is new to Hermes", { skip: tmuxMissing() }, () => {
     });
   }
 
+  test("is asked about again when the answer is none of the three", async () => {
+    await using home = await strangeFolder();
+    await using screen = await TerminalScreen.start([], { home });
+    await screen.waitFor("Trust this folder?");
+    await screen.type("maybe");
+    await screen.press("Enter");
+    await screen.waitFor(/Trust this folder\?[^\n]*maybe[\s\S]*Trust this folder\?/);
+    assert.deepEqual(await decisions(home), {});
+    await screen.type("look only");
+    await screen.press("Enter");
+    await screen.waitFor("❯");
+    assert.equal((await decisions(home))[home.project]?.look_only, true);
+  });
+
   test("is left with q, and nothing was decided or sent", async () => {
     const server = await ModelServer.start();
     await using home = await strangeFolder(modelConfig(server));
@@ -83,6 +97,7 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
     assert.match(refused.stderr, /^hermes: .* is too wide to be trusted as a whole/);
   }
   assert.match((await trust("add", "missing")).stderr, /is not a folder/);
+  assert.deepEqual((({ code, stderr }) => [code, /path is empty/.test(stderr)])(await trust("add", "")), [2, true]);
 });
 
 test("plugins of a folder run in a trusted one only, although they are switched on", async () => {

@@ -43,14 +43,19 @@ async function askForTrust({ home, io, cwd, clock }: CliContext): Promise<void> 
       "  l  look only: nothing of the folder loads or runs by itself\n" +
       "  q  leave\n",
   );
-  const typed = await io.question("Trust this folder? [t/L/q] ");
-  const answer = typed === null ? "q" : typed.trim().toLowerCase().slice(0, 1);
-  if (answer === "q") throw new ExitError(typed === null ? 130 : 0);
-  await home.folders.decide(folder, {
-    by: "start",
-    lookOnly: answer !== "t" && answer !== "y",
-    at: new Date(clock.now()),
-  });
+  let answer: string | undefined;
+  while (answer === undefined) {
+    const typed = await io.question("Trust this folder? [t/L/q] ");
+    if (typed === null) {
+      io.err("\n");
+      throw new ExitError(130);
+    }
+    answer = /^(?:(t)(?:rust)?|(l)(?:ook(?: only)?)?|(q)(?:uit)?)$/i.exec(typed.trim() || "l")?.[0]?.[0]?.toLowerCase();
+  }
+  if (answer === "q") throw new ExitError(0);
+  const lookOnly = answer === "l";
+  await home.folders.decide(folder, { by: "start", lookOnly, at: new Date(clock.now()) });
+  if (lookOnly) io.err(`Look only. To change that: hermes trust add ${home.display(folder)}\n`);
 }
 
 /** Options that the screen would ignore. */

@@ -69,5 +69,7 @@ async function remove(path: string | undefined, { json }: Flags, ctx: CliContext
   print(ctx, `${home.display(folder)} is forgotten; you are asked again.`);
 }
 
-const chosen = (path: string | undefined, { home, cwd }: CliContext) =>
-  path === undefined ? home.folders.standing(cwd).folder : resolve(cwd, path);
+function chosen(path: string | undefined, { home, cwd }: CliContext): string {
+  if (path?.trim() === "") throw new ExitError(2, "The path is empty. Name a folder, or none for the current one.");
+  return path === undefined ? home.folders.standing(cwd).folder : resolve(cwd, path);
+}

@@ -238,6 +238,8 @@ function sandboxHint(exitCode: number, output: string, { network }: Pick<Confine
 
 const SANDBOX_FAILURES: readonly [pattern: RegExp, onlyWithoutNetwork: boolean, what: string][] = [
   [/read-only file system|\bEROFS\b/i, false, "this place can be read but not written"],
+  // git replaces its settings by renaming, and a mount cannot be renamed over.
+  [/could not (?:write|lock) config file|device or resource busy/i, false, "settings of git cannot be written"],
   [
     /could not resolve host|temporary failure in name resolution|name or service not known|network is unreachable|\bE(?:AI_AGAIN|NOTFOUND|NETUNREACH)\b|CONNECT tunnel failed|Tunnel connection failed|response 403 from proxy|Proxy CONNECT aborted/i,
     true,
