@@ -8,6 +8,8 @@ const ON_THE_WAY = [
   "doors/cli/chat.ts",
   "doors/cli/one-shot.ts",
   "agent/open.ts",
+  "sandbox/bubblewrap.ts",
+  "sandbox/leaving.ts",
   "sessions/open.ts",
   "llm/providers/local.ts",
   "llm/wires/chat.ts",
