@@ -65,6 +65,7 @@ for (const signal of ["SIGKILL", "SIGQUIT"] as const) {
     const names = ["shell", "child", "grandchild", "stubborn", "background", "second"];
     const pids: number[] = [];
     for (const name of names) pids.push(await pidIn(join(directory, name)));
+    await pidIn(join(directory, "known"));
     assert.deepEqual(pids.map(isRunning), [true, true, true, true, true, true]);
     parent.kill(signal);
     await once(parent, "exit");
@@ -90,10 +91,16 @@ const commands = (directory: string) => `
   const environment = await openLocalEnvironment({ cwd: here, environment: { PATH, HOME: here, TMPDIR: here } });
   const run = (command) => environment.execute(cleared(command), { timeoutMs: 60_000, signal: new AbortController().signal });
   await run("true");
-  void environment.spawn(cleared("echo $$ > background; sleep 100; true"), {});
+  await environment.spawn(cleared("echo $$ > background; sleep 100; true"), {});
   void run("echo $$ > shell; sh -c 'echo $$ > child; sh -c \\"echo \\\\$\\\\$ > grandchild; sleep 100; true\\"; true'; true");
   void run("trap '' TERM HUP INT QUIT; echo $$ > stubborn; while :; do sleep 0.2; done");
   void run("sleep 100 & echo $! > second; wait");
+  // A command is known to whoever ends it a moment after it runs.
+  const { readdir, writeFile } = await import("node:fs/promises");
+  const started = async () => (await readdir(here)).filter((name) => /^(shell|grandchild|stubborn|second)$/.test(name)).length;
+  while ((await started()) < 4) await new Promise((resolve) => setTimeout(resolve, 20));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await writeFile(here + "/known", "1");
 `;
 
 async function pidIn(file: string): Promise<number> {
