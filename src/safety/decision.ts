@@ -19,7 +19,7 @@ declare const decided: unique symbol;
  * A command line that may run, because a decision was made about exactly this text.
  *
  * - Only this room makes them (`clearCommand` is for safety/ alone; the house rules see to it): the guard for what it approved, the
- *   rewriters for what they made of one, `own-commands.ts` for fixed scripts of the program.
+ *   rewriters for what they made of one, this file for fixed commands of the program.
  * - An environment runs nothing else. A value that merely looks like one is refused there too.
  */
 export interface ClearedCommand {
