@@ -66,11 +66,11 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     }
   });
 
-  for (const entry of ["https://example.com/", "a b", "", "user@host", "*", "host:port"])
+  for (const entry of ["https://example.com/", "a b", "", "user@host", "*", "host:port", "host:70000"])
     test(`${JSON.stringify(entry)} is no host, and nothing is opened with it`, async () => {
       await assert.rejects(openSandbox({ network: [entry] }), (error: Error) => {
         assert.equal(error.name, "UserError");
-        assert.match(error.message, /terminal\.sandbox_network.*is not a host/);
+        assert.match(error.message, /terminal\.sandbox_network.*is not a host; write it like example\.com/);
         return true;
       });
     });

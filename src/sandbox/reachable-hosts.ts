@@ -2,8 +2,8 @@
 // which listens inside and connects outside.
 import { lookup } from "node:dns/promises";
 import { isIP, type Server } from "node:net";
-import { domainToASCII } from "node:url";
 import { UserError } from "../kit/errors.ts";
+import { type NamedHost, notHost, parseHost } from "../kit/hosts.ts";
 import { type AddressCheck, openGuardedProxy } from "../safety/guarded-proxy.ts";
 import { type ProxySettings, proxySettings } from "../safety/url-fetch.ts";
 import { checkUrl, hostOf, UrlRefusedError } from "../safety/url-guard.ts";
@@ -58,18 +58,10 @@ export function openReachableHosts({ hosts, nsenter, environment }: HostsOptions
 
 // Which hosts are meant.
 
-interface Host {
-  /** In the form it is compared in. */
-  readonly name: string;
-  readonly withAllBelow: boolean;
-  /** Null: the ports of the web. */
-  readonly port: string | null;
-}
-
 const WEB_PORTS = new Set(["80", "443"]);
 
 function checkHosts(entries: readonly string[], network: ProxySettings | undefined): AddressCheck {
-  const hosts = entries.map(parseHost);
+  const hosts = entries.map(hostIn);
   return async (address) => {
     const url = new URL(address);
     const name = hostOf(url);
@@ -94,19 +86,14 @@ function checkHosts(entries: readonly string[], network: ProxySettings | undefin
 const refusal = (host: string, entries: readonly string[]) =>
   `${host} is not among the hosts that the sandbox may reach (terminal.sandbox_network in config.yaml: ${entries.join(", ") || "none"}).`;
 
-function matches({ name, withAllBelow, port }: Host, host: string, given: string): boolean {
+function matches({ name, withAllBelow, port }: NamedHost, host: string, given: string): boolean {
   if (port === null ? !WEB_PORTS.has(given) : port !== given) return false;
   return withAllBelow ? host.endsWith(`.${name}`) : host === name;
 }
 
-function parseHost(entry: string): Host {
-  const [, wildcard = "", name = "", port = null] =
-    /^(\*\.)?(\[[0-9a-f:.]{2,64}\]|[^\s/:@*[\]]{1,253})(?::(\d{1,5}))?$/i.exec(entry.trim()) ?? [];
-  const bare = name.replace(/^\[|\]$/g, "");
-  const plain = isIP(bare) ? bare.toLowerCase() : domainToASCII(bare.replace(/\.$/, ""));
-  if (plain === "")
-    throw new UserError(
-      `terminal.sandbox_network: ${JSON.stringify(entry)} is not a host. Write it like example.com, *.example.com or example.com:8080.`,
-    );
-  return { name: plain, withAllBelow: wildcard !== "", port };
+function hostIn(entry: string): NamedHost {
+  const host = parseHost(entry);
+  // The settings were read with the same eyes; this is for whoever comes by another way.
+  if (host === null) throw new UserError(`terminal.sandbox_network: ${notHost(entry)}`);
+  return host;
 }

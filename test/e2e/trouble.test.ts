@@ -289,6 +289,11 @@ describe("trouble", () => {
     ["where commands run", "terminal:\n  backend: dokcer\n", /terminal\.backend .*found "dokcer"/],
     ["what they reach", "terminal:\n  sandbox_network: none\n", /terminal\.sandbox_network: .*found "none"/],
     [
+      "which hosts they reach",
+      "terminal:\n  sandbox_network: [example.org, 'https://example.com/']\n",
+      /terminal\.sandbox_network: "https:\/\/example\.com\/" is not a host; write it like example\.com/,
+    ],
+    [
       "where they run, by a name that does not exist,",
       "terminal:\n  bakend: docker\n",
       /terminal\.backend may be meant/,
@@ -305,7 +310,11 @@ describe("trouble", () => {
         assert.match(stderr, /Nothing was started/);
       }
       assert.equal(server.requests.length, 0);
-      assert.equal((await runHermes(["config", "check"], { home })).code, 1);
+      const checked = await runHermes(["config", "check"], { home });
+      assert.deepEqual([checked.code, message.test(checked.stdout)], [1, true]);
+      const doctor = await runHermes(["doctor"], { home });
+      assert.equal(doctor.code, 1);
+      assert.match(doctor.stdout, new RegExp(`✗ .*${message.source}`));
     });
   }
 

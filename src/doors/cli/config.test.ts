@@ -378,6 +378,25 @@ test("the older names of a sandbox are saved so that the home goes on working el
   }
 });
 
+test("what is no host is refused when it is set, as a list or as one of its items; nothing is saved", async () => {
+  const before = "terminal:\n  sandbox_network: [example.org]\n";
+  for (const [key, value, told] of [
+    ["terminal.sandbox_network", "[example.org, https://example.com/]", /"https:\/\/example\.com\/" is not a host/],
+    ["terminal.sandbox_network_unattended", "[host:99999]", /"host:99999" is not a host/],
+    ["terminal.sandbox_network.0", "a b", /"a b" is not a host/],
+    ["terminal.sandbox_network", "example.com", /takes one of on, off or a list of hosts like \[example\.com\]; got/],
+  ] as const) {
+    const me = person(before);
+    const { code, err } = await me.run("set", key, value);
+    assert.equal(code, 1, value);
+    assert.match(err, told);
+    assert.match(err, /Nothing was saved/);
+    assert.equal(me.read(), before);
+  }
+  const me = person(before);
+  assert.equal((await me.run("set", "terminal.sandbox_network", '["*.example.com", 10.0.0.2:8080, "[::1]:80"]')).code, 0);
+});
+
 test("edit creates the file, opens the editor and reports what it left", async () => {
   const good = person(null, "", { EDITOR: "printf 'a: 1\\n' >>", PATH: process.env.PATH ?? "" });
   assert.deepEqual(await good.run("edit"), { code: 0, out: "✓ ~/.hermes/config.yaml is fine\n", err: "" });

@@ -16,7 +16,7 @@ import { McpHub } from "../../mcp/hub.ts";
 import { parseServers } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
 import { inspectPlugins, missingPlugins } from "../../plugins/inspect.ts";
-import { hasSandboxSetting, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
+import { backendProblem, hasSandboxSetting, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import { StoreError } from "../../sessions/store.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { findHookTrouble } from "./hooks.ts";
@@ -111,7 +111,13 @@ async function checkHome(ctx: CliContext): Promise<readonly Finding[]> {
 async function checkConfiguration(ctx: CliContext): Promise<readonly Finding[]> {
   const { home } = ctx;
   if (home.warnings.length === 0) return [{ level: "ok", text: `${home.paths.configFile} is fine` }];
-  return home.warnings.map((text): Finding => ({ level: home.configBroken ? "error" : "warn", text }));
+  const unread = home.unreadGuards();
+  return home.warnings.map((text): Finding => {
+    // Something that holds the agent back cannot be read, so nothing starts.
+    if (unread.some((problem) => text.endsWith(problem)))
+      return { level: "error", text, fix: "no conversation starts until it is fixed: hermes config edit" };
+    return { level: home.configBroken ? "error" : "warn", text };
+  });
 }
 
 async function isLoose(path: string): Promise<boolean> {
@@ -270,6 +276,12 @@ const USE_SANDBOX = "hermes config set terminal.sandbox auto";
 
 async function checkSandbox({ home }: CliContext): Promise<readonly Finding[]> {
   const { terminal } = home.config();
+  const unusable = backendProblem(home);
+  if (unusable !== null) {
+    if (home.unreadGuards().includes(unusable))
+      return [{ level: "warn", text: "not examined: its settings cannot be read (see Configuration)" }];
+    return [{ level: "error", text: unusable, fix: "hermes config set terminal.backend local" }];
+  }
   const { line, mode, problem, unattended } = await inspectPlace(terminal, home.environment());
   if (!RUNS_HERE.has(terminal.backend)) return [{ level: "ok", text: `commands run in another place: ${line}` }];
   if (problem) return [{ level: mode === "on" ? "error" : "warn", text: line, fix: problem.fix }];

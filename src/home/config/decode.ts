@@ -1,5 +1,6 @@
 // Turns a tree from a file into the values the schema promises.
 // Not zod: importing it takes longer than a whole short run, and here a value that does not fit is reported and replaced by its default, guards apart.
+import { notHost, parseHost } from "../../kit/hosts.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 import type { Tree } from "./yaml-text.ts";
@@ -75,7 +76,11 @@ function decodeField(field: Field, raw: unknown, path: string, key: string, prob
   if (raw === undefined || (raw === null && !field.kinds.includes("null"))) return copy(field.fallback);
   for (const kind of field.kinds) {
     const value = convert(kind, field, raw);
-    if (value !== undefined) return value;
+    if (value === undefined) continue;
+    const wrong = field.hosts && Array.isArray(value) ? value.find((entry) => parseHost(entry) === null) : undefined;
+    if (wrong === undefined) return value;
+    problems.push({ message: `${path ? `${path}.` : ""}${key}: ${notHost(wrong)}`, guard: field.guard === true });
+    return copy(field.unclear ?? field.fallback);
   }
   const instead = field.unclear ?? field.fallback;
   const used = instead === undefined ? "; it is ignored" : `; using ${show(instead)}`;
@@ -171,6 +176,7 @@ function asMember(field: Field, raw: unknown): string | undefined {
 function expectation(field: Field): string {
   const words = field.kinds.map((kind) => {
     if (kind === "choice") return `one of ${field.values?.map((value) => value || "(empty)").join(", ")}`;
+    if (kind === "list" && field.hosts) return "a list of hosts like [example.com]";
     if (kind === "record" && field.lists) return "a mapping of lists of texts";
     if (kind !== "whole" && kind !== "number") return kindNames[kind];
     const range = [

@@ -25,6 +25,8 @@ export interface Field<Value = unknown> {
   readonly unclear?: unknown;
   /** Holds the agent back, and its `fallback` does less so: a value that cannot be read is no default, no agent starts with it. */
   readonly guard?: boolean;
+  /** Of a list: every text is a host (`kit/hosts.ts`). */
+  readonly hosts?: boolean;
   /** Of a mapping: every value is a list of texts. */
   readonly lists?: boolean;
   /** Never shown, always masked. */

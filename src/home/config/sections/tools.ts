@@ -22,6 +22,7 @@ const mirror = (name: string) => ({ env: `TERMINAL_${name}`, envBelowConfig: tru
 
 const GUARD = { guard: true };
 const GUARDS = { guard: true, single: true };
+const HOSTS = { guard: true, hosts: true };
 
 const steps = (exact: number, same: number, idle: number, meaning: string) =>
   section(meaning, {
@@ -66,13 +67,13 @@ export const toolSections = {
       ["on", "off"],
       "on",
       "network inside the sandbox: on, off, or the hosts that can be reached",
-      GUARD,
+      HOSTS,
     ),
     sandbox_network_unattended: choiceOrList(
       ["on", "off"],
       "off",
       "the same for runs that nobody began by hand: schedules",
-      GUARD,
+      HOSTS,
     ),
     cwd: text(".", "working directory; `.` = where hermes was started", mirror("CWD")),
     timeout: whole(180, "seconds one command may take", mirror("TIMEOUT")),

@@ -1,0 +1,25 @@
+// Hosts as a setting names them: `example.com`, `*.example.com`, `example.com:8080`, `[::1]:8080`.
+import { isIP } from "node:net";
+import { domainToASCII } from "node:url";
+
+export interface NamedHost {
+  /** In the form it is compared in. */
+  readonly name: string;
+  readonly withAllBelow: boolean;
+  /** Null: the ports of the web. */
+  readonly port: string | null;
+}
+
+/** Null when it is none: an address with a path, blanks, a lone `*`. */
+export function parseHost(entry: string): NamedHost | null {
+  const [, wildcard = "", name = "", port = null] =
+    /^(\*\.)?(\[[0-9a-f:.]{2,64}\]|[^\s/:@*[\]]{1,253})(?::(\d{1,5}))?$/i.exec(entry.trim()) ?? [];
+  const bare = name.replace(/^\[|\]$/g, "");
+  const plain = isIP(bare) ? bare.toLowerCase() : domainToASCII(bare.replace(/\.$/, ""));
+  if (plain === "" || (port !== null && (Number(port) < 1 || Number(port) > 65_535))) return null;
+  return { name: plain, withAllBelow: wildcard !== "", port };
+}
+
+/** What is wrong with an entry that is no host, and how to write it. */
+export const notHost = (entry: string) =>
+  `${JSON.stringify(entry)} is not a host; write it like example.com, *.example.com or example.com:8080`;
