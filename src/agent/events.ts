@@ -88,7 +88,7 @@ type EventBody =
   | { readonly type: "ask"; readonly request: AskRequest }
   | {
       readonly type: "status";
-      readonly kind: "lifecycle" | "warn" | "waiting" | "heartbeat";
+      readonly kind: "lifecycle" | "warn" | "done" | "waiting" | "heartbeat";
       readonly message: string;
       /** Something failed and is being got over: worth a line that stays, not only one that passes. */
       readonly recovery?: true;

@@ -41,6 +41,8 @@ export interface ChosenModel {
   /** What to ask for to get this provider again: its id, or the name of the user's own entry. */
   readonly providerName: string;
   readonly warnings: readonly string[];
+  /** The variable with a key for a provider, while nobody has chosen a provider or a model: the demo goes on answering. */
+  readonly loneKey?: string;
 }
 
 /**
@@ -67,6 +69,11 @@ export async function chooseTarget(
     if (named && named.model !== demo.model && !request.remembered) throw noProviderFor(named.model);
     return chosen(demo, await targetFor(demo, { config }));
   }
+  const loneKey = named === null && provider === undefined ? keyWithoutChoice(home, runtime) : null;
+  if (loneKey !== null && request.baseUrl === undefined) {
+    const demo = demoRuntime();
+    return { ...chosen(demo, await targetFor(demo, { config })), loneKey };
+  }
   const options = {
     config,
     model: named?.model,
@@ -75,6 +82,17 @@ export async function chooseTarget(
     ...(offline ? {} : await localHelp(runtime, named?.model)),
   };
   return chosen(runtime, seeing(await targetFor(runtime, options), config));
+}
+
+/**
+ * A key alone is no choice: it may be one that was pasted and kept, or that the shell holds for other programs. What ran before it
+ * came goes on.
+ */
+function keyWithoutChoice(home: OpenHome, { model, source, baseUrl }: RuntimeProvider): string | null {
+  const { provider, base_url } = home.config().model;
+  if (model || base_url || (provider && provider !== "auto") || isLocalEndpoint(baseUrl)) return null;
+  if (home.env("HERMES_INFERENCE_PROVIDER") || home.env("CUSTOM_BASE_URL")) return null;
+  return source.startsWith("env:") ? source.slice("env:".length) : null;
 }
 
 function noProviderFor(model: string): ProviderError {
@@ -151,8 +169,10 @@ function aliasesIn(config: Config): Readonly<Record<string, unknown>> {
   return { ...config.model_aliases, ...own };
 }
 
-export const demoNote = () =>
-  'No model is configured, so the built-in demo answers (it is not an AI). "hermes setup" connects a real one.';
+export const demoNote = ({ loneKey }: Pick<ChosenModel, "loneKey">) =>
+  loneKey === undefined
+    ? 'No model is configured, so the built-in demo answers (it is not an AI). "hermes setup" connects a real one.'
+    : `${loneKey} is set, but no model is chosen, so the built-in demo answers (it is not an AI). Choose one: hermes model`;
 
 /** `provider:model` in one word, when what stands before the colon is a provider, built in or the user's own. */
 function splitProvider(request: AskedModel, config: Config): AskedModel {

@@ -129,7 +129,12 @@ export class Opened implements OpenAgent {
     this.memory = parts.memory;
     this.history = found?.history ?? [];
     this.resumed = found?.resumed ?? null;
-    this.notes = [...(chosen.demo ? [demoNote()] : []), ...chosen.warnings, ...(found?.notes ?? []), ...parts.notes];
+    this.notes = [
+      ...(chosen.demo ? [demoNote(chosen)] : []),
+      ...chosen.warnings,
+      ...(found?.notes ?? []),
+      ...parts.notes,
+    ];
   }
 
   get toolNames(): readonly string[] {

@@ -3,6 +3,7 @@
 import type { PastedKey } from "../home/open.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { UserInput } from "../llm/messages.ts";
+import { PROVIDERS } from "../llm/providers/table.ts";
 import type { Ask } from "../safety/decision.ts";
 import type { Assembly } from "./assembly.ts";
 import type { AgentEventBody } from "./events.ts";
@@ -33,11 +34,12 @@ export function withoutKeys(input: UserInput, { pasted }: Assembly): { input: Us
 /** Says what was masked; where somebody can be asked, offers to keep it. Never fails: a key that cannot be kept is told. */
 export async function offerToKeep(
   keys: readonly PastedKey[],
-  { pasted }: Assembly,
+  { pasted, model }: Assembly,
   { ask, emit }: { readonly ask: Ask; readonly emit: (event: AgentEventBody) => void },
 ): Promise<void> {
   if (!pasted || keys.length === 0) return;
-  const say = (message: string) => emit({ type: "status", kind: "warn", message, changedInput: true });
+  const say = (message: string, kind: "warn" | "done" = "warn") =>
+    emit({ type: "status", kind, message, changedInput: true });
   const open: PastedKey[] = [];
   const done: string[] = [];
   for (const [index, key] of keys.entries()) {
@@ -56,14 +58,16 @@ export async function offerToKeep(
     else {
       try {
         await pasted.keep(name, value);
-        done.push(`${shown} is kept as ${name} in ${pasted.file} and masked here.`);
+        const unused = model.target.provider === "demo" && PROVIDERS.some(({ keyEnv }) => keyEnv.includes(name));
+        const use = unused ? " To use it, choose a model: hermes model" : "";
+        done.push(`${shown} is kept as ${name} in ${pasted.file} and masked here.${use}`);
       } catch (error) {
         say(`${name} could not be kept: ${messageOf(error)}`);
         open.push(key);
       }
     }
   }
-  for (const line of done) say(line);
+  for (const line of done) say(line, "done");
   if (open.length > 0) say(maskedLine(open));
 }
 

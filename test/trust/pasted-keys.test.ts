@@ -75,9 +75,9 @@ test("where somebody can be asked the key is offered a home, and is known from t
   assert.ok(question?.kind === "confirm");
   assert.match(question.title, /^Keep sk-ant\.\.\.mYc7 in .*\.env as ANTHROPIC_API_KEY\?$/);
   assert.match(await readFile(join(chat.homeDir, ".env"), "utf8"), new RegExp(`^ANTHROPIC_API_KEY=${KEY}$`, "m"));
-  assert.deepEqual(warningsOf(events), [
-    `${SHOWN} is kept as ANTHROPIC_API_KEY in ${join("~", ".hermes", ".env")} and masked here.`,
-  ]);
+  const kept = events.flatMap((event) => (event.type === "status" && event.kind === "done" ? event.message : []));
+  assert.deepEqual(kept, [`${SHOWN} is kept as ANTHROPIC_API_KEY in ${join("~", ".hermes", ".env")} and masked here.`]);
+  assert.deepEqual(warningsOf(events), []);
   assert.ok(!JSON.stringify(chat.server.requests).includes(KEY));
   assert.ok(JSON.stringify(chat.server.requests[0]?.body).includes(`my key is ${SHOWN}`));
   // Said again, also backwards through base64, it is a known value, and nobody is asked.
@@ -196,6 +196,38 @@ describe("at a terminal", { skip: tmuxMissing() }, () => {
     assert.ok((await readFile(home.at(".env"), "utf8")).includes(known));
     assert.ok(!(await readFile(home.at(".hermes_history"), "utf8")).includes(KEY));
     assert.ok(!JSON.stringify(server.requests).includes(KEY));
+    const said = await screen.waitFor(
+      "✓ sk-ant...mYc7 is kept as ANTHROPIC_API_KEY in ~/.hermes/.env and masked here.",
+    );
+    assert.match(said, /\? Keep sk-ant\.\.\.mYc7 in ~\/\.hermes\/\.env as ANTHROPIC_API_KEY\? → yes/);
+    assert.doesNotMatch(said, /allowed once|⚠ sk-ant/);
+    await screen.press("Up");
+    await screen.waitFor(`❯ my key is ${SHOWN}`, { history: false });
+    assert.ok(!(await screen.text({ history: true })).includes(KEY));
+  });
+
+  test("a key that is kept while the demo answers leaves the next start as it was, and says what to do", async () => {
+    await using home = await tempHome({ "config.yaml": SEEN });
+    await using screen = await TerminalScreen.start([], { home });
+    await screen.waitFor("demo");
+    await screen.say(`my key is ${KEY}`);
+    await screen.waitFor("as ANTHROPIC_API_KEY?");
+    await screen.press("Up");
+    await screen.press("Enter");
+    await screen.waitFor(/is kept as ANTHROPIC_API_KEY[\s\S]*choose a\s+model: hermes\s+model/);
+    const next = await runHermes(["-z", "hello"], { home });
+    assert.equal(next.code, 0, next.stderr);
+    assert.match(next.stdout, /I am the built-in demo/);
+    assert.match(next.stderr, /^ANTHROPIC_API_KEY is set, but no model is chosen.*hermes model$/m);
+    await using again = await TerminalScreen.start([], { home });
+    await again.waitFor(/❯[\s\S]*demo/);
+    for (const [args, told] of [
+      [["status"], /^Model +built-in demo \(ANTHROPIC_API_KEY is set, but no model is chosen: hermes model\)$/m],
+      [["doctor"], /⚠ ANTHROPIC_API_KEY is set, but no model is chosen/],
+    ] as const)
+      assert.match((await runHermes(args, { home })).stdout, told);
+    const named = await runHermes(["-z", "hello", "--provider", "anthropic"], { home });
+    assert.deepEqual([named.code, /is configured, but no model/.test(named.stderr)], [2, true]);
   });
 
   test("hermes chat -q asks too, and a no keeps nothing", async (t) => {

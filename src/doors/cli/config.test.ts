@@ -394,7 +394,10 @@ test("what is no host is refused when it is set, as a list or as one of its item
     assert.equal(me.read(), before);
   }
   const me = person(before);
-  assert.equal((await me.run("set", "terminal.sandbox_network", '["*.example.com", 10.0.0.2:8080, "[::1]:80"]')).code, 0);
+  assert.equal(
+    (await me.run("set", "terminal.sandbox_network", '["*.example.com", 10.0.0.2:8080, "[::1]:80"]')).code,
+    0,
+  );
 });
 
 test("edit creates the file, opens the editor and reports what it left", async () => {

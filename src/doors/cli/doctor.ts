@@ -130,7 +130,11 @@ async function isLoose(path: string): Promise<boolean> {
 
 async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
   try {
-    const { target, demo } = await chooseTarget(ctx.home, {});
+    const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
+    if (loneKey !== undefined) {
+      const text = `${loneKey} is set, but no model is chosen; the built-in demo model answers`;
+      return [{ level: "warn", text, fix: "hermes model" }];
+    }
     if (demo) {
       return [
         {

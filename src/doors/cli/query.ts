@@ -29,7 +29,10 @@ export async function runQuery(
     warn: (text) => ctx.io.err(`⚠ ${text}\n`),
     async show(event) {
       if (event.type === "ask") return answerOnTerminal(event.request, ctx);
-      if (event.type === "status" && event.kind === "warn" && !options.json) ctx.io.err(`⚠ ${event.message}\n`);
+      if (event.type === "status" && !options.json) {
+        if (event.kind === "warn") ctx.io.err(`⚠ ${event.message}\n`);
+        if (event.kind === "done") ctx.io.err(`✓ ${event.message}\n`);
+      }
       if (!silent) show(event, ctx);
     },
     present(outcome) {

@@ -59,7 +59,8 @@ async function placeOf(home: OpenHome): Promise<string> {
 
 async function modelLine(ctx: CliContext): Promise<string> {
   try {
-    const { target, demo } = await chooseTarget(ctx.home, {});
+    const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
+    if (loneKey !== undefined) return `built-in demo (${loneKey} is set, but no model is chosen: hermes model)`;
     if (demo) return "built-in demo (no provider is configured)";
     return `${target.model} at ${target.provider}, ${windowText(target)}`;
   } catch (error) {

@@ -13,7 +13,7 @@ const PASTE_CLOSE = "\u001b[201~";
 interface InputLineOptions {
   readonly theme: Theme;
   readonly historyFile: string;
-  /** What goes into files: keys that were typed or pasted do not. */
+  /** What is kept, in files and for Up: keys that were typed or pasted are not. */
   readonly withoutKeys: (text: string) => string;
   readonly pastesDir: string;
   display(path: string): string;
@@ -98,8 +98,8 @@ export class InputLine {
   }
 
   async #remember(entry: string): Promise<void> {
-    if (!this.history.add(entry)) return;
     const kept = this.#options.withoutKeys(entry);
+    if (!this.history.add(kept)) return;
     try {
       await appendHistory(this.#options.historyFile, kept, this.#options.now());
     } catch (error) {

@@ -285,16 +285,18 @@ const YES_OR_NO: Choice<"once" | "always" | "cancel">[] = [
 
 function outcome(question: Question, value: AnswerTo<Question>): string {
   if ("choice" in value) {
+    const no = value.choice === "deny" || value.choice === "cancel";
+    if (question.kind !== "approval") return `? ${oneLine(titleOf(question))} → ${no ? "no" : "yes"}`;
     const said = { once: "allowed once", session: "allowed for this session", always: "always allowed" };
-    const what = question.kind === "approval" ? oneLine(question.command) : question.kind;
-    return value.choice === "deny" || value.choice === "cancel"
-      ? `✗ not allowed: ${what}`
-      : `✓ ${said[value.choice]}: ${what}`;
+    const what = oneLine(question.command);
+    return no ? `✗ not allowed: ${what}` : `✓ ${said[value.choice as keyof typeof said]}: ${what}`; // the rest is no
   }
   if (question.kind === "clarify") return `? ${oneLine(question.question)} → ${oneLine(value.text ?? "no answer")}`;
   const what = question.kind === "secret" ? `🔑 ${question.name}` : "🔐 sudo password";
   return `${what}: ${value.text === null ? "skipped" : "given"}`;
 }
+
+const titleOf = (question: Question) => (question.kind === "confirm" ? question.title : question.kind);
 
 const silence = (question: Question) =>
   question.kind === "approval" ? `not allowed: ${oneLine(question.command)}` : "the agent goes on without it";

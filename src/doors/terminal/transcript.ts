@@ -118,6 +118,7 @@ export class Transcript {
 
   #status(event: AgentEvent & { type: "status" | "compressed" }): void {
     if (event.type === "status" && event.kind === "warn") return this.warn(event.message);
+    if (event.type === "status" && event.kind === "done") return this.dim(`✓ ${event.message}`);
     const recovery = recoveryLine(event);
     if (recovery !== null) this.dim(recovery);
   }

@@ -182,7 +182,11 @@ const guards: readonly [path: string, raw: unknown, problem: RegExp][] = [
   ["terminal.backend", ["docker"], /found a list$/],
   ["terminal", "docker", /^terminal: expected a mapping, found "docker"$/],
   ["terminal.sandbox", "maybe", /expected one of off, auto, on, found "maybe"$/],
-  ["terminal.sandbox_network", "none", /expected one of on, off or a list of hosts like \[example\.com\], found "none"$/],
+  [
+    "terminal.sandbox_network",
+    "none",
+    /expected one of on, off or a list of hosts like \[example\.com\], found "none"$/,
+  ],
   ["terminal.sandbox_network_unattended", [{ a: 1 }], /expected one of on, off or a list of hosts .*, found a list$/],
   ["terminal.docker_network", false, /expected a text, found false$/],
   ["terminal.docker_extra_args", "--network none", /expected a list of texts/],
