@@ -3,7 +3,13 @@
 import type { PastedKey, PastedText } from "../home/open.ts";
 import { type Marks, redactKnown, screenMarks } from "./redact-known.ts";
 import { redactNamed } from "./redact-named.ts";
-import { redactPrivateKeys, redactTelegramTokens, redactTokens, redactWebTokens } from "./redact-shapes.ts";
+import {
+  redactPrivateKeys,
+  redactSeeds,
+  redactTelegramTokens,
+  redactTokens,
+  redactWebTokens,
+} from "./redact-shapes.ts";
 
 /** Where keys of this shape are looked for; the longest beginning counts. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -66,11 +72,13 @@ export function takePastedKeys(text: string, known: readonly string[]): PastedTe
   });
   result = redactTokens(result, marks);
   result = redactWebTokens(result, marks);
+  result = redactSeeds(result, marks);
   result = redactTelegramTokens(result, marks, (value) => take(value, "TELEGRAM_BOT_TOKEN", marks.hidden));
   return { text: result, keys };
 }
 
 function nameFor(value: string): string | null {
+  if (/^[MNO][\w-]{22,28}\.[\w-]{6}\./.test(value)) return "DISCORD_BOT_TOKEN";
   const beginnings = Object.keys(NAMES).filter((beginning) => value.startsWith(beginning));
   const longest = beginnings.sort((a, b) => b.length - a.length)[0];
   return longest === undefined ? null : (NAMES[longest] ?? null);

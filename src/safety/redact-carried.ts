@@ -129,13 +129,40 @@ const OPTIONS: readonly RegExp[] = [
     "g",
   ),
 ];
+/** Options and words that stand for a password whatever the program, several on one line. */
+const ANYWHERE: readonly RegExp[] = [
+  // keytool, jarsigner, apksigner
+  new RegExp(String.raw`((?<![\w-])-(?:src|dest|new)?(?:store|key)pass(?:wd)?[ =]${QUOTE})${WORD}`, "g"),
+  new RegExp(String.raw`((?<![\w-])--(?:ks|key)-pass[ =]${QUOTE}pass:)${WORD}`, "g"),
+  // net use X: \\server\share PASSWORD, also behind /user:NAME; net user NAME PASSWORD /add
+  new RegExp(
+    String.raw`(${START}net(?:\.exe)? use (?:(?:[A-Za-z]:|\*) )?\\{2,4}[^\s"']{1,200} (?:/[^\s"']{1,100} ){0,4}${QUOTE})(?!/|\*)${WORD}`,
+    "gi",
+  ),
+  new RegExp(String.raw`(${START}net(?:\.exe)? user [^\s"'\\/]{1,64} ${QUOTE})(?!/|\*)${WORD}(?=\\?["']? /)`, "gi"),
+  // cmdkey /pass:x, schtasks /rp x, xfreerdp /p:x
+  new RegExp(String.raw`((?<=[ \t])/(?:pass(?:word)?:|rp |p:)${QUOTE})(?!/)${WORD}`, "gi"),
+  // Radio networks: wpa_passphrase NAME x, nmcli … password x, WIFI:…;P:x;;, netsh's list
+  new RegExp(
+    String.raw`(${START}wpa_passphrase (?:"[^"\n\\]{1,64}"|\\"[^"\n\\]{1,64}\\"|'[^'\n]{1,64}'|[^\s"'\\=]{1,64}) ${QUOTE})${WORD}`,
+    "g",
+  ),
+  new RegExp(
+    String.raw`(${START}nmcli(?= )${AHEAD} (?:password|(?:802-11-wireless-security|wifi-sec)\.psk) ${QUOTE})${WORD}`,
+    "g",
+  ),
+  /((?:(?<!\w)|(?<=\\[nrt]))WIFI:(?:[A-OQ-Z]:[^;\n]{0,64};){0,6}P:)((?:[^;\n\\"]|\\[;:,\\"]){1,128})/g,
+  /((?:Key Content|Schl\S{1,4}sselinhalt|Contenu de la cl\S|Contenido de la clave)[ \t]{1,32}: )([^\n\r\\"]{1,128})/g,
+  /((?:(?<![\w.])|(?<=\\[nrt]))#?psk=\\?")([^"\n\\]{8,63})(?=\\?")/g,
+];
+const ANY_PROGRAM = /pass|psk|net(?:\.exe)? use|\/r?p[: ]|wifi:|key content|inhalt|contenu|contenido/i;
 const PROGRAMS =
   /(?:curl|wget|https?|xh|mysql|mariadb|7z|sshpass|login|zip|unzip|redis-cli|ldap|smbclient|rpcclient|net|openssl|htpasswd)/;
 
 function redactOptions(text: string, marks: Marks): string {
-  if (!PROGRAMS.test(text)) return text;
+  const options = [...(PROGRAMS.test(text) ? OPTIONS : []), ...(ANY_PROGRAM.test(text) ? ANYWHERE : [])];
   let result = text;
-  for (const option of OPTIONS) {
+  for (const option of options) {
     result = result.replace(option, (whole, head: string, value: string) =>
       open(value) || /^[a-z]*=/.test(value) ? whole : head + marks.hidden,
     );

@@ -2,12 +2,18 @@
 // prose name passwords and tokens all the time, so the value decides too: what reads like a word, a type or a variable is left alone.
 import { isHarmless, isMarked, type Marks } from "./redact-known.ts";
 
-/** `password`: whatever stands there is secret, unless it is plainly something else. `key`: only what no word looks like. */
-type NameKind = "password" | "key";
+/**
+ * `password`: whatever stands there is secret, unless it is plainly something else. `key`: only what no word looks like. `spoken`: the word
+ * for a password in another language or in a sentence, where words about it follow; what has letters alone is one of them.
+ */
+type NameKind = "password" | "key" | "spoken";
 
-const PASSWORD_NAME = /(?:password|passwd|passphrase|(?:^|[_.-])(?:pass|pwd|pw)|requirepass)\d{0,2}$/;
+const PASSWORD_NAME =
+  /(?:password|passwd|passphrase|passcode|(?:^|[_.-])(?:pass|pwd|pw|psk)|(?:require|store|key)pass)\d{0,2}$/;
+const SPOKEN_NAME =
+  /(?:^|[_.-])(?:contrasena|clave|senha|mdp|mot_?de_?passe|palavra_?passe|haslo|heslo|sifre|parola|passwort|kennwort|wachtwoord|losenord|salasana|adgangskode)\d{0,2}$/;
 const KEY_NAME =
-  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|sas)$/;
+  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared|wpa|wep)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|sas|key_?material)$/;
 /** Pages of a list are turned with tokens too. */
 const PAGE_TOKEN = /(?:next|page|continuation|sync|cursor)[_-]?token$/;
 
@@ -16,6 +22,7 @@ export function nameKind(name: string): NameKind | null {
   if (name === "PWD" || name === "OLDPWD") return null; // where a shell stands
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   if (PASSWORD_NAME.test(words)) return "password";
+  if (SPOKEN_NAME.test(words)) return "spoken";
   if (/^(?!PUBLIC|CACHE|PRIMARY|FOREIGN|SORT)[A-Z][A-Z0-9_]{0,60}_KEY$/.test(name)) return "key";
   return KEY_NAME.test(words) && !PAGE_TOKEN.test(words) ? "key" : null;
 }
@@ -50,6 +57,8 @@ const FILE_PATH = /^(?:~|\.{1,2})\/|^\/(?:etc|home|usr|var|opt|run|root|tmp|srv|
 const CODE_PATH = /^[A-Za-z_$][\w$]{0,63}(?:(?:\.|\?\.|::|->)[A-Za-z_$][\w$]{0,63}){1,8}$/;
 const IDENTIFIER = /^(?:[A-Z][A-Za-z]*|[a-z]{1,3}|[a-z]+(?:_[a-z]+)+|[a-z]+(?:[A-Z][a-z]+)+|[A-Z]+(?:_[A-Z]+)+)$/;
 
+const ENCODING = /^(?:base64|sha-?\d+|md5|utf-?8|bcrypt|argon2)/i;
+
 interface Found {
   readonly kind: NameKind;
   readonly value: string;
@@ -61,11 +70,15 @@ interface Found {
 }
 
 function isSecretValue({ kind, value, quoted, loose, codeLike }: Found): boolean {
+  if (kind === "spoken" && /^\d{4,12}$/.test(value)) return !loose;
   if (isMarked(value) || isHarmless(value) || TYPES.test(value) || PLACEHOLDER.test(value)) return false;
   if (NAMES_ITSELF.test(value) || CODE_PATH.test(value) || FILE_PATH.test(value)) return false;
+  if (kind === "spoken" && (/[^\x21-\x7e]/.test(value) || ENCODING.test(value))) return false;
   if (!/\s/.test(value) && looksRandom(value)) return true;
+  // In a sentence more words follow.
+  if (kind === "spoken" && /^(?=.{6})(?=.*[a-z])(?!\d{1,3}-[a-z]+$).*\d/i.test(value)) return true;
   if (kind === "key" || loose || /\s/.test(value)) return false;
-  if (IDENTIFIER.test(value)) return false;
+  if (IDENTIFIER.test(value) || (kind === "spoken" && !/\d|[^\w.-]/.test(value.replace(/[.!?]$/, "")))) return false;
   return quoted || !codeLike || !/^[a-z]+$/.test(value);
 }
 
@@ -76,6 +89,9 @@ const NAMED = new RegExp(
   String.raw`${START}([A-Za-z_][A-Za-z0-9_.-]{1,63})(\\?["'])?([ \t]{0,16})(=>|=(?![=~>])|:(?![:=]))([ \t]{0,16})`,
   "g",
 );
+/** Names in other letters or of several words, set or said: `mot de passe : x`, `密码：x`, `the password is x`. */
+const SPOKEN =
+  /(?:(?<![a-z0-9_])|(?<=\\[nrt]))(contraseñas?|mots? de passe|palavra[- ]passe|kata sandi|mật khẩu|hasło|lösenord|şifre|parolă|jelszó|парол[ьяюе]м?|密[码碼]|口令|暗号|暗証番号|パスワード|비밀번호|패스워드|암호|كلمة (?:المرور|السر)|סיסמה|पासवर्ड|รหัสผ่าน|(?:password|passphrase|passcode|passwort|kennwort|senha|clave|parola|wachtwoord|haslo)(?=(?: {1,4}[:：])? {1,4}(?:is|was|ist|war|lautet|es|est|é|è|jest)[ :]|：| {1,4}:))(\\?["'])?([ \t\u3000]{0,16})(=>|=(?![=~>])|:(?![:=])|[：＝]|(?:is|was|ist|war|lautet|es|est|é|è|jest|это)(?=[ :]):?|[是为為は])([ \t\u3000]{0,16})/gi;
 const READ = 1024;
 // What is read before it is known to be a secret is bounded: a value that is none is read again for the names inside it.
 // A quote before a comma or a bracket closes a string of the JSON around it, and nothing reads over it.
@@ -94,12 +110,21 @@ interface NamedOptions {
   readonly mask?: (name: string, value: string) => string;
 }
 
-export function redactNamed(text: string, { marks, strict, mask }: NamedOptions): string {
+export function redactNamed(text: string, options: NamedOptions): string {
+  return maskNamed(maskNamed(text, NAMED, nameKind, options), SPOKEN, () => "spoken", options);
+}
+
+function maskNamed(
+  text: string,
+  names: RegExp,
+  kindOf: (name: string) => NameKind | null,
+  { marks, strict, mask }: NamedOptions,
+): string {
   const out: string[] = [];
   let position = 0;
-  NAMED.lastIndex = 0;
-  for (let match = NAMED.exec(text); match; match = NAMED.exec(text)) {
-    const kind = nameKind(match[1] ?? "");
+  names.lastIndex = 0;
+  for (let match = names.exec(text); match; match = names.exec(text)) {
+    const kind = kindOf(match[1] ?? "");
     if (kind === null) continue;
     const value = valueAt(text, match, { kind: mask ? "key" : kind, strict });
     if (value === null) continue;
@@ -107,7 +132,7 @@ export function redactNamed(text: string, { marks, strict, mask }: NamedOptions)
     const end = value.end + rest;
     out.push(text.slice(position, value.start), mask?.(match[1] ?? "", text.slice(value.start, end)) ?? marks.hidden);
     position = end;
-    NAMED.lastIndex = end;
+    names.lastIndex = end;
   }
   if (position === 0) return text;
   out.push(text.slice(position));
@@ -124,7 +149,10 @@ function valueAt(
   match: RegExpExecArray,
   { kind, strict }: { readonly kind: NameKind; readonly strict: boolean },
 ): Span | null {
-  const [whole, name = "", nameQuote, before = "", sign, after = ""] = match;
+  const [whole, name = "", nameQuote, before = "", written = "", room = ""] = match;
+  // Broad signs and those of languages without blanks stand without one.
+  const sign = /^[：＝是为為は]/.test(written) ? ":" : written;
+  const after = sign === written ? room : " ";
   const at = match.index + whole.length;
   if (sign === "=>" && nameQuote === undefined) return null;
   const quoted = matchAt(QUOTED, text, at);
@@ -168,6 +196,11 @@ const ELEMENT = /<([A-Za-z][\w.:-]{1,63})>([^<>\n]{1,1024})<\/\1>/g;
 const PLIST = /(<key>([\w.-]{1,64})<\/key>(?:\s|\\[nrt]){0,32}<string>)([^<>\n]{1,1024})(?=<\/string>)/g;
 const PAIR =
   /(\b(?:key|name)\s{0,4}[:=]\s{0,4}\\?["']?([\w.-]{2,64})\\?["']?(?:,?\s{1,64}|(?:\\[nr]){1,2} {0,40})value\s{0,4}[:=]\s{0,4})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\])+)|([^\s"'\\,}>]+))/g;
+/** `ENV NAME value` of a Dockerfile, and what shells set without a sign. */
+const SET =
+  /(?<=^|[\n\r;&|]|\\[nrt]| )((?:ENV|ARG|setenv|setx|set -[a-zA-Z]{1,4}|config set|secrets? set|env add)[ \t]{1,8}([A-Za-z_][\w.]{1,63})[ \t]{1,8})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\]){1,1024})|([^\s"'`\\=;|&<>()$-][^\s"'`\\;|&<>()]{0,1024}))/g;
+const DEFINE =
+  /((?:\b|(?<=\\[nrt]))define\(\s{0,4}\\?["']([A-Za-z_]\w{1,63})\\?["']\s{0,4},\s{0,4}\\?["'])([^"'\\\n]{1,256})(?=\\?["'])/gi;
 const SQL = /(\b(?:identified(?:\s{1,8}with\s{1,8}\S{1,40})?\s{1,8}by|password)\s{1,8})'([^'\n]{1,256})'/gi;
 
 /** Names and values that stand beside each other in other ways. */
@@ -192,6 +225,12 @@ export function redactBeside(text: string, marks: Marks): string {
     )
     .replace(PAIR, (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
       is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
+    )
+    .replace(SET, (whole, head: string, name: string, quote?: string, quoted?: string, bare?: string) =>
+      is(name, quoted ?? bare ?? "", quoted !== undefined) ? `${head}${quote ?? ""}${marks.hidden}` : whole,
+    )
+    .replace(DEFINE, (whole, head: string, name: string, value: string) =>
+      is(name, value, true) ? head + marks.hidden : whole,
     )
     .replace(SQL, (whole, head: string, value: string) =>
       isMarked(value) || isHarmless(value) || PLACEHOLDER.test(value) ? whole : `${head}'${marks.hidden}'`,

@@ -155,6 +155,9 @@ const TOKEN = new RegExp(
     String.raw`${START}(ya29\.|hvs\.)[A-Za-z0-9_-]{20,}`,
     `${START}(AGE-SECRET-KEY-1)[A-Z0-9]{30,}`,
     String.raw`${START}(SG\.)[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{1,100})?`,
+    // Discord: the number of the bot as base64, a time, a signature.
+    String.raw`${START}(?=[\w-]{0,26}\d)([MNO][A-Za-z0-9])[A-Za-z0-9_-]{21,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{25,48}(?![\w-])`,
+    String.raw`${START}(mfa\.)[A-Za-z0-9_-]{40,120}`,
   ].join("|"),
   "g",
 );
@@ -167,6 +170,58 @@ export function redactTokens(text: string, marks: Marks): string {
     const prefix = clear ?? ambiguous ?? others.find((group) => typeof group === "string") ?? "";
     return marks.token(value, String(prefix));
   });
+}
+
+// What passwords are kept as: crypt(3) and its kin, directories, Django, Windows.
+const HASH =
+  /(?:(?<![\w$])|(?<=\\[nrt]))\$(?:[1567y]|gy|sm3|md5|sha1|scrypt|2[abxy]?|apr1|argon2(?:id|[id])|pbkdf2[\w-]{0,12}|bcrypt-sha256)\$(?:[\w.,=+/-]{1,64}\$){0,4}[A-Za-z0-9./+=]{20,256}|\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]{0,8})\}[A-Za-z0-9+/=$.]{20,256}|(?:(?<![\w$])|(?<=\\[nrt]))(?:pbkdf2|bcrypt|scrypt)_\w{1,12}\$(?:[\w.,=+/-]{1,64}\$){1,4}[A-Za-z0-9./+=]{20,256}|(?<=:\d{1,10}:)[0-9a-f]{32}:[0-9a-f]{32}(?=:::)/gi;
+
+export function redactHashes(text: string, marks: Marks): string {
+  return text.replace(HASH, marks.hidden);
+}
+
+// The words that open a wallet: twelve to twenty-four plain ones behind a name for them, on one line or as a list.
+const SEED_NAME =
+  /(?:(?<![a-z])|(?<=\\[nrt]))(?:(?:seed|recovery|backup|wallet|bip-?39)(?:[ _-]{0,2}(?:phrase|words?|seed|mnemonic))|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|seed)(?![a-z])|助[记記][词詞]|ニーモニック|(?:シード|リカバリー?)フレーズ|니모닉|(?:시드|복구) ?(?:구문|문구)|(?:сид|мнемоническая)[ -]фраза|фраза восстановления|frase (?:semilla|semente|mnem[oó]nica|de recupera\S{1,6})|phrase (?:de r[ée]cup[ée]ration|secr[èe]te)|wiederherstellungsphrase/gi;
+const SEED_WORDS =
+  /(?:[ \t]{0,4}\([^()\n]{0,40}\))?(?:\s{1,4}(?:is|are|was|es|est|ist)\b|\\?["'`]?\s{0,4}[:=：]|\s{0,4}[是为は]|\*{0,2}(?:\n|\\n))(?:[\s:"'`[>*-]|\\[nrt"]){0,24}?((?:(?:\d{1,2}[.):]{0,2}[ \t]{0,3}|[*-] )?[a-z]{3,8}(?![a-z])(?:[\s,]|\\[nr]){0,6}){12,48}|(?:\\?["'][a-z]{3,8}\\?["'](?:[\s,]|\\n){0,12}){12,24})/iy;
+const SEED_PARTS = /\n|\\[nr]|[a-z]{3,8}/gi;
+/** Words that no such list has, and few sentences can do without. */
+const SENTENCE = /^(?:the|and|are|for|not|but|your|from|has|was|were|which|must|should|our|their|when|each|used)$/i;
+
+export function redactSeeds(text: string, marks: Marks): string {
+  const out: string[] = [];
+  let position = 0;
+  for (const name of text.matchAll(SEED_NAME)) {
+    SEED_WORDS.lastIndex = name.index + name[0].length;
+    const found = name.index < position ? null : SEED_WORDS.exec(text);
+    if (!found) continue;
+    const [, list = ""] = found;
+    const count = wordsOfSeed(list);
+    const start = SEED_WORDS.lastIndex - list.length;
+    let left = count;
+    const masked = list.replace(SEED_PARTS, (part) => (/^[\n\\]/.test(part) || left-- <= 0 ? part : marks.hidden));
+    if (count === 0) continue;
+    out.push(text.slice(position, start), masked);
+    position = start + list.length;
+  }
+  if (position === 0) return text;
+  out.push(text.slice(position));
+  return out.join("");
+}
+
+/** How many of the words at the beginning of a list are a phrase; what follows on other lines is other text. */
+function wordsOfSeed(list: string): number {
+  const lines = list
+    .split(/\n|\\n/)
+    .map((line) => line.match(/[a-z]{3,8}/gi) ?? [])
+    .filter(({ length }) => length > 0);
+  const across = lines[0]?.length ?? 0;
+  const alike = lines.findIndex(({ length }) => length !== across);
+  const total = across >= 12 ? across : across * (alike === -1 ? lines.length : alike);
+  const words = lines.flat().slice(0, total);
+  if (total < 12 || words.slice(0, 12).some((word) => SENTENCE.test(word))) return 0;
+  return across >= 12 ? total : Math.min(24, total - (total % 3));
 }
 
 const WEB_TOKEN = new RegExp(String.raw`${START}eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]+`, "g");

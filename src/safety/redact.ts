@@ -6,8 +6,10 @@ import { isCredentialFile, redactByFile, redactCarried } from "./redact-carried.
 import { fileMarks, isHarmless, isMarked, type Marks, prepareKnown, redactKnown, screenMarks } from "./redact-known.ts";
 import { nameKind, redactBeside, redactNamed } from "./redact-named.ts";
 import {
+  redactHashes,
   redactPhones,
   redactPrivateKeys,
+  redactSeeds,
   redactTelegramTokens,
   redactTokens,
   redactWebTokens,
@@ -85,6 +87,8 @@ function redactText(text: string, known: readonly string[], marks: Marks, { name
   result = redactTokens(result, marks);
   result = redactWebTokens(result, marks);
   result = redactTelegramTokens(result, marks);
+  result = redactHashes(result, marks);
+  result = redactSeeds(result, marks);
   result = redactAssignments(result, marks);
   result = redactHeaders(result, marks);
   result = redactCarried(result, marks);
@@ -143,6 +147,8 @@ function redactFields(text: string, marks: Marks): string {
 
 /** Docker keeps `user:password` as base64 under `auth`; elsewhere the word names a way to sign in. */
 function isSecretField(name: string, value: string): boolean {
+  // Words of other languages name fields of forms more often: there the value decides, in the step for names.
+  if (nameKind(name) === "spoken") return false;
   if (name !== "auth") return nameKind(name) !== null && !(/^pwd$/i.test(name) && /^[~/]/.test(value));
   return (
     /^[A-Za-z0-9+/]{8,}={0,2}$/.test(value) &&
