@@ -25,6 +25,7 @@ import {
   surfer,
 } from "./support/engines/chromium.ts";
 import { withEngine } from "./support/engines/require.ts";
+import { guardRig } from "./support/guard-rig.ts";
 
 const PAGES: Pages = {
   "/": "<title>Start</title><h1>Welcome</h1>",
@@ -45,8 +46,11 @@ const PAGES: Pages = {
   "/to-private": (_request, response) =>
     void response.writeHead(302, { location: `http://127.0.0.1:${port}/private` }).end(),
   "/private": "<title>Private</title>",
+  "/dev": (_request, response) =>
+    void response.writeHead(200, { "content-type": "text/html" }).end(`<title>Dev</title><img src="${pixel}">`),
 };
 let port = "";
+let pixel = "";
 
 async function gone(pids: readonly number[]): Promise<void> {
   for (const pid of pids) while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -105,6 +109,28 @@ await withEngine("Chromium", missingChromium, () => {
       }
       assert.equal(site.asked.length, asked);
       assert.match((await strict.call("browser_snapshot")).error, /No page is open/, "no browser was started for them");
+    });
+
+    test("a server of this machine is opened with a yes, that one alone, and the local network not even then", async (t) => {
+      const other = await startSite({ "/pixel": "seen" });
+      t.after(() => other.close());
+      pixel = `${other.url}/pixel`;
+      const { guard, asked, answer } = guardRig();
+      const host = site.host.replace("127.0.0.1", "localhost");
+      const careful = await newSurfer({ allow_private_urls: false }, { guard });
+      const open = (url: string) => careful.call("browser_navigate", { url });
+      assert.match((await open(`http://${host}/dev`)).error, /^DENIED: .*open local page: localhost/);
+      answer({ choice: "session" });
+      const { success, error, title, blocked } = await open(`${host}/dev`);
+      assert.deepEqual([success, title], [true, "Dev"], error);
+      assert.match(blocked?.join(" ") ?? "", /127\.0\.0\.1 is an address of this machine/);
+      assert.equal((await open(`http://${host}/`)).title, "Start");
+      assert.deepEqual(
+        asked.map(({ command }) => command),
+        [`open ${host} in the browser`, `open ${host} in the browser`],
+      );
+      assert.match((await open("http://192.168.0.1/")).error, /^Blocked: .*local network/);
+      assert.deepEqual([asked.length, other.asked], [2, []]);
     });
 
     test("a redirect, a link and an image that lead to a metadata service end at the door", async () => {

@@ -83,6 +83,7 @@ function lazyGuard(options: GuardOptions): CommandGuard {
     decideCode: async (...question) => (await guard()).decideCode(...question),
     decideOutsideWrite: async (...question) => (await guard()).decideOutsideWrite(...question),
     decideSend: async (...question) => (await guard()).decideSend(...question),
+    decideLocalPage: async (...question) => (await guard()).decideLocalPage(...question),
   };
 }
 

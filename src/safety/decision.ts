@@ -83,6 +83,8 @@ export interface CommandGuard {
   decideOutsideWrite?(path: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
   /** A tool would open an address that carries text to its host. Asked about once a stranger's text was read. Absent: nobody asks. */
   decideSend?(address: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
+  /** The browser would open a server of this machine, given as `host:port`. Absent: only the settings open it. */
+  decideLocalPage?(host: string, signal: AbortSignal): Promise<{ readonly approved: true } | RefusedCommand>;
 }
 
 export interface DecideOptions {

@@ -310,6 +310,18 @@ test("a command too long to check is kept for a week and the message says where"
   assert.equal((await readdir(directory)).length, 1);
 });
 
+test("a server of this machine is asked about by host and port, and refused where nobody can be asked", async () => {
+  const { guard, asked, answer, saved } = guardRig();
+  answer({ choice: "always" });
+  assert.equal((await guard.decideLocalPage("localhost:5173", signal)).approved, true);
+  assert.equal((await guard.decideLocalPage("localhost:5173", signal)).approved, true);
+  assert.deepEqual([asked.length, saved], [1, ["open local page: localhost:5173"]]);
+  answer({ choice: "deny" });
+  assert.equal((await guard.decideLocalPage("localhost:9000", signal)).approved, false);
+  const alone = await guardRig({ interactive: false }).guard.decideLocalPage("localhost:5173", signal);
+  assert.match(alone.approved ? "" : alone.message, /"open local page: localhost:5173" to command_allowlist/);
+});
+
 test("an address that carries text away is asked about once a stranger's text was read", async () => {
   const clean = guardRig({ foreignText: () => null });
   assert.equal((await clean.guard.decideSend("https://x.example/?d=1", signal)).approved, true);

@@ -93,7 +93,7 @@ interface Concern {
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
   const { approvals, questions, sessionKey, log } = options;
 
-  return { decide, decideCode, decideOutsideWrite, decideSend };
+  return { decide, decideCode, decideOutsideWrite, decideSend, decideLocalPage };
 
   async function decideCode(code: string, signal: AbortSignal): Promise<ApprovalOutcome> {
     const yes = allowed(CODE_RUNNER, null);
@@ -150,6 +150,16 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
     if (open.length === 0 || asksNothing(settings)) return { approved: true } as const;
     const shown = `open ${address}`;
     return answerTo(shown, open, allowed(shown, null), settings, signal);
+  }
+
+  /** Whoever listens on this machine trusts its users, so a page there is opened with a yes, one host and port at a time. */
+  async function decideLocalPage(host: string, signal: AbortSignal) {
+    const settings = options.settings();
+    const key = `open local page: ${host}`;
+    const concern: Concern = { key, reason: "it is a server of this machine", lasts: "always", forPeople: true };
+    if (asksNothing(settings) || isSettled(key, settings)) return { approved: true } as const;
+    const shown = `open ${host} in the browser`;
+    return answerTo(shown, [concern], allowed(shown, null), settings, signal);
   }
 
   function asksNothing(settings: GuardSettings): boolean {

@@ -232,7 +232,8 @@ function parse(text: string): URL | null {
 type AddressVerdict =
   /** No addresses: a proxy of the network knows the way there. */
   | { readonly allowed: true; readonly addresses: readonly string[]; readonly isPrivate: boolean }
-  | { readonly allowed: false; readonly reason: string };
+  /** `isPrivate`: refused for being of the local network, and for nothing else. */
+  | { readonly allowed: false; readonly reason: string; readonly isPrivate?: boolean };
 
 /** Never rejects for what an address is: a name that nobody knows is a reason like any other. */
 export type AddressCheck = (url: string) => Promise<AddressVerdict>;

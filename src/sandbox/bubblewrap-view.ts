@@ -207,7 +207,9 @@ export const CACHE_VARIABLES: Readonly<Record<string, string>> = {
   TMPDIR: "/tmp",
   XDG_CACHE_HOME: CACHE,
   npm_config_cache: `${CACHE}/npm`,
-  npm_config_store_dir: `${CACHE}/pnpm`,
+  // Not npm_config_store_dir: npm warns with every command about a name that only pnpm knows.
+  PNPM_HOME: `${CACHE}/pnpm`,
+  pnpm_config_store_dir: `${CACHE}/pnpm`,
   YARN_CACHE_FOLDER: `${CACHE}/yarn`,
   BUN_INSTALL_CACHE_DIR: `${CACHE}/bun`,
   CARGO_HOME: `${CACHE}/cargo`,

@@ -25,6 +25,7 @@ import {
   type TreeNode,
   UNLABEL_SCRIPT,
 } from "./page.ts";
+import { browserHolder } from "./session.ts";
 
 const MAX_CHARS = 8000;
 const MAX_IMAGES = 50;
@@ -36,7 +37,18 @@ export function navigate({ url }: { readonly url: string }, ctx: ToolContext): P
   const examine = async (): Promise<CommandOptions> => {
     if (holdsSecret(address, ctx.redact))
       throw new CommandError("The address holds one of your keys; it is not sent to a web site.");
-    const verdict = await addressCheck(ctx)(address);
+    const { opened } = ctx.state.of(browserHolder);
+    const check = addressCheck(ctx, opened);
+    let verdict = await check(address);
+    if (!verdict.allowed && verdict.isPrivate && isThisMachine(address)) {
+      const { host } = new URL(address);
+      const answer = await ctx.guard.decideLocalPage?.(host, ctx.signal);
+      if (answer && !answer.approved) throw new CommandError(answer.message);
+      if (answer) {
+        opened.add(host);
+        verdict = await check(address);
+      }
+    }
     if (!verdict.allowed) throw new CommandError(verdict.reason);
     const { browser } = ctx.config;
     return {
@@ -253,7 +265,13 @@ function shorten(value: unknown): unknown {
 
 function withScheme(url: string): string {
   const text = url.trim();
-  return /^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[\w.-]+:\d+(?:\/|$)/.test(text) ? text : `https://${text}`;
+  if (/^[a-z][a-z0-9+.-]*:/i.test(text) && !/^[\w.-]+:\d+(?:\/|$)/.test(text)) return text;
+  return `${isThisMachine(`http://${text}`) ? "http" : "https"}://${text}`;
+}
+
+/** By its name alone: what somebody's name server says about another name counts for nothing here. */
+function isThisMachine(address: string): boolean {
+  return /^(?:(?:.*\.)?localhost|127\.[\d.]+|\[::1\])$/.test(URL.parse(address)?.hostname ?? "");
 }
 
 // browser_vision: a screenshot of the page in front, shown to a model that sees.

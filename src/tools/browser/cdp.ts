@@ -6,6 +6,7 @@ import { holdsSecret } from "../../safety/url-guard.ts";
 import type { ToolContext } from "../toolset/context.ts";
 import { addressCheck } from "../web/access.ts";
 import { CommandError, command } from "./command.ts";
+import { browserHolder } from "./session.ts";
 
 const MAX_CHARS = 8000;
 
@@ -25,7 +26,7 @@ export function sendCommand({ method, params = {}, timeout }: CdpArguments, ctx:
       throw new CommandError("The parameters hold one of your keys; they are not sent.");
     for (const address of addressesIn(params)) {
       if (!/^https?:/i.test(address)) continue;
-      const verdict = await addressCheck(ctx)(address);
+      const verdict = await addressCheck(ctx, ctx.state.of(browserHolder).opened)(address);
       if (!verdict.allowed) throw new CommandError(`${address} is not opened: ${verdict.reason}`);
     }
     const session = await page.context().newCDPSession(page);

@@ -182,6 +182,8 @@ class BrowserHolder {
   #idle: NodeJS.Timeout | undefined;
   #busy = 0;
   #closed = false;
+  /** Servers of this machine (`host:port`) that the user said yes to. */
+  readonly opened = new Set<string>();
 
   /**
    * The browser, opened if there is none; it is not closed for idleness until `release`. Asked for at another location than the one where it
@@ -247,7 +249,7 @@ async function open(ctx: ToolContext, location: BrowserLocation): Promise<OpenBr
     config: ctx.config,
     env: (name) => ctx.env?.(name),
     notify: (text) => ctx.progress(text),
-    check: addressCheck(ctx),
+    check: addressCheck(ctx, ctx.state.of(browserHolder).opened),
     onRefused: (refusal) => keep(refusals, refusal),
     findProvider: (name) => findBrowserProvider(name, ctx),
   });

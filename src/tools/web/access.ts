@@ -29,7 +29,7 @@ const policies = new WeakMap<Config, WebsitePolicy>();
 
 interface AccessOptions {
   /** Whether the local network is open; default: as `security.allow_private_urls` says. */
-  readonly allowPrivate?: boolean;
+  readonly allowPrivate?: boolean | ((url: string) => boolean);
 }
 
 export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAccess {
@@ -47,7 +47,7 @@ export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAcce
   const check = async (url: string) => {
     const block = await policy.check(url);
     if (block) throw new UrlRefusedError("policy", block.message);
-    return guard(url, allowPrivate);
+    return guard(url, typeof allowPrivate === "function" ? allowPrivate(url) : allowPrivate);
   };
   return {
     signal,
@@ -59,16 +59,22 @@ export function openWebAccess(run: WebRun, options: AccessOptions = {}): WebAcce
   };
 }
 
-/** The same question as a guarding proxy asks it: before a navigation, and again for every connection the browser makes. */
-export function addressCheck(run: WebRun): AddressCheck {
+/**
+ * The same question as a guarding proxy asks it: before a navigation, and again for every connection the browser makes. `opened`: servers of
+ * this machine (`host:port`) that the user said yes to.
+ */
+export function addressCheck(run: WebRun, opened: ReadonlySet<string>): AddressCheck {
   const { security, browser } = run.config;
-  const access = openWebAccess(run, { allowPrivate: security.allow_private_urls || browser.allow_private_urls });
+  const allowPrivate = (url: string) =>
+    security.allow_private_urls || browser.allow_private_urls || opened.has(parseWebUrl(url).host);
+  const access = openWebAccess(run, { allowPrivate });
   return async (url) => {
     try {
       const { addresses, isPrivate } = await access.check(url);
       return { allowed: true, addresses, isPrivate };
     } catch (error) {
-      if (error instanceof UrlRefusedError) return { allowed: false, reason: error.message };
+      if (error instanceof UrlRefusedError)
+        return { allowed: false, reason: error.message, isPrivate: error.kind === "private" };
       throw error;
     }
   };
