@@ -304,7 +304,7 @@ export const SHELL_SYSTEM_PATHS: readonly ProtectedPath[] = [
 /** Of whatever project: what runs when git, the shell or an editor is next used there. */
 export const PROJECT_PATHS: readonly ProtectedPath[] = [
   ...files(
-    ".git .git/config .git/config.worktree .envrc .vscode/tasks.json .exrc .nvimrc .nvim.lua .dir-locals.el",
+    ".git .git/config .git/config.worktree .envrc .vscode/tasks.json .exrc .nvimrc .nvim.lua .dir-locals.el sitecustomize.py usercustomize.py",
     LATER,
   ),
   ...directories(".git/hooks .git/info .git/modules", LATER),

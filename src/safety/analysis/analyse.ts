@@ -24,6 +24,7 @@ import {
   resolveWord,
   WORD_BREAK,
 } from "../shell/resolve.ts";
+import { executedFromInput } from "./executors.ts";
 import {
   type Analysis,
   type Arg,
@@ -43,6 +44,7 @@ import {
   shellOptions,
   shellPayload,
   unwrap,
+  type WrittenRun,
   WrittenScripts,
 } from "./shells.ts";
 
@@ -89,6 +91,7 @@ class Finder implements Analysis {
   readonly texts: string[] = [];
   forkBomb = false;
   readonly functions: string[] = [];
+  readonly written: WrittenRun[] = [];
   ok = true;
   tooDeep = false;
   private readonly scope: Scope = createScope();
@@ -336,6 +339,7 @@ class Finder implements Analysis {
     this.texts.push(rest.map(({ text }) => text).join(" "));
     if (invocation.program === "cd" || invocation.program === "pushd") this.changeDirectory(invocation);
     this.files.note(invocation);
+    this.written.push(...this.files.codeRunBy(invocation));
     if (isShell(invocation.program)) this.readShellOperands(invocation);
     return [
       invocation,
@@ -399,8 +403,9 @@ class Finder implements Analysis {
       const fed = texts;
       if (!stage.every(passesOn)) texts = stage.flatMap(printedBy);
       for (const invocation of stage) this.files.noteTee(invocation, fed);
-      if (!stage.some(readsCommandsFromInput)) return [];
-      return fed.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
+      const commands = stage.flatMap(({ program }) => executedFromInput(program, fed));
+      if (stage.some(readsCommandsFromInput)) commands.push(...fed);
+      return commands.flatMap((text) => this.readText(text, { ...context, depth: context.depth + 1 }));
     });
   }
 

@@ -1,5 +1,6 @@
 // Programs that hand part of their arguments to a shell or run them, besides shells and wrappers.
 import { type Arg, argTexts, type Invocation, type Options, readOptions } from "./invocation.ts";
+import { makeTexts } from "./shells.ts";
 
 interface Executed {
   /** Texts a shell will parse. */
@@ -101,15 +102,6 @@ const editorTexts = (args: readonly string[]) => [
 const databaseTexts = (args: readonly string[]) =>
   matches(args, /(?:^|;|\\n)[ \t]{0,9}(?:\\!|\.shell\s|\.system\s|system\s)(.*)$/gm);
 const debuggerTexts = (args: readonly string[]) => matches(args, /^[ \t]{0,9}(?:shell\s|!)(.*)$/gm);
-/** A rule may hold its command behind `;`, or on lines of its own behind a tab. */
-const makeTexts = (args: readonly string[]) =>
-  args
-    .flatMap((text) => text.split(/\n|\\n/))
-    .map((line) => {
-      const rule = line.indexOf(";");
-      return (line.slice(0, rule + 1).includes(":") ? line.slice(rule + 1) : line).trim();
-    })
-    .map((line) => line.replace(/^[-@+]+/, ""));
 const tmuxTexts = (args: readonly string[]) => {
   const verb = args.findIndex((arg) =>
     /^(?:new|neww|new-session|new-window|split-?w.*|respawn-.*|run.*|send.*)$/.test(arg),
@@ -162,7 +154,8 @@ const TEXT_FINDERS: Readonly<Record<string, (args: readonly string[]) => readonl
     ...valuesOf(args, "IF", "--to-command", "--use-compress-program", "--rsh-command", "--info-script"),
     ...valuesOf(args, "", "--new-volume-script", "--checkpoint-action").map((value) => value.replace(/^exec=/, "")),
   ],
-  rsync: (args) => valuesOf(args, "e", "--rsh"),
+  rsync: (args) => valuesOf(args, "e", "--rsh", "--rsync-path"),
+  split: (args) => valuesOf(args, "", "--filter"),
 };
 
 /** What these read from their input can hold commands too. */

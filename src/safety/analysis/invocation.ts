@@ -1,5 +1,6 @@
 // One program run with its arguments, as a danger rule wants to see it: wrappers such as sudo already looked through.
 import type { Heredoc } from "../shell/ast.ts";
+import type { WrittenRun } from "./shells.ts";
 
 export interface Invocation {
   /** Base name in lower case, without `.exe`; empty when the line does not say. */
@@ -61,6 +62,8 @@ export interface Analysis {
   readonly pipelines: readonly (readonly Stage[])[];
   /** Pipelines of one script in order, for rules on "first this, then that". */
   readonly sequences: readonly (readonly Invocation[])[];
+  /** Files that the line writes and then runs as code, or runs without having shown their text. */
+  readonly written: readonly WrittenRun[];
   /** The names of functions that the line defines. */
   readonly functions: readonly string[];
   /** A function that pipes itself into itself in the background. */

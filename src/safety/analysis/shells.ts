@@ -74,45 +74,166 @@ export const passesOn = (invocation: Invocation): boolean =>
 
 const hasInput = ({ redirects }: Invocation) => redirects.some(({ operator }) => operator.startsWith("<"));
 
+/** A file that the line wrote; `isSeen` is false when part of it is what a program printed. */
+interface Written {
+  readonly texts: readonly string[];
+  readonly isSeen: boolean;
+}
+
+/** A file that the line wrote and then runs: its text, or null when the line does not show it. */
+export interface WrittenRun {
+  readonly invocation: Invocation;
+  readonly file: string;
+  readonly text: string | null;
+}
+
 export class WrittenScripts {
-  private readonly texts = new Map<string, readonly string[]>();
+  private readonly files = new Map<string, Written>();
 
   note(invocation: Invocation): void {
-    for (const { operator, target } of invocation.redirects) {
-      if (/^(?:>>?|>\||&>)$/.test(operator)) this.add(target, printedBy(invocation));
+    for (const { operator, target, marked } of invocation.redirects) {
+      if (!/^(?:>>?|>\||&>)$/.test(operator)) continue;
+      const texts = printedBy(invocation);
+      // `> x` alone empties a file.
+      this.add(target, texts, marked === undefined && (texts.length > 0 || invocation.program === ""));
     }
+    if (/^(?:cp|mv|ln|install)$/.test(invocation.program)) this.noteCopy(invocation);
+  }
+
+  private noteCopy(invocation: Invocation): void {
+    const { operands } = readOptions(argTexts(invocation), { short: "tSmog" });
+    const [from, to] = operands;
+    const known = from === undefined ? undefined : this.files.get(plain(from));
+    if (known && to !== undefined && operands.length === 2) this.files.set(plain(to), known);
   }
 
   noteTee(invocation: Invocation, fed: readonly string[]): void {
     if (invocation.program !== "tee") return;
     const texts = [...fed, ...printedBy(invocation)];
-    for (const text of argTexts(invocation)) if (!text.startsWith("-")) this.add(text, texts);
+    for (const text of argTexts(invocation)) if (!text.startsWith("-")) this.add(text, texts, texts.length > 0);
   }
 
-  /** The texts of files that the invocation runs: by path, through a shell, or by sourcing them. */
+  /** The texts of files that the invocation runs as commands: by path, through a shell, or by sourcing them. */
   textsRunBy(invocation: Invocation): readonly string[] {
-    if (this.texts.size === 0) return [];
+    if (this.files.size === 0) return [];
     const { program, path } = invocation;
     const byPath = path.includes("/") ? [path] : [];
-    const sourced = program === "source" || program === "." ? argTexts(invocation).slice(0, 1) : [];
-    const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
-    const scripts = isShell(program) ? [...shellOptions(invocation).operands.slice(0, 1), ...fed] : [];
-    return [...byPath, ...sourced, ...scripts].flatMap((file) => this.take(plain(file)));
+    return [...byPath, ...shellScripts(invocation)]
+      .flatMap((file) => this.take(plain(file)))
+      .concat(
+        buildFiles(program, argTexts(invocation)).flatMap((file) =>
+          (this.files.get(plain(file))?.texts ?? []).flatMap((text) =>
+            buildCommands(program, argTexts(invocation), text),
+          ),
+        ),
+      );
+  }
+
+  /** The files that the invocation runs as code, and those whose text the line does not show. */
+  codeRunBy(invocation: Invocation): readonly WrittenRun[] {
+    if (this.files.size === 0) return [];
+    const isCode = codeFiles(invocation);
+    const unseen = [...shellScripts(invocation), ...buildFiles(invocation.program, argTexts(invocation))];
+    return [...this.files].flatMap(([file, { texts, isSeen }]): readonly WrittenRun[] => {
+      const runs = isCode(file) || unseen.some((script) => plain(script) === file);
+      if (!runs) return [];
+      if (!isSeen) return [{ invocation, file, text: null }];
+      return isCode(file) ? texts.map((text) => ({ invocation, file, text })) : [];
+    });
   }
 
   /** Once: a script may start itself anew. */
   private take(name: string): readonly string[] {
-    const texts = this.texts.get(name) ?? [];
-    this.texts.delete(name);
-    return texts;
+    const known = this.files.get(name);
+    if (!known?.isSeen) return known?.texts ?? [];
+    this.files.delete(name);
+    return known.texts;
   }
 
-  private add(file: string, texts: readonly string[]): void {
-    if (texts.length === 0) return;
+  private add(file: string, texts: readonly string[], isSeen: boolean): void {
     const name = plain(file);
-    this.texts.set(name, [...(this.texts.get(name) ?? []), ...texts].slice(-20));
+    const before = this.files.get(name);
+    this.files.set(name, {
+      texts: [...(before?.texts ?? []), ...texts].slice(-20),
+      isSeen: isSeen && (before?.isSeen ?? true),
+    });
   }
 }
+
+function shellScripts(invocation: Invocation): readonly string[] {
+  const { program } = invocation;
+  if (program === "source" || program === ".") return argTexts(invocation).slice(0, 1);
+  if (!isShell(program)) return [];
+  const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
+  return [...shellOptions(invocation).operands.slice(0, 1), ...fed];
+}
+
+const RUNS_CODE =
+  /^(?:i?python[0-9.]*|pypy[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node|nodejs|deno|bun|tsx|ts-node|php[0-9.]*|lua[0-9.]*|luajit|rscript|julia|tclsh|wish|groovy|elixir|osascript|[gmn]?awk|go|expect|guile|racket|swift|raku|m4|sed|gsed|octave|emacs|sbcl|crystal|kotlin|scala)$/;
+
+/** Whether the invocation runs a file by this name, given by hand or found by itself. */
+function codeFiles(invocation: Invocation): (file: string) => boolean {
+  const { program } = invocation;
+  const args = argTexts(invocation).map(plain);
+  const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => plain(target));
+  const operands = args.filter((arg) => !arg.startsWith("-"));
+  const [script] = /^(?:run|test|serve)$/.test(operands[0] ?? "") ? operands.slice(1) : operands;
+  const loaded = args.filter((_, index) => /^(?:-[fri]|--(?:file|require|import))$/.test(args[index - 1] ?? ""));
+  const scripts = RUNS_CODE.test(program) ? [script, ...loaded, ...fed] : [];
+  const words = args.join(" ");
+  const runsTests = program === "pytest" || /(?:^| )-m (?:pytest|unittest)/.test(words);
+  const builds = /^pip[0-9.]*$/.test(program) || /(?:^| )-m (?:pip|build)/.test(words);
+  return (file) =>
+    scripts.includes(file) ||
+    (runsTests && /(?:^|\/)(?:conftest|test_[^/]*|[^/]*_test)\.py$/.test(file)) ||
+    (builds && /(?:^|\/)setup\.py$/.test(file)) ||
+    (program === "rake" && /^rakefile$/i.test(file));
+}
+
+const PACKAGE_MANAGERS = /^(?:npm|pnpm|yarn|bun)$/;
+
+/** What a build tool reads its commands from. */
+function buildFiles(program: string, args: readonly string[]): readonly string[] {
+  if (/^g?make$/.test(program)) {
+    const named = readOptions(args, { short: "fCjIoWl", long: ["file", "makefile"] }).values;
+    return [
+      ...named.filter(({ name }) => /^(?:f|file|makefile)$/.test(name)).map(({ value }) => value),
+      ...["Makefile", "makefile", "GNUmakefile"],
+    ];
+  }
+  if (program === "just") return ["justfile", "Justfile", ".justfile"];
+  return PACKAGE_MANAGERS.test(program) ? ["package.json"] : [];
+}
+
+function buildCommands(program: string, args: readonly string[], text: string): readonly string[] {
+  if (!PACKAGE_MANAGERS.test(program)) return makeTexts([text]);
+  const [verb = "install", name = ""] = args.filter((arg) => !arg.startsWith("-"));
+  const script = /^(?:run|run-script)$/.test(verb) ? name : verb;
+  const runs = /^(?:install|i|ci|add)$/.test(script)
+    ? /^(?:pre|post)?install$|^(?:pre|post)?prepare$/
+    : { test: (key: string) => key === script || key === `pre${script}` || key === `post${script}` };
+  return scriptsIn(text).flatMap(([key, command]) => (runs.test(key) ? [command] : []));
+}
+
+function scriptsIn(text: string): readonly (readonly [string, string])[] {
+  try {
+    const { scripts }: { readonly scripts?: Readonly<Record<string, unknown>> } = JSON.parse(text) ?? {};
+    return Object.entries(scripts ?? {}).flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []));
+  } catch {
+    // Printed in pieces or with a slip: nothing that a package manager would run.
+    return [];
+  }
+}
+
+/** A rule may hold its command behind `;`, or on lines of its own behind a tab. */
+export const makeTexts = (args: readonly string[]): readonly string[] =>
+  args
+    .flatMap((text) => text.split(/\n|\\n/))
+    .map((line) => {
+      const rule = line.indexOf(";");
+      return (line.slice(0, rule + 1).includes(":") ? line.slice(rule + 1) : line).trim();
+    })
+    .map((line) => line.replace(/^[-@+]+/, ""));
 
 // Programs that run the command written behind their own options.
 

@@ -11,6 +11,7 @@ import {
   type Substitution,
 } from "../analysis/invocation.ts";
 import { isShell, printedBy, readsCommandsFromInput, shellPayload } from "../analysis/shells.ts";
+import { languageOf, reachOf } from "../analysis/snippet.ts";
 import { oncePerScene, optionsOf, programRule, type Rule, type RuleGroup, type Scene, writtenFiles } from "../scene.ts";
 
 interface CodeOptions extends OptionSpec {
@@ -53,28 +54,89 @@ function codeOptionsOf(program: string): CodeOptions {
 
 function interpreterOptions(invocation: Invocation): { readonly options: Options; readonly spec: CodeOptions } {
   const spec = codeOptionsOf(invocation.program);
-  return { options: readOptions(argTexts(invocation), { ...spec, stopAtOperand: true }), spec };
+  const long = [...(spec.long ?? []), ...(spec.longCode ?? [])];
+  return { options: readOptions(argTexts(invocation), { ...spec, long, stopAtOperand: true }), spec };
 }
 
-function runsInlineScript(invocation: Invocation): boolean {
-  if (!isInterpreter(invocation.program)) return false;
+/** Code written behind an option, as far as it can be read; null when the program is given none. */
+interface Inline {
+  readonly texts: readonly string[];
+  readonly isRead: boolean;
+}
+
+function inlineScript(invocation: Invocation): Inline | null {
+  if (!isInterpreter(invocation.program)) return null;
+  const texts = inlineTexts(invocation);
+  if (texts === null) return null;
+  const isRead = (text: string) =>
+    invocation.args.every((arg) => arg.text !== text || (arg.marked === undefined && arg.substitutions.length === 0));
+  return { texts, isRead: texts.every(isRead) };
+}
+
+function inlineTexts(invocation: Invocation): readonly string[] | null {
   const { options, spec } = interpreterOptions(invocation);
-  if (/^(?:deno|crystal)$/.test(invocation.program)) return options.operands[0] === "eval";
+  if (/^(?:deno|crystal)$/.test(invocation.program))
+    return options.operands[0] === "eval" ? options.operands.slice(1).filter((text) => !text.startsWith("-")) : null;
   // `python -m module -c` : everything behind the module belongs to it.
   const end = spec === PYTHON ? options.letters.indexOf("m") : -1;
   const letters = end < 0 ? options.letters : options.letters.slice(0, end);
-  return (
-    letters.some((letter) => spec.code.includes(letter)) ||
-    (spec.longCode?.some((name) => hasLong(options, name)) ?? false)
+  const isCode = (name: string) => spec.code.includes(name) || (spec.longCode?.includes(name) ?? false);
+  if (!letters.some((letter) => spec.code.includes(letter)) && !options.longs.some(isCode)) return null;
+  // `node -pe code`: both letters are about the one text.
+  const both = options.clusters.some((cluster) => cluster === "p") && options.values.some(({ value }) => value === "e");
+  const values = options.values.filter(({ name, value }) => isCode(name) && !(both && value === "e"));
+  // What a module is called says what it is for.
+  const modules = options.values
+    .filter(
+      ({ name }) => (spec === INTERPRETERS.perl ? /^[Mm]$/ : /^(?:r|require|import)$/).test(name) && !isCode(name),
+    )
+    .map(({ value }) => (spec === INTERPRETERS.perl ? `use ${value}` : `require("${value}")`));
+  return [...values.map(({ value }) => value), ...(both ? options.operands.slice(0, 1) : []), ...modules];
+}
+
+/** The input of `perl -n` names files to read, and a name with a bar is a command to it. */
+const readsFromCommand = (invocation: Invocation) =>
+  /^perl[0-9.]*$/.test(invocation.program) && argTexts(invocation).some((arg) => /^\s*\||\|\s*$/.test(arg));
+
+function runsInlineScript(invocation: Invocation): boolean {
+  const inline = inlineScript(invocation);
+  if (!inline) return false;
+  if (!inline.isRead || inline.texts.length === 0 || readsFromCommand(invocation)) return true;
+  return inline.texts.some((text) => asksAbout(invocation, text));
+}
+
+/** Whether code that the program is given does more than compute, print, read, and write files of the project. */
+function asksAbout(invocation: Invocation, text: string): boolean {
+  // Shells of their own, in which every word is a command.
+  if (/^(?:nu|xonsh|elvish)$/.test(invocation.program)) return true;
+  const { asks, writes } = reachOf(languageOf(invocation.program), text);
+  return asks || writes.some((path) => !isOfProject(path));
+}
+
+/** Below the folder one is in, and none of the files that something runs or reads by itself. */
+const isOfProject = (path: string) =>
+  !/^[/~$\\]|^[A-Za-z]:|(?:^|\/)\.\.(?:\/|$)/.test(path) &&
+  !/(?:^|\/)\.(?:git|env|envrc|npmrc|husky)(?:[./]|$)/.test(path);
+
+/** Whether code that stands on the line talks to another machine. */
+export function codeTalksOut(invocation: Invocation): boolean {
+  if (!isInterpreter(invocation.program)) return false;
+  const fed = invocation.redirects.flatMap(({ operator, heredoc, target }) =>
+    operator.startsWith("<<") ? [heredoc?.body ?? target] : [],
   );
+  const texts = [...(inlineScript(invocation)?.texts ?? []), ...fed];
+  return texts.some((text) => reachOf(languageOf(invocation.program), text).network);
 }
 
 /** `echo code | python3`: a script on the line by another door. */
 const runsPrintedScript = (stages: readonly Stage[]) =>
-  stages.some(
-    (stage, index) =>
-      stage.some((invocation) => isInterpreter(invocation.program) && runsInput(invocation)) &&
-      (stages[index - 1]?.some((source) => printedBy(source).length > 0) ?? false),
+  stages.some((stage, index) =>
+    stage.some(
+      (invocation) =>
+        isInterpreter(invocation.program) &&
+        runsInput(invocation) &&
+        (stages[index - 1]?.flatMap(printedBy).some((text) => asksAbout(invocation, text)) ?? false),
+    ),
   );
 
 const hasHeredoc = ({ redirects }: Invocation) => redirects.some(({ operator }) => operator.startsWith("<<"));
@@ -82,7 +144,13 @@ const hasHeredoc = ({ redirects }: Invocation) => redirects.some(({ operator }) 
 function scriptFromHeredoc(invocation: Invocation): boolean {
   if (!isInterpreter(invocation.program) || !hasHeredoc(invocation)) return false;
   const [script] = interpreterOptions(invocation).options.operands;
-  return script === undefined || script === "-" || script === "/dev/stdin";
+  if (script !== undefined && script !== "-" && script !== "/dev/stdin") return false;
+  return invocation.redirects.some(({ operator, marked, substitutions, heredoc, target }) => {
+    if (!operator.startsWith("<<")) return false;
+    if (heredoc?.doubtful) return true;
+    const isFilledIn = substitutions.length > 0 || heredoc?.parts.some(({ type }) => type === "variable");
+    return marked !== undefined || isFilledIn || asksAbout(invocation, heredoc?.body ?? target);
+  });
 }
 
 const RG: OptionSpec = {
@@ -324,7 +392,7 @@ function downloadedFiles(invocation: Invocation): readonly string[] {
 const plain = (path: string) => path.replace(/^(?:\.\/+)+/, "");
 
 /** True when some command runs a file that an earlier one of the same script prepared. */
-function runsPreparedFile(scene: Scene, preparedBy: (invocation: Invocation) => readonly string[]): boolean {
+export function runsPreparedFile(scene: Scene, preparedBy: (invocation: Invocation) => readonly string[]): boolean {
   return scene.sequences.some((sequence) => {
     const prepared = new Set<string>();
     return sequence.some((invocation) => {

@@ -5,7 +5,7 @@ import { printedBy } from "../analysis/shells.ts";
 import { oncePerScene, type Rule, type RuleGroup } from "../scene.ts";
 
 /** On everything behind the program's name, global options of the common tools taken out. */
-type Table = Readonly<Record<string, RegExp>>;
+export type Table = Readonly<Record<string, RegExp>>;
 
 /** More words than a verb and its options need are not looked at. */
 const MAX_WORDS = 200;
@@ -36,7 +36,7 @@ function verbFirst(args: readonly string[]): string {
 const HARMLESS =
   /(?:^|\s)(?:--help|-h$|--dry-run(?:=(?!none|false)\S+)?|--dryrun|--version|--check|--list|--what-if)(?=\s|$)/;
 
-function tableRule(key: string, table: Table): Rule {
+export function tableRule(key: string, table: Table): Rule {
   return {
     key,
     matches: (scene) =>
@@ -77,7 +77,7 @@ const callsOf = oncePerScene((scene): readonly Call[] => {
 const inputTexts = ({ redirects }: Invocation) =>
   redirects.flatMap(({ operator, heredoc, target }) => heredoc?.body ?? (operator === "<<<" ? [target] : []));
 
-const every = (programs: string, pattern: RegExp): Table =>
+export const every = (programs: string, pattern: RegExp): Table =>
   Object.fromEntries(programs.split(" ").map((program) => [program, pattern]));
 
 const HOST_ACCESS =
@@ -246,11 +246,43 @@ const DISKS: Table = {
   fstrim: /(?:^|\s)-a/,
 };
 
+const BACKUPS: Table = {
+  restic: /(?:^|\s)(?:forget|prune|key remove)(?=\s|$)/,
+  rustic: /(?:^|\s)(?:forget|prune)(?=\s|$)/,
+  borg: /(?:^|\s)(?:delete|prune|compact|recreate)(?=\s|$)/,
+  borgmatic: /^(?:prune|delete|compact|repo-delete)/,
+  kopia:
+    /^(?:snapshot (?:delete|expire)|repository (?:disconnect|set-parameters)|blob delete|policy (?:set|delete)|maintenance)/,
+  duplicity: /^(?:remove-|cleanup)/,
+  duplicacy: /^prune/,
+  "rdiff-backup": /--remove-older-than|^remove/,
+  bup: /^(?:rm|gc|prune-older)/,
+  tarsnap: /(?:^|\s)(?:-d|--nuke|--fsck-prune)(?=\s|$)/,
+  snapper: /(?:^|\s)(?:delete|remove|rm|cleanup|delete-config)(?=\s|$)/,
+  timeshift: /--delete/,
+  vssadmin: /^(?:delete|resize)/i,
+  wbadmin: /^(?:delete|disable)/i,
+  wmic: /shadowcopy\s+delete/i,
+  bcdedit: /\/(?:set|delete)/i,
+  pgbackrest: /(?:^|\s)(?:expire|stanza-delete|stop)(?=\s|$)/,
+  "wal-g": /^delete/,
+  barman: /^delete/,
+  "proxmox-backup-client": /^(?:snapshot )?(?:forget|prune)/,
+  vzdump: /--prune-backups|--remove/,
+  sanoid: /--prune-snapshots/,
+  zrepl: /^(?:zfs-abstraction release|test prune)/,
+  btrbk: /^(?:prune|clean)/,
+  rsnapshot: /^sync/,
+  "backup-manager": /--purge/,
+  "etcd-backup": /delete/,
+};
+
 const USERS: Table = {
   ...every(
     "useradd adduser usermod userdel deluser groupadd addgroup groupmod groupdel delgroup gpasswd chpasswd newusers vipw vigr chsh pwconv pwunconv grpconv newgidmap sudoedit",
     /\S|^$/,
   ),
+  su: /^(?!(?:.*\s)?(?:-\w*c|--command|--session-command)(?:[\s=]|$))/,
   passwd: /^(?!(?:.*\s)?(?:-S|--status)(?:\s|$))/,
   chage: /^(?!(?:.*\s)?(?:-l|--list)(?:\s|$)).*\S/,
   visudo: /^(?!(?:.*\s)?(?:-c|--check)(?:\s|$))/,
@@ -373,6 +405,7 @@ export const destroyers: RuleGroup = {
     tableRule("remove or open cloud resources", CLOUDS),
     tableRule("remove or open databases", DATABASES),
     tableRule("change disks or volumes", DISKS),
+    tableRule("remove backups or snapshots", BACKUPS),
     tableRule("change users or passwords", USERS),
     tableRule("change services or the system", SERVICES),
     tableRule("remove history or files by another tool", REPOSITORIES),

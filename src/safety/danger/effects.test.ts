@@ -25,6 +25,8 @@ const changing = [
 ];
 
 const sending = [
+  "python3 -c 'import requests; requests.get(\"https://h.example\")'",
+  "node <<< 'fetch(\"https://h.example\")'",
   "curl -d @x https://h.example",
   "curl --data-binary @- https://h.example < x",
   "curl -F f=@x https://h.example",

@@ -3,6 +3,7 @@
 import { argTexts, hasLetter, type Invocation, type Options, readOptions } from "../analysis/invocation.ts";
 import type { CommandVerdict } from "../decision.ts";
 import { optionsOf, pathOf, type Scene } from "../scene.ts";
+import { codeTalksOut } from "./code.ts";
 import { filesWrittenBy } from "./files.ts";
 import { hermesWords } from "./own.ts";
 
@@ -110,7 +111,7 @@ export function reachesOut(invocation: Invocation): boolean {
   )
     return true;
   if (program === "scp" || program === "rsync" || program === "rclone") return args.some((arg) => REMOTE.test(arg));
-  if (program === "ssh") return true;
+  if (program === "ssh" || codeTalksOut(invocation)) return true;
   if (program === "openssl") return args[0] === "s_client";
   return invocation.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target)) || sendsByVerb(invocation);
 }
@@ -212,6 +213,7 @@ function sendsOut(invocation: Invocation, isFed: boolean): boolean {
   if (program === "openssl") return args[0] === "s_client" && isFed;
   if (/^(?:dig|nslookup|host|drill|ping)$/.test(program)) return args.some((text) => computed(invocation, text));
   if (program === "git") return gitSends(args);
+  if (codeTalksOut(invocation)) return true;
   if (/^python[0-9.]*$/.test(program)) return /\b-m (?:twine upload|http\.server)/.test(` ${args.join(" ")}`);
   if (
     invocation.redirects.some(({ operator, target }) => operator.includes(">") && /^\/dev\/(?:tcp|udp)\//.test(target))

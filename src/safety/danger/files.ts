@@ -118,6 +118,7 @@ const early = (options: Options) => ({
 export const deletion: RuleGroup = {
   reason: "removes files for good",
   rules: [
+    programRule("move a home or system directory away", ["mv"], movesAway),
     programRule("delete in root path", ["rm", "unlink", "shred"], (invocation, scene) =>
       optionsOf(invocation).operands.some((operand) => pathOf(operand, invocation, scene).startsWith("/")),
     ),
@@ -138,8 +139,34 @@ const FIND_VALUES =
 
 const REMOVERS = ["rm", "unlink", "shred"];
 
+const isRunForEach = ({ via }: Invocation) =>
+  via.some(({ program }) => /^(?:find|fd|fdfind|xargs|parallel)$/.test(program));
+
+/** Below the folder one is in: nothing of the home or the system is searched. */
+const searchesElsewhere = (scene: Scene) =>
+  ["find", "fd", "fdfind"].some((program) =>
+    scene.named(program).some((invocation) =>
+      argTexts(invocation)
+        .slice(0, 3)
+        .some((arg) => /^(?:[/~]|\$|\.\.)/.test(arg)),
+    ),
+  );
+
+/** Empties, overwrites or moves away whatever it is handed. */
+function spoilsEach(invocation: Invocation, scene: Scene): boolean {
+  if (!isRunForEach(invocation)) return false;
+  const { program } = invocation;
+  const { operands } = optionsOf(invocation, { short: "tS" });
+  const target = operands.at(-1) ?? "";
+  if (/^(?:truncate|tee|dd|sponge)$/.test(program)) return true;
+  if (program === "cp") return /^\/dev\//.test(operands[0] ?? "");
+  if (program === "chmod") return /^0*[0-3]?00$|^[ugoa]*[-=][rwx]*r|^0+$/.test(operands[0] ?? "");
+  if (program !== "mv") return false;
+  return target.includes("{}") ? searchesElsewhere(scene) : /^[/~$]|^\.\.(?:\/|$)/.test(target);
+}
+
 export const massDelete: RuleGroup = {
-  reason: "removes every file a search finds",
+  reason: "removes or changes every file a search finds",
   rules: [
     programRule("xargs with rm", REMOVERS, ({ via }) =>
       via.some(({ program }) => program === "xargs" || program === "parallel"),
@@ -147,6 +174,10 @@ export const massDelete: RuleGroup = {
     programRule("find -exec/-execdir rm", REMOVERS, ({ via }) =>
       via.some(({ program }) => /^(?:find|fd|fdfind)$/.test(program)),
     ),
+    {
+      key: "change every file a search finds",
+      matches: (scene) => scene.invocations.some((invocation) => spoilsEach(invocation, scene)),
+    },
     programRule("find -delete", ["find"], (invocation) =>
       argTexts(invocation).some((arg, index, args) => arg === "-delete" && !FIND_VALUES.test(args[index - 1] ?? "")),
     ),
@@ -235,11 +266,41 @@ export const permissions: RuleGroup = {
         return argTexts(invocation).some((arg) => !arg.startsWith("-") && WHOLE.test(pathOf(arg, invocation, scene)));
       },
     ),
+    programRule("lock a system or home directory", ["chmod", "chown", "chgrp"], locksOut),
   ],
 };
 
 /** Nothing works any more when such a directory changes hands. */
-const WHOLE = /^(?:~|\/|\/(?:etc|usr|var|bin|sbin|boot|lib|lib64|home|root|opt|dev))(?:\/\*)?$/;
+const WHOLE =
+  /^(?:~|\/|\/home\/[^/]+|\/users\/[^/]+|\/(?:etc|usr|var|bin|sbin|boot|lib|lib64|home|users|root|opt|dev|srv)|\/usr\/(?:s?bin|lib|lib64|share)|\/var\/(?:lib|log|spool))(?:\/\*)?$/;
+/** A file of the system itself, for which something else looks where it is. */
+const OF_SYSTEM = /^\/(?:etc|usr|bin|sbin|boot|lib|lib64|dev)\//;
+
+/** Owner and mode of the directory itself: what the owner may no longer do there, nobody can. */
+function locksOut(invocation: Invocation, scene: Scene): boolean {
+  const [mode = "", ...targets] = argTexts(invocation).filter(
+    (arg) => !/^-[a-zA-Z]|^--/.test(arg) || /^-[rwx]+$/.test(arg),
+  );
+  if (!targets.some((target) => WHOLE.test(pathOf(target, invocation, scene)))) return false;
+  return invocation.program !== "chmod" ||
+    /^0*[0-6]?[0-3][0-7]{2}$|^0+$|(?:^|,)[ugoa]*-|(?:^|,)[ua]*=(?:,|$)/.test(mode)
+    ? !/^(?:go|og|[go])-/.test(mode)
+    : false;
+}
+
+/** The source of a move is gone from where it was. */
+function movesAway(invocation: Invocation, scene: Scene): boolean {
+  const options = optionsOf(invocation, { short: "tS", long: ["target-directory", "suffix"] });
+  const named = options.values.some(({ name }) => name === "t" || name === "target-directory");
+  const sources = (named ? options.operands : options.operands.slice(0, -1)).map((path) =>
+    pathOf(path, invocation, scene),
+  );
+  const target = named ? "" : (options.operands.at(-1) ?? "");
+  return (
+    pathOf(target, invocation, scene) === "/dev/null" ||
+    sources.some((path) => WHOLE.test(path) || OF_SYSTEM.test(path) || isCredentialOrStartFile(path))
+  );
+}
 
 const teeFiles = (invocation: Invocation) => (invocation.program === "tee" ? optionsOf(invocation).operands : []);
 
@@ -304,7 +365,7 @@ export function filesWrittenBy(invocation: Invocation): readonly string[] {
   const { program } = invocation;
   const args = argTexts(invocation);
   const copied = COPIERS.includes(program) ? destination(invocation) : { path: "", inside: [] };
-  const edited = editorOf(invocation) === null ? [] : sedOptions(invocation).operands.slice(1);
+  const edited = editorOf(invocation) === null ? [] : editedFiles(sedOptions(invocation));
   const outputs = NO_OUTPUT_OPTION.has(program)
     ? []
     : args.flatMap((arg, index) => {
@@ -319,6 +380,10 @@ export function filesWrittenBy(invocation: Invocation): readonly string[] {
     ...[...writtenFiles(invocation), ...teeFiles(invocation), ...namedOutputs(invocation)],
   ].filter((path) => path !== "");
 }
+
+/** Without `-e` the first operand is the script. */
+const editedFiles = ({ operands, values }: Options) =>
+  values.some(({ name }) => /^(?:[ef]|expression|file)$/.test(name)) ? operands : operands.slice(1);
 
 const sedWrites = (script: string) =>
   [...script.matchAll(/(?:^|[;{}\s/0-9$gp])w\s{1,9}([^\s;}]+)/g)].map((match) => match[1] ?? "");

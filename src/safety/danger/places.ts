@@ -54,11 +54,18 @@ export const isCredentialOrStartFile = (path: string) => isCovered(IN_HOME.exec(
 export const isSystemFile = (path: string) =>
   isSystemConfig(path) || isBlockDevice(path) || isCredentialOrStartFile(path) || isHermesFile(path);
 
-/** `.env`, `.env.local`, `config.yaml` of whatever project. */
-export const isProjectSetting = (path: string) => /(?:^|\/)(?:\.env(?:\.[^/]+)?|config\.yaml)$/.test(path);
+/** `.env`, `.env.local`, `config.yaml` of whatever project; a template of one holds no secret and is read by nobody. */
+export const isProjectSetting = (path: string) =>
+  /(?:^|\/)(?:\.env(?:\.[^/]+)?|config\.yaml)$/.test(path) &&
+  !/(?:^|\/)\.env\.(?:[\w-]+\.)?(?:example|sample|template|dist|tpl|defaults?)(?:\.[^/]+)?$/.test(path);
+
+/** Python runs a line of a `.pth` that begins with `import`, whatever program it was started for. */
+const PYTHON_START = /(?:(?:site|dist)-packages|^\$\([^/]*\))\/[^/]+\.pth$/;
 
 const isLaterPlace = (path: string) =>
-  isCovered(IN_HOME.exec(path)?.[1], USER_LATER) || PROJECT_PATHS.some((place) => coversAnywhere(place, path));
+  PYTHON_START.test(path) ||
+  isCovered(IN_HOME.exec(path)?.[1], USER_LATER) ||
+  PROJECT_PATHS.some((place) => coversAnywhere(place, path));
 
 export const runsLater = (path: string) => isLaterPlace(path) || isCovered(path, SYSTEM_LATER);
 
@@ -83,6 +90,15 @@ function credential(type: ProtectedPath["type"]) {
 const PUBLIC = /\.pub$|\/known_hosts$|\/\.ssh\/config$/;
 const SECRET_NAME =
   /(?:^|\/)(?:\.env(?:\.(?:local|development|production|test|staging))?|id_(?:rsa|ed25519|ecdsa|dsa)|[^/]*\.(?:pem|key|kdbx|p12|pfx|jks)|credentials(?:\.json)?|service-account[^/]*\.json|wallet\.dat|\.htpasswd)$|^\/etc\/shadow$/;
+
+/** By its name alone, wherever it lies: what one does not put into a repository. */
+export const isKeyFile = (path: string) =>
+  /(?:^|\/)(?:\.env(?:\.(?:local|production|prod|staging))?|id_(?:rsa|ed25519|ecdsa|dsa)|[^/]*\.(?:key|kdbx|p12|pfx|jks|ppk|gpg)|(?![^/]*(?:ca|cert|chain|pub))[^/]*\.pem|credentials(?:\.json)?|service-account[^/]*\.json|client_secret[^/]*\.json|\.netrc|\.pgpass|\.htpasswd|\.git-credentials|\.vault-token|terraform\.tfvars|kubeconfig|secrets?\.(?:ya?ml|json|toml|env))$/.test(
+    path,
+  ) || isCovered(IN_HOME.exec(path)?.[1], CREDENTIALS);
+
+/** Of a user's home, and not for others to see. */
+export const isHomeKey = (path: string) => !PUBLIC.test(path) && isCovered(IN_HOME.exec(path)?.[1], CREDENTIALS);
 
 export const isCredential = (path: string) =>
   !PUBLIC.test(path) &&

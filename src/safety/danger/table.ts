@@ -9,7 +9,9 @@ import { chmodRun, decodedCode, inlineCode, isReverseShell, remoteCode, runsDown
 import { destroyers, publishing } from "./destroyers.ts";
 import { copiesAndEdits, deletion, disk, massDelete, permissions, sensitiveWrites } from "./files.ts";
 import { laterStarts, secretReads } from "./guarded-places.ts";
+import { loaders } from "./loaders.ts";
 import { ownGuards, ownProcess } from "./own.ts";
+import { prepared } from "./prepared.ts";
 import { containers, git, gitCommand, sql, sudo, system, windows } from "./system.ts";
 import { unseen } from "./unseen.ts";
 
@@ -86,6 +88,7 @@ const PLAIN: readonly RuleGroup[] = [
   chmodRun,
   sudo,
   added,
+  loaders,
 ];
 
 const plainRules = PLAIN.filter((group) => group !== sql).flatMap(({ rules }) => rules);
@@ -165,7 +168,16 @@ const handedOn: RuleGroup = {
   ],
 };
 
-const GROUPS: readonly RuleGroup[] = [...PLAIN, laterStarts, secretReads, destroyers, publishing, unseen, handedOn];
+const GROUPS: readonly RuleGroup[] = [
+  ...PLAIN,
+  laterStarts,
+  secretReads,
+  destroyers,
+  publishing,
+  prepared,
+  unseen,
+  handedOn,
+];
 
 export interface Danger {
   readonly key: string;

@@ -34,7 +34,7 @@ function runsUnseenName({ program, args, unseenName, nameSubstitutions }: Invoca
 
 /** Files whose place does not matter to what they do. */
 const TELLING_NAME =
-  /^(?:\.(?:bash|zsh|z|k|c|tc)[\w.]*|\.(?:profile|xprofile|gitconfig|vimrc|envrc|npmrc|netrc|env)|authorized_keys|sudoers|crontab|pre-commit|post-\w+|pre-push|commit-msg|soul\.md|memory\.md|user\.md|config\.yaml|[\w.@-]+\.(?:service|timer|socket|desktop|plist))$/i;
+  /^(?:\.(?:bash|zsh|z|k|c|tc)[\w.]*|\.(?:profile|xprofile|gitconfig|vimrc|envrc|npmrc|netrc|env)|authorized_keys|sudoers|crontab|pre-commit|post-\w+|pre-push|commit-msg|soul\.md|memory\.md|user\.md|config\.yaml|(?:site|user)customize\.py|[\w.@-]+\.(?:service|timer|socket|desktop|plist|pth))$/i;
 
 /** Whether a target with marks may well be any file: its start is unknown, or its folder is and the name tells. */
 function mayBeAnything(marked: string): boolean {
@@ -79,7 +79,7 @@ const runsStream = (invocation: Invocation) =>
   runsListedCommands(invocation) ||
   sourcesInput(invocation);
 
-/** A text of the line is judged as commands elsewhere; what an interpreter gets is not, and what another program prints cannot be. */
+/** A text of the line is judged elsewhere, as commands or as code; what another program prints cannot be. */
 const isPipedIn = (stages: readonly Stage[]) =>
   stages.some((stage, index) => {
     if (index === 0) return false;
@@ -87,7 +87,8 @@ const isPipedIn = (stages: readonly Stage[]) =>
     if (readers.length === 0) return false;
     const before = stages.slice(0, index).findLast((one) => !one.every(passesOn)) ?? [];
     const isText = before.length > 0 && before.every((source) => printedBy(source).length > 0);
-    return !isText || readers.some(({ program }) => !isShell(program));
+    const isJudged = (program: string) => isShell(program) || (isInterpreter(program) && before === stages[index - 1]);
+    return !isText || readers.some(({ program }) => !isJudged(program));
   });
 
 const fifosOf = oncePerScene(
@@ -147,7 +148,6 @@ const CODE_VALUES: readonly (readonly [name: RegExp, value: RegExp])[] = [
     /^(?:LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|PYTHONPATH|NODE_PATH|PERL5LIB|RUBYLIB|CLASSPATH|LUA_C?PATH|GEM_PATH|GUILE_LOAD_PATH)$/,
     /(?:^|:)(?:\/tmp|\/var\/tmp|\/dev\/shm)(?:\/|:|$)/,
   ],
-  [/^PATH$/, /^(?:\/tmp|\/var\/tmp|\/dev\/shm|\.|\.\.)(?:\/|:|$)/],
   [/^GIT_CONFIG(?:_GLOBAL|_SYSTEM)?$/, /^(?!\/dev\/null$|$)/],
   [/^(?:RUSTFLAGS|CARGO_ENCODED_RUSTFLAGS)$/, /linker=/],
 ];
@@ -173,7 +173,24 @@ const namesEveryday = (command: string) => {
   );
 };
 
+/** Folders of tools that a package manager or a build fills, which is what one puts them in front for. */
+const TOOL_FOLDER =
+  /(?:^|\/)(?:node_modules\/\.bin|\.?v?env[\w.-]*\/(?:bin|scripts)|vendor\/bin|target\/(?:debug|release)|\.local\/bin|\.bin|\.tools?|build\/bin|dist\/bin|gopath\/bin|go\/bin|\.cargo\/bin)$/i;
+/** Of the folder one is in, or where everybody writes. */
+const OPEN_FOLDER = /^(?:$|[^/$~`]|\$\{?PWD\b|\$\(pwd\)|`pwd`|\/tmp(?:\/|$)|\/var\/tmp(?:\/|$)|\/dev\/shm(?:\/|$))/;
+
+/** Whether programs are looked for in an open folder before the system's own are. */
+function shadowsPrograms(value: string): boolean {
+  const folders = value.replace(/^["']|["']$/g, "").split(":");
+  const system = folders.findIndex((folder) => /^\$\{?PATH\b|^(?:\/usr)?\/bin\/?$/.test(folder));
+  const front = folders
+    .slice(0, system < 0 ? folders.length : system)
+    .map((folder) => folder.replace(/(?<!\/)\/+$/, ""));
+  return front.some((folder) => OPEN_FOLDER.test(folder) && !TOOL_FOLDER.test(folder));
+}
+
 function loadsCode(name: string, value: string): boolean {
+  if (name === "PATH") return shadowsPrograms(value);
   if (ALWAYS_CODE.test(name)) return value !== "" || name === "ENV";
   if (COMMAND_VARIABLE.test(name)) return !namesEveryday(value);
   return CODE_VALUES.some(([names, values]) => names.test(name) && values.test(value));
@@ -193,7 +210,7 @@ function setsLoader(invocation: Invocation): boolean {
 }
 
 const CODE_SETTING =
-  /^(?:core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|askpass|pager|editor|alternaterefscommand)|pager\..*|sequence\.editor|diff\.external|diff\..*\.(?:command|textconv)|(?:diff|merge)tool\..*\.cmd|merge\..*\.driver|filter\..*\.(?:clean|smudge|process)|credential\.(?:.*\.)?helper|gpg\.(?:.*\.)?program|remote\..*\.(?:uploadpack|receivepack|vcs|proxy)|interactive\.difffilter|browser\..*\.cmd|uploadpack\.packobjectshook|init\.templatedir|include\.path|includeif\..*\.path|sendemail\..*cmd|trailer\..*\.c(?:omman|m)d|url\..*\.(?:push)?insteadof|protocol\..*\.allow|http\.sslverify|submodule\..*\.update)$/i;
+  /^(?:core\.(?:hookspath|attributesfile|fsmonitor|sshcommand|gitproxy|askpass|pager|editor|alternaterefscommand)|pager\..*|sequence\.editor|diff\.external|diff\..*\.(?:command|textconv)|(?:diff|merge)tool\..*\.cmd|merge\..*\.driver|filter\..*\.(?:clean|smudge|process)|credential\.(?:.*\.)?helper|gpg\.(?:.*\.)?program|remote\..*\.(?:uploadpack|receivepack|vcs|proxy)|interactive\.difffilter|browser\..*\.cmd|uploadpack\.packobjectshook|init\.templatedir|include\.path|includeif\..*\.path|sendemail\..*cmd|trailer\..*\.c(?:omman|m)d|url\..*\.(?:push)?insteadof|protocol\..*\.allow|http\.sslverify|submodule\..*\.update)$/i;
 
 const HARMLESS_SETTING =
   /^(?:true|false|1|0|off|on|no|yes|auto|always|\/dev\/null|checkout|rebase|merge|none|never|user|git-lfs (?:clean|smudge|filter-process).*)?$/i;
@@ -247,6 +264,7 @@ function hidesCodeInBuiltin(invocation: Invocation): boolean {
   if (program === "mapfile" || program === "readarray") return hasLetter(options, "C");
   if (program === "hash") return hasLetter(options, "p");
   if (program === "complete" || program === "compgen") return hasLetter(options, "C");
+  if (program === "fc") return hasLetter(options, "s", "e") || (!hasLetter(options, "l") && invocation.args.length > 0);
   if (program === "bind") return hasLetter(options, "x");
   if (program === "enable") return hasLetter(options, "f");
   return program === "command_not_found_handle";
