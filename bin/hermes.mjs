@@ -1,9 +1,12 @@
 #!/usr/bin/env node
 // The launcher. Plain JavaScript that any Node from 18 on can read: it finds a Node that is new enough, then the program.
-import { existsSync, readdirSync, statSync } from "node:fs";
 import module from "node:module";
-import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+
+// Not by `import`: that makes a view of the whole module, and the one of node:fs loads all of Node's streams.
+const require = module.createRequire(import.meta.url);
+const { existsSync, readdirSync, statSync } = require("node:fs");
+const { dirname, join } = require("node:path");
+const { fileURLToPath, pathToFileURL } = require("node:url");
 
 const REQUIRED_MAJOR = 24;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

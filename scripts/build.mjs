@@ -25,8 +25,10 @@ const literal = (value) =>
 
 /**
  * From source the tools folder is listed at run time; a bundle has no folder, so the same list is made here, as outlines with their JSON
- * Schemas: the tool files and the schema library run with the first call.
+ * Schemas. The tool files and the schema library wait in a file of their own until the first call, which asks for them on the spot:
+ * hence `require`, which can load a file of ES modules too.
  */
+const TOOL_CODE = "tool-code";
 const toolIndex = {
   name: "tool-index",
   setup(bundler) {
@@ -40,10 +42,11 @@ const toolIndex = {
         await import(pathToFileURL(join(folder, file)).href);
         const tools = registry.names().filter((name) => !before.has(name));
         outlines.push(
-          `registry.outline(${literal(tools.map((name) => outlineOf(registry.get(name))))}, () => require("../${file}"));`,
+          `registry.outline(${literal(tools.map((name) => outlineOf(registry.get(name))))}, () => code().load["${file}"]());`,
         );
       }
       const contents = `import { registry } from "./registry.ts";
+const code = () => process.getBuiltinModule("node:module").createRequire(import.meta.url)("./${TOOL_CODE}.js");
 ${outlines.join("\n")}
 export async function loadTools(log) {
   registry.useLog(log);
@@ -51,8 +54,19 @@ export async function loadTools(log) {
 `;
       return { contents, loader: "js", resolveDir: join(folder, "toolset") };
     });
+    bundler.onResolve({ filter: new RegExp(`^${TOOL_CODE}$`) }, ({ path }) => ({ path, namespace: TOOL_CODE }));
+    bundler.onLoad({ filter: /.*/, namespace: TOOL_CODE }, async () => {
+      const { toolFiles } = await import(pathToFileURL(join(folder, "toolset", "discover.ts")).href);
+      const files = await toolFiles(pathToFileURL(`${folder}/`));
+      return { contents: loaders(files), loader: "js", resolveDir: folder };
+    });
   },
 };
+
+/** A module that runs each of these when it is asked for it. */
+function loaders(files) {
+  return `export const load = {${files.map((path) => `${JSON.stringify(path)}: () => require("./${path}")`).join(",\n")}};`;
+}
 
 /**
  * Doors and packages are files of their own, loaded when they are opened. Inside a door a lazy import stays lazy but not a file: sixty
@@ -77,7 +91,7 @@ const lazyInside = {
     });
     bundler.onResolve({ filter: /^cold-code$/ }, ({ path }) => ({ path, namespace: "cold" }));
     bundler.onLoad({ filter: /.*/, namespace: "cold" }, () => ({
-      contents: `export const load = {${cold.map((path) => `${JSON.stringify(path)}: () => require("./${path}")`).join(",\n")}};`,
+      contents: loaders(cold),
       loader: "js",
       resolveDir: source,
     }));
@@ -145,7 +159,7 @@ const banner = {
 };
 const result = await build({
   absWorkingDir: root,
-  entryPoints: ["src/main.ts"],
+  entryPoints: { main: "src/main.ts", [TOOL_CODE]: TOOL_CODE },
   outdir: dist,
   bundle: true,
   splitting: true,

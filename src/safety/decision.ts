@@ -10,6 +10,11 @@ export interface CommandVerdict {
   readonly effects?: readonly SensitiveEffect[];
 }
 
+/** Categories that the guard treats in a way of their own. */
+export const LIMIT_KEY = "command parser limit exceeded";
+export const USER_DENY_KEY = "refused by approvals.deny";
+export const OWN_GUARDS_KEY = "change the agent's own guards";
+
 /** Allowed in general, and asked about once text from outside is in the conversation: it may have been told to. */
 export type SensitiveEffect = "changes the agent" | "sends data out";
 

@@ -8,7 +8,6 @@ import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
 import { type ApprovalStore, isAllowlisted, type SessionApprovals, simpleWords } from "./approvals.ts";
-import { OWN_GUARDS_KEY } from "./danger/own.ts";
 import {
   type ApprovalOutcome,
   type ApprovalQuestion,
@@ -19,12 +18,13 @@ import {
   clearCommand,
   type DecideOptions,
   foreignNote,
+  LIMIT_KEY,
+  OWN_GUARDS_KEY,
   type RefusedCommand,
   type SensitiveEffect,
+  USER_DENY_KEY,
 } from "./decision.ts";
-import { LIMIT_KEY } from "./hardline.ts";
 import type { Homes } from "./scene.ts";
-import { classifyCommand, USER_DENY_KEY } from "./verdict.ts";
 
 type GuardSettings = Pick<Config, "approvals" | "command_allowlist" | "delegation">;
 
@@ -112,6 +112,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
   ): Promise<ApprovalOutcome> {
     if (options.isolated()) return allowed(command, null);
     const settings = options.settings();
+    const { classifyCommand } = await import("./verdict.ts"); // its tables wait for the first command
     const verdict = classifyCommand(command, {
       ...options.homes,
       sudoPasswordSet: options.sudoPasswordSet(),

@@ -3,8 +3,6 @@ import { argTexts, type Invocation } from "./analysis/invocation.ts";
 import { matchGlob } from "./paths.ts";
 import { asksForHelp, optionsOf, pathOf, programRule, type Rule, type Scene, setScene, writtenFiles } from "./scene.ts";
 
-export const LIMIT_KEY = "command parser limit exceeded";
-
 const SYSTEM_DIRECTORIES = ["home", "root", "etc", "usr", "var", "bin", "sbin", "boot", "lib"];
 
 /** `*`, `**`, `?*`, `.*`: everything in a directory. */

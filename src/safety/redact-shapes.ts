@@ -4,6 +4,7 @@ import type { Marks } from "./redact-known.ts";
 const TELEGRAM = /(?<![A-Za-z0-9])(bot)?(\d{8,20}):([A-Za-z0-9_-]{30,})/g;
 
 export function redactTelegramTokens(text: string, marks: Marks, taken?: (token: string) => void): string {
+  if (!text.includes(":")) return text;
   return text.replace(TELEGRAM, (_whole, bot: string | undefined, id: string, secret: string) => {
     taken?.(`${id}:${secret}`);
     return `${bot ?? ""}${id}:${marks.hidden}`;
@@ -164,7 +165,11 @@ const TOKEN = new RegExp(
 
 const ORDINARY_NAME = /^[a-z]{1,12}(?:[_-][a-z]{1,12})+$/;
 
+/** In every token; asked first, because most texts of a conversation are short and the expression above takes a millisecond to make. */
+const LONG_WORD = /[A-Za-z0-9_-]{10}/;
+
 export function redactTokens(text: string, marks: Marks): string {
+  if (!LONG_WORD.test(text)) return text;
   return text.replace(TOKEN, (value: string, clear?: string, ambiguous?: string, ...others: unknown[]) => {
     if (ambiguous !== undefined && ORDINARY_NAME.test(value.slice(ambiguous.length))) return value;
     const prefix = clear ?? ambiguous ?? others.find((group) => typeof group === "string") ?? "";
@@ -228,5 +233,6 @@ const WEB_TOKEN = new RegExp(String.raw`${START}eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z
 
 /** JSON web tokens. */
 export function redactWebTokens(text: string, marks: Marks): string {
+  if (!text.includes("eyJ")) return text;
   return text.replace(WEB_TOKEN, (value) => marks.token(value, "eyJ"));
 }

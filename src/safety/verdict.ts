@@ -5,8 +5,8 @@ import { analyseCommand } from "./analysis/analyse.ts";
 import { effectsOf } from "./danger/effects.ts";
 import { readsPasswordFromInput } from "./danger/system.ts";
 import { type Danger, findDanger, findPathDanger } from "./danger/table.ts";
-import { type ApprovalOutcome, type CommandVerdict, clearCommand } from "./decision.ts";
-import { findHardline, LIMIT_KEY } from "./hardline.ts";
+import { type ApprovalOutcome, type CommandVerdict, clearCommand, LIMIT_KEY, USER_DENY_KEY } from "./decision.ts";
+import { findHardline } from "./hardline.ts";
 import { matchGlob } from "./paths.ts";
 import { type Homes, type Scene, setScene } from "./scene.ts";
 
@@ -20,7 +20,6 @@ export interface ClassifyOptions extends Homes {
 }
 
 const SUDO_GUARD_KEY = "sudo password from standard input";
-export const USER_DENY_KEY = "refused by approvals.deny";
 
 export function classifyCommand(command: string, options: ClassifyOptions): CommandVerdict {
   if (exceedsLimits(command)) return limitExceeded;

@@ -41,7 +41,6 @@ import {
 } from "./sessions.ts";
 import { type SessionStore, StoreError } from "./store.ts";
 import { assignTitle, idFromPrefix, idOfTitle, nextTitleAfter } from "./titles.ts";
-import { exportableIds, exportSession } from "./transfer.ts";
 import { findMessage, viewAnchored, windowAround } from "./views.ts";
 
 const READS = {
@@ -137,6 +136,7 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       return searchMessages(core, query, options, { slowMs: settings.slowSearchMs });
     },
     async *export(filter = {}) {
+      const { exportableIds, exportSession } = await import("./transfer.ts"); // as above, and the schema library
       const ids = await core.read(() => exportableIds(core, filter));
       for (const id of ids) {
         const session = await core.read(() => exportSession(core, id));

@@ -24,7 +24,7 @@ const BUILT: Readonly<Record<string, string>> = {
   "src/plugins/shell-hooks/run.ts": "the user's own matcher, on the name of a tool",
   "src/prompt/coding.ts": "a name of ours at the beginning of a line",
   "src/safety/danger/guarded-places.ts": "texts of ours, built when the module is loaded and measured here",
-  "src/safety/threats/matchers.ts": "texts of ours, built when the module is loaded and measured here",
+  "src/safety/threats/matchers.ts": "texts of ours, built with their first use and measured here",
   "src/safety/threats/scan.ts": "one class of letters",
   "src/safety/verdict.ts": "the letters of a path",
   "src/sessions/search/search.ts": "the letters of the words that were searched for",

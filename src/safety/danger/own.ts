@@ -1,9 +1,8 @@
 // An agent with a shell could lift its own limits with the program's own commands. Only its user may.
 import { argTexts, hasLetter, hasLong, type Invocation, type Options, readOptions } from "../analysis/invocation.ts";
+import { OWN_GUARDS_KEY } from "../decision.ts";
 import { optionsOf, pathOf, programRule, type Rule, type RuleGroup, type Scene } from "../scene.ts";
 import { isHermesFile } from "./places.ts";
-
-export const OWN_GUARDS_KEY = "change the agent's own guards";
 
 /** Verbs that let something through that a check had stopped, or take a check away. What only shows is free. */
 const VERBS: Readonly<Record<string, RegExp>> = {

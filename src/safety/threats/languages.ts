@@ -337,14 +337,13 @@ export const abroad = {
   bypass: anySentence(BYPASS),
 };
 
-/** The earliest of the sentences. Each is made ready when a text first holds its words. */
+/** The earliest of the sentences. */
 function anySentence(sentences: readonly Sentence[]): Find {
-  const ready = sentences.map(({ needs, source }) => ({ needs: needs.split("|"), source, find: null as Find | null }));
+  const ready = sentences.map(({ needs, source }) => ({ needs: needs.split("|"), find: expression(source) }));
   return (text) => {
     let best: Span | null = null;
     for (const sentence of ready) {
       if (!sentence.needs.some((word) => text.includes(word))) continue;
-      sentence.find ??= expression(sentence.source);
       const span = sentence.find(text);
       if (span && (!best || span.index < best.index)) best = span;
     }

@@ -1,12 +1,23 @@
 // Ways of finding a threat. Each takes folded text (compatibility forms and ASCII capitals undone), gives the first match, and needs
 // time in proportion to the text whatever the text is.
 
+import { lazy } from "../../kit/lazy.ts";
+
 export interface Span {
   readonly index: number;
   readonly end: number;
 }
 
 export type Find = (text: string) => Span | null;
+
+/** Every expression that was asked for, made or not: the test of linear time measures them all. */
+export const expressions: { readonly source: string; readonly flags: string }[] = [];
+
+/** Made with its first use: most texts lack the words that most expressions need. */
+function later(source: string, flags: string): () => RegExp {
+  expressions.push({ source, flags });
+  return lazy(() => new RegExp(source, flags));
+}
 
 // Letters, digits and underscores of every script. Matched by what they are not: the property classes of the engine take ten times as
 // long to compile, and most starts of the program scan something.
@@ -42,11 +53,11 @@ const OVERLAP = 4_096;
 
 /** A regular expression whose repetitions are all bounded or cannot overlap, tried in overlapping windows. */
 export function expression(source: string): Find {
-  const pattern = new RegExp(source, "gu");
+  const pattern = later(source, "gu");
   return (text) => {
     for (let start = 0; ; start += WINDOW - OVERLAP) {
       const end = Math.min(start + WINDOW, text.length);
-      const span = firstInside(pattern, text, start, end);
+      const span = firstInside(pattern(), text, start, end);
       if (span || end === text.length) return span;
     }
   };
@@ -68,11 +79,11 @@ function firstInside(pattern: RegExp, text: string, start: number, end: number):
  * Of all places where a step may begin the latest is as good as any, so one pass per step is enough.
  */
 export function chain(reach: number, ...sources: readonly string[]): Find {
-  const steps = sources.map((source) => new RegExp(source, "gu"));
+  const steps = sources.map((source) => later(source, "gu"));
   return (text) => {
     let reached: Span[] | null = null;
     for (const step of steps) {
-      reached = reached === null ? spansOf(step, text) : continued(reached, step, text, reach);
+      reached = reached === null ? spansOf(step(), text) : continued(reached, step(), text, reach);
       if (reached.length === 0) return null;
     }
     return reached?.[0] ?? null;
@@ -97,9 +108,11 @@ function continued(reached: readonly Span[], step: RegExp, text: string, reach: 
 
 /** A command word and, anywhere behind it on its line, a target; lines of any length. */
 export function onLine(command: string, target: string): Find {
-  const word = new RegExp(command, "gu");
-  const wanted = new RegExp(target, "u");
+  const words = later(command, "gu");
+  const targets = later(target, "u");
   return (text) => {
+    const word = words();
+    const wanted = targets();
     word.lastIndex = 0;
     for (let match = word.exec(text); match; match = word.exec(text)) {
       const after = match.index + match[0].length;

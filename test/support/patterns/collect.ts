@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parse } from "@swc/core";
+import { expressions } from "../../../src/safety/threats/matchers.ts";
 import type { Pattern } from "./pump.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -52,6 +53,7 @@ export async function collectPatterns(): Promise<{ found: Found[]; built: string
   } finally {
     globalThis.RegExp = Native;
   }
+  for (const pattern of expressions) keep({ ...pattern, file: "src/safety/threats/matchers.ts" });
   return { found: [...found.values()], built };
 }
 
