@@ -62,6 +62,8 @@ test("line feeds of the first read are Enters that were typed too early; later o
     ["keys", "one\r"],
     ["paste", "two\nthree"],
   ]);
+  // A carriage return comes from a terminal that gives keys one by one, so what follows it does too.
+  assert.deepEqual(read(["one\n\\\rtwo\nthree"]).heard, [["keys", "one\r\\\rtwo\nthree"]]);
 });
 
 test("a paste whose end never comes is accepted after two seconds", () => {

@@ -181,12 +181,14 @@ export class PasteReader {
 
   /**
    * The first read holds what was typed before the terminal gave keys one by one, and there it wrote a line feed for Enter. A line feed
-   * that comes alone is a key: Ctrl+J.
+   * that comes alone, or behind a carriage return, is a key: Ctrl+J.
    */
   #typedEarly(keys: string): string {
     const isFirst = this.#isFirst;
     this.#isFirst = false;
-    return isFirst && keys.length > 1 ? keys.replaceAll("\n", "\r") : keys;
+    if (!isFirst || keys.length === 1) return keys;
+    const [early = "", ...later] = keys.split("\r");
+    return [early.replaceAll("\n", "\r"), ...later].join("\r");
   }
 
   #unmarked(data: string): void {
