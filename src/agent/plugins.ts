@@ -367,6 +367,7 @@ async function askPerson(call: HookedCall, rule: string, rules: RuleApprovals): 
     description: why,
     patternKey: key,
     allowAlways: true,
+    about: "other",
   });
   if (choice === "deny") return `The user did not approve this call (${why}).`;
   if (choice !== "once") await rules.allow(key, choice);

@@ -36,6 +36,11 @@ const suffixes: [string, string, string | null][] = [
   ["terminal", '{"output":"","exit_code":0,"error":null}', null],
   ["terminal", '{"output":"","exit_code":2,"error":null}', "[exit 2]"],
   ["terminal", '{"output":"","exit_code":-1,"error":"refused"}', "[refused]"],
+  [
+    "terminal",
+    '{"exit_code":-1,"error":"The user said no. Do not try it again, do not rephrase it"}',
+    "[You said no.]",
+  ],
   ["memory", '{"success":false,"error":"over the limit"}', "[full]"],
   ["read_file", '{"error":"File not found: x"}', "[File not found: x]"],
   ["x", '{"success":false,"message":"no"}', "[no]"],

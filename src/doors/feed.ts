@@ -1,6 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { AgentEvent, SubagentEvent, ToolCallView } from "../agent/events.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
+import { toldToPeople } from "../safety/decision.ts";
 import { cellWidth, cut, printable } from "./terminal-text.ts";
 
 type Args = Readonly<Record<string, unknown>>;
@@ -153,7 +154,7 @@ const words = (...values: readonly unknown[]) =>
     .join(" ");
 
 function short(message: string): string {
-  const line = message.split("\n")[0]?.trim() ?? "";
+  const line = toldToPeople(message).split("\n")[0]?.trim() ?? "";
   return cut(line, 60);
 }
 

@@ -20,6 +20,14 @@ export function parseHost(entry: string): NamedHost | null {
   return { name: plain, withAllBelow: wildcard !== "", port };
 }
 
-/** What is wrong with an entry that is no host, and how to write it. */
-export const notHost = (entry: string) =>
-  `${JSON.stringify(entry)} is not a host; write it like example.com, *.example.com or example.com:8080`;
+/** What is wrong with an entry, and how to write it; null when nothing is. */
+export function hostProblem(entry: string): string | null {
+  const host = parseHost(entry);
+  if (host === null)
+    return `${JSON.stringify(entry)} is not a host; write it like example.com, *.example.com or example.com:8080`;
+  if (!isLoopback(host) || host.port !== null) return null;
+  return `${JSON.stringify(entry)} needs a port, like ${entry.trim()}:8080: a server of this machine is reached at its own port`;
+}
+
+/** This machine, by a name that means another place in another network. */
+export const isLoopback = ({ name }: NamedHost) => name === "localhost" || name === "127.0.0.1" || name === "::1";

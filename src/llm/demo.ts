@@ -2,6 +2,7 @@
 // drive the real tools. The same request always gets the same answer.
 import { hash } from "node:crypto";
 import { asList, asRecord, asText, type Json, parseJson } from "../kit/json.ts";
+import { toldToPeople } from "../safety/decision.ts";
 import { estimateTokens } from "./usage.ts";
 import type { FetchLike } from "./wires/transport.ts";
 
@@ -181,7 +182,8 @@ function answerFrom(call: Json, sent: string, say: Say): string {
   const args = asRecord(parseJson(asText(call.arguments)));
   // Results are one line of JSON; notes may follow.
   const fields = asRecord(parseJson(result.split("\n", 1)[0] ?? ""));
-  const error = asText(fields.error) || (fields.success === false ? asText(fields.message) || "failed" : "");
+  const told = asText(fields.error) || (fields.success === false ? asText(fields.message) || "failed" : "");
+  const error = toldToPeople(told).replace(/^(?:BLOCKED|DENIED)[^:]*: /, "");
   if (fields.exit_code === -1) return say(`The command was not run: ${error}`, `命令没有运行：${error}`);
   if (typeof fields.exit_code === "number") return ranAnswer(asText(args.command), fields, say);
   if (error) return say(`The tool \`${name}\` reported an error: ${error}`, `工具 \`${name}\` 报告了错误：${error}`);
@@ -196,11 +198,12 @@ function answerFrom(call: Json, sent: string, say: Say): string {
   return `${say(`\`${name}\` answered:`, `\`${name}\` 的结果：`)}\n\n${fenced(result)}`;
 }
 
-function ranAnswer(command: string, { output, exit_code }: Json, say: Say): string {
+function ranAnswer(command: string, { output, exit_code, note }: Json, say: Say): string {
   const text = asText(output).trim();
   if (command.startsWith("ls -1p -- ") && exit_code === 0) return fileList(text.split("\n").filter(Boolean), say);
   const ended = `\`${command}\` ${say(`ended with exit code ${exit_code}.`, `已结束，退出码 ${exit_code}。`)}`;
-  return text ? `${ended}\n\n${fenced(text)}` : `${ended} ${say("It printed nothing.", "没有输出。")}`;
+  const printed = text ? `${ended}\n\n${fenced(text)}` : `${ended} ${say("It printed nothing.", "没有输出。")}`;
+  return note ? `${printed}\n\n${asText(note)}` : printed;
 }
 
 function fileList(names: readonly string[], say: Say): string {

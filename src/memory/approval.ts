@@ -8,7 +8,7 @@ import { truncateCodePoints } from "../kit/code-points.ts";
 import { codeOf, messageOf } from "../kit/errors.ts";
 import { writeFileAtomic } from "../kit/files.ts";
 import { mapOf, number, oneOf, optional, parseAs, record, type Shape, type ShapeOf, text } from "../kit/json.ts";
-import { type Ask, foreignNote } from "../safety/decision.ts";
+import { type Ask, DO_NOT_RETRY, foreignNote } from "../safety/decision.ts";
 import { FILE_NAMES, fail, type MemoryResult } from "./entries.ts";
 import type { MemoryRequest, Operation } from "./request.ts";
 import type { MemoryAuthor, MemoryStore } from "./store.ts";
@@ -52,7 +52,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
     const asked = author.origin === "foreground" && run.interactive;
     const choice = asked ? await askFor(request, run) : "stage";
     if (choice === "write") return store.carryOut(request, author);
-    if (choice === "deny") return fail("denied", "The user refused this memory write. Do not try it again.");
+    if (choice === "deny") return fail("denied", `The user refused this memory write. ${DO_NOT_RETRY}.`);
     return stage(request, author, run.foreignText?.() ?? null);
   }
 
@@ -67,6 +67,7 @@ export function createApproval({ store, pendingDir, clock, log }: ApprovalOption
         command: request.operations.map(describe).join("\n\n"),
         description: `write to memory (${FILE_NAMES[request.target]})`,
         patternKey: "memory_write",
+        about: "own change",
         allowAlways: false,
         ...(source !== null && { note: foreignNote(source) }),
       } as const;

@@ -252,6 +252,13 @@ export function isAllowlisted(command: string, category: string | null, entries:
 
 const isSinglePlainCommand = (command: string) => simpleWords(command) !== null;
 
+/** One command, whatever is around it: redirections, assignments, what the shell fills in. */
+export function isOneCommand(command: string): boolean {
+  const { script, ok } = parseCommandLine(command);
+  const [pipeline, ...more] = script.pipelines;
+  return ok && more.length === 0 && pipeline?.commands.length === 1 && pipeline.commands[0]?.type === "simple";
+}
+
 /** The words of a line that is one simple command without assignments, redirections and operators; null for any other. */
 export function simpleWords(command: string): readonly string[] | null {
   const { script, ok } = parseCommandLine(command);

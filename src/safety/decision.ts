@@ -116,6 +116,8 @@ export interface ApprovalQuestion {
   readonly note?: string;
   /** The file that remembers "always"; config.yaml unless it says otherwise. */
   readonly keptIn?: string;
+  /** What a yes would do, if it is not to run a command that is dangerous as such. Doors choose their words by it. */
+  readonly about?: "leaving" | "outside write" | "address" | "own change" | "other";
 }
 
 /** The note of a question that is asked because a stranger's text may be behind it. */
@@ -157,6 +159,16 @@ export type AnswerTo<Q extends Question> = Q extends ApprovalQuestion
 
 /** Asks the person at the other end and waits. Resolves to the refusing answer when nobody can be asked, on abort and on timeout. */
 export type Ask = <Q extends Question>(question: Q, signal?: AbortSignal) => Promise<AnswerTo<Q>>;
+
+/** Ends what a model reads about a refusal. */
+export const DO_NOT_RETRY = "Do not try it again";
+
+/** A refusal in words for the person, who reads the same results: without what only the model is to do. */
+export function toldToPeople(message: string): string {
+  const end = message.indexOf(DO_NOT_RETRY);
+  const facts = end === -1 ? message : message.slice(0, end).trimEnd();
+  return facts.replace(/\bthe user\b/g, "you").replace(/\bThe user\b/g, "You");
+}
 
 /** The answer that says no, in the shape the question expects. */
 export function refuse<Q extends Question>(

@@ -7,7 +7,7 @@ import type { Config } from "../home/config/schema.ts";
 import type { Logger } from "../home/log.ts";
 import type { Clock } from "../kit/clock.ts";
 import { messageOf } from "../kit/errors.ts";
-import { type ApprovalStore, isAllowlisted, type SessionApprovals, simpleWords } from "./approvals.ts";
+import { type ApprovalStore, isAllowlisted, isOneCommand, type SessionApprovals, simpleWords } from "./approvals.ts";
 import {
   type ApprovalOutcome,
   type ApprovalQuestion,
@@ -17,6 +17,7 @@ import {
   type CommandVerdict,
   clearCommand,
   type DecideOptions,
+  DO_NOT_RETRY,
   foreignNote,
   LIMIT_KEY,
   OWN_GUARDS_KEY,
@@ -88,6 +89,8 @@ interface Concern {
   readonly lasts: "once" | "session" | "always";
   /** No model and no setting for unattended runs answers it; the allowlist does. */
   readonly forPeople: boolean;
+  /** Undefined: the command is dangerous as such. */
+  readonly about?: ApprovalQuestion["about"];
 }
 
 export function createGuard(options: GuardOptions): Required<CommandGuard> {
@@ -137,6 +140,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       ...LEAVING,
       key: `${LEAVING_KEY} write ${dirname(path)}`,
       lasts: "always",
+      about: "outside write",
       note: "The file lies where the sandbox does not let commands write.",
     };
     if (options.isolated() || asksNothing(settings) || isSettled(concern.key, settings))
@@ -147,7 +151,9 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
 
   async function decideSend(address: string, signal: AbortSignal) {
     const settings = options.settings();
-    const open = foreignConcerns(["sends data out"]).filter(({ key }) => !isSettled(key, settings));
+    const open = foreignConcerns(["sends data out"])
+      .filter(({ key }) => !isSettled(key, settings))
+      .map((concern) => ({ ...concern, about: "address" as const }));
     if (open.length === 0 || asksNothing(settings)) return { approved: true } as const;
     const shown = `open ${address}`;
     return answerTo(shown, open, allowed(shown, null), settings, signal);
@@ -189,6 +195,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       note: foreignNote(source),
       lasts: "session",
       forPeople: true,
+      about: "other",
     }));
   }
 
@@ -266,6 +273,7 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
       allowAlways: open.every(({ lasts }) => lasts === "always"),
       ...(open.some(({ lasts }) => lasts === "once") && { allowSession: false }),
       ...(notes !== "" && { note: notes }),
+      ...aboutOf(open),
     };
     const isAllowed = () => open.every(({ key }) => approvals.allows(sessionKey, key));
     // While it waited its turn, the one before it may have been allowed for the whole conversation.
@@ -303,12 +311,19 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
   }
 }
 
+/** What weighs most: danger before the place, the place before whose text was read. */
+function aboutOf(open: readonly Concern[]): Pick<ApprovalQuestion, "about"> {
+  const about = open.find((concern) => concern.about !== "other")?.about;
+  if (open.some((concern) => concern.about === undefined)) return {};
+  return { about: about ?? "other" };
+}
+
 const keysOf = (open: readonly Concern[]) => open.map(({ key }) => key).join(" + ");
 
 // Leaving the sandbox: the question is where a command runs, whatever it does there.
 
 const LEAVING_KEY = "outside sandbox:";
-const LEAVING = { reason: "it leaves the sandbox", forPeople: true } as const;
+const LEAVING = { reason: "it leaves the sandbox", forPeople: true, about: "leaving" } as const;
 /** Programs whose first word says what they do. */
 const HAS_SUBCOMMANDS = new Set(
   "git npm pnpm yarn bun cargo go pip pip3 uv docker podman kubectl helm gh glab apt apt-get brew systemctl launchctl terraform aws gcloud az".split(
@@ -318,9 +333,11 @@ const HAS_SUBCOMMANDS = new Set(
 
 function leavingConcern(command: string, reason: string): Concern {
   const words = simpleWords(command);
-  const note = `Leave the sandbox for this command? The agent says why: ${reason}`;
-  if (!words?.[0] || words[0].includes("$"))
-    return { ...LEAVING, key: `${LEAVING_KEY} several commands`, lasts: "once", note };
+  const note = `It would run outside the sandbox. The agent says why: ${reason}`;
+  if (!words?.[0] || words[0].includes("$")) {
+    const what = isOneCommand(command) ? "a line with shell syntax" : "several commands";
+    return { ...LEAVING, key: `${LEAVING_KEY} ${what}`, lasts: "once", note };
+  }
   const [program = "", verb = ""] = words;
   const name = program.slice(program.lastIndexOf("/") + 1);
   const what = HAS_SUBCOMMANDS.has(name) && /^[a-z][a-z-]*$/.test(verb) ? `${name} ${verb}` : name;
@@ -344,8 +361,7 @@ const refusal = (key: string | null, message: string): RefusedCommand => ({
 
 // What the model reads when a command was not run.
 
-const NO_RETRY =
-  "Do not try it again, do not rephrase it, and do not reach the same end in another way; say what you wanted to do and why.";
+const NO_RETRY = `${DO_NOT_RETRY}, do not rephrase it, and do not reach the same end in another way; say what you wanted to do and why.`;
 
 function hardlineMessage(key: string, savedAs: string | null): string {
   const saved = savedAs === null ? "" : ` It was saved to ${savedAs} so that the user can look at it.`;

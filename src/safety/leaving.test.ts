@@ -29,7 +29,7 @@ test("leaving the sandbox is a question that names the program, its verb and the
   const outcome = await leave("git push origin main");
   assert.equal(isOutside(outcome), true);
   assert.equal(asked[0]?.patternKey, "outside sandbox: git push");
-  assert.match(asked[0]?.note ?? "", /Leave the sandbox.*it needs the ssh agent/);
+  assert.match(asked[0]?.note ?? "", /outside the sandbox.*it needs the ssh agent/);
   assert.equal(asked[0]?.allowAlways, true);
 });
 
@@ -39,8 +39,10 @@ const keys: readonly [command: string, key: string, lasts: "once" | "always"][] 
   ["npm install", "outside sandbox: npm install", "always"],
   ["git -C x push", "outside sandbox: git", "always"],
   ["make && make install", "outside sandbox: several commands", "once"],
-  ["echo x > ~/notes", "outside sandbox: several commands", "once"],
-  ["$tool x", "command name not on the line + outside sandbox: several commands", "once"],
+  ["ls | wc -l", "outside sandbox: several commands", "once"],
+  ["echo x > ~/notes", "outside sandbox: a line with shell syntax", "once"],
+  ["A=1 make", "outside sandbox: a line with shell syntax", "once"],
+  ["$tool x", "command name not on the line + outside sandbox: a line with shell syntax", "once"],
 ];
 for (const [command, key, lasts] of keys) {
   test(`${command} leaves under the key "${key}"`, async () => {

@@ -184,23 +184,20 @@ export async function terminalInside(sandbox: Sandbox, command: readonly string[
   return child;
 }
 
-/** `tidy` resolves to what it had to set aside, once the shell has ended. */
+/** `tidy` resolves to what there is to say, once the shell has ended. */
 export function sandboxedShell(
   shell: Awaited<ReturnType<typeof startShell>>,
   tidy: () => Promise<readonly string[]>,
 ): BackendShell {
-  let aside: readonly string[] = [];
+  let notes: readonly string[] = [];
   return {
     pid: shell.pid,
     stdin: shell.stdin,
     finished: shell.finished.then(async (code) => {
-      aside = await tidy();
+      notes = await tidy();
       return signalOf(code);
     }),
-    note: () =>
-      aside.length === 0
-        ? undefined
-        : `set aside as *.from-sandbox, because it would run by itself outside the sandbox: ${aside.join(", ")}`,
+    note: () => notes.join("; ") || undefined,
     async end(scope, graceMs) {
       await endInside(shell.pid, scope, graceMs, shell.finished);
       await settledWithin(shell.finished, GIVE_UP_MS);

@@ -25,6 +25,8 @@ export interface BubblewrapOptions extends LocalOptions {
   readonly userHome: string;
   readonly hermesHome: { readonly dir: string; readonly root: string };
   readonly network: SandboxNetwork;
+  /** Where that was decided, for what is refused. */
+  readonly networkSetting?: string;
 }
 
 // Ways to agents and daemons outside, which the view has cut off.
@@ -42,7 +44,12 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   const reach =
     typeof options.network === "string"
       ? null
-      : (await import("./reachable-hosts.ts")).openReachableHosts({ hosts: options.network, nsenter, environment });
+      : (await import("./reachable-hosts.ts")).openReachableHosts({
+          hosts: options.network,
+          setting: options.networkSetting ?? "terminal.sandbox_network",
+          nsenter,
+          environment,
+        });
   const env = childEnvironment(environment, {
     ...CACHE_VARIABLES,
     ...reach?.variables,
@@ -116,7 +123,10 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
         io.signal.throwIfAborted();
         throw cannotStart(error);
       });
-      return sandboxedShell(running, () => kept.clear());
+      return sandboxedShell(running, async () => {
+        const aside = await kept.clear();
+        return [...(aside.length > 0 ? [setAside(aside)] : []), ...(reach?.refusals() ?? [])];
+      });
     },
     async startOnTerminal(run) {
       const command = [shell.path, ...shellArguments(run)];
@@ -134,6 +144,9 @@ export async function openBubblewrapEnvironment(options: BubblewrapOptions): Pro
   };
   return new ShellEnvironment(backend, options) as SandboxedEnvironment; // the backend has both
 }
+
+const setAside = (paths: readonly string[]) =>
+  `set aside as *.from-sandbox, because it would run by itself outside the sandbox: ${paths.join(", ")}`;
 
 /** The sandbox, or why this machine has none to offer. The first one of a process is also the examination. */
 export async function openWherePossible(options: BubblewrapOptions): Promise<SandboxedEnvironment | SandboxProblem> {

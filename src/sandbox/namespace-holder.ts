@@ -143,15 +143,21 @@ async function openAll(paths: readonly string[]): Promise<FileHandle[]> {
 }
 
 // Only a process in a network can listen there; it may hand the socket on. So one enters, opens the port, gives it to us and ends.
-const LISTEN = `const server = require("node:net").createServer();
-server.listen(Number(process.argv[1]), "127.0.0.1", () => process.send("open", server, () => process.exit(0)));`;
+const LISTEN = `const places = JSON.parse(process.argv[1]);
+const next = () => {
+  const place = places.shift();
+  if (!place) return process.exit(0);
+  const server = require("node:net").createServer();
+  server.listen(place, () => process.send("open", server, next));
+};
+next();`;
 const LISTEN_MS = 10_000;
 
-/** A port of 127.0.0.1 as seen from inside, served from here. */
+/** Ports as seen from inside, served from here; in the order of `places`. */
 export function listenInside(
   { paths }: NamespaceHolder,
-  { nsenter, port }: { readonly nsenter: string; readonly port: number },
-): Promise<Server> {
+  { nsenter, places }: { readonly nsenter: string; readonly places: readonly { host: string; port: number }[] },
+): Promise<readonly Server[]> {
   const enter = [nsenter, "--user=/proc/self/fd/7", "--net=/proc/self/fd/6", "--preserve-credentials"];
   const args = [
     "-c",
@@ -161,7 +167,7 @@ export function listenInside(
     process.execPath,
     "-e",
     LISTEN,
-    String(port),
+    JSON.stringify(places),
   ];
   const child = spawn("/bin/sh", args, {
     cwd: "/",
@@ -174,11 +180,18 @@ export function listenInside(
     errors += data;
   });
   return new Promise((resolve, reject) => {
-    child.on("message", (_text, server) => resolve(server as Server)); // what LISTEN sends
+    const open: Server[] = [];
+    child.on("message", (_text, server) => {
+      open.push(server as Server); // what LISTEN sends
+      if (open.length === places.length) resolve(open);
+    });
     child.on("error", reject);
-    child.on("exit", (code) =>
-      reject(new Error(`no proxy could be opened in the sandbox: ${errors.trim() || `code ${code}`}`)),
-    );
+    child.on("exit", (code) => {
+      if (open.length === places.length) return;
+      for (const server of open) server.close();
+      const reason = /^Error: (.*)$/m.exec(errors)?.[1] ?? (errors.trim() || `code ${code}`);
+      reject(new Error(`no port could be opened in the sandbox: ${reason}`));
+    });
   });
 }
 

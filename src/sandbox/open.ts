@@ -139,7 +139,8 @@ async function openHere(terminal: TerminalConfig, options: EnvironmentOptions): 
     import("./leaving.ts"),
   ]);
   const open = mode === "on" ? openBubblewrapEnvironment : openWherePossible;
-  const inside = await open({ ...options, network: networkOf(terminal, options) });
+  const networkSetting = `terminal.sandbox_network${options.unattended ? "_unattended" : ""}`;
+  const inside = await open({ ...options, network: networkOf(terminal, options), networkSetting });
   if ("reason" in inside) return openLocalEnvironment({ ...options, noSandbox: inside.reason });
   return new LeavableSandbox(inside, () => openLocalEnvironment({ ...options, cwd: inside.cwd }));
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
+import { hostname } from "node:os";
 import { type TestContext, test } from "node:test";
 import { missingBubblewrap, openSandbox } from "../../test/support/engines/bubblewrap.ts";
 import { withEngine } from "../../test/support/engines/require.ts";
@@ -26,8 +27,14 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       refused.output,
       /^127\.0\.0\.3:\d+ is not among .*terminal\.sandbox_network in config\.yaml: 127\.0\.0\.2:/,
     );
+    const status = await box.run(`curl -s -o /dev/null -w '%{http_code}' http://127.0.0.3:${port}/a`);
+    assert.deepEqual([status.output, status.exitCode], ["403", 0]);
     const tunnel = await box.run(`curl -sS --proxytunnel http://127.0.0.3:${port}/a`);
     assert.match(tunnel.output, /CONNECT tunnel failed, response 403/);
+    assert.notEqual(tunnel.exitCode, 0);
+    for (const { note } of [refused, status, tunnel])
+      assert.match(note ?? "", /^127\.0\.0\.3:\d+ is not among .*terminal\.sandbox_network in config\.yaml/);
+    assert.equal((await box.run(plain)).note, undefined, "said once");
     for (const around of [
       `curl -s --noproxy '*' http://127.0.0.2:${port}/a`,
       `curl -s http://127.0.0.1:${port}/a`,
@@ -42,10 +49,25 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
 
   test("a name that leads to the local network is refused, whoever owns the name", async (t) => {
     const port = await site(t);
-    const box = await openSandbox({ network: [`localhost:${port}`] });
+    const name = hostname();
+    const box = await openSandbox({ network: [`${name}:${port}`] });
     t.after(box.release);
-    const { output } = await box.run(`curl -s --noproxy '' -x "$http_proxy" http://localhost:${port}/`);
+    const { output } = await box.run(`curl -s --noproxy '' -x "$http_proxy" http://${name}:${port}/`);
     assert.match(output, /address of this machine or its local network/);
+  });
+
+  test("a listed server of this machine is at its own port inside; another one is not there", async (t) => {
+    const [port, other] = [await site(t), await site(t)];
+    for (const host of ["localhost", "127.0.0.1"]) {
+      const box = await openSandbox({ network: [`${host}:${port}`, "localhost:3128"] });
+      t.after(box.release);
+      const ask = `curl -s http://${host}:${port}/a`;
+      assert.equal((await box.run(ask)).output, `site got /a for ${host}:${port}`);
+      assert.doesNotMatch((await box.run(`curl -s http://${host}:${other}/a`)).output, /site got/);
+      assert.match((await box.run("curl -s http://example.org/")).output, /^example\.org is not among/);
+      await box.run("kill -9 -1");
+      assert.equal((await box.run(ask)).output, `site got /a for ${host}:${port}`, "in a new sandbox too");
+    }
   });
 
   test("servers of the sandbox are reached by its other commands, and not from outside", async (t) => {
@@ -66,11 +88,11 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     }
   });
 
-  for (const entry of ["https://example.com/", "a b", "", "user@host", "*", "host:port", "host:70000"])
+  for (const entry of ["https://example.com/", "a b", "", "user@host", "*", "host:port", "host:70000", "localhost"])
     test(`${JSON.stringify(entry)} is no host, and nothing is opened with it`, async () => {
       await assert.rejects(openSandbox({ network: [entry] }), (error: Error) => {
         assert.equal(error.name, "UserError");
-        assert.match(error.message, /terminal\.sandbox_network.*is not a host; write it like example\.com/);
+        assert.match(error.message, /terminal\.sandbox_network.*(?:is not a host; write it like example|needs a port)/);
         return true;
       });
     });

@@ -1,42 +1,53 @@
 // The network of a sandbox that may reach some hosts and no others: it has a network of its own with nothing on it but our filtering proxy,
 // which listens inside and connects outside.
 import { lookup } from "node:dns/promises";
-import { isIP, type Server } from "node:net";
+import { connect, isIP, type Server, type Socket } from "node:net";
 import { UserError } from "../kit/errors.ts";
-import { type NamedHost, notHost, parseHost } from "../kit/hosts.ts";
+import { hostProblem, isLoopback, type NamedHost, parseHost } from "../kit/hosts.ts";
 import { type AddressCheck, openGuardedProxy } from "../safety/guarded-proxy.ts";
 import { type ProxySettings, proxySettings } from "../safety/url-fetch.ts";
 import { checkUrl, hostOf, UrlRefusedError } from "../safety/url-guard.ts";
 import { listenInside, type NamespaceHolder } from "./namespace-holder.ts";
 
 /** Any port would do: nothing else is there when the proxy begins to listen. */
-const PORT = 3128;
+const PROXY_PORTS = [3128, 3129, 3130];
 
 export interface ReachableHosts {
   /** Send programs to the proxy. */
   readonly variables: Readonly<Record<string, string>>;
   /** Listens in the network of this sandbox. */
   attach(holder: NamespaceHolder): Promise<void>;
+  /** What was refused since this was asked last, in a sentence each. */
+  refusals(): readonly string[];
   close(): Promise<void>;
 }
 
 interface HostsOptions {
   /** As the settings name them. */
   readonly hosts: readonly string[];
+  /** Which setting that is. */
+  readonly setting: string;
   /** Enters the namespaces of a holder. */
   readonly nsenter: string;
   readonly environment: Readonly<Record<string, string>>;
 }
 
-export function openReachableHosts({ hosts, nsenter, environment }: HostsOptions): ReachableHosts {
+export function openReachableHosts({ hosts: entries, setting, nsenter, environment }: HostsOptions): ReachableHosts {
+  const hosts = entries.map((entry) => hostIn(entry, setting));
   const network = proxySettings((name) => environment[name]);
+  let refused = new Set<string>();
   const { server, close } = openGuardedProxy({
-    check: checkHosts(hosts, network),
-    onRefused: () => undefined,
+    check: checkHosts(hosts, network, (host) => refusal(host, setting, entries)),
+    onRefused: ({ reason }) => refused.add(reason),
     network,
   });
-  let listening: Server | null = null;
-  const url = `http://127.0.0.1:${PORT}`;
+  const here = serversHere(hosts);
+  const port = PROXY_PORTS.find((one) => here.every((place) => place.port !== one)) ?? 0;
+  let listening: readonly Server[] = [];
+  const stop = () => {
+    for (const one of listening) one.close();
+  };
+  const url = `http://127.0.0.1:${port}`;
   const names = ["http_proxy", "https_proxy", "all_proxy"].flatMap((name) => [name, name.toUpperCase()]);
   return {
     variables: {
@@ -45,29 +56,69 @@ export function openReachableHosts({ hosts, nsenter, environment }: HostsOptions
       NODE_USE_ENV_PROXY: "1",
     },
     async attach(holder) {
-      listening?.close();
-      listening = await listenInside(holder, { nsenter, port: PORT });
-      listening.on("connection", (socket) => server.emit("connection", socket)).unref();
+      stop();
+      listening = await listenInside(holder, {
+        nsenter,
+        places: [{ host: "127.0.0.1", port }, ...here.map((place) => ({ host: place.inside, port: place.port }))],
+      });
+      for (const [index, one] of listening.entries()) {
+        const place = here[index - 1];
+        one.on("connection", (socket) => (place ? join(socket, place) : server.emit("connection", socket))).unref();
+      }
+    },
+    refusals() {
+      const told = [...refused];
+      refused = new Set();
+      return told;
     },
     async close() {
-      listening?.close();
+      stop();
       await close();
     },
   };
+}
+
+// Servers of this machine that are listed: inside, `localhost` is the sandbox itself, so they are put there, each at its own port.
+
+interface ServerHere {
+  readonly outside: string;
+  readonly inside: string;
+  readonly port: number;
+}
+
+function serversHere(hosts: readonly NamedHost[]): readonly ServerHere[] {
+  const found = hosts.flatMap((host) => {
+    if (!isLoopback(host) || host.withAllBelow || host.port === null) return [];
+    return { outside: host.name, inside: host.name === "::1" ? "::1" : "127.0.0.1", port: Number(host.port) };
+  });
+  return [...new Map(found.map((place) => [`${place.inside} ${place.port}`, place])).values()];
+}
+
+function join(inside: Socket, { outside, port }: ServerHere): void {
+  const server = connect({ host: outside, port });
+  inside.pipe(server).pipe(inside);
+  const end = () => {
+    inside.destroy();
+    server.destroy();
+  };
+  for (const socket of [inside, server]) socket.once("error", end).once("close", end);
 }
 
 // Which hosts are meant.
 
 const WEB_PORTS = new Set(["80", "443"]);
 
-function checkHosts(entries: readonly string[], network: ProxySettings | undefined): AddressCheck {
-  const hosts = entries.map(hostIn);
+function checkHosts(
+  hosts: readonly NamedHost[],
+  network: ProxySettings | undefined,
+  refuse: (host: string) => string,
+): AddressCheck {
   return async (address) => {
     const url = new URL(address);
     const name = hostOf(url);
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
     const found = hosts.find((host) => matches(host, name, port));
-    if (!found) return { allowed: false, reason: refusal(url.host, entries) };
+    if (!found) return { allowed: false, reason: refuse(url.host) };
     try {
       // An address of the local network may be meant only by whoever wrote it down as such; names may lead anywhere.
       const { addresses, isPrivate } = await checkUrl(url, {
@@ -83,17 +134,18 @@ function checkHosts(entries: readonly string[], network: ProxySettings | undefin
   };
 }
 
-const refusal = (host: string, entries: readonly string[]) =>
-  `${host} is not among the hosts that the sandbox may reach (terminal.sandbox_network in config.yaml: ${entries.join(", ") || "none"}).`;
+const refusal = (host: string, setting: string, entries: readonly string[]) =>
+  `${host} is not among the hosts that the sandbox may reach (${setting} in config.yaml: ${entries.join(", ") || "none"}).`;
 
 function matches({ name, withAllBelow, port }: NamedHost, host: string, given: string): boolean {
   if (port === null ? !WEB_PORTS.has(given) : port !== given) return false;
   return withAllBelow ? host.endsWith(`.${name}`) : host === name;
 }
 
-function hostIn(entry: string): NamedHost {
+function hostIn(entry: string, setting: string): NamedHost {
   const host = parseHost(entry);
-  // The settings were read with the same eyes; this is for whoever comes by another way.
-  if (host === null) throw new UserError(`terminal.sandbox_network: ${notHost(entry)}`);
+  const problem = hostProblem(entry);
+  // Settings are read with the same eyes; this is for whoever comes by another way.
+  if (host === null || problem !== null) throw new UserError(`${setting}: ${problem}`);
   return host;
 }

@@ -43,6 +43,14 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
   assert.equal(asks(events), 1);
 });
 
+test("the person who reads a refusal is told what happened and how to allow it, not what a model is to do", async () => {
+  await using home = await tempHome({ "config.yaml": "" });
+  const { stdout } = await runHermes(["-z", `run ${COMMAND}`], { home });
+  assert.match(stdout, /^The command was not run: (?!BLOCKED)/);
+  assert.match(stdout, /To allow it, you can .*command_allowlist in config\.yaml\.\n$/);
+  assert.doesNotMatch(stdout, /Do not try it again|the user/);
+});
+
 test("safe roots of the environment hold in a conversation, and a list that names none allows nothing", async (t) => {
   const write = { toolCalls: [{ name: "write_file", arguments: { path: "a.txt", content: "x" } }] };
   const writes = async (roots: string) => {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { missingBubblewrap } from "../support/engines/bubblewrap.ts";
 import { ModelServer } from "../support/model-server/server.ts";
 import { modelConfig, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
@@ -21,6 +23,33 @@ describe("hermes chat -q at a terminal", { skip: tmuxMissing() }, () => {
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 130);
     assert.equal(server.requests.length, 1);
+  });
+
+  test("a question is worded by what a yes would do, and for this one run", async (t) => {
+    if (await missingBubblewrap()) return t.skip("no bubblewrap");
+    await using home = await tempHome({ "config.yaml": `terminal:\n  sandbox: on\n${modelConfig(server)}` });
+    const outside = join(home.osHome, "outside.txt");
+    const questions = [
+      [
+        { name: "terminal", arguments: { command: "ls", outside: true, reason: "it is there" } },
+        /⚠ Leave the sandbox for this command\?\n {2}ls\nIt would run outside the sandbox\. The agent says why: it is there\nRun it outside\? \[o\]nce, \[r\]est of this run, \[a\]lways, anything else/,
+      ],
+      [
+        { name: "write_file", arguments: { path: outside, content: "x" } },
+        /⚠ Write outside the sandbox\?\n {2}write .*outside\.txt\n[\s\S]*Write it\? \[o\]nce/,
+      ],
+      [
+        { name: "terminal", arguments: { command: "bash -c 'echo x'" } },
+        /⚠ Dangerous command: .*\n {2}bash -c 'echo x'\nRun it\? \[o\]nce, \[r\]est/,
+      ],
+    ] as const;
+    for (const [call, asked] of questions) {
+      server.script({ toolCalls: [call] }, { text: "done" });
+      await using screen = await TerminalScreen.start(["chat", "-q", "go"], { home, columns: 160 });
+      await screen.waitFor(asked);
+      await screen.say("n");
+      assert.equal(await screen.exitCode(), 0);
+    }
   });
 
   test("an option that needs a question is not ignored by the screen", async () => {

@@ -384,6 +384,7 @@ test("what is no host is refused when it is set, as a list or as one of its item
     ["terminal.sandbox_network", "[example.org, https://example.com/]", /"https:\/\/example\.com\/" is not a host/],
     ["terminal.sandbox_network_unattended", "[host:99999]", /"host:99999" is not a host/],
     ["terminal.sandbox_network.0", "a b", /"a b" is not a host/],
+    ["terminal.sandbox_network", "[localhost]", /"localhost" needs a port, like localhost:8080/],
     ["terminal.sandbox_network", "example.com", /takes one of on, off or a list of hosts like \[example\.com\]; got/],
   ] as const) {
     const me = person(before);
@@ -395,7 +396,8 @@ test("what is no host is refused when it is set, as a list or as one of its item
   }
   const me = person(before);
   assert.equal(
-    (await me.run("set", "terminal.sandbox_network", '["*.example.com", 10.0.0.2:8080, "[::1]:80"]')).code,
+    (await me.run("set", "terminal.sandbox_network", '["*.example.com", 10.0.0.2:8080, localhost:5432, "[::1]:80"]'))
+      .code,
     0,
   );
 });

@@ -3,6 +3,7 @@
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { Question } from "../../safety/decision.ts";
+import { approvalWords } from "../approval-words.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { plainMarkdown } from "../plain-markdown.ts";
 import { revealed } from "../terminal-text.ts";
@@ -84,16 +85,18 @@ async function answerOnTerminal(request: AskRequest, ctx: CliContext): Promise<v
   switch (question.kind) {
     case "approval": {
       const note = question.note === undefined ? "" : `${question.note}\n`;
-      ctx.io.err(`\n⚠ Dangerous command: ${question.description}\n  ${revealed(question.command)}\n${note}`);
+      const { title, ask } = approvalWords(question);
+      ctx.io.err(`\n⚠ ${title}\n  ${revealed(question.command)}\n${note}`);
+      // A session is this one run here.
       const offered = [
-        "once",
-        ...(question.allowSession === false ? [] : ["session"]),
-        ...(question.allowAlways ? ["always"] : []),
+        ["once", "[o]nce"],
+        ...(question.allowSession === false ? [] : [["session", "[r]est of this run"]]),
+        ...(question.allowAlways ? [["always", "[a]lways"]] : []),
       ];
-      const names = offered.map((choice) => `[${choice[0]}]${choice.slice(1)}`).join(", ");
-      const typed = await ctx.io.question(`Run it? ${names}, anything else = no: `);
+      const names = offered.map(([, name]) => name).join(", ");
+      const typed = await ctx.io.question(`${ask} ${names}, anything else = no: `);
       const letter = (typed ?? "").trim().toLowerCase().slice(0, 1);
-      return reply({ choice: offered.find((choice) => choice[0] === letter) ?? "deny" });
+      return reply({ choice: offered.find(([, name]) => letter !== "" && name?.[1] === letter)?.[0] ?? "deny" });
     }
     case "confirm": {
       const typed = await ctx.io.question(`${question.title}\n${question.detail}\n[y]es, anything else = no: `);

@@ -86,6 +86,22 @@ for (const [allowAlways, key, choice] of numbers) {
   });
 }
 
+const wordings: readonly [about: Parameters<typeof approval>[0], ...shown: RegExp[]][] = [
+  [{}, /⚠ Dangerous command: force push/, /1\. Run it once/, /No, do not run it/],
+  [{ about: "leaving" }, /⚠ Leave the sandbox for this command\?/, /1\. Run it outside once/, /No, do not run it/],
+  [{ about: "outside write" }, /⚠ Write outside the sandbox\?/, /1\. Write it once/, /No, do not write it/],
+  [{ about: "address" }, /⚠ force push/, /1\. Open it once/, /No, do not open it/],
+  [{ about: "own change" }, /⚠ force push/, /1\. Save it once/, /No, do not save it/],
+  [{ about: "other" }, /⚠ force push/, /1\. Run it once/],
+];
+for (const [extra = {}, ...shown] of wordings) {
+  test(`a question about ${"about" in extra ? `"${extra.about}"` : "a dangerous command"} says what a yes would do`, () => {
+    const { ask, text } = desk();
+    ask(approval(extra));
+    for (const part of shown) assert.match(text(), part);
+  });
+}
+
 test("the whole command is shown, hidden characters spelled out", () => {
   const { ask, text } = desk();
   ask(approval({ command: `echo ${"long ".repeat(60)}end\nsecond\u202e line` }));

@@ -2,6 +2,7 @@
 import { type Component, Container, Input, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, Question } from "../../safety/decision.ts";
+import { approvalWords } from "../approval-words.ts";
 import { type Choice, ChoiceList } from "../choice-list.ts";
 import { cut, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
 import { Lines } from "./blocks.ts";
@@ -125,10 +126,11 @@ export class Questions {
     answer: (value: AnswerTo<ApprovalQuestion>) => void,
   ): void {
     const { theme } = this.#options;
+    const { title } = approvalWords(question);
     const choices = approvalChoices(question);
     const command: Component = {
       render: (width) => [
-        theme.warn(cut(`⚠ ${printable(question.description)}`, width)),
+        theme.warn(cut(`⚠ ${printable(title)}`, width)),
         ...wrapLines(revealed(question.command), Math.max(10, width - 2)).map((line) => cut(`  ${line}`, width)),
         ...wrapLines(printable(question.note ?? ""), width).map((line) => theme.dim(cut(line, width))),
       ],
@@ -254,8 +256,9 @@ function masked(input: Input): Component & { focused: boolean } {
 }
 
 function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>["choice"]>[] {
+  const { once, no } = approvalWords(question);
   return [
-    { label: "Run it once", value: "once" },
+    { label: once, value: "once" },
     ...(question.allowSession === false
       ? []
       : [
@@ -268,7 +271,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
     ...(question.allowAlways
       ? [{ label: "Always allow", hint: `kept in ${question.keptIn ?? "config.yaml"}`, value: "always" as const }]
       : []),
-    { label: "No, do not run it", value: "deny" },
+    { label: no, value: "deny" },
   ];
 }
 

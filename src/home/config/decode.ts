@@ -1,6 +1,6 @@
 // Turns a tree from a file into the values the schema promises.
 // Not zod: importing it takes longer than a whole short run, and here a value that does not fit is reported and replaced by its default, guards apart.
-import { notHost, parseHost } from "../../kit/hosts.ts";
+import { hostProblem } from "../../kit/hosts.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { eachField, type Field, type FieldKind, isSection, type Section } from "./field.ts";
 import type { Tree } from "./yaml-text.ts";
@@ -77,9 +77,10 @@ function decodeField(field: Field, raw: unknown, path: string, key: string, prob
   for (const kind of field.kinds) {
     const value = convert(kind, field, raw);
     if (value === undefined) continue;
-    const wrong = field.hosts && Array.isArray(value) ? value.find((entry) => parseHost(entry) === null) : undefined;
-    if (wrong === undefined) return value;
-    problems.push({ message: `${path ? `${path}.` : ""}${key}: ${notHost(wrong)}`, guard: field.guard === true });
+    const wrong =
+      field.hosts && Array.isArray(value) ? value.map(hostProblem).find((problem) => problem !== null) : null;
+    if (!wrong) return value;
+    problems.push({ message: `${path ? `${path}.` : ""}${key}: ${wrong}`, guard: field.guard === true });
     return copy(field.unclear ?? field.fallback);
   }
   const instead = field.unclear ?? field.fallback;

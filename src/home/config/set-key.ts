@@ -1,5 +1,5 @@
 // What `hermes config set KEY VALUE` means: which key, which value, and whether it may be done.
-import { notHost, parseHost } from "../../kit/hosts.ts";
+import { hostProblem } from "../../kit/hosts.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { ConfigError } from "../paths.ts";
 import { decode, isMapping, type Misfit } from "./decode.ts";
@@ -48,8 +48,8 @@ export function planSet(tree: Tree, key: string, text: string, { force = false, 
   const entry = known && "entry" in known ? known.entry : null;
   const field = entry && !isSection(entry) ? entry : null;
   const value = field ? typedValue(field, text, path.join("."), { force, parse }) : looseValue(text, parse);
-  if (known && "inside" in known && known.inside.hosts && !force && parseHost(text) === null)
-    throw new ConfigError(`${path.join(".")}: ${notHost(text)}. Nothing was saved.`);
+  const noHost = known && "inside" in known && known.inside.hosts && !force ? hostProblem(text) : null;
+  if (noHost !== null) throw new ConfigError(`${path.join(".")}: ${noHost}. Nothing was saved.`);
   if (!isMapping(value) && !force) refuseFlattening(tree, path, entry);
   if (!known && !force) notices.push(unknownKey(path.join(".")));
   return { path, value, notices, notUsed: known !== null && isNotUsed("entry" in known ? known.entry : known.inside) };
@@ -79,7 +79,7 @@ function typedValue(field: Field, text: string, path: string, { force, parse }: 
   decode(lone, { value }, "", problems);
   const [problem] = problems;
   if (problem === undefined || force) return value;
-  if (field.hosts && problem.message.includes(" is not a host"))
+  if (field.hosts && !problem.message.startsWith("value: expected "))
     throw new ConfigError(`${path}: ${problem.message.replace(/^value: /, "")}. Nothing was saved.`);
   const expected = /^(?:(?!expected ).)*expected (.*), found/s.exec(problem.message)?.[1] ?? "another value";
   throw new ConfigError(

@@ -123,6 +123,7 @@ export class ShellHooks {
         description: `a hook of your settings for ${hook.event}, ${standing.type === "changed" ? "changed since you allowed it" : "not allowed yet"}${danger}`,
         patternKey: `shell_hook:${hook.event}:${hook.command}`,
         allowAlways: true,
+        about: "other",
         keptIn: "shell-hooks-allowlist.json",
       });
       if (choice === "once") this.#once.add(key);

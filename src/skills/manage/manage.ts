@@ -4,7 +4,7 @@ import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { withLock } from "../../home/lock.ts";
 import type { HomePaths } from "../../home/paths.ts";
-import { foreignNote } from "../../safety/decision.ts";
+import { DO_NOT_RETRY, foreignNote } from "../../safety/decision.ts";
 import { loadCatalogue, type Skill } from "../catalogue.ts";
 import { walkSkills } from "../files.ts";
 import { reason } from "../open-skill.ts";
@@ -62,6 +62,7 @@ async function askAfterForeignText(call: ManageCall): Promise<"write" | "stage" 
     command: planned.before === null ? (planned.after ?? "") : await diffOf(planned),
     description: `${action} skill ${name}`,
     patternKey: "skill_write",
+    about: "own change",
     allowAlways: false,
     note: foreignNote(source),
   } as const;
@@ -69,7 +70,7 @@ async function askAfterForeignText(call: ManageCall): Promise<"write" | "stage" 
   if (choice === "session") trusted.set(context, sessions.add(run.sessionId));
   if (choice === "once" || choice === "session") return "write";
   if (choice === "deny" && !timedOut)
-    return failure("denied", "The user refused this change of a skill. Do not try it again.");
+    return failure("denied", `The user refused this change of a skill. ${DO_NOT_RETRY}.`);
   return "stage";
 }
 
