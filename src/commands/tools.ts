@@ -2,6 +2,7 @@
 
 import type { OpenHome } from "../home/open.ts";
 import { OutOfTime, within } from "../kit/clock.ts";
+import { plural } from "../kit/formats.ts";
 import { pluginHosts } from "../plugins/shared.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
 
@@ -27,7 +28,7 @@ async function listTools(ctx: CommandContext): Promise<void> {
   const bySet = Map.groupBy(ctx.conversation.toolNames, (name) => registry.get(name)?.toolset ?? "other");
   const width = Math.max(...[...bySet.keys()].map((name) => name.length));
   const lines = [...bySet].map(([set, names]) => `  ${set.padEnd(width)}  ${names.join(", ")}`);
-  ctx.say([`${ctx.conversation.toolNames.length} tools in this conversation`, ...lines].join("\n"));
+  ctx.say([`${plural(ctx.conversation.toolNames.length, "tool")} in this conversation`, ...lines].join("\n"));
 }
 
 async function switchToolsets(enable: boolean, names: readonly string[], ctx: CommandContext): Promise<void> {

@@ -27,7 +27,7 @@ async function world(t: TestContext) {
 test("a folder nobody decided about is unknown; decided for, it is trusted with everything below it", async (t) => {
   const { folder, folders } = await world(t);
   const project = await folder("a", "b");
-  assert.deepEqual(folders.standing(project), { folder: project, standing: "unknown" });
+  assert.deepEqual(folders.standing(project), { folder: project, standing: "unknown", decidedAt: null });
   assert.equal(await folders.decide(join(project, ".."), trusted), await folder("a"));
   assert.equal(folders.isTrusted(project), true);
   assert.equal(folders.isTrusted(await folder("ab")), false);

@@ -18,11 +18,13 @@ interface FolderEntry {
   readonly lookOnly: boolean;
 }
 
-interface FolderStanding {
+export interface FolderStanding {
   /** The git root of the folder, else the folder; its real path. */
   readonly folder: string;
   /** `never`: too wide to be trusted as a whole, so nobody is asked. */
   readonly standing: "trusted" | "look only" | "unknown" | "never";
+  /** The folder whose decision counts here: itself, one above it, the main tree of a worktree; null without one. */
+  readonly decidedAt: string | null;
 }
 
 /** Reads are cheap and always fresh: another process may have decided meanwhile. */
@@ -51,10 +53,10 @@ export class FolderTrust {
   standing(cwd: string): FolderStanding {
     const folder = rootOf(realPath(cwd));
     const workspace = realPath(this.#paths.at("workspace"));
-    if (isWithin(folder, workspace)) return { folder, standing: "trusted" };
+    if (isWithin(folder, workspace)) return { folder, standing: "trusted", decidedAt: null };
     const decided = this.#decided(folder) ?? this.#decided(mainTreeOf(folder));
-    if (decided) return { folder, standing: decided.lookOnly ? "look only" : "trusted" };
-    return { folder, standing: this.#isTooWide(folder) ? "never" : "unknown" };
+    if (decided) return { folder, standing: decided.lookOnly ? "look only" : "trusted", decidedAt: decided.path };
+    return { folder, standing: this.#isTooWide(folder) ? "never" : "unknown", decidedAt: null };
   }
 
   isTrusted(cwd: string): boolean {

@@ -37,6 +37,8 @@ const scans: readonly [argv: string[], profile: string, rest: string[]][] = [
   [["--", "-p", "coder"], "default", ["--", "-p", "coder"]],
   [["mcp", "add", "x", "--args", "-p", "coder"], "default", ["mcp", "add", "x", "--args", "-p", "coder"]],
   [["-p", "coder", "mcp", "add", "x", "--args", "-p", "80"], "coder", ["mcp", "add", "x", "--args", "-p", "80"]],
+  [["safety", "check", "mkdir", "-p", "coder"], "default", ["safety", "check", "mkdir", "-p", "coder"]],
+  [["safety", "check", "--json", "-p", "coder", "ls"], "coder", ["safety", "check", "--json", "ls"]],
   [["-p"], "default", ["-p"]],
   [["-p", "no:xdist"], "default", ["-p", "no:xdist"]],
   [["-p", "default", "status"], "default", ["status"]],

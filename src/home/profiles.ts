@@ -79,9 +79,13 @@ function takeProfileOption(argv: readonly string[]): { name: string | null; argv
   let name: string | null = null;
   const rest: string[] = [];
   const words: string[] = [];
+  const isTwo = (...commands: string[]) => commands.includes(words.slice(0, 2).join(" "));
   for (let index = 0; index < argv.length; index++) {
     const word = argv[index] ?? "";
-    if (word === "--" || (word === "--args" && words[0] === "mcp" && words[1] === "add")) {
+    const foreign = word.startsWith("-")
+      ? word === "--args" && isTwo("mcp add")
+      : isTwo("safety check", "approvals test");
+    if (word === "--" || foreign) {
       rest.push(...argv.slice(index));
       break;
     }

@@ -131,7 +131,7 @@ const answers: readonly [string, string, Record<string, unknown>, string, RegExp
     "terminal",
     { command: "x" },
     `{"output":"","exit_code":-1,"error":"denied by the user","status":"blocked"}`,
-    [/not run.*denied by the user/],
+    [/not run.*denied by you/],
   ],
   [
     "运行 date",

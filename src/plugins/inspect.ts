@@ -1,5 +1,6 @@
 // What plugins there are and how they stand, for people. No code of theirs runs.
 
+import { join } from "node:path";
 import type { Config } from "../home/config/schema.ts";
 import { isSafeMode } from "../home/paths.ts";
 import { type FoundPlugin, findPlugins, namesOf } from "./find.ts";
@@ -27,8 +28,9 @@ export async function inspectPlugins(request: PluginHome): Promise<readonly Plug
     ["context.engine", config.context.engine],
   ]);
   const safe = isSafeMode(request.home);
-  const found = await findPlugins(pluginRoots(request));
-  return Promise.all(
+  const roots = pluginRoots(request);
+  const found = await findPlugins(roots);
+  const rows = await Promise.all(
     found.map(async (plugin): Promise<PluginRow> => {
       const standing = standingOf(plugin, config.plugins);
       const stamp = await stampOf(plugin, { entries: config.plugins.entries, env: (name) => home.env(name) });
@@ -44,6 +46,31 @@ export async function inspectPlugins(request: PluginHome): Promise<readonly Plug
       };
     }),
   );
+  const there = new Set(found.map(({ key }) => key));
+  const heldBack = roots.project === null ? await projectPlugins(request) : [];
+  return [...rows, ...heldBack.filter(({ plugin }) => !there.has(plugin.key))];
+}
+
+/** Plugins of a folder that may not load here, with what would change that. With projects switched off only those that are asked for. */
+async function projectPlugins({ home, cwd }: PluginHome): Promise<readonly PluginRow[]> {
+  const none = { bundled: null, home: "", packages: [] };
+  const found = await findPlugins({ ...none, project: join(cwd, ".hermes", "plugins") });
+  const { project_enabled, enabled = [] } = home.config().plugins;
+  const asked = new Set(enabled.map(String));
+  const folder = home.display(home.folders.standing(cwd).folder);
+  const note = project_enabled
+    ? `${folder} is not trusted; hermes trust add ${folder}`
+    : "plugins of projects are off; hermes config set plugins.project_enabled true";
+  return found
+    .filter((plugin) => project_enabled || namesOf(plugin).some((name) => asked.has(name)))
+    .map((plugin) => ({
+      plugin,
+      standing: { type: "unusable", why: note },
+      state: "unusable",
+      note,
+      missingEnv: [],
+      outline: null,
+    }));
 }
 
 /** Names in `plugins.enabled` that belong to no plugin that is there. */

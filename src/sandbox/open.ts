@@ -123,8 +123,9 @@ export async function inspectPlace(terminal: TerminalConfig, environment: Readon
   const problem = mode === "off" ? null : await (await import("./bubblewrap.ts")).bubblewrapProblem(environment);
   const { sandbox_network, sandbox_network_unattended } = terminal;
   const confinement = mode === "off" || problem ? undefined : { network: sandbox_network };
+  const refused = mode === "on" && problem ? `nothing starts: terminal.sandbox is on, but ${problem.reason}` : null;
   return {
-    line: placeLine({ kind: "local", confinement, ...(problem && { noSandbox: problem.reason }) }),
+    line: refused ?? placeLine({ kind: "local", confinement, ...(problem && { noSandbox: problem.reason }) }),
     mode,
     problem,
     unattended: networkWords(sandbox_network_unattended),

@@ -54,6 +54,16 @@ describe("a folder that is new to Hermes", { skip: tmuxMissing() }, () => {
     assert.equal((await decisions(home))[home.project]?.look_only, true);
   });
 
+  test("is left with Ctrl+C too, and what comes next begins on a line of its own", async () => {
+    await using home = await strangeFolder();
+    await using screen = await TerminalScreen.start([], { home });
+    await screen.waitFor("Trust this folder?");
+    await screen.press("C-c");
+    assert.equal(await screen.exitCode(), 130);
+    assert.match(await screen.text(), /\[t\/L\/q\] *\n/);
+    assert.deepEqual(await decisions(home), {});
+  });
+
   test("is left with q, and nothing was decided or sent", async () => {
     const server = await ModelServer.start();
     await using home = await strangeFolder(modelConfig(server));
@@ -84,7 +94,10 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
   const trust = (...args: string[]) => runHermes(["trust", ...args], { home });
   assert.match((await trust("list")).stdout, /No folder is trusted yet\.\nThis folder .*not decided yet/);
   assert.match((await trust("add")).stdout, /project is trusted/);
-  assert.match((await trust()).stdout, /^trusted {2}\d{4}-\d\d-\d\d {2}.*project\n$/);
+  assert.match(
+    (await trust()).stdout,
+    /^trusted {2}\d{4}-\d\d-\d\d {2}.*project\nThis folder \(.*project\): trusted\.\n$/,
+  );
   const listed = JSON.parse((await trust("list", "--json")).stdout);
   assert.deepEqual(listed.here, { path: home.project, standing: "trusted" });
   assert.equal((await trust("remove")).code, 0);
@@ -98,6 +111,24 @@ test("hermes trust add, list and remove; wide folders and missing ones are refus
   }
   assert.match((await trust("add", "missing")).stderr, /is not a folder/);
   assert.deepEqual((({ code, stderr }) => [code, /path is empty/.test(stderr)])(await trust("add", "")), [2, true]);
+});
+
+test("below a folder that is decided about, remove and list say through which folder it counts", async () => {
+  await using home = await strangeFolder();
+  const sub = join(home.project, "sub");
+  await mkdir(sub);
+  const trust = (...args: string[]) => runHermes(["trust", ...args], { home, cwd: sub });
+  await trust("add", home.project);
+  assert.match((await trust("list")).stdout, /\nThis folder \(.*sub\): trusted, through .*project\.\n$/);
+  const through = /trusted through .*project[.:].*hermes trust remove .*project\n$/;
+  const nothing = await trust("remove", sub);
+  assert.deepEqual([nothing.code, through.test(nothing.stderr)], [1, true], nothing.stderr);
+  await trust("add", sub);
+  const { stdout } = await trust("remove", sub);
+  assert.match(stdout, /sub is forgotten; it is trusted through/);
+  assert.match(stdout, through);
+  assert.doesNotMatch(stdout, /asked again/);
+  assert.match((await trust("remove", home.project)).stdout, /project is forgotten; you are asked again\.\n$/);
 });
 
 test("plugins of a folder run in a trusted one only, although they are switched on", async () => {
@@ -114,7 +145,15 @@ test("plugins of a folder run in a trusted one only, although they are switched 
   const ran = async () => (await stat(mark).catch(() => null)) !== null;
   await runHermes(["-z", "hello"], { home });
   assert.equal(await ran(), false);
+  const why = /spy.*project is not trusted; hermes trust add .*project/;
+  for (const args of [["plugins", "list"], ["plugins", "enable", "spy"], ["doctor"]]) {
+    const { stdout, stderr } = await runHermes(args, { home });
+    assert.match(stdout + stderr, why, args.join(" "));
+    assert.doesNotMatch(stdout + stderr, /not installed|No plugins/);
+  }
+  assert.equal(await ran(), false);
   await runHermes(["trust", "add"], { home });
+  assert.doesNotMatch((await runHermes(["plugins", "list"], { home })).stdout, why);
   await runHermes(["-z", "hello"], { home });
   assert.equal(await ran(), true);
 });

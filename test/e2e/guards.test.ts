@@ -43,6 +43,23 @@ test("in smart mode a refusal is final, and anything unclear is a question to th
   assert.equal(asks(events), 1);
 });
 
+test("everything behind hermes safety check is the command, options and all", async () => {
+  await using home = await tempHome({ "config.yaml": "" });
+  for (const [words, code, told] of [
+    [["ls", "-la"], 0, /^allow .*: ls -la\n$/],
+    [["mkdir", "-p", "--json", "a b"], 0, /: mkdir -p --json 'a b'\n$/],
+    [["git", "push", "--force"], 2, /^ask .*: git push --force\n$/],
+    [["--json", "ls", "--help"], 0, /^\{"command":"ls --help"/],
+    [['echo "x'], 2, /^$/],
+    [[""], 2, /^$/],
+  ] as const) {
+    const { code: ended, stdout, stderr } = await runHermes(["safety", "check", ...words], { home });
+    assert.equal(ended, code, words.join(" "));
+    assert.match(stdout, told);
+    assert.match(stderr, stdout === "" ? /^hermes: Not checked: / : /^$/);
+  }
+});
+
 test("the person who reads a refusal is told what happened and how to allow it, not what a model is to do", async () => {
   await using home = await tempHome({ "config.yaml": "" });
   const { stdout } = await runHermes(["-z", `run ${COMMAND}`], { home });

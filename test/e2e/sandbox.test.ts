@@ -49,6 +49,30 @@ with zipfile.ZipFile("hello_w-1.0-py3-none-any.whl", "w") as z:
     z.writestr("hello_w-1.0.dist-info/RECORD", "")
 `;
 
+const BROKEN = '#!/bin/sh\necho "bwrap: setting up uid map: Permission denied" >&2; exit 1\n';
+
+test("with a sandbox that is wanted and cannot be made, status and doctor say that nothing starts, and nothing does", async () => {
+  for (const [sandbox, status, doctor, code] of [
+    [
+      "on",
+      /^Terminal +nothing starts: terminal\.sandbox is on, but .*Permission denied$/m,
+      /✗ nothing starts: .*\n +→ .*hermes config set terminal\.sandbox off/,
+      1,
+    ],
+    ["auto", /^Terminal +local, no sandbox: .*Permission denied$/m, /⚠ local, no sandbox: /, 0],
+  ] as const) {
+    await using home = await tempHome({ "config.yaml": `terminal:\n  sandbox: ${sandbox}\n` });
+    await mkdir(join(home.osHome, "bin"));
+    await writeFile(join(home.osHome, "bin", "bwrap"), BROKEN, { mode: 0o755 });
+    const env = { PATH: `${join(home.osHome, "bin")}:${process.env.PATH}` };
+    assert.match((await runHermes(["status"], { home, env })).stdout, status);
+    const examined = await runHermes(["doctor"], { home, env });
+    assert.match(examined.stdout, doctor);
+    assert.deepEqual([examined.code, examined.stderr], [code, code === 0 ? "" : "hermes: 1 problem found.\n"]);
+    assert.equal((await runHermes(["-z", "run date"], { home, env })).code, code);
+  }
+});
+
 await withEngine("bubblewrap", missingBubblewrap, () => {
   test("repositories, packages, tests, scripts and servers work inside, and nothing is left in the home", async (t) => {
     const { server, home } = await begin(t);

@@ -127,9 +127,13 @@ export function commandIndex(argv: readonly string[]): number {
   return -1;
 }
 
-/** What follows `mcp add ... --args` belongs to the server's command, whatever it looks like. */
-export function shieldServerArguments(argv: readonly string[]): readonly string[] {
+/** What follows `mcp add ... --args` belongs to the server's command, what follows `safety check` to the one checked, whatever it looks like. */
+export function shieldForeignWords(argv: readonly string[]): readonly string[] {
   const at = commandIndex(argv);
+  if (["safety check", "approvals test"].includes(`${argv[at]} ${argv[at + 1]}`)) {
+    const first = argv.findIndex((word, index) => index > at + 1 && !word.startsWith("-"));
+    return first < 0 || argv[first - 1] === "--" ? argv : argv.toSpliced(first, 0, "--");
+  }
   const args = argv.indexOf("--args", at);
   if (argv[at] !== "mcp" || argv[at + 1] !== "add" || args < 0) return argv;
   return argv.with(args, "--");

@@ -113,6 +113,8 @@ async function ask(prompt: string, output: NodeJS.WritableStream): Promise<strin
       reader.once("close", () => resolve(null));
       reader.once("SIGINT", () => {
         resolve(null);
+        // What comes next, most often the shell's own prompt, begins on a line of its own.
+        process.stderr.write("\n");
         // The line editor swallowed the key: raise the signal for its listeners and the shell.
         process.kill(process.pid, "SIGINT");
       });

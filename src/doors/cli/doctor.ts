@@ -15,6 +15,7 @@ import type { ServerStatus } from "../../mcp/contract.ts";
 import { McpHub } from "../../mcp/hub.ts";
 import { parseServers } from "../../mcp/settings.ts";
 import { hubPorts } from "../../mcp/shared.ts";
+import { namesOf } from "../../plugins/find.ts";
 import { inspectPlugins, missingPlugins } from "../../plugins/inspect.ts";
 import { backendProblem, hasSandboxSetting, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
 import { StoreError } from "../../sessions/store.ts";
@@ -45,8 +46,11 @@ export function define(command: Command, ctx: CliContext): void {
       );
       const broken = reports.flatMap((report) => report.findings).filter((finding) => finding.level === "error").length;
       if (options.json) ctx.io.out(`${JSON.stringify({ ok: broken === 0, sections: reports })}\n`);
-      else ctx.io.out(`${reports.map(({ title, findings }) => section(title, findings)).join("\n\n")}\n`);
-      if (broken > 0) throw new ExitError(1, options.json ? "" : `\n${plural(broken, "problem")} found.`);
+      else {
+        const shown = reports.map(({ title, findings }) => section(title, findings)).join("\n\n");
+        ctx.io.out(`${shown}\n${broken > 0 ? "\n" : ""}`);
+      }
+      if (broken > 0) throw new ExitError(1, options.json ? "" : `${plural(broken, "problem")} found.`);
     });
 }
 
@@ -216,7 +220,7 @@ const NONE: Finding = { level: "ok", text: "none configured" };
 
 function findings({ name, state, reason, tools, warnings }: ServerStatus): Finding[] {
   const looks = warnings.map((text): Finding => ({ level: "warn", text }));
-  if (state === "connected") return [{ level: "ok", text: `${name}: ${tools} tools` }, ...looks];
+  if (state === "connected") return [{ level: "ok", text: `${name}: ${plural(tools, "tool")}` }, ...looks];
   if (state === "connecting" || state === "waiting")
     return [{ level: "warn", text: `${name}: no answer within ${REACH_MS / 1000} s`, fix: `hermes mcp test ${name}` }];
   // A warning, not an error: conversations work without it.
@@ -227,7 +231,10 @@ function findings({ name, state, reason, tools, warnings }: ServerStatus): Findi
 async function checkPlugins(ctx: CliContext): Promise<readonly Finding[]> {
   const rows = await inspectPlugins(ctx);
   const found: Finding[] = [];
+  const wanted = new Set((ctx.home.config().plugins.enabled ?? []).map(String));
   for (const { plugin, state, note, missingEnv } of rows) {
+    if (state === "unusable" && namesOf(plugin).some((name) => wanted.has(name)))
+      found.push({ level: "warn", text: `${plugin.key} does not load: ${note}` });
     if (state === "failed")
       found.push({
         level: "warn",
@@ -250,7 +257,7 @@ async function checkPlugins(ctx: CliContext): Promise<readonly Finding[]> {
   const on = rows.filter(({ state }) => state === "on").length;
   const { hooks, trouble } = await findHookTrouble(ctx);
   return [
-    { level: "ok", text: `${on} of ${rows.length} plugins on, ${hooks} shell hooks` },
+    { level: "ok", text: `${on} of ${plural(rows.length, "plugin")} on, ${plural(hooks, "shell hook")}` },
     ...found,
     ...trouble.map((text): Finding => ({ level: "warn", text })),
   ];
@@ -288,7 +295,11 @@ async function checkSandbox({ home }: CliContext): Promise<readonly Finding[]> {
   }
   const { line, mode, problem, unattended } = await inspectPlace(terminal, home.environment());
   if (!RUNS_HERE.has(terminal.backend)) return [{ level: "ok", text: `commands run in another place: ${line}` }];
-  if (problem) return [{ level: mode === "on" ? "error" : "warn", text: line, fix: problem.fix }];
+  if (problem && mode === "on")
+    return [
+      { level: "error", text: line, fix: `${problem.fix}, or run without one: hermes config set terminal.sandbox off` },
+    ];
+  if (problem) return [{ level: "warn", text: line, fix: problem.fix }];
   if (mode !== "off") return [{ level: "ok", text: `${line}; schedules: network ${unattended}` }];
   if (hasSandboxSetting(home)) return [{ level: "ok", text: `${line}, as you chose` }];
   return [{ level: "warn", text: "local, no sandbox: commands run with all your rights", fix: USE_SANDBOX }];
@@ -313,7 +324,7 @@ async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
     const [health, stats] = await Promise.all([store.health(), store.stats()]);
     const facts: Finding = {
       level: "ok",
-      text: `${stats.sessions} sessions, ${stats.messages} messages, ${(stats.sizeBytes / 1e6).toFixed(1)} MB`,
+      text: `${plural(stats.sessions, "session")}, ${plural(stats.messages, "message")}, ${(stats.sizeBytes / 1e6).toFixed(1)} MB`,
     };
     return [facts, ...health.map(({ ok, text, fix }): Finding => ({ level: ok ? "ok" : "error", text, fix }))];
   } catch (error) {

@@ -2,6 +2,7 @@
 
 import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
+import { plural } from "../../kit/formats.ts";
 import { didYouMean } from "../../kit/similarity.ts";
 import { HOOKS } from "../../plugins/hooks.ts";
 import { openShellHooks } from "../../plugins/shared.ts";
@@ -149,7 +150,8 @@ async function revoke(command: string | undefined, { all }: { all?: true }, ctx:
 
 async function doctor(ctx: CliContext): Promise<void> {
   const { hooks, trouble } = await findHookTrouble(ctx);
-  if (trouble.length === 0) return ctx.io.out(`${hooks} hooks, all of them in order.\n`);
+  if (trouble.length === 0)
+    return ctx.io.out(`${plural(hooks, "hook")}, ${hooks === 1 ? "" : "all of them "}in order.\n`);
   for (const line of trouble) ctx.io.out(`✗ ${line}\n`);
   throw new ExitError(1);
 }

@@ -1,5 +1,6 @@
 // `hermes mcp test|tools|configure|login`: what needs the server itself.
 
+import { plural } from "../../kit/formats.ts";
 import { unifiedDiff } from "../../kit/unified-diff.ts";
 import type { McpTool, ServerStatus } from "../../mcp/contract.ts";
 import { ListingCache, McpHub } from "../../mcp/hub.ts";
@@ -59,7 +60,7 @@ export async function test(name: string, { json }: { readonly json?: true }, ctx
     return;
   }
   if (!ok) throw new ExitError(1, status.reason ?? `MCP server "${name}" did not answer.`);
-  ctx.io.out(`${name} answers (${ms} ms): ${tools.length} tools\n`);
+  ctx.io.out(`${name} answers (${ms} ms): ${plural(tools.length, "tool")}\n`);
   for (const tool of tools) ctx.io.out(`  ${tool.name}\n`);
   for (const warning of status.warnings) ctx.io.err(`⚠ ${warning}\n`);
 }

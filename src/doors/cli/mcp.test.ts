@@ -7,7 +7,7 @@ import { pressKeys } from "../../../test/support/press-keys.ts";
 import { tempHome } from "../../../test/support/temp-home.ts";
 import { openHome } from "../../home/open.ts";
 import { systemClock } from "../../kit/clock.ts";
-import { shieldServerArguments } from "./argv.ts";
+import { shieldForeignWords } from "./argv.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { define } from "./mcp.ts";
 
@@ -41,7 +41,7 @@ async function open() {
       const command = new Command("mcp").exitOverride().configureOutput({ writeErr: write });
       define(command, { home, io, clock: systemClock, cwd: temp.project } as unknown as CliContext);
       try {
-        await command.parseAsync(shieldServerArguments(["mcp", ...args]).slice(1), { from: "user" });
+        await command.parseAsync(shieldForeignWords(["mcp", ...args]).slice(1), { from: "user" });
         return out;
       } catch (error) {
         if (!(error instanceof ExitError)) throw error;

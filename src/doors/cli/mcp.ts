@@ -1,6 +1,6 @@
 // `hermes mcp`: the servers whose tools the agent may use.
 import type { Command } from "commander";
-import { relativeTime } from "../../kit/formats.ts";
+import { plural, relativeTime } from "../../kit/formats.ts";
 import { ListingCache } from "../../mcp/hub.ts";
 import { commandLine } from "../../mcp/launch-check.ts";
 import { OAuthFiles } from "../../mcp/oauth-provider.ts";
@@ -127,7 +127,7 @@ export async function list({ json }: { readonly json?: true }, ctx: CliContext):
   }
   const width = Math.max(...rows.map((row) => row.name.length));
   for (const row of rows) {
-    const known = row.tools === null ? "not connected yet" : `${row.tools} tools`;
+    const known = row.tools === null ? "not connected yet" : plural(row.tools, "tool");
     const trouble = row.failed ? `failed ${relativeTime(row.failed.at / 1000, ctx.clock.now() / 1000)}` : null;
     const state = row.transport === null ? null : row.enabled ? (trouble ?? known) : "switched off";
     const facts = [row.transport ?? "unusable", state, row.auth].filter((fact) => fact !== null).join(", ");
@@ -161,7 +161,7 @@ export async function add(name: string, args: string[], flags: AddFlags, ctx: Cl
   const { status } = await tryServer(settings, ctx);
   if (status.state === "connected")
     io.out(
-      `It works: ${status.tools} tools. New conversations have them; /reload-mcp brings them into a running one.\n`,
+      `It works: ${plural(status.tools, "tool")}. New conversations have them; /reload-mcp brings them into a running one.\n`,
     );
   else
     io.err(`It is saved but could not be reached. ${status.reason ?? ""}\nTry again with: hermes mcp test ${name}\n`);

@@ -19,7 +19,7 @@ import {
   helpAsOption,
   joinNames,
   joinPrompt,
-  shieldServerArguments,
+  shieldForeignWords,
   strayProfile,
 } from "./argv.ts";
 import { type CliContext, type CliIo, ExitError, processIo } from "./context.ts";
@@ -156,7 +156,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   closers.push(() => home.close());
   const badProfile = strayProfile(home.argv);
   if (badProfile !== null) throw new ExitError(2, notAProfile(badProfile));
-  const argv = helpAsOption(joinNames(joinPrompt(shieldServerArguments(home.argv)), NAMES));
+  const argv = helpAsOption(joinNames(joinPrompt(shieldForeignWords(home.argv)), NAMES));
   const at = commandIndex(argv);
   const word = argv[at];
   const isChat = word === undefined || word === "chat";

@@ -2,6 +2,7 @@
 
 import type { AgentEvent, AskRequest, TurnOutcome } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import { plural } from "../../kit/formats.ts";
 import type { Question } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
@@ -50,7 +51,7 @@ function announceResume(conversation: OpenAgent, ctx: CliContext): void {
   const { resumed } = conversation;
   if (!resumed) return;
   const origin = resumed.continuationOf ? ` (continuation of ${resumed.continuationOf})` : "";
-  ctx.io.err(`resumed ${resumed.title ?? resumed.id}${origin}, ${conversation.history.length} messages\n`);
+  ctx.io.err(`resumed ${resumed.title ?? resumed.id}${origin}, ${plural(conversation.history.length, "message")}\n`);
 }
 
 function show(event: AgentEvent, ctx: CliContext): void {

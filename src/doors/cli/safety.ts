@@ -7,6 +7,7 @@ import { relativeTime } from "../../kit/formats.ts";
 import type { OpenQuestion } from "../../safety/approvals.ts";
 import { isAllowlisted } from "../../safety/approvals.ts";
 import type { CommandVerdict } from "../../safety/decision.ts";
+import { parseCommandLine } from "../../safety/shell/parse.ts";
 import { classifyCommand } from "../../safety/verdict.ts";
 import { isIsolated } from "../../sandbox/container-arguments.ts";
 import { type CliContext, ExitError } from "./context.ts";
@@ -33,27 +34,57 @@ export function defineApprovals(command: Command, ctx: CliContext): void {
 function defineCheck(command: Command, ctx: CliContext): void {
   command
     .description("say whether a command would run, be asked about or be blocked; exit 0, 2 or 3")
-    .argument("[COMMAND]", "one command, in quotes; without it one per line is read from standard input")
-    .option("--json", "one object per line")
-    .action((given: string | undefined, flags: CheckFlags) => check(given, flags, ctx));
+    .argument(
+      "[COMMAND...]",
+      "the command; quote what your own shell would take apart. Without it one per line is read from standard input",
+    )
+    .option("--json", "one object per line (before the command)")
+    .action((words: string[], flags: CheckFlags) => {
+      // An option behind a command in quotes cannot be part of it.
+      const [line, last, ...more] = words;
+      const json = last === "--json" && more.length === 0 && /\s/.test(line ?? "");
+      return check(json ? [line ?? ""] : words, json ? { json: true } : flags, ctx);
+    });
 }
 
-async function check(given: string | undefined, flags: CheckFlags, ctx: CliContext): Promise<void> {
-  if (given !== undefined) {
+/** One word is a line as it was typed in quotes; several are words that a shell has taken apart already. */
+const lineOf = (words: readonly string[]) =>
+  words.length === 1
+    ? (words[0] ?? "")
+    : words.map((word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : quote(word))).join(" ");
+
+const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
+
+async function check(words: readonly string[], flags: CheckFlags, ctx: CliContext): Promise<void> {
+  if (words.length > 0) {
+    const given = lineOf(words);
+    const problem = unfinished(given);
+    if (problem !== null) throw new ExitError(2, `Not checked: ${problem}.`);
     const verdict = judge(given, ctx);
     show(given, verdict, flags, ctx);
     if (EXIT[verdict.verdict] !== 0) throw new ExitError(EXIT[verdict.verdict]);
     return;
   }
   if (ctx.io.stdinIsTerminal) {
-    throw new ExitError(
-      1,
-      'No command to check. Give one in quotes, e.g. hermes safety check "ls -la", or pipe in a list.',
-    );
+    throw new ExitError(1, "No command to check. Give one, e.g. hermes safety check ls -la, or pipe in a list.");
   }
+  let lines = 0;
   for await (const line of createInterface({ input: ctx.io.stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
-    if (line.trim() !== "") show(line, judge(line, ctx), flags, ctx);
+    if (line.trim() === "") continue;
+    lines++;
+    const problem = unfinished(line);
+    const broken = { verdict: "unfinished", category: null, reason: problem ?? "", hardline: false } as const;
+    show(line, problem === null ? judge(line, ctx) : broken, flags, ctx);
   }
+  if (lines === 0) throw new ExitError(2, "Nothing was checked: standard input holds no command.");
+}
+
+/** Why a line is none that a shell would run as it stands; null when it is one. */
+function unfinished(line: string): string | null {
+  const { ok, script } = parseCommandLine(line);
+  if (!ok) return "a quote, bracket or substitution is left open";
+  if (script.pipelines.length === 0) return "there is no command in it";
+  return /(?:\||&&|\\)\s*$/.test(line) ? "it ends where more must follow" : null;
 }
 
 /** The rules as they stand in this home: a standing yes or a switched-off mode turns a question into a yes. */
@@ -78,7 +109,9 @@ function judge(command: string, { home }: CliContext): CommandVerdict {
   return { ...verdict, verdict: "allow", reason: "command_allowlist allows it" };
 }
 
-function show(command: string, verdict: CommandVerdict, flags: CheckFlags, { io }: CliContext): void {
+type Shown = Omit<CommandVerdict, "verdict"> & { readonly verdict: CommandVerdict["verdict"] | "unfinished" };
+
+function show(command: string, verdict: Shown, flags: CheckFlags, { io }: CliContext): void {
   const { category, reason } = verdict;
   if (flags.json) {
     io.out(`${JSON.stringify({ command, verdict: verdict.verdict, category, reason })}\n`);

@@ -5,6 +5,7 @@ import { chooseTarget } from "../../agent/open-model.ts";
 import { windowText } from "../../agent/usage-meter.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { plural } from "../../kit/formats.ts";
 import { PROVIDERS } from "../../llm/providers/table.ts";
 import { maskSecret } from "../../safety/redact.ts";
 import { backendProblem, inspectPlace, RUNS_HERE } from "../../sandbox/open.ts";
@@ -22,7 +23,7 @@ export function define(command: Command, ctx: CliContext): void {
         ["Home", facts.home],
         ["Model", facts.model],
         ["Terminal", facts.terminal_problem ? `invalid: ${facts.terminal_problem}` : (facts.terminal_place ?? "")],
-        ["Sessions", `${facts.sessions} (${facts.messages} messages)`],
+        ["Sessions", `${facts.sessions} (${plural(facts.messages, "message")})`],
         ...facts.keys.map(({ name, value }): [string, string] => ["Key", `${name} ${value}`]),
       ];
       if (facts.keys.length === 0) rows.push(["Key", "none set"]);

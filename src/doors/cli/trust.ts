@@ -2,9 +2,12 @@
 
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { FolderStanding } from "../../home/folder-trust.ts";
 import { isDirectory } from "../../kit/files.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { print, printJson, table } from "./present.ts";
+
+const STANDINGS = { never: "too wide to be trusted", unknown: "not decided yet" };
 
 interface Flags {
   readonly json?: true;
@@ -45,9 +48,12 @@ function list({ json }: Flags, ctx: CliContext): void {
     home.display(path),
   ]);
   print(ctx, rows.length === 0 ? "No folder is trusted yet." : table(rows));
-  const standing = { never: "too wide to be trusted", unknown: "not decided yet" };
-  if (here.standing === "unknown" || here.standing === "never")
-    print(ctx, `This folder (${home.display(here.folder)}): ${standing[here.standing]}.`);
+  const standing = { ...STANDINGS, trusted: through(here), "look only": through(here) };
+  print(ctx, `This folder (${home.display(here.folder)}): ${standing[here.standing]}.`);
+
+  function through({ folder, standing, decidedAt }: FolderStanding): string {
+    return decidedAt === null || decidedAt === folder ? standing : `${standing}, through ${home.display(decidedAt)}`;
+  }
 }
 
 async function add(path: string | undefined, { json }: Flags, ctx: CliContext): Promise<void> {
@@ -63,10 +69,21 @@ async function remove(path: string | undefined, { json }: Flags, ctx: CliContext
   const { home } = ctx;
   const wanted = chosen(path, ctx);
   const folder = await home.folders.remove(wanted);
-  if (folder === null)
-    throw new ExitError(1, `Nothing was decided about ${home.display(wanted)}. "hermes trust list" shows what was.`);
-  if (json) return printJson(ctx, { path: folder, standing: home.folders.standing(folder).standing });
-  print(ctx, `${home.display(folder)} is forgotten; you are asked again.`);
+  if (folder === null) {
+    const { standing, decidedAt } = home.folders.standing(wanted);
+    const through =
+      decidedAt === null
+        ? '"hermes trust list" shows what was.'
+        : `It is ${standing} through ${home.display(decidedAt)}: hermes trust remove ${home.display(decidedAt)}`;
+    throw new ExitError(1, `Nothing was decided about ${home.display(wanted)} itself. ${through}`);
+  }
+  const { standing, decidedAt } = home.folders.standing(folder);
+  if (json) return printJson(ctx, { path: folder, standing });
+  const now =
+    decidedAt === null
+      ? "you are asked again."
+      : `it is ${standing} through ${home.display(decidedAt)}. To change that: hermes trust remove ${home.display(decidedAt)}`;
+  print(ctx, `${home.display(folder)} is forgotten; ${now}`);
 }
 
 function chosen(path: string | undefined, { home, cwd }: CliContext): string {

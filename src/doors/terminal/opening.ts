@@ -14,7 +14,7 @@ export function showRecap(conversation: OpenAgent, transcript: Transcript, displ
   const { resumed, history } = conversation;
   if (!resumed) return;
   const origin = resumed.continuationOf ? ` (continuation of ${resumed.continuationOf})` : "";
-  transcript.dim(`resumed ${resumed.title ?? resumed.id}${origin}, ${history.length} messages`);
+  transcript.dim(`resumed ${resumed.title ?? resumed.id}${origin}, ${plural(history.length, "message")}`);
   if (display.resume_display === "minimal") return;
   const { entries, olderExchanges } = recap(history, {
     exchanges: display.resume_exchanges,
@@ -121,7 +121,7 @@ function right({ opened }: BannerFacts, width: number, theme: Theme): string[] {
   return [
     ...toolsets.slice(0, TOOLSETS_SHOWN).map(([set, tools]) => `${theme.dim(`${set}:`)} ${tools.join(", ")}`),
     ...(toolsets.length > TOOLSETS_SHOWN ? [theme.dim(`... ${toolsets.length - TOOLSETS_SHOWN} more toolsets`)] : []),
-    theme.dim(`${count} tools · /help`),
+    theme.dim(`${plural(count, "tool")} · /help`),
   ].map((line) => cut(line, width));
 }
 

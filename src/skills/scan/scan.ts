@@ -1,8 +1,10 @@
 // Looks at a whole skill, files and structure, without running or changing anything.
+
 import type { Stats } from "node:fs";
 import { lstat, open, readdir, readFile, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
 import { sliceCodePoints } from "../../kit/code-points.ts";
+import { plural } from "../../kit/formats.ts";
 import { isWithin, resolveLinks } from "../../safety/paths.ts";
 import { findInvisible, showInvisible } from "../../safety/threats/scan.ts";
 import { compare } from "../files.ts";
@@ -355,7 +357,5 @@ export function formatScan({ verdict, findings, files }: SkillScan): string {
       const where = line > 0 ? `${file}:${line}` : file;
       return `  ${severity.padEnd(8)} ${id}${where === "" ? "" : `  ${where}`}  ${match}`;
     });
-  return [`verdict: ${verdict} (${files} file${files === 1 ? "" : "s"}, ${findings.length} findings)`, ...lines].join(
-    "\n",
-  );
+  return [`verdict: ${verdict} (${plural(files, "file")}, ${plural(findings.length, "finding")})`, ...lines].join("\n");
 }
