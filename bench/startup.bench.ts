@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import { NEW_CONFIG } from "../src/home/config/schema.ts";
 import { ModelServer } from "../test/support/model-server/server.ts";
 import { environmentFor, repository } from "../test/support/run-hermes.ts";
 import { modelConfig, tempHome } from "../test/support/temp-home.ts";
@@ -12,7 +13,9 @@ const ROUNDS = 15;
 const launcher = join(repository, "bin", "hermes.mjs");
 const server = await ModelServer.start();
 await using home = await tempHome({ "config.yaml": modelConfig(server) });
-const env = environmentFor({ home, env: { HERMES_FROM_SOURCE: "0" } });
+await using sandboxed = await tempHome({ "config.yaml": `${NEW_CONFIG}${modelConfig(server)}` });
+const envOf = (of: typeof home) => environmentFor({ home: of, env: { HERMES_FROM_SOURCE: "0" } });
+const env = envOf(home);
 
 async function wall(args: readonly string[]): Promise<number> {
   const begin = performance.now();
@@ -22,7 +25,7 @@ async function wall(args: readonly string[]): Promise<number> {
 }
 
 const firstRequest = { ms: 0, mb: 0 };
-async function oneShot(): Promise<number> {
+async function oneShot(of = home): Promise<number> {
   const arrived = Promise.withResolvers<number>();
   server.otherwise(async () => {
     arrived.resolve(performance.now());
@@ -30,7 +33,9 @@ async function oneShot(): Promise<number> {
     return { text: "pong" };
   });
   const begin = performance.now();
-  const child = spawn(process.execPath, [launcher, "-z", "ping"], { env, cwd: home.project, stdio: "ignore" });
+  const child = spawn(process.execPath, [launcher, "-z", "ping"], {
+    ...{ env: envOf(of), cwd: of.project, stdio: "ignore" },
+  });
   const exited = once(child, "exit");
   const at = await Promise.race([arrived.promise, exited.then(() => Promise.reject(new Error("no request was sent")))]);
   await exited;
@@ -39,11 +44,14 @@ async function oneShot(): Promise<number> {
 
 await wall([launcher, "--version"]); // fills the compile cache
 await oneShot();
+await oneShot(sandboxed);
 const bare = await repeat(ROUNDS, () => wall(["-e", "0"]));
 row("bare node start", `${bare.toFixed(1)} ms`, null, null, "");
 const version = await repeat(ROUNDS, () => wall([launcher, "--version"]));
 row("hermes --version", `${version.toFixed(1)} ms`, version / bare, 2, "bare node");
-const first = await repeat(ROUNDS, oneShot);
+const first = await repeat(ROUNDS, () => oneShot());
 row("hermes -z: launch to first request", `${first.toFixed(1)} ms`, first / bare, 6, "bare node");
+const inside = await repeat(ROUNDS, () => oneShot(sandboxed));
+row("the same in a home with a sandbox", `${inside.toFixed(1)} ms`, inside / first, 1.5, "no sandbox");
 row("hermes -z: peak RSS at first request", `${firstRequest.mb.toFixed(0)} MB`, firstRequest.mb / 90, 1, "90 MB");
 await server.close();

@@ -21,6 +21,7 @@ import { missingBubblewrap, openSandbox, plant } from "./support/engines/bubblew
 import { withEngine } from "./support/engines/require.ts";
 import { guardRig } from "./support/guard-rig.ts";
 import { recordingLog, toolContext } from "./support/tool-context.ts";
+import { tellWhenDone } from "./support/trust-figures.ts";
 
 /** Ways around a watcher inside the interpreter. In a sandbox there is nothing to get around. */
 const rows: readonly { readonly id: string; readonly row: string; readonly why: string }[] = (
@@ -108,7 +109,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     assert.match((await call("terminal", { command: "touch ~/marker", outside: true })).error, /needs a reason/);
     const refused = await call("terminal", { command: "touch ~/marker", outside: true, reason: "a file of mine" });
     assert.equal(refused.status, "blocked");
-    assert.match(asked[0]?.note ?? "", /Leave the sandbox.*a file of mine/);
+    assert.match(asked[0]?.note ?? "", /outside the sandbox\..*a file of mine/);
     assert.equal(await exists(join(userHome, "marker")), false);
     answer({ choice: "once" });
     const done = await call("terminal", { command: "touch ~/marker", outside: true, reason: "a file of mine" });
@@ -122,6 +123,9 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     const { call } = await tools(t, { ".netrc": "x" });
     const write = await call("terminal", { command: "echo x > ~/marker" });
     assert.match(write.hint, /^The sandbox is in the way: .*not written\. .*outside=true and a reason$/);
+    // What git says when it pushes into a repository that cannot be written.
+    const push = "echo 'error: remote unpack failed: unable to create temporary object directory'; exit 1";
+    assert.match((await call("terminal", { command: push })).hint, /^The sandbox is in the way: .*not written/);
     // What git says when it renames over a settings file that is a mount.
     const busy = "echo 'error: could not write config file .git/config: Device or resource busy'; exit 4";
     assert.match((await call("terminal", { command: busy })).hint, /^The sandbox is in the way: settings of git/);
@@ -200,6 +204,10 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     );
   });
 
+  const held = tellWhenDone(
+    { kind: "scripts", sandbox: "with" },
+    rows.map(({ id }) => id),
+  );
   for (const { id, row, why } of rows)
     test(`${id}: a script cannot reach the home by ${why}`, async (t) => {
       const { ctx, userHome, hermes, asked } = await tools(t, { ".bashrc": "mine\n" });
@@ -213,5 +221,6 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       assert.equal(await readFile(join(hermes, "state.db"), "utf8"), "not a database");
       assert.equal(await exists(join(userHome, "marker")), false);
       assert.equal(asked.length, 0, "in the sandbox a script needs no yes");
+      held(id);
     });
 });

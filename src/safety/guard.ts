@@ -163,7 +163,13 @@ export function createGuard(options: GuardOptions): Required<CommandGuard> {
   async function decideLocalPage(host: string, signal: AbortSignal) {
     const settings = options.settings();
     const key = `open local page: ${host}`;
-    const concern: Concern = { key, reason: "it is a server of this machine", lasts: "always", forPeople: true };
+    const concern: Concern = {
+      key,
+      reason: "it is a server of this machine",
+      lasts: "always",
+      forPeople: true,
+      about: "address",
+    };
     if (asksNothing(settings) || isSettled(key, settings)) return { approved: true } as const;
     const shown = `open ${host} in the browser`;
     return answerTo(shown, [concern], allowed(shown, null), settings, signal);

@@ -153,7 +153,7 @@ await withEngine("bubblewrap and Chromium", engines, () => {
     ]);
     assert.match(committed, /Me: Work/);
     assert.match((await run("git", ["log", "-1", "--format=%s"], { cwd: app })).stdout, /^Work$/m);
-    assert.doesNotMatch(await screen.text({ history: true }), /do not run it/, "nothing was asked so far");
+    assert.doesNotMatch(await screen.text({ history: true }), /do not \w+ it/, "nothing was asked so far");
 
     const wait = `for i in $(seq 100); do curl -sf http://localhost:${port}/ && break; sleep 0.1; done`;
     const [, served = "", seen = ""] = await work(
@@ -163,7 +163,7 @@ await withEngine("bubblewrap and Chromium", engines, () => {
         { name: "tool_call", arguments: { name: "browser_navigate", arguments: { url: `localhost:${port}` } } },
       ],
       async () => {
-        const question = await screen.waitFor("do not run it", { history: false });
+        const question = await screen.waitFor("do not open it", { history: false });
         assert.match(question, new RegExp(`open localhost:${port} in the browser`));
         await screen.press("1");
       },
@@ -174,7 +174,7 @@ await withEngine("bubblewrap and Chromium", engines, () => {
     const [written = ""] = await work(
       [{ name: "write_file", arguments: { path: notes, content: "from the agent\n" } }],
       async () => {
-        assert.match(await screen.waitFor("do not run it", { history: false }), /outside sandbox: write /);
+        assert.match(await screen.waitFor("do not write it", { history: false }), /Write outside the sandbox\?/);
         await screen.press("1");
       },
     );

@@ -9,6 +9,7 @@ import { ModelServer } from "../support/model-server/server.ts";
 import { environmentFor, launcher, runHermes } from "../support/run-hermes.ts";
 import { modelConfig, type TempHome, tempHome } from "../support/temp-home.ts";
 import { TerminalScreen, tmuxMissing } from "../support/terminal-screen.ts";
+import { tellFigure } from "../support/trust-figures.ts";
 
 interface Row {
   readonly id: string;
@@ -65,8 +66,13 @@ function fallen(terminal: string): readonly string[] {
   });
 }
 
+/** At whatever door. */
+const everFallen = new Set<string>();
+
 function assertNeutral(raw: string, least: number): void {
-  assert.deepEqual(fallen(raw), []);
+  const through = fallen(raw);
+  for (const one of through) everFallen.add(one.split(":")[0] ?? one);
+  assert.deepEqual(through, []);
   const seen = new Set(raw.match(/control-\d{3}/g));
   assert.ok(seen.size >= least, `only ${seen.size} rows were printed: ${raw.slice(0, 2000)}`);
 }
@@ -113,6 +119,7 @@ describe("control sequences on a terminal", { skip: noScript }, () => {
   });
   beforeEach(() => void server.clear());
   after(async () => {
+    tellFigure({ kind: "control sequences", rows: rows.length, fallen: [...everFallen] });
     await server.close();
     await home[Symbol.asyncDispose]();
   });
@@ -239,6 +246,7 @@ describe("control sequences on a terminal", { skip: noScript }, () => {
     assert.ok(new Set(raw.match(/control-\d{3}/g)).size >= 50, "the rows were drawn");
     const drawn = rows.filter(({ id, row }) => FOREIGN.test(row) && raw.includes(`${id}:${row}`));
     FOREIGN.lastIndex = 0;
+    for (const { id } of drawn) everFallen.add(id);
     assert.deepEqual(
       drawn.map(({ id }) => id),
       [],

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { judgeFindings, scanForThreats } from "../../src/safety/threats/scan.ts";
+import { tellFigure } from "../support/trust-figures.ts";
 
 interface Row {
   readonly id: string;
@@ -23,17 +24,25 @@ const rows: readonly Row[] = (await readFile(join(repository, "test/fixtures/tru
 
 const verdict = (text: string) => judgeFindings(scanForThreats(text, "context"));
 
+const LANGUAGES =
+  "Chinese|Japanese|Korean|Russian|Spanish|German|French|Italian|Portuguese|Dutch|Polish|Turkish|Ukrainian|Arabic|Hindi|Vietnamese|Indonesian";
+
 test("the rows are many, of many languages and disguises, and honest about what is not claimed", () => {
   assert.equal(new Set(rows.map(({ row }) => row)).size, rows.length);
   assert.ok(rows.filter(({ expect }) => expect === "found").length >= 160);
   const kinds = new Set(rows.map(({ why }) => why));
-  const languages =
-    "Chinese|Japanese|Korean|Russian|Spanish|German|French|Italian|Portuguese|Dutch|Polish|Turkish|Ukrainian|Arabic|Hindi|Vietnamese|Indonesian";
-  for (const language of languages.split("|")) assert.ok(kinds.has(language), language);
+  for (const language of LANGUAGES.split("|")) assert.ok(kinds.has(language), language);
   assert.ok(rows.some(({ expect }) => expect === "not claimed"));
 });
 
 test("every known sentence is found in every language and disguise", () => {
+  const language = new RegExp(`^(?:English|${LANGUAGES})\\b`);
+  for (const [name, some = []] of Object.entries(
+    Object.groupBy(rows, ({ why }) => language.exec(why)?.[0] ?? "disguises, templates, hidden markup and others"),
+  )) {
+    const missed = some.filter(({ row }) => verdict(row) !== "blocked").map(({ id }) => id);
+    tellFigure({ kind: `injection: ${name}`, rows: some.length, fallen: missed });
+  }
   const fallen = rows.filter(({ row, expect }) => expect === "found" && verdict(row) !== "blocked");
   assert.deepEqual(
     fallen.map(({ id, why }) => `${id} (${why})`),
@@ -69,5 +78,6 @@ test("no real README, change log, licence or guide at hand is withheld", async (
     const findings = scanForThreats(text, "context");
     return judgeFindings(findings) === "blocked" ? [`${path}: ${findings.map(({ id }) => id).join(", ")}`] : [];
   });
+  tellFigure({ kind: "README, AGENTS and other documents", rows: texts.size, fallen: alarms });
   assert.deepEqual(alarms, []);
 });

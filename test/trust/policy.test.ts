@@ -9,6 +9,7 @@ import { test } from "node:test";
 
 import { createFileGuard } from "../../src/safety/file-guard.ts";
 import { classifyCommand } from "../../src/safety/verdict.ts";
+import { tellFigure } from "../support/trust-figures.ts";
 
 interface Row<T> {
   readonly id: string;
@@ -32,6 +33,14 @@ test("of our own attacks on the policy at least nine in ten are asked about or b
   const fallen = rows.filter(({ row }) => verdictOn(row).verdict === "allow");
   t.diagnostic(`${rows.length - fallen.length} of ${rows.length} asked about or blocked`);
   for (const { id, row } of fallen) t.diagnostic(`fell: ${id} ${row}`);
+  const isTwoStep = ({ why }: Row<string>) => why.includes("two steps");
+  const tell = (kind: string, is: (row: Row<string>) => boolean) =>
+    tellFigure({
+      ...{ kind, sandbox: "without", rows: rows.filter(is).length },
+      fallen: fallen.filter(is).map(({ id }) => id),
+    });
+  tell("policy", (row) => !isTwoStep(row));
+  tell("two steps: kept functions and variables", isTwoStep);
   assert.ok(rows.length >= 250);
   assert.ok(fallen.length <= rows.length / 10, fallen.map(({ id }) => id).join(" "));
 });
@@ -46,6 +55,7 @@ test("of everyday developer lines at most one in a hundred is asked about", (t) 
   const fallen = rows.filter(({ row }) => verdictOn(row).verdict !== "allow");
   t.diagnostic(`${fallen.length} of ${rows.length} asked about`);
   for (const { id, row } of fallen) t.diagnostic(`asked: ${id} ${row}`);
+  tellFigure({ kind: "benign developer lines", rows: rows.length, fallen: fallen.map(({ id }) => id) });
   assert.ok(rows.length >= 600);
   assert.ok(fallen.length <= rows.length / 100, fallen.map(({ id }) => id).join(" "));
 });
@@ -69,11 +79,26 @@ test("what runs at a later start, Hermes' own files and keys are written by no f
   );
   const fallen = rows.filter(({ expect }, index) => got[index] !== expect);
   t.diagnostic(`${rows.length - fallen.length} of ${rows.length} places held`);
+  tellFigure({ kind: "places", sandbox: "without", rows: rows.length, fallen: fallen.map(({ id }) => id) });
   assert.ok(rows.length >= 60);
   assert.deepEqual(
     fallen.map(({ id, row }) => `${id} ${JSON.stringify(row)}`),
     [],
   );
+});
+
+test("of the ways out of the sandbox the policy alone asks about some; the rest is what the sandbox is for", (t) => {
+  const rows = read<Row<{ readonly run: string }>>("trust/sandbox.jsonl");
+  const fill = (run: string) =>
+    run
+      .replaceAll("@OUT@", "/home")
+      .replaceAll("@HOME@", "/home/me")
+      .replace(/@(?:PORT|PID)@/g, "4000")
+      .replaceAll("@ABSTRACT@", "name");
+  const fallen = rows.filter(({ row }) => verdictOn(fill(row.run)).verdict === "allow").map(({ id }) => id);
+  tellFigure({ kind: "sandbox escapes", sandbox: "without", rows: rows.length, fallen });
+  t.diagnostic(`${rows.length - fallen.length} of ${rows.length} asked about or blocked without a sandbox`);
+  assert.ok(fallen.length < rows.length / 2);
 });
 
 test("a write that the file guard asks about is asked about by the command policy too", async (t) => {

@@ -13,6 +13,7 @@ import { localFiles } from "../../src/tools/files/access.ts";
 import { runHermes } from "../support/run-hermes.ts";
 import { tempHome } from "../support/temp-home.ts";
 import { tempTree } from "../support/temp-tree.ts";
+import { tellWhenDone } from "../support/trust-figures.ts";
 
 interface Row {
   readonly id: string;
@@ -109,6 +110,11 @@ async function unpack(t: TestContext, { row }: Row) {
 
 const PLAIN = { status: ["status"], diff: ["diff"], log: ["log", "-p", "--show-signature"] } as const;
 
+const held = tellWhenDone(
+  { kind: "hostile repositories" },
+  rows.map(({ id }) => id),
+);
+
 for (const row of rows) {
   test(`${row.id}: ${row.why} is not run by a look at the folder or a reference to it`, async (t) => {
     const { root, hostile, git, ran, forget } = await unpack(t, row);
@@ -127,6 +133,7 @@ for (const row of rows) {
     }
     assert.equal(await ran(), false, "a program of the repository ran");
     assert.deepEqual(await readFile(join(root, ".git", "index")).catch(() => null), index, "its index was written");
+    held(row.id);
     if (row.control === null) return;
     await forget();
     await git(root, ...PLAIN[row.control]).catch(() => null); // it may fail; what counts is whether the program ran

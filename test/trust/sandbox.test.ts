@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { missingBubblewrap, openSandbox, plant } from "../support/engines/bubblewrap.ts";
 import { withEngine } from "../support/engines/require.ts";
+import { tellWhenDone } from "../support/trust-figures.ts";
 
 interface Row {
   readonly id: string;
@@ -91,6 +92,11 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
     await rm(base, { recursive: true, force: true });
   });
 
+  const held = tellWhenDone(
+    { kind: "sandbox escapes", sandbox: "with" },
+    rows.map(({ id }) => id),
+  );
+
   describe("ways out", { concurrency: 3 }, () => {
     for (const { id, why, row } of rows)
       test(`${id}: ${why}`, async (t) => {
@@ -141,6 +147,7 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
           () => undefined,
         );
         assert.equal((await readdir(root)).includes("escaped"), false, "the payload ran outside");
+        held(id);
       });
   });
 });

@@ -12,6 +12,7 @@ import { guardRig } from "../support/guard-rig.ts";
 import { tinyServer } from "../support/mcp/hub-rig.ts";
 import { talk } from "../support/talk.ts";
 import { tempHome } from "../support/temp-home.ts";
+import { tellWhenDone } from "../support/trust-figures.ts";
 
 interface Row {
   readonly id: string;
@@ -43,6 +44,12 @@ test("there are enough rows, each with an id of its own", () => {
   assert.equal(new Set(rows.map(({ id }) => id)).size, rows.length);
 });
 
+/** The attacks among the rows of these kinds; the others show what stays free. */
+const attacks = (...kinds: readonly Kind[]) =>
+  rows.filter(({ row, expect }) => kinds.includes(row.kind) && !/^(?:same|free)$/.test(expect)).map(({ id }) => id);
+const marksHeld = tellWhenDone({ kind: "marks and descriptions forged by strangers" }, attacks("mark", "description"));
+const stepsHeld = tellWhenDone({ kind: "two steps: a stranger's text, then an action" }, attacks("command", "steps"));
+
 /** As a model may read it, by other means than the code under test: compatibility forms folded, unseen characters gone. */
 const LIKE: Readonly<Record<string, string>> = { е: "e", о: "o", О: "O", "‐": "-", "‿": "_" };
 const read = (text: string) =>
@@ -61,6 +68,7 @@ for (const { id, row, expect, why } of of("mark")) {
     assert.doesNotMatch(read(disarm(row.text)), MARK);
     const text = fenced("web_extract", `${row.text}${" and more of the page".repeat(3)}`);
     assert.deepEqual(read(text).match(MARK), ["untrusted_tool_result", "untrusted_tool_result"]);
+    marksHeld(id);
   });
 }
 
@@ -76,6 +84,7 @@ for (const { id, row, expect, why } of of("command")) {
     assert.match(after.asked[0]?.note ?? "", /web_extract stranger\.example/);
     const alone = guardRig({ foreignText: () => SOURCE, interactive: false });
     assert.equal((await alone.guard.decide(row.command, signal, { cwd: "/home/me/project" })).approved, false);
+    stepsHeld(id);
   });
 }
 
@@ -98,6 +107,7 @@ for (const { id, row, expect, why } of of("description")) {
     else assert.match(description, /^\[Description withheld/);
     assert.ok(!JSON.stringify(shown).includes(row.now));
     await pins.flush();
+    marksHeld(id);
   });
 }
 
@@ -142,6 +152,7 @@ for (const first of new Set(steps.map(({ row }) => row.first))) {
       const got = /"staged":true/.test(answer) ? "waits" : /after text from outside/.test(answer) ? "refused" : answer;
       assert.equal(got, expect, `${id}: ${why}`);
       assert.equal(place.site.asked.length, before, `${id}: nothing was opened`);
+      stepsHeld(id);
     }
   });
 }

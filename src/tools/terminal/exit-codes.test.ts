@@ -30,6 +30,12 @@ for (const [command, code, expected] of meanings) {
   });
 }
 
+test("a push that was rejected is a failure, whatever git's exit code means elsewhere", () => {
+  const output =
+    "To file:///srv/a.git\n ! [remote rejected] HEAD -> work\nerror: failed to push some refs to 'file:///srv/a.git'";
+  assert.equal(exitCodeMeaning("git push origin HEAD", 1, output), null);
+});
+
 const hints: readonly [code: number, output: string, expected: RegExp | null][] = [
   [0, "permission denied", null],
   [127, "bash: foo: command not found", /not found/],

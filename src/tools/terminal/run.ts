@@ -86,7 +86,7 @@ async function runInForeground(
   const printed = await transformed(masked(result, sudo.mask), args.command, ctx, sudo.tip(result));
   const shown = await presentOutput(printed, ctx);
   const output = `${shown.output}${ending}`.trim();
-  const meaning = exitCodeMeaning(args.command, result.exitCode);
+  const meaning = exitCodeMeaning(args.command, result.exitCode, result.output);
   const { confinement } = approval.cleared.outside ? {} : environment;
   const blocked = confinement ? sandboxHint(result.exitCode, output, confinement) : null;
   const hint = blocked ?? (meaning ? null : failureHint(result.exitCode, output));
@@ -200,9 +200,10 @@ const MEANINGS: Readonly<Record<string, Readonly<Record<number, string>>>> = {
 };
 
 /** Judged by the last command of the line. Null for success and for codes that mean a real failure. */
-export function exitCodeMeaning(command: string, exitCode: number): string | null {
+export function exitCodeMeaning(command: string, exitCode: number, output = ""): string | null {
   if (exitCode === 0) return null;
   const program = lastProgram(command);
+  if (program === "git" && /^(?:error|fatal): /m.test(output)) return null;
   return (program && MEANINGS[program]?.[exitCode]) || null;
 }
 
@@ -237,7 +238,11 @@ function sandboxHint(exitCode: number, output: string, { network }: Pick<Confine
 }
 
 const SANDBOX_FAILURES: readonly [pattern: RegExp, onlyWithoutNetwork: boolean, what: string][] = [
-  [/read-only file system|\bEROFS\b/i, false, "this place can be read but not written"],
+  [
+    /read-only file system|\bEROFS\b|unable to create temporary object directory/i,
+    false,
+    "this place can be read but not written",
+  ],
   // git replaces its settings by renaming, and a mount cannot be renamed over.
   [/could not (?:write|lock) config file|device or resource busy/i, false, "settings of git cannot be written"],
   [
