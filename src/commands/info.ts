@@ -9,13 +9,26 @@ import { runLine } from "./dispatch.ts";
 
 const help: CommandDefinition = {
   name: "help",
-  description: "list the commands",
+  description: "list the commands and keys",
   category: "Info",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
     const { skillHelp } = await import("./skills.ts");
     const skills = skillHelp(await ctx.skillCommands());
-    ctx.say([ctx.commands(), ...(skills === "" ? [] : [skills])].join("\n\n"));
+    const keys = ctx.terminal ? `Keys\n\n${ctx.terminal.keys()}` : "";
+    ctx.say([ctx.commands(), skills, keys].filter((part) => part !== "").join("\n\n"));
+  },
+};
+
+const keys: CommandDefinition = {
+  name: "keys",
+  aliases: ["hotkeys", "shortcuts"],
+  description: "list the keys",
+  category: "Info",
+  availability: "cli",
+  busyPolicy: "dispatch",
+  async run(_args, ctx) {
+    ctx.say(ctx.terminal?.keys() ?? "");
   },
 };
 
@@ -67,7 +80,7 @@ const redraw: CommandDefinition = {
   },
 };
 
-export const INFO_COMMANDS: readonly CommandDefinition[] = [help, profile, version, diff, redraw];
+export const INFO_COMMANDS: readonly CommandDefinition[] = [help, keys, profile, version, diff, redraw];
 
 // Commands that show, keep and copy what was said.
 

@@ -96,6 +96,7 @@ export async function commandRig(
         return "somehow";
       },
       compose: async () => void heard.push("composed"),
+      keys: () => "Ctrl+C  stop",
       toggleStatusLine: () => true,
     },
   };

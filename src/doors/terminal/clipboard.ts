@@ -3,6 +3,9 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { OpenHome } from "../../home/open.ts";
+import { messageOf } from "../../kit/errors.ts";
+import type { InputLine } from "./input-line.ts";
 
 const PROGRAMS: readonly (readonly [string, ...string[]])[] =
   process.platform === "darwin"
@@ -46,7 +49,7 @@ function pipeInto([program, ...args]: readonly [string, ...string[]], text: stri
 // The draft in the user's own editor.
 
 /** Resolves to the edited text. The caller has given the terminal away and takes it back. */
-export async function editText(text: string, editor: string): Promise<string> {
+async function editText(text: string, editor: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "hermes-edit-"));
   const path = join(folder, "message.md");
   try {
@@ -72,4 +75,25 @@ function run(editor: string, path: string): Promise<void> {
         : reject(new Error(`The editor "${editor}" ended with code ${code}; the draft is unchanged.`)),
     );
   });
+}
+
+interface ComposeScreen {
+  /** Gives the terminal to the editor, and takes it back. */
+  release(): void;
+  reclaim(): void;
+  warn(text: string): void;
+}
+
+/** Opens the draft in the user's editor and puts back what was written there. */
+export async function composeDraft(home: OpenHome, input: InputLine, screen: ComposeScreen): Promise<void> {
+  const editor = home.env("VISUAL") || home.env("EDITOR") || (process.platform === "win32" ? "notepad" : "vi");
+  const draft = await input.expanded();
+  screen.release();
+  try {
+    input.draft = await editText(draft, editor);
+  } catch (error) {
+    screen.warn(messageOf(error));
+  } finally {
+    screen.reclaim();
+  }
 }

@@ -6,6 +6,7 @@ import type { MenuSkill } from "../../commands/skills.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
 import type { ChatRequest, ResumeRequest } from "../typed-input.ts";
 import type { InputLine } from "./input-line.ts";
+import { keyHelp } from "./keys.ts";
 import type { Questions } from "./questions.ts";
 import type { Transcript } from "./transcript.ts";
 import type { Turns } from "./turns.ts";
@@ -95,6 +96,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       redraw: () => parts.redraw(),
       copy: (text) => parts.copy(text),
       compose: () => parts.compose(),
+      keys: keyHelp,
       toggleStatusLine: () => parts.toggleStatusLine(),
     },
   };

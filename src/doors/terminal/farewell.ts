@@ -2,7 +2,36 @@
 
 import type { Agent } from "../../agent/agent.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
+import type { OpenHome } from "../../home/open.ts";
 import { exactDuration, plural } from "../../kit/formats.ts";
+import { withoutControls } from "../../kit/strip-ansi.ts";
+import { HANGUP } from "./status.ts";
+
+export interface GoodbyeParts {
+  readonly home: OpenHome;
+  /** Conversations that were left before this one. */
+  readonly leftBehind: Iterable<Agent>;
+  readonly startedAt: number;
+  now(): number;
+  /** Resolves when the turn and the work in the background have ended. */
+  settled(): Promise<unknown>;
+}
+
+/** Ends the session and says how to come back. The terminal is the shell's again. */
+export async function sayGoodbye(conversation: OpenAgent, code: number, parts: GoodbyeParts): Promise<void> {
+  const { home } = parts;
+  await Promise.all([...parts.leftBehind].map((agent) => agent.close()));
+  const grace = Number(home.env("HERMES_SIGTERM_GRACE") ?? "") || 1.5;
+  const timer = Promise.withResolvers<void>();
+  const waiting = setTimeout(timer.resolve, grace * 1000);
+  await Promise.race([parts.settled(), timer.promise]);
+  clearTimeout(waiting);
+  // There is no time for it after a signal.
+  if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(withoutControls(`${line}\n`)));
+  const seconds = (parts.now() - parts.startedAt) / 1000;
+  const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
+  if (code !== HANGUP) process.stdout.write(withoutControls(text));
+}
 
 interface FarewellFacts {
   readonly profile: string;
@@ -12,7 +41,7 @@ interface FarewellFacts {
 }
 
 /** Closes the conversation and returns what is left on the terminal. */
-export async function farewell(conversation: OpenAgent, facts: FarewellFacts): Promise<string> {
+async function farewell(conversation: OpenAgent, facts: FarewellFacts): Promise<string> {
   const { store, agent } = conversation;
   const session = await store.get(agent.sessionId);
   await conversation.close("cli_close");

@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { type KeyState, ScreenKeys } from "./keys.ts";
+import { type KeyState, keyHelp, ScreenKeys, shownKeys } from "./keys.ts";
 
 const idle: KeyState = { questionOpen: false, menuOpen: false, draft: "", queued: 0, busy: false };
-const read = (data: string, state: Partial<KeyState> = {}) => new ScreenKeys().read(data, { ...idle, ...state }, 0);
+const meaning = (keys: ScreenKeys, data: string, state: KeyState, now: number) => {
+  const row = keys.read(data, state, now);
+  return row === null || row === "nothing" ? row : row.action;
+};
+const read = (data: string, state: Partial<KeyState> = {}) => meaning(new ScreenKeys(), data, { ...idle, ...state }, 0);
 
 const cases: [string, string, Partial<KeyState>, string | null][] = [
   ["Ctrl+C", "\u0003", {}, "ctrl_c"],
@@ -22,22 +27,46 @@ const cases: [string, string, Partial<KeyState>, string | null][] = [
   ["Up with something queued", "\u001b[A", { queued: 1 }, "take_back_queued"],
   ["Up with a draft", "\u001b[A", { queued: 1, draft: "x" }, null],
   ["a letter", "a", {}, null],
+  ["Escape while something runs", "\u001b", { busy: true }, "stop"],
+  ["Escape while something runs and a text is typed", "\u001b", { busy: true, draft: "x" }, "stop"],
+  ["two quick Escapes while something runs", "\u001b\u001b", { busy: true }, "stop"],
+  ["Escape in a menu while something runs", "\u001b", { busy: true, menuOpen: true }, null],
+  ["Escape in a question while something runs", "\u001b", { busy: true, questionOpen: true }, null],
 ];
 for (const [name, data, state, expected] of cases)
   test(`${name} means ${expected}`, () => assert.equal(read(data, state), expected));
 
 test("Ctrl+X Ctrl+E opens the editor", () => {
   const keys = new ScreenKeys();
-  assert.equal(keys.read("\u0018", idle, 0), "nothing");
-  assert.equal(keys.read("\u0005", idle, 1), "edit_externally");
-  assert.equal(keys.read("\u0005", idle, 2), null);
+  assert.equal(meaning(keys, "\u0018", idle, 0), "nothing");
+  assert.equal(meaning(keys, "\u0005", idle, 1), "edit_externally");
+  assert.equal(meaning(keys, "\u0005", idle, 2), null);
 });
 
 test("Escape twice on an empty line edits the last message", () => {
   const keys = new ScreenKeys();
-  assert.equal(keys.read("\u001b", idle, 0), null);
-  assert.equal(keys.read("\u001b", idle, 2000), null);
-  assert.equal(keys.read("\u001b", idle, 2300), "edit_previous");
+  assert.equal(meaning(keys, "\u001b", idle, 0), null);
+  assert.equal(meaning(keys, "\u001b", idle, 2000), null);
+  assert.equal(meaning(keys, "\u001b", idle, 2300), "edit_previous");
   assert.equal(read("\u001b\u001b"), "edit_previous");
   assert.equal(read("\u001b\u001b", { draft: "x" }), null);
+});
+
+test("the Escape that stopped a turn is not the first of two", () => {
+  const keys = new ScreenKeys();
+  assert.equal(meaning(keys, "\u001b", { ...idle, busy: true }, 0), "stop");
+  assert.equal(meaning(keys, "\u001b", idle, 100), null);
+});
+
+test("the help names every key under its task", () => {
+  const text = keyHelp();
+  assert.match(text, /^Write a message\n {2}Enter +send/);
+  assert.match(text, /^Steer the work\n {2}Esc +close a menu or question, else stop the running turn$/m);
+  for (const { help } of shownKeys()) assert.ok(text.includes(help), help);
+});
+
+test("the guide lists the keys as the table does", async () => {
+  const guide = (await readFile(new URL("../../../docs/guide/README.md", import.meta.url), "utf8")).replaceAll("`", "");
+  for (const { shown, help } of shownKeys())
+    assert.ok(guide.includes(`| ${shown} | ${help} |`), `| ${shown} | ${help} |`);
 });

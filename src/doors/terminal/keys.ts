@@ -1,6 +1,6 @@
-// What a key does to the screen, once its meaning is known.
+// The keys of the screen: one table of what they do. The screen acts by it; /help, /keys and the guide show it.
 
-import { isKeyRelease, matchesKey } from "@earendil-works/pi-tui";
+import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
 import type { Turns } from "./turns.ts";
@@ -22,6 +22,159 @@ interface KeyTargets {
   say(text: string): void;
 }
 
+export interface KeyState {
+  readonly questionOpen: boolean;
+  readonly menuOpen: boolean;
+  readonly draft: string;
+  readonly queued: number;
+  readonly busy: boolean;
+}
+
+const TASKS = ["Write a message", "Steer the work", "Look around", "Leave"] as const;
+
+/** One row: the first one whose keys are pressed while `when` holds is done. */
+interface KeyRow {
+  /** Alternatives; two keys with a blank between them are pressed one after the other. None: somebody else reads them. */
+  readonly keys: readonly (KeyId | `${string} ${string}`)[];
+  readonly action: string;
+  readonly when?: (state: KeyState) => boolean;
+  /** It works while a question is open, too. */
+  readonly anywhere?: true;
+  run?(screen: KeyTargets): void;
+  /** How the keys are written for people, for which task they are, and what they do. Rows without a help repeat another one. */
+  readonly shown?: string;
+  readonly task?: (typeof TASKS)[number];
+  readonly help?: string;
+}
+
+const emptyLine = ({ draft }: KeyState) => draft === "";
+const write = { task: "Write a message" } as const;
+const steer = { task: "Steer the work" } as const;
+const look = { task: "Look around" } as const;
+const leave = { task: "Leave" } as const;
+/** Read by the input line itself. */
+const ofInput = { keys: [], action: "none", ...write } as const;
+
+const KEYS: readonly KeyRow[] = [
+  { ...ofInput, shown: "Enter", help: "send; in a menu, take the row" },
+  { ...ofInput, shown: "Alt+Enter, Ctrl+J, or \\ at the end of the line", help: "new line" },
+  {
+    ...ofInput,
+    shown: "Tab",
+    help: "complete a command, a path, a project file after @, or the shadow of an earlier input",
+  },
+  {
+    keys: ["up"],
+    action: "take_back_queued",
+    when: (state) => emptyLine(state) && state.queued > 0,
+    run: ({ input, turns }) => {
+      input.draft = turns.takeBack() ?? "";
+    },
+    ...write,
+    shown: "Up, Down",
+    help: "earlier inputs, kept between starts; Up on an empty line takes a queued message back",
+  },
+  {
+    keys: ["ctrl+r"],
+    action: "search_history",
+    run: ({ input, questions }) => void searchHistory(input, questions),
+    ...write,
+    shown: "Ctrl+R",
+    help: "search earlier inputs",
+  },
+  {
+    keys: ["ctrl+g", "alt+g", "ctrl+x ctrl+e"],
+    action: "edit_externally",
+    run: (screen) => screen.compose(),
+    ...write,
+    shown: "Ctrl+G, or Ctrl+X Ctrl+E",
+    help: "write the message in $EDITOR",
+  },
+  {
+    keys: ["ctrl+s"],
+    action: "stash",
+    run: ({ input }) => input.stash(),
+    ...write,
+    shown: "Ctrl+S",
+    help: "stash the draft; on an empty line, restore it",
+  },
+  {
+    keys: ["escape"],
+    action: "stop",
+    when: ({ busy, menuOpen }) => busy && !menuOpen,
+    run: (screen) => screen.interrupt(),
+    ...steer,
+    shown: "Esc",
+    help: "close a menu or question, else stop the running turn",
+  },
+  {
+    keys: ["escape escape"],
+    action: "edit_previous",
+    when: (state) => emptyLine(state) && !state.menuOpen && !state.busy,
+    run: (screen) => screen.submit("/undo"),
+    ...steer,
+    shown: "Esc Esc",
+    help: "on an empty line, take your last message back and edit it",
+  },
+  {
+    keys: ["ctrl+c"],
+    action: "ctrl_c",
+    anywhere: true,
+    ...steer,
+    shown: "Ctrl+C",
+    help: "stop the running turn; clear the input; on an empty line, twice leaves",
+  },
+  {
+    keys: ["ctrl+l"],
+    action: "redraw",
+    anywhere: true,
+    run: (screen) => screen.redraw(),
+    ...look,
+    shown: "Ctrl+L",
+    help: "redraw the screen",
+  },
+  {
+    keys: ["ctrl+z"],
+    action: "suspend",
+    anywhere: true,
+    run: (screen) => screen.suspend(),
+    ...leave,
+    shown: "Ctrl+Z",
+    help: "back to the shell; fg returns",
+  },
+  {
+    keys: ["ctrl+d"],
+    action: "leave",
+    when: emptyLine,
+    run: (screen) => screen.leave(0),
+    ...leave,
+    shown: "Ctrl+D",
+    help: "leave, on an empty line",
+  },
+];
+
+interface ShownKey {
+  readonly task: string;
+  readonly shown: string;
+  readonly help: string;
+}
+
+/** What people are told, in the order of the tasks. */
+export function shownKeys(): readonly ShownKey[] {
+  const told = KEYS.flatMap(({ task, shown, help }) => (task && shown && help ? [{ task, shown, help }] : []));
+  return TASKS.flatMap((task) => told.filter((row) => row.task === task));
+}
+
+/** The table as text: a heading per task, keys left, what they do right. */
+export function keyHelp(): string {
+  const rows = shownKeys();
+  const column = Math.max(...rows.map(({ shown }) => shown.length).filter((width) => width <= 24));
+  const line = ({ shown, help }: ShownKey) =>
+    shown.length > column ? `  ${shown}\n  ${" ".repeat(column)}  ${help}` : `  ${shown.padEnd(column)}  ${help}`;
+  const section = (task: string) => [task, ...rows.filter((row) => row.task === task).map(line)].join("\n");
+  return [...new Set(rows.map(({ task }) => task))].map(section).join("\n\n");
+}
+
 type Used = { consume: true } | undefined;
 
 export class KeyActions {
@@ -36,9 +189,9 @@ export class KeyActions {
   /** Undefined: the key belongs to whoever has the focus. */
   press(data: string): Used {
     const { input, questions, turns } = this.#screen;
-    const action = this.#keys.read(data, { ...this.#state(), queued: turns.waiting.length }, this.#screen.now());
-    if (action === null) return questions.open ? undefined : input.intercept(data);
-    if (action !== "nothing") this.#act(action);
+    const row = this.#keys.read(data, { ...this.#state(), queued: turns.waiting.length }, this.#screen.now());
+    if (row === null) return questions.open ? undefined : input.intercept(data);
+    if (row !== "nothing") this.#act(row);
     return { consume: true };
   }
 
@@ -52,28 +205,9 @@ export class KeyActions {
     };
   }
 
-  #act(action: KeyAction): void {
-    const { input, questions, turns } = this.#screen;
-    switch (action) {
-      case "ctrl_c":
-        return this.#onCtrlC();
-      case "leave":
-        return this.#screen.leave(0);
-      case "redraw":
-        return this.#screen.redraw();
-      case "suspend":
-        return this.#screen.suspend();
-      case "stash":
-        return input.stash();
-      case "edit_externally":
-        return this.#screen.compose();
-      case "search_history":
-        return void searchHistory(input, questions);
-      case "edit_previous":
-        return this.#screen.submit("/undo");
-      case "take_back_queued":
-        input.draft = turns.takeBack() ?? "";
-    }
+  #act(row: KeyRow): void {
+    if (row.action === "ctrl_c") this.#onCtrlC();
+    else row.run?.(this.#screen);
   }
 
   #onCtrlC(): void {
@@ -98,66 +232,53 @@ export class KeyActions {
   }
 }
 
-// What a key means to the screen, before the input line or a question sees it.
-
-export interface KeyState {
-  readonly questionOpen: boolean;
-  readonly menuOpen: boolean;
-  readonly draft: string;
-  readonly queued: number;
-  readonly busy: boolean;
-}
-
-type KeyAction =
-  | "ctrl_c"
-  | "leave"
-  | "redraw"
-  | "suspend"
-  | "stash"
-  | "edit_externally"
-  | "search_history"
-  | "edit_previous"
-  | "take_back_queued";
-
 const DOUBLE_MS = 600;
 const PASTE = "\u001b[200~";
+// Some terminals deliver two quick presses of Escape as one sequence.
+const ESCAPE_TWICE = "\u001b\u001b";
 
+interface FirstKey {
+  readonly key: string;
+  readonly at: number;
+}
+
+/** What a key means to the screen, before the input line or a question sees it. */
 export class ScreenKeys {
-  #escapeAt = Number.NEGATIVE_INFINITY;
-  /** Ctrl+X was pressed and waits for its second key. */
-  #chord = false;
+  /** The first key of two was pressed and waits for the second. */
+  #first: FirstKey | null = null;
 
   /** Null: the key belongs to whoever has the focus. "nothing": it is used up. */
-  read(data: string, state: KeyState, now: number): KeyAction | "nothing" | null {
+  read(data: string, state: KeyState, now: number): KeyRow | "nothing" | null {
     if (data.startsWith(PASTE) || isKeyRelease(data)) return null;
-    if (matchesKey(data, "ctrl+c")) return "ctrl_c";
-    if (matchesKey(data, "ctrl+l")) return "redraw";
-    if (matchesKey(data, "ctrl+z")) return "suspend";
-    if (state.questionOpen) return null;
-    if (this.#chord) {
-      this.#chord = false;
-      return matchesKey(data, "ctrl+e") ? "edit_externally" : null;
-    }
-    if (matchesKey(data, "ctrl+x")) {
-      this.#chord = true;
-      return "nothing";
-    }
-    if (matchesKey(data, "ctrl+g") || matchesKey(data, "alt+g")) return "edit_externally";
-    if (matchesKey(data, "ctrl+r")) return "search_history";
-    if (matchesKey(data, "ctrl+s")) return "stash";
-    if (matchesKey(data, "ctrl+d") && state.draft === "") return "leave";
-    if (matchesKey(data, "up") && state.draft === "" && state.queued > 0) return "take_back_queued";
-    return this.#escape(data, state, now);
+    const first = this.#first;
+    this.#first = null;
+    const fits = ({ when, anywhere }: KeyRow) => (anywhere || !state.questionOpen) && (when?.(state) ?? true);
+    const rows = KEYS.filter(fits);
+    const second = (name: string) => isSecond(data, name, first, now);
+    const row =
+      rows.find(({ keys }) => keys.some(second)) ?? rows.find(({ keys }) => keys.some((name) => pressed(data, name)));
+    return row ?? this.#begin(data, rows, now);
   }
 
-  #escape(data: string, state: KeyState, now: number): KeyAction | null {
-    // Some terminals deliver two quick presses as one sequence.
-    const twice = data === "\u001b\u001b";
-    if ((!matchesKey(data, "escape") && !twice) || state.menuOpen || state.draft !== "" || state.busy) return null;
-    const again = twice || now - this.#escapeAt <= DOUBLE_MS;
-    this.#escapeAt = again ? Number.NEGATIVE_INFINITY : now;
-    return again ? "edit_previous" : null;
+  #begin(data: string, rows: readonly KeyRow[], now: number): "nothing" | null {
+    const pairs = rows.flatMap(({ keys }) => keys).filter((name) => name.includes(" "));
+    const key = pairs.map((name) => name.slice(0, name.indexOf(" "))).find((name) => pressed(data, name));
+    if (key === undefined) return null;
+    this.#first = { key, at: now };
+    return key === "escape" ? null : "nothing";
   }
+}
+
+/** This one key; never one of two. */
+const pressed = (data: string, key: string) =>
+  !key.includes(" ") && (matchesKey(data, key as KeyId) || (key === "escape" && data === ESCAPE_TWICE)); // a name of the table
+
+function isSecond(data: string, name: string, first: FirstKey | null, now: number): boolean {
+  const [one, two] = name.split(" ");
+  if (one === undefined || two === undefined) return false;
+  if (one === "escape" && data === ESCAPE_TWICE) return true;
+  // Escape alone means something to others: it counts as a first key for a moment only.
+  return first?.key === one && pressed(data, two) && (one !== "escape" || now - first.at <= DOUBLE_MS);
 }
 
 // What Ctrl+C means right now. The most specific meaning wins; leaving always takes a second press.

@@ -10,20 +10,19 @@ import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
-import type { SessionListItem } from "../../sessions/store.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
-import { farewell, lastLook } from "./farewell.ts";
+import { type GoodbyeParts, lastLook, sayGoodbye } from "./farewell.ts";
 import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
 import { DrawnScreen, forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
-import { Activity, HANGUP, Status, watchProcess } from "./status.ts";
-import { Transcript } from "./transcript.ts";
+import { Activity, Status, watchProcess } from "./status.ts";
+import { Transcript, transcriptSettings } from "./transcript.ts";
 import { type Speaker, shownText, Turns } from "./turns.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
@@ -57,24 +56,11 @@ class Screen {
     const { home, clock } = request;
     const config = () => home.config();
     const now = () => clock.now();
-    const configured = config().display.tool_progress;
     this.#request = request;
     this.#theme = makeTheme(request.color);
     const terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
     this.#tui = new DrawnScreen(terminal, undefined, home.paths.logsDir);
-    this.#transcript = new Transcript(this.#theme, () => ({
-      answerStyle: config().display.final_response_markdown,
-      // --verbose holds until /verbose says something else.
-      toolProgress:
-        request.verbose && config().display.tool_progress === configured ? "verbose" : config().display.tool_progress,
-      previewLength: config().display.tool_preview_length,
-      showReasoning: config().display.show_reasoning,
-      interimText: config().display.interim_assistant_messages,
-      inlineDiffs: config().display.inline_diffs,
-      streaming: config().display.streaming,
-      timestamp: config().display.timestamps ? clockTime(now()) : null,
-      echo: config().display.user_message_preview,
-    }));
+    this.#transcript = new Transcript(this.#theme, transcriptSettings(request, now));
     this.#input = new InputLine(this.#tui, {
       theme: this.#theme,
       historyFile: home.paths.historyFile,
@@ -157,7 +143,7 @@ class Screen {
     } finally {
       clearInterval(second);
       this.#release();
-      await this.#sayGoodbye(code);
+      if (this.#conversation) await sayGoodbye(this.#conversation, code, this.#goodbye());
       unwatch();
     }
   }
@@ -221,7 +207,12 @@ class Screen {
       this.#typedEarly.push(text);
       return this.#refresh();
     }
-    const handled = await dispatchTyped(text, this.#commands, commandContext(this.#surface), this.#surface);
+    const handled = await dispatchTyped(
+      text === "?" ? "/keys" : text,
+      this.#commands,
+      commandContext(this.#surface),
+      this.#surface,
+    );
     this.#refresh();
     if (handled) return;
     if (early) return this.#turns.queue({ text });
@@ -280,22 +271,15 @@ class Screen {
   }
 
   async #compose(): Promise<void> {
-    const { home } = this.#request;
-    const { editText } = await import("./clipboard.ts");
-    const editor = home.env("VISUAL") || home.env("EDITOR") || (process.platform === "win32" ? "notepad" : "vi");
-    const draft = await this.#input.expanded();
-    this.#release();
-    try {
-      this.#input.draft = await editText(draft, editor);
-    } catch (error) {
-      this.#transcript.warn(reason(error));
-    } finally {
-      this.#reclaim();
-    }
+    const { composeDraft } = await import("./clipboard.ts");
+    await composeDraft(this.#request.home, this.#input, {
+      release: () => this.#release(),
+      reclaim: () => this.#reclaim(),
+      warn: (text) => this.#transcript.warn(text),
+    });
   }
 
   #makeSurface(): DispatchSurface & SurfaceParts {
-    let lastListed: readonly SessionListItem[] = [];
     return {
       kind: "terminal",
       interrupt: async () => {
@@ -310,12 +294,7 @@ class Screen {
       turns: this.#turns,
       background: this.#background,
       conversation: () => this.#ready(),
-      get lastListed() {
-        return lastListed;
-      },
-      set lastListed(listed) {
-        lastListed = listed;
-      },
+      lastListed: [],
       warn: (text) => this.#warn(text),
       switchTo: (resume, title) => this.#switchTo(resume, title),
       skillCommands: () => skillCommands(this.#completing),
@@ -381,22 +360,14 @@ class Screen {
     this.#tui.requestRender(true);
   }
 
-  /** Ends the session and says how to come back. */
-  async #sayGoodbye(code: number): Promise<void> {
-    const conversation = this.#conversation;
-    if (!conversation) return;
-    await Promise.all([...this.#leftBehind].map((agent) => agent.close()));
-    const { home, clock } = this.#request;
-    const grace = Number(home.env("HERMES_SIGTERM_GRACE") ?? "") || 1.5;
-    const timer = Promise.withResolvers<void>();
-    const waiting = setTimeout(timer.resolve, grace * 1000);
-    await Promise.race([Promise.all([this.#turns.idle(), this.#background.close()]), timer.promise]);
-    clearTimeout(waiting);
-    // There is no time for it after a signal.
-    if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(withoutControls(`${line}\n`)));
-    const seconds = (clock.now() - this.#header.startedAt) / 1000;
-    const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
-    if (code !== HANGUP) process.stdout.write(withoutControls(text));
+  #goodbye(): GoodbyeParts {
+    return {
+      home: this.#request.home,
+      leftBehind: this.#leftBehind,
+      startedAt: this.#header.startedAt,
+      now: () => this.#request.clock.now(),
+      settled: () => Promise.all([this.#turns.idle(), this.#background.close()]),
+    };
   }
 
   async #crash(error: unknown): Promise<void> {
@@ -436,8 +407,3 @@ class Screen {
 }
 
 const reason = (error: unknown) => messageOf(error);
-
-function clockTime(now: number): string {
-  const at = new Date(now);
-  return `[${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}]`;
-}

@@ -222,7 +222,7 @@ export class Activity implements Component {
     if (this.#doing === null) return [];
     const frame = FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
     const seconds = Math.floor((this.#now() - this.#doing.since) / 1000);
-    const elapsed = seconds >= 2 ? ` (${compactDuration(seconds)})` : "";
+    const elapsed = ` (${seconds >= 2 ? `${compactDuration(seconds)} · ` : ""}esc to stop)`;
     const what = cut(this.#doing.what, Math.max(8, width - 4 - elapsed.length));
     return ["", cut(`${this.#theme.accent(frame)} ${this.#theme.dim(what + elapsed)}`, width)];
   }

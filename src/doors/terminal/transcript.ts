@@ -5,6 +5,7 @@ import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { plural } from "../../kit/formats.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
 import { printable, type Theme } from "../terminal-text.ts";
+import type { ChatRequest } from "../typed-input.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
 import { CutLines, Lines, Rule } from "./blocks.ts";
 
@@ -19,6 +20,29 @@ export interface TranscriptSettings {
   /** `[HH:MM]` in front of messages; null = without. */
   readonly timestamp: string | null;
   readonly echo: { readonly first_lines: number; readonly last_lines: number };
+}
+
+/** How the transcript looks right now; settings may change while the screen is open. */
+export function transcriptSettings(request: ChatRequest, now: () => number): () => TranscriptSettings {
+  const display = () => request.home.config().display;
+  const configured = display().tool_progress;
+  return () => ({
+    answerStyle: display().final_response_markdown,
+    // --verbose holds until /verbose says something else.
+    toolProgress: request.verbose && display().tool_progress === configured ? "verbose" : display().tool_progress,
+    previewLength: display().tool_preview_length,
+    showReasoning: display().show_reasoning,
+    interimText: display().interim_assistant_messages,
+    inlineDiffs: display().inline_diffs,
+    streaming: display().streaming,
+    timestamp: display().timestamps ? clockTime(now()) : null,
+    echo: display().user_message_preview,
+  });
+}
+
+function clockTime(now: number): string {
+  const at = new Date(now);
+  return `[${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}]`;
 }
 
 const VERBOSE_CHARS = 2000;
