@@ -160,6 +160,7 @@ class Finder implements Analysis {
       redirects,
       nameSubstitutions: [],
     });
+    this.files.noteGroup(redirects, inside);
     return [...inside, ...own];
   }
 

@@ -6,6 +6,7 @@ import {
   type Invocation,
   type OptionSpec,
   type Options,
+  type Redirect,
   readOptions,
 } from "./invocation.ts";
 
@@ -100,6 +101,19 @@ export class WrittenScripts {
     if (/^(?:cp|mv|ln|install)$/.test(invocation.program)) this.noteCopy(invocation);
   }
 
+  /** `{ echo a; echo b; } > x`. */
+  noteGroup(redirects: readonly Redirect[], inside: readonly Invocation[]): void {
+    const printers = inside.filter(({ redirects: own }) => !own.some(({ operator }) => operator.includes(">")));
+    const texts = printers.map((one) => printedBy(one).join("\n"));
+    for (const { operator, target } of redirects)
+      if (/^(?:>>?|>\||&>)$/.test(operator) && printers.length > 0)
+        this.add(
+          target,
+          [texts.join("\n")],
+          texts.every((text) => text !== ""),
+        );
+  }
+
   private noteCopy(invocation: Invocation): void {
     const { operands } = readOptions(argTexts(invocation), { short: "tSmog" });
     const [from, to] = operands;
@@ -187,8 +201,17 @@ function codeFiles(invocation: Invocation): (file: string) => boolean {
     scripts.includes(file) ||
     (runsTests && /(?:^|\/)(?:conftest|test_[^/]*|[^/]*_test)\.py$/.test(file)) ||
     (builds && /(?:^|\/)setup\.py$/.test(file)) ||
-    (program === "rake" && /^rakefile$/i.test(file));
+    (program === "rake" && /^rakefile$/i.test(file)) ||
+    (loadsSettings(program) && SETTINGS_CODE.test(file));
 }
+
+/** Code that a tool loads by itself when it starts. */
+const SETTINGS_CODE =
+  /(?:^|\/)(?:[\w.-]+\.config\.[cm]?[jt]s|\.[\w-]+rc\.[cm]?js|gulpfile\.[cm]?[jt]s|gruntfile\.js|noxfile\.py|fabfile\.py|tasks\.py|dodo\.py|gemfile|[\w-]+\.gemspec|vagrantfile|fastfile|podfile|guardfile)$/i;
+const loadsSettings = (program: string) =>
+  /^(?:npx|bunx|pnpx|npm|pnpm|yarn|bun|jest|vitest|vite|eslint|prettier|webpack|rollup|esbuild|tailwindcss|postcss|babel|next|nuxt|astro|svelte-kit|playwright|cypress|mocha|karma|gulp|grunt|nox|fab|invoke|inv|doit|bundle|gem|vagrant|fastlane|pod|guard|turbo|nx)$/.test(
+    program,
+  );
 
 const PACKAGE_MANAGERS = /^(?:npm|pnpm|yarn|bun)$/;
 

@@ -95,7 +95,7 @@ const PERL: readonly Sign[] = [
 const RUBY: readonly Sign[] = [
   /`|%x|\b(?:system|exec|spawn|fork|syscall|eval|instance_eval|class_eval|module_eval|instance_exec|binding|send|__send__|public_send|const_get|define_method|load|autoload|trap|at_exit)\b\s*[("'\s:[{]/,
   /\b(?:popen\w*|Open3|PTY|Kernel|Process|Fiddle|FileUtils|ObjectSpace|Marshal|DRb|Socket|TCPSocket|TCPServer|UDPSocket|UNIXSocket|Pathname|Tempfile|RubyVM|TOPLEVEL_BINDING)\b|open-uri|URI\s*\.\s*open|\bmethod\s*\(/,
-  /\bfileutils\b|\bopen3\b|net\/(?:ssh|ftp|smtp|telnet)/,
+  /\bfileutils\b|\bopen3\b|net\/(?:ssh|ftp|smtp|telnet)|(?<![\w.])sh\s{0,9}[("']/,
   /(?<![.\w])open\s*[( ]|\b(?:File|IO|Dir)\s*\.\s*(?:delete|unlink|rename|open|new|chmod|chown|lchown|symlink|link|truncate|binwrite|sysopen|rmdir|mkfifo|send|method)\b|=\s*(?:File|Dir|IO)\b(?!\s*[.:])/,
 ];
 

@@ -81,7 +81,7 @@ export const every = (programs: string, pattern: RegExp): Table =>
   Object.fromEntries(programs.split(" ").map((program) => [program, pattern]));
 
 const HOST_ACCESS =
-  /^(?:compose )?(?:container )?(?:run|create|exec)\b.*?(?:--privileged(?!=false)|--cap-add[= ](?:all|sys_admin|sys_ptrace|sys_module|dac_read_search|net_admin)|--(?:pid|userns|uts)[= ]host|--security-opt[= ]\S{0,200}(?:unconfined|disable)|--device[= ]\/dev\/(?:sd|nvme|vd|mem|kmem|mapper)|docker\.sock|podman\.sock|containerd\.sock|(?:-v|--volume|--mount)[= ]?(?:type=bind,(?:source|src)=)?(?:\/|\/etc|\/root|\/home|\/var|\/usr|\/boot|\/dev|\/proc|\/sys|~|\$HOME|\$\{HOME\}|\/home\/[^/:\s]+|(?:~|\$HOME)\/\.(?:ssh|aws|gnupg|kube|docker|hermes)\S{0,200})(?:\/)?(?:[:,]))/i;
+  /^(?:compose )?(?:container )?(?:run|create|exec|build)\b.*?(?:--privileged(?!=false)|--cap-add[= ](?:all|sys_admin|sys_ptrace|sys_module|dac_read_search|net_admin)|--(?:pid|userns|uts)[= ]host|--security-opt[= ]\S{0,200}(?:unconfined|disable)|--device[= ]\/dev\/(?:sd|nvme|vd|mem|kmem|mapper)|docker\.sock|podman\.sock|containerd\.sock|(?:-v|--volume|--mount)[= ]?(?:type=bind,(?:source|src)=)?(?:\/|\/etc|\/root|\/home|\/var|\/usr|\/boot|\/dev|\/proc|\/sys|~|\$HOME|\$\{HOME\}|\/home\/[^/:\s]+|(?:~|\$HOME)\/\.(?:ssh|aws|gnupg|kube|docker|hermes)\S{0,200})(?:\/)?(?:[:,]))/i;
 
 const CONTAINERS: Table = {
   ...every(

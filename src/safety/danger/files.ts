@@ -152,16 +152,48 @@ const searchesElsewhere = (scene: Scene) =>
     ),
   );
 
-/** Empties, overwrites or moves away whatever it is handed. */
+/** Names many files that the line does not list: everything here, what a program prints, or what a loop goes through. */
+function namesMany(text: string, marked: string | undefined, scene: Scene): boolean {
+  const path = text.replace(/^\.\//, "");
+  if (/^(?:\*\*?(?:\/\*)*|\.\*)$|^(?:\$\(|`)\s{0,9}(?:git|find|fd|fdfind|ls|rg|locate|cat)\b/.test(path)) return true;
+  const isLoop = ["for", "select", "read", "mapfile", "readarray"].some((word) => scene.named(word).length > 0);
+  return isLoop && (marked !== undefined || (/[*?]/.test(path) && !/\.(?:log|tmp|out|bak|cache|old)$/.test(path)));
+}
+
+/** An edit in place that keeps nothing: `sed -i d`, `perl -i -ne ''`. */
+function emptiesInPlace(invocation: Invocation): boolean {
+  if (editorOf(invocation) === null) return false;
+  if (/^g?sed$/.test(invocation.program))
+    return sedScripts(argTexts(invocation)).some((script) => /^\s{0,9}(?:1,\$)?\s{0,9}d[;\s]{0,9}$/.test(script));
+  const { letters, values } = optionsOf(invocation, { short: "eEIMmrCF" });
+  const code = values.filter(({ name }) => /^[eE]$/.test(name)).map(({ value }) => value);
+  const keeps = letters.includes("n")
+    ? /\b(?:print|printf|say|puts|p|putc|write)\b/
+    : /^(?![\s\S]*\$_\s{0,9}=\s{0,9}(?:""|''|undef))/;
+  return code.length > 0 && /[np]/.test(letters.join("")) && !code.some((text) => keeps.test(text));
+}
+
+const EMPTIES = /^(?:|:|true)$/;
+
+/** Empties, overwrites or moves away whatever it is handed, one file after the other. */
 function spoilsEach(invocation: Invocation, scene: Scene): boolean {
-  if (!isRunForEach(invocation)) return false;
-  const { program } = invocation;
+  const { program, args, redirects } = invocation;
+  const isEach = isRunForEach(invocation);
+  const many = args.filter(({ text, marked }) => namesMany(text, marked, scene));
+  const emptied = redirects.filter(({ operator }) => operator === ">" || operator === ">|");
+  const prints = program === "cat" ? args.every(({ text }) => text === "/dev/null") : EMPTIES.test(program);
+  if (prints && emptied.some(({ target, marked }) => namesMany(target, marked, scene))) return true;
+  if (emptiesInPlace(invocation)) return true;
+  if (!isEach && many.length === 0) return false;
   const { operands } = optionsOf(invocation, { short: "tS" });
+  const [first = ""] = operands;
   const target = operands.at(-1) ?? "";
-  if (/^(?:truncate|tee|dd|sponge)$/.test(program)) return true;
-  if (program === "cp") return /^\/dev\//.test(operands[0] ?? "");
-  if (program === "chmod") return /^0*[0-3]?00$|^[ugoa]*[-=][rwx]*r|^0+$/.test(operands[0] ?? "");
+  if (/^(?:truncate|sponge)$/.test(program)) return true;
+  if (/^(?:tee|dd)$/.test(program)) return isEach;
+  if (program === "cp" || program === "ln") return first.startsWith("/dev/");
+  if (program === "chmod") return isEach && /^0*[0-3]?00$|^[ugoa]*[-=][rwx]*r|^0+$/.test(first);
   if (program !== "mv") return false;
+  if (!isEach) return /^\/(?:tmp|var\/tmp|dev)(?:\/|$)/.test(target);
   return target.includes("{}") ? searchesElsewhere(scene) : /^[/~$]|^\.\.(?:\/|$)/.test(target);
 }
 

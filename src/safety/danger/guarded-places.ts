@@ -229,7 +229,7 @@ const TRUSTED_SOURCE =
 const elsewhere = (before: string) => new RegExp(`${before}["']?(?!http://localhost|${TRUSTED_SOURCE})\\S`, "i");
 
 const NODE_SETTINGS = new RegExp(
-  `^(?:config |c )?set (?:--?\\S+ )?(?:(?:script-shell|node-options|git|globalconfig|userconfig|init-module|shell|onload-script|yarnPath|plugins)[= ]|(?:ignore-scripts|strict-ssl|enableScripts)[= ]${"(?:false|true)"}(?<!(?:ignore-scripts|strict-ssl|enableScripts)[= ]true)|(?:@[\\w-]+:)?(?:registry|npmRegistryServer|npmScopes\\S*)[= ]["']?(?!http://localhost|${TRUSTED_SOURCE})\\S)`,
+  `^(?:(?:config|c) (?:--?\\S+ )?)?set (?:--?\\S+ )?(?:(?:script-shell|node-options|git|globalconfig|userconfig|init-module|shell|onload-script|yarnPath|plugins)[= ]|(?:ignore-scripts|strict-ssl|enableScripts)[= ]${"(?:false|true)"}(?<!(?:ignore-scripts|strict-ssl|enableScripts)[= ]true)|(?:@[\\w-]+:)?(?:registry|npmRegistryServer|npmScopes\\S*)[= ]["']?(?!http://localhost|${TRUSTED_SOURCE})\\S)`,
   "i",
 );
 const PIP_SETTINGS = elsewhere(

@@ -94,8 +94,11 @@ function clonedFolder(invocation: Invocation): string | null {
     (/^(?:git|hg|jj)$/.test(invocation.program) && words[at] === "clone") ||
     (/^(?:gh|glab)$/.test(invocation.program) && words[0] === "repo" && words[1] === "clone") ||
     (invocation.program === "svn" && at === 0);
-  const [from, to] = words.slice(at + 1);
-  if (!clones || from === undefined) return null;
+  const isModule = invocation.program === "git" && words[0] === "submodule" && words[1] === "add";
+  const copier = words.findIndex((word) => /^(?:degit|tiged|giget)(?:@\S*)?$/.test(word));
+  const isCopier = /^(?:npx|bunx|pnpx|pnpm|yarn)$/.test(invocation.program) && copier >= 0;
+  const [from, to] = isModule ? words.slice(2) : words.slice((isCopier ? copier : at) + 1);
+  if ((!clones && !isModule && !isCopier) || from === undefined) return null;
   // A copy of what is here already is nothing new.
   if (/^(?:\.{0,2}\/|~|file:)/.test(from)) return null;
   return (

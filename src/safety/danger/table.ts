@@ -56,6 +56,28 @@ function discardsWork(invocation: Invocation): boolean {
   );
 }
 
+const HOME_REMOTE = /^(?:origin|upstream)$/;
+
+/** What goes to a place that the line itself names is out of hand; a first `origin` is how a repository begins. */
+function pushesElsewhere(scene: Scene): boolean {
+  return scene.sequences.some((sequence) => {
+    const named = new Set<string>();
+    return sequence.some((invocation) => {
+      const command = gitCommand(invocation);
+      const { operands } = readOptions(command?.args ?? [], { short: "tmo", long: ["push-option", "receive-pack"] });
+      const [verb = "", name = ""] = operands;
+      if (
+        command?.verb === "remote" &&
+        (/^(?:set-url|rename)$/.test(verb) || (verb === "add" && !HOME_REMOTE.test(name)))
+      )
+        named.add(name);
+      if (command?.verb !== "push") return false;
+      if (/^(?:https?|git|ssh|ftp):\/\/|^[\w.-]+@[\w.-]+:/.test(verb)) return true;
+      return named.size > 0 && (verb === "" || named.has(verb));
+    });
+  });
+}
+
 const added: RuleGroup = {
   reason: "opens a way in, or throws away protection or work",
   rules: [
@@ -64,6 +86,7 @@ const added: RuleGroup = {
     { key: "flush firewall rules", matches: (scene) => scene.invocations.some(flushesFirewall) },
     { key: "discard uncommitted work", matches: (scene) => scene.invocations.some(discardsWork) },
     { key: "downloaded file executed", matches: runsDownloadedFile },
+    { key: "push to a place that the line names", matches: pushesElsewhere },
   ],
 };
 

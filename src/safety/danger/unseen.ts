@@ -177,7 +177,8 @@ const namesEveryday = (command: string) => {
 const TOOL_FOLDER =
   /(?:^|\/)(?:node_modules\/\.bin|\.?v?env[\w.-]*\/(?:bin|scripts)|vendor\/bin|target\/(?:debug|release)|\.local\/bin|\.bin|\.tools?|build\/bin|dist\/bin|gopath\/bin|go\/bin|\.cargo\/bin)$/i;
 /** Of the folder one is in, or where everybody writes. */
-const OPEN_FOLDER = /^(?:$|[^/$~`]|\$\{?PWD\b|\$\(pwd\)|`pwd`|\/tmp(?:\/|$)|\/var\/tmp(?:\/|$)|\/dev\/shm(?:\/|$))/;
+const OPEN_FOLDER =
+  /^(?:$|[^/$~`]|\$\{?(?:OLD)?PWD\b|~[+-]|\$\(pwd\)|`pwd`|\/tmp(?:\/|$)|\/var\/tmp(?:\/|$)|\/dev\/shm(?:\/|$))/;
 
 /** Whether programs are looked for in an open folder before the system's own are. */
 function shadowsPrograms(value: string): boolean {

@@ -153,6 +153,9 @@ function literalOutput(script: Script, scope: Scope): string | null {
   if (program === "which" || program === "type" || (program === "command" && /^-[vV]$/.test(args[0] ?? ""))) {
     return args.filter((arg) => !arg.startsWith("-")).join(" ");
   }
+  // Where a link leads is not on the line; which file is meant is.
+  if (program === "readlink" || program === "realpath")
+    return args.findLast((arg) => /^\/(?:usr\/)?s?bin\//.test(arg)) ?? null;
   return null;
 }
 
