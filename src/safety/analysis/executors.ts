@@ -17,7 +17,11 @@ export function executedBy(invocation: Invocation): Executed | null {
   if (!verbs && !find) return null;
   return {
     texts: find ? find(argTexts(invocation)) : [],
-    words: verbs ? wordsBehindVerb(invocation, verbs) : [],
+    words: verbs
+      ? wordsBehindVerb(invocation, verbs)
+      : /^(?:npx|bunx|pnpx)$/.test(program)
+        ? packageWords(invocation)
+        : [],
   };
 }
 
@@ -51,6 +55,18 @@ function wordsBehindVerb({ args }: Invocation, verbs: readonly string[]): readon
     { short: "npeo", long: ["name", "prefix", "with", "python", "package"], stopAtOperand: true },
   );
   return behind.slice(firstOperand);
+}
+
+/** `npx -y tsx x.ts`: a package is run by the name of its program. */
+function packageWords(invocation: Invocation): readonly Arg[] {
+  const { firstOperand, letters, longs } = readOptions(argTexts(invocation), {
+    short: "pc",
+    long: ["package", "call", "workspace", "cache", "userconfig", "registry"],
+    stopAtOperand: true,
+  });
+  if (letters.includes("c") || longs.includes("call")) return [];
+  const [name, ...rest] = invocation.args.slice(firstOperand);
+  return name ? [{ ...name, text: name.text.replace(/(?<!^)@[\w.^~-]*$/, "") }, ...rest] : [];
 }
 
 const phrases = (args: readonly string[]) => args.filter((arg) => /\s/.test(arg));
@@ -124,6 +140,8 @@ const TEXT_FINDERS: Readonly<Record<string, (args: readonly string[]) => readonl
   "nix-shell": phrases,
   cargo: (args) => valuesOf(args, "s", "--shell"),
   npx: callTexts,
+  bunx: callTexts,
+  pnpx: callTexts,
   npm: callTexts,
   pnpm: (args) => (args.some((arg) => /^(?:-c|--shell-mode)$/.test(arg)) ? phrases(args) : []),
   yarn: phrases,

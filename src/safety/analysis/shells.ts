@@ -1,3 +1,4 @@
+import { normalize } from "node:path/posix";
 import { printedTexts } from "../shell/resolve.ts";
 import {
   argTexts,
@@ -57,7 +58,11 @@ export function readsCommandsFromInput(invocation: Invocation): boolean {
 
 // `cat > x.sh <<E ... ; bash x.sh`: what one command of a line writes into a file, a later one may run.
 
-const plain = (path: string) => path.replace(/^(?:\.\/+)+/, "");
+/** One name for a file, wherever the line has gone in between. */
+function nameOf(written: string, { cwd }: Invocation): string {
+  const path = written.replace(/^(?:\.\/+)+/, "").replace(/^(?:\$PWD|\$\{PWD\}|\$\(pwd\))\//, "");
+  return normalize(cwd === null || /^[/~$]/.test(path) ? path : `${cwd}/${path}`);
+}
 
 /** What an invocation prints, as far as the line shows: `echo`, `printf`, or `cat` with a heredoc. */
 export function printedBy(invocation: Invocation): readonly string[] {
@@ -95,8 +100,9 @@ export class WrittenScripts {
     for (const { operator, target, marked } of invocation.redirects) {
       if (!/^(?:>>?|>\||&>)$/.test(operator)) continue;
       const texts = printedBy(invocation);
-      // `> x` alone empties a file.
-      this.add(target, texts, marked === undefined && (texts.length > 0 || invocation.program === ""));
+      // `> x` alone empties a file, and `jq` changes what one reads before: its settings are as good as they were.
+      const isKnown = texts.length > 0 || invocation.program === "" || invocation.program === "jq";
+      this.add(nameOf(target, invocation), texts, marked === undefined && isKnown);
     }
     if (/^(?:cp|mv|ln|install)$/.test(invocation.program)) this.noteCopy(invocation);
   }
@@ -105,10 +111,11 @@ export class WrittenScripts {
   noteGroup(redirects: readonly Redirect[], inside: readonly Invocation[]): void {
     const printers = inside.filter(({ redirects: own }) => !own.some(({ operator }) => operator.includes(">")));
     const texts = printers.map((one) => printedBy(one).join("\n"));
+    const [first] = inside;
     for (const { operator, target } of redirects)
-      if (/^(?:>>?|>\||&>)$/.test(operator) && printers.length > 0)
+      if (/^(?:>>?|>\||&>)$/.test(operator) && printers.length > 0 && first)
         this.add(
-          target,
+          nameOf(target, first),
           [texts.join("\n")],
           texts.every((text) => text !== ""),
         );
@@ -117,14 +124,15 @@ export class WrittenScripts {
   private noteCopy(invocation: Invocation): void {
     const { operands } = readOptions(argTexts(invocation), { short: "tSmog" });
     const [from, to] = operands;
-    const known = from === undefined ? undefined : this.files.get(plain(from));
-    if (known && to !== undefined && operands.length === 2) this.files.set(plain(to), known);
+    const known = from === undefined ? undefined : this.files.get(nameOf(from, invocation));
+    if (known && to !== undefined && operands.length === 2) this.files.set(nameOf(to, invocation), known);
   }
 
   noteTee(invocation: Invocation, fed: readonly string[]): void {
     if (invocation.program !== "tee") return;
     const texts = [...fed, ...printedBy(invocation)];
-    for (const text of argTexts(invocation)) if (!text.startsWith("-")) this.add(text, texts, texts.length > 0);
+    for (const text of argTexts(invocation))
+      if (!text.startsWith("-")) this.add(nameOf(text, invocation), texts, texts.length > 0);
   }
 
   /** The texts of files that the invocation runs as commands: by path, through a shell, or by sourcing them. */
@@ -133,10 +141,10 @@ export class WrittenScripts {
     const { program, path } = invocation;
     const byPath = path.includes("/") ? [path] : [];
     return [...byPath, ...shellScripts(invocation)]
-      .flatMap((file) => this.take(plain(file)))
+      .flatMap((file) => this.take(nameOf(file, invocation)))
       .concat(
         buildFiles(program, argTexts(invocation)).flatMap((file) =>
-          (this.files.get(plain(file))?.texts ?? []).flatMap((text) =>
+          (this.files.get(nameOf(file, invocation))?.texts ?? []).flatMap((text) =>
             buildCommands(program, argTexts(invocation), text),
           ),
         ),
@@ -149,7 +157,7 @@ export class WrittenScripts {
     const isCode = codeFiles(invocation);
     const unseen = [...shellScripts(invocation), ...buildFiles(invocation.program, argTexts(invocation))];
     return [...this.files].flatMap(([file, { texts, isSeen }]): readonly WrittenRun[] => {
-      const runs = isCode(file) || unseen.some((script) => plain(script) === file);
+      const runs = isCode(file) || unseen.some((script) => nameOf(script, invocation) === file);
       if (!runs) return [];
       if (!isSeen) return [{ invocation, file, text: null }];
       return isCode(file) ? texts.map((text) => ({ invocation, file, text })) : [];
@@ -165,9 +173,8 @@ export class WrittenScripts {
   }
 
   private add(file: string, texts: readonly string[], isSeen: boolean): void {
-    const name = plain(file);
-    const before = this.files.get(name);
-    this.files.set(name, {
+    const before = this.files.get(file);
+    this.files.set(file, {
       texts: [...(before?.texts ?? []), ...texts].slice(-20),
       isSeen: isSeen && (before?.isSeen ?? true),
     });
@@ -188,8 +195,8 @@ const RUNS_CODE =
 /** Whether the invocation runs a file by this name, given by hand or found by itself. */
 function codeFiles(invocation: Invocation): (file: string) => boolean {
   const { program } = invocation;
-  const args = argTexts(invocation).map(plain);
-  const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => plain(target));
+  const args = argTexts(invocation);
+  const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
   const operands = args.filter((arg) => !arg.startsWith("-"));
   const [script] = /^(?:run|test|serve)$/.test(operands[0] ?? "") ? operands.slice(1) : operands;
   const loaded = args.filter((_, index) => /^(?:-[fri]|--(?:file|require|import))$/.test(args[index - 1] ?? ""));
@@ -198,10 +205,10 @@ function codeFiles(invocation: Invocation): (file: string) => boolean {
   const runsTests = program === "pytest" || /(?:^| )-m (?:pytest|unittest)/.test(words);
   const builds = /^pip[0-9.]*$/.test(program) || /(?:^| )-m (?:pip|build)/.test(words);
   return (file) =>
-    scripts.includes(file) ||
+    scripts.some((one) => one !== undefined && nameOf(one, invocation) === file) ||
     (runsTests && /(?:^|\/)(?:conftest|test_[^/]*|[^/]*_test)\.py$/.test(file)) ||
     (builds && /(?:^|\/)setup\.py$/.test(file)) ||
-    (program === "rake" && /^rakefile$/i.test(file)) ||
+    (program === "rake" && /(?:^|\/)rakefile$/i.test(file)) ||
     (loadsSettings(program) && SETTINGS_CODE.test(file));
 }
 

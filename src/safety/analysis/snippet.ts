@@ -62,12 +62,12 @@ const PYTHON: readonly Sign[] = [
   /\b(?:import|from)\s(?:[\w ,.]{0,200}[ ,])?(?:subprocess|ctypes|cffi|pty|socket|socketserver|multiprocessing|_posixsubprocess|posix|nt|runpy|c?[pP]ickle|dill|shelve|marshal|code|codeop|commands|pexpect|sh|plumbum|fabric|invoke|paramiko|ftplib|smtplib|telnetlib|imaplib|poplib|webbrowser|winreg|fcntl|mmap|gc|pip|ensurepip|venv|xmlrpc|keyring|sqlite3)\b/,
   /\bimportlib\b(?!\s*\.\s*(?:metadata|resources|util)\b)|\b(?:import_module|exec_module|load_module|run_module|run_path|SourceFileLoader)\b/,
   /\bimport\s+os\s+as\b|=\s*os\b(?!\s*\.)|[([]\s*os\s*[\])]|\bfrom\s+(?:os|shutil)\s+import\s+(?:\*|\()/,
-  /\bos\s*\.\s*(?:remove\w*|replace|rename\w*|open|write|link|kill\w*|putenv|set\w*id|dup2?|abort|mk\w+|p?write\w*|sendfile|environ\s*\[[^\]]*\]\s*=[^=])/,
+  /\bos\s*\.\s*(?:system|popen|exec\w+|spawn\w+|posix_spawn\w*|fork\w*|unlink|rmdir|truncate|chmod|lchmod|chown|symlink|startfile|remove\w*|replace|rename\w*|open|write|link|kill\w*|putenv|set\w*id|dup2?|abort|mk\w+|p?write\w*|sendfile|environ\s*\[[^\]]*\]\s*=[^=])/,
   /\bfrom\s+(?:os|shutil)\s+import\s[\w ,]{0,200}\b(?:system|popen|exec\w*|spawn\w*|fork|remove\w*|unlink|rmdir|rename\w*|replace|rmtree|move|copy\w*|chmod|chown|kill|truncate|link|symlink|open|write)\b/,
   /\bshutil\s*\.\s*(?!which\b|disk_usage\b|get_terminal_size\b)|=\s*shutil\b(?!\s*\.)/,
-  /\.\s*(?:system|popen|execv?[elp]{0,3}|spawn[lv]\w*|posix_spawn\w*|fork|forkpty|unlink|rmdir|rmtree|removedirs|renames|truncate|chmod|lchmod|chown|symlink|symlink_to|hardlink_to|link_to|startfile|copytree|urlretrieve|extractall|extract|create_subprocess_\w+|subprocess_\w+|Popen|check_output|check_call|copyfile)\s*\(/,
+  /(?<!\bplatform)\.\s*(?:system|popen|execv?[elp]{0,3}|spawn[lv]\w*|posix_spawn\w*|fork|forkpty|unlink|rmdir|rmtree|removedirs|renames|truncate|chmod|lchmod|chown|symlink|symlink_to|hardlink_to|link_to|startfile|copytree|urlretrieve|extractall|create_subprocess_\w+|subprocess_\w+|Popen|check_output|check_call|copyfile)\s*\(/,
   [/\bpathlib\b/, /\.\s{0,9}(?:rename|replace|touch|mkdir)\s{0,9}\(/],
-  /\b(?:fileinput|inplace\s*=\s*True)\b/,
+  /\bfileinput\b|\bunsafe_load\b|\bLoader\s{0,9}=\s{0,9}(?:yaml\s{0,9}\.\s{0,9})?(?:Unsafe)?Loader\b/,
 ];
 
 const JAVASCRIPT: readonly Sign[] = [

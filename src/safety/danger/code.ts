@@ -90,7 +90,7 @@ function inlineTexts(invocation: Invocation): readonly string[] | null {
     .filter(
       ({ name }) => (spec === INTERPRETERS.perl ? /^[Mm]$/ : /^(?:r|require|import)$/).test(name) && !isCode(name),
     )
-    .map(({ value }) => (spec === INTERPRETERS.perl ? `use ${value}` : `require("${value}")`));
+    .map(({ value }) => (spec === INTERPRETERS.perl ? `use ${value}` : `require("${value}"); import "${value}"`));
   return [...values.map(({ value }) => value), ...(both ? options.operands.slice(0, 1) : []), ...modules];
 }
 

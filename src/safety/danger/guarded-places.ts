@@ -58,7 +58,7 @@ function unpacksOver(invocation: Invocation, scene: Scene): boolean {
 export function isUnpacking(invocation: Invocation): boolean {
   const { program } = invocation;
   const args = argTexts(invocation);
-  const options = optionsOf(invocation, { short: "Cf" });
+  const options = optionsOf(invocation, { short: UNPACK_TO[program] ?? "Cf" });
   if (/tar$/.test(program))
     return (
       /^-?[a-zA-Z]*x/.test(args[0] ?? "") ||

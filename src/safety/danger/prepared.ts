@@ -32,7 +32,9 @@ function copiedPrograms(invocation: Invocation, known: ReadonlyMap<string, strin
       ),
     );
     const name = known.get(plain(text)) ?? SYSTEM_PROGRAM.exec(text)?.[1] ?? (isLookup ? programName(text) : undefined);
-    return name === undefined || !isTelling(name.toLowerCase()) ? [] : [name.toLowerCase()];
+    // What lies in a folder for administrators is for nobody else.
+    const isTold = name !== undefined && (isTelling(name.toLowerCase()) || /\/sbin\//.test(text));
+    return isTold ? [name.toLowerCase()] : [];
   });
 }
 
@@ -85,10 +87,10 @@ function decodedFiles(invocation: Invocation): readonly string[] {
 // A repository or an archive that was just fetched.
 
 function clonedFolder(invocation: Invocation): string | null {
-  const words = readOptions(argTexts(invocation), {
+  const { operands: words, values } = readOptions(argTexts(invocation), {
     short: "bcoujC",
     long: ["branch", "depth", "config", "origin", "upload-pack", "jobs", "reference", "template", "filter"],
-  }).operands;
+  });
   const at = words.findIndex((word) => /^(?:clone|co|checkout)$/.test(word));
   const clones =
     (/^(?:git|hg|jj)$/.test(invocation.program) && words[at] === "clone") ||
@@ -101,15 +103,16 @@ function clonedFolder(invocation: Invocation): string | null {
   if ((!clones && !isModule && !isCopier) || from === undefined) return null;
   // A copy of what is here already is nothing new.
   if (/^(?:\.{0,2}\/|~|file:)/.test(from)) return null;
-  return (
+  const folder =
     to ??
     from
       .replace(/(?<!\/)\/+$/, "")
       .replace(/\.git$/, "")
       .split(/[/:]/)
       .at(-1) ??
-    null
-  );
+    "";
+  const start = values.find(({ name }) => name === "C")?.value;
+  return start === undefined || /^[/~$]/.test(folder) ? folder : `${start}/${folder}`;
 }
 
 const unpacks = (invocation: Invocation) => UNPACKERS.test(invocation.program) && isUnpacking(invocation);
