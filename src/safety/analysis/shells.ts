@@ -101,7 +101,8 @@ export class WrittenScripts {
       if (!/^(?:>>?|>\||&>)$/.test(operator)) continue;
       const texts = printedBy(invocation);
       // `> x` alone empties a file, and `jq` changes what one reads before: its settings are as good as they were.
-      const isKnown = texts.length > 0 || invocation.program === "" || invocation.program === "jq";
+      const isKnown =
+        texts.length > 0 || invocation.program === "" || (invocation.program === "jq" && target.endsWith(".json"));
       this.add(nameOf(target, invocation), texts, marked === undefined && isKnown);
     }
     if (/^(?:cp|mv|ln|install)$/.test(invocation.program)) this.noteCopy(invocation);
