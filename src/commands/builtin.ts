@@ -1,6 +1,7 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
+import { INSIGHT_COMMANDS } from "./insights.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
 import { PROMPT_COMMANDS } from "./prompt.ts";
 import { CommandRegistry } from "./registry.ts";
@@ -30,4 +31,5 @@ export const builtinCommands = () =>
     ...LIBRARY_COMMANDS,
     ...MEMORY_COMMANDS,
     ...INFO_COMMANDS,
+    ...INSIGHT_COMMANDS,
   ]);

@@ -135,6 +135,10 @@ export function createSqliteStore(core: StoreCore, settings: SqliteStoreSettings
       const { searchMessages } = await import("./search/search.ts"); // its patterns take time to compile
       return searchMessages(core, query, options, { slowMs: settings.slowSearchMs });
     },
+    async insights(query) {
+      const { readInsights } = await import("./insights.ts");
+      return core.read(() => readInsights(core, query));
+    },
     async *export(filter = {}) {
       const { exportableIds, exportSession } = await import("./transfer.ts"); // as above, and the schema library
       const ids = await core.read(() => exportableIds(core, filter));

@@ -3,6 +3,7 @@ import { UserError } from "../kit/errors.ts";
 import type { CallRecord, CostStatus, Ledger, SpendingScope } from "../llm/gate.ts";
 import type { HistoryMessage } from "../llm/messages.ts";
 import type { ApprovalTable, OpenQuestion } from "../safety/approvals.ts";
+import type { Insights, InsightsQuery } from "./insights.ts";
 
 /** Why a session ended. The first reason wins. */
 export type EndReason =
@@ -378,6 +379,8 @@ export interface SessionStore extends Ledger, ApprovalTable {
     readonly vacuum: boolean;
   }): Promise<readonly string[] | null>;
   stats(): Promise<StoreStats>;
+  /** How the agent was used since a time. */
+  insights(query: InsightsQuery): Promise<Insights>;
   /** Tidies the search index and gives free pages back to the disk; refuses without room for the copy it needs. */
   optimize(onProgress?: (text: string) => void): Promise<{ readonly bytesBefore: number; readonly bytesAfter: number }>;
   /** A consistent copy while others write. The target must not exist. */

@@ -68,6 +68,8 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: () => import("./doctor.ts"),
   },
   { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
+  { name: "insights", summary: "how much the agent was used, and for what", load: () => import("./insights.ts") },
+  { name: "logs", summary: "show the log files", load: () => import("./logs.ts") },
   { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },
   {
