@@ -9,7 +9,7 @@ import type { Memory } from "../memory/open.ts";
 import { fenced } from "../prompt/fence.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
 import { expandPath } from "../safety/paths.ts";
-import { placeLine } from "../sandbox/open.ts";
+import { placeLine, placeWords } from "../sandbox/open.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/terminal/processes.ts";
@@ -50,6 +50,8 @@ export interface OpenAgent {
   readonly notes: readonly string[];
   /** Where its commands run, in a few words. */
   readonly place: string;
+  /** The same in two or three words. */
+  readonly placeWords: string;
   /** "Do not ask" for this conversation only. */
   yolo: boolean;
   /** What the agent started in the background and has not ended. */
@@ -155,6 +157,10 @@ export class Opened implements OpenAgent {
 
   get place(): string {
     return placeLine(this.#parts.assembly.environment);
+  }
+
+  get placeWords(): string {
+    return placeWords(this.#parts.assembly.environment);
   }
 
   get yolo(): boolean {

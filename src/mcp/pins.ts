@@ -14,6 +14,8 @@ interface Pin {
   readonly tool: ListedTool;
   /** The user has read it. */
   readonly accepted: boolean;
+  /** It came when the server was known already, and has not been read yet. */
+  readonly later?: true;
 }
 
 interface PinnedServer {
@@ -64,7 +66,7 @@ export class ToolPins {
     const changes = this.changes(settings, listing);
     const isFirst = this.#pinsOf(settings) === null;
     const fresh = changes.filter(({ before }) => before === null).map(({ now }) => now);
-    this.#keep(settings, isFirst ? listing.tools : fresh, { accepted: false });
+    this.#keep(settings, isFirst ? listing.tools : fresh, { accepted: false, ...(!isFirst && { later: true }) });
     const by = new Map(changes.map((change) => [change.tool, change]));
     return {
       listing: { ...listing, tools: listing.tools.map((tool) => shown(tool, by.get(tool.name))) },
@@ -86,6 +88,15 @@ export class ToolPins {
     });
   }
 
+  /** The same for a person who looks: with the tools that came later and were pinned when a conversation met them. */
+  unread(settings: ServerSettings, listing: Listing): readonly ToolChange[] {
+    const pins = this.#pinsOf(settings) ?? {};
+    const changes = this.changes(settings, listing);
+    const known = new Set(changes.map(({ tool }) => tool));
+    const later = listing.tools.filter(({ name }) => !known.has(name) && Object.hasOwn(pins, name) && pins[name]?.later);
+    return [...changes, ...later.map((now) => ({ tool: now.name, kind: "new" as const, before: null, now, threats: [] }))];
+  }
+
   /** The user has read all of it. */
   async accept(settings: ServerSettings, listing: Listing): Promise<void> {
     this.#keep(settings, listing.tools, { accepted: true });
@@ -101,10 +112,10 @@ export class ToolPins {
     return pinned?.place === endpointKey(endpoint) ? pinned.tools : null;
   }
 
-  #keep(settings: ServerSettings, tools: readonly ListedTool[], { accepted }: Pick<Pin, "accepted">): void {
+  #keep(settings: ServerSettings, tools: readonly ListedTool[], seen: Pick<Pin, "accepted" | "later">): void {
     const pins = this.#pinsOf(settings);
     if (tools.length === 0 && pins !== null) return;
-    const added = tools.map((tool) => [tool.name, { hash: hashOf(tool), tool, accepted }] as const);
+    const added = tools.map((tool) => [tool.name, { hash: hashOf(tool), tool, ...seen }] as const);
     const pinned = { place: endpointKey(settings.endpoint), tools: { ...pins, ...Object.fromEntries(added) } };
     this.#servers[settings.name] = pinned;
     this.#writing = this.#writing.then(async () => {
@@ -178,6 +189,6 @@ function warningsFor(server: string, changes: readonly ToolChange[], isFirst: bo
           `MCP server "${server}": ${changed.join(", ")} changed its description since you last used it; the model sees the old one. ${look}`,
         ]
       : []),
-    ...(added.length > 0 ? [`MCP server "${server}" has new tools: ${added.join(", ")}.`] : []),
+    ...(added.length > 0 ? [`MCP server "${server}" has new tools: ${added.join(", ")}. hermes mcp review ${server} shows them.`] : []),
   ];
 }

@@ -110,6 +110,12 @@ export function placeLine({ kind, confinement, noSandbox = "terminal.sandbox is 
   return kind === "local" ? `local, no sandbox: ${noSandbox}` : kind;
 }
 
+/** The same in two or three words. */
+export function placeWords({ kind, confinement }: Pick<PlaceFacts, "kind" | "confinement">): string {
+  if (confinement) return "sandboxed";
+  return kind === "local" ? "on this machine" : `in ${kind}`;
+}
+
 type PlaceFacts = Pick<Environment, "kind" | "noSandbox"> & {
   readonly confinement?: Pick<Confinement, "network"> | undefined;
 };

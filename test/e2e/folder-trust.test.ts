@@ -34,6 +34,7 @@ describe("a folder that is new to Hermes", { skip: tmuxMissing() }, () => {
       await screen.press("Enter");
       await screen.waitFor("❯");
       assert.equal((await decisions(home))[home.project]?.look_only, lookOnly);
+      await screen.waitFor(lookOnly ? /runs +on this machine, look only/ : /runs +on this machine {2}/);
       await using again = await TerminalScreen.start([], { home });
       await again.waitFor("❯");
       assert.doesNotMatch(await again.text(), /Trust this folder/);

@@ -79,6 +79,32 @@ test("what the cache was made to say does not pass for the server's word", async
   assert.match(said, /echo changed its description/);
 });
 
+test("review shows a tool that came later until it is accepted, though a conversation has met it", async (t) => {
+  const { command, args } = tinyServer();
+  const config = (env: object) => `mcp_servers:\n  tiny: ${JSON.stringify({ command, args, env })}\n`;
+  const conversation = await talk(t, { config: config({}) });
+  conversation.server.script({ text: "one" }, { text: "two" });
+  await conversation.say("hello");
+  const { homeDir, osHome, project } = conversation;
+  const open = () =>
+    openHome({ argv: [], env: { HERMES_HOME: homeDir, HOME: osHome, PATH: process.env.PATH ?? "" }, osHome, cwd: project });
+  const run = async (...words: string[]) =>
+    (await runSubCommand(define, words, { home: await open(), cwd: project })).out;
+  assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");
+  const file = join(homeDir, "config.yaml");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, text.replace(config({}), config({ EXTRA_TOOL: "shred" })));
+  const home = await open();
+  t.after(() => home.close());
+  await conversation.begin({ home });
+  const events = await conversation.say("again");
+  const notes = [...conversation.conversation.notes, ...events.map((event) => JSON.stringify(event))].join("\n");
+  assert.match(notes, /has new tools: shred\. hermes mcp review tiny shows them/);
+  for (let n = 0; n < 2; n++) assert.match(await run("review", "tiny"), /^shred: new\n[\s\S]*hermes mcp accept tiny/);
+  assert.match(await run("accept", "tiny"), /accepted as they are now: shred\./);
+  assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");
+});
+
 test("review shows the difference, accept takes it over, and every door says that there is one", async (t) => {
   const { command, args } = tinyServer();
   const config = (says: string) =>

@@ -90,7 +90,7 @@ export async function review(name: string, { json }: { readonly json?: true }, c
   // Connecting pins what is new: what the user has not seen is asked for first.
   const before = await ToolPins.open(ctx.home.paths.at("mcp_pins.json"));
   const { listing } = await listingOf(settings, ctx);
-  const changes = before.changes(settings, listing);
+  const changes = before.unread(settings, listing);
   if (json) return printJson(ctx, { server: name, changes });
   if (changes.length === 0) return ctx.io.out(`The tools of ${name} are as you know them.\n`);
   for (const { tool, kind, before: old, now, threats } of changes) {
@@ -111,7 +111,7 @@ export async function accept(name: string, ctx: CliContext): Promise<void> {
   const settings = requireServer(name, ctx);
   const { listing } = await listingOf(settings, ctx);
   const pins = await ToolPins.open(ctx.home.paths.at("mcp_pins.json"));
-  const changed = pins.changes(settings, listing).map(({ tool }) => tool);
+  const changed = pins.unread(settings, listing).map(({ tool }) => tool);
   await pins.accept(settings, listing);
   const what = changed.length === 0 ? "nothing had changed" : changed.join(", ");
   ctx.io.out(`The tools of ${name} are accepted as they are now: ${what}. New conversations use them.\n`);

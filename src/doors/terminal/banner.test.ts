@@ -13,6 +13,7 @@ const facts: BannerFacts = {
     provider: "openrouter",
     contextLength: 131_072,
     sessionId: "20260101_000000_abcdef",
+    runs: "on this machine, look only",
     tools: new Map(Array.from({ length: 10 }, (_, i) => [`set${i}`, ["one", "two"]])),
   },
 };
@@ -30,6 +31,10 @@ test("each width has its own banner", () => {
   assert.ok(text(60).includes("work"));
   assert.equal(text(20).split("\n").length, 1);
   assert.doesNotMatch(text(120, { ...facts, compact: true }), /set0/);
+});
+
+test("the banner says where commands run, wide or narrow", () => {
+  for (const width of [100, 90, 60, 45]) assert.match(text(width), /runs +on this machine, look only/);
 });
 
 test("before the conversation is open the banner says so", () => {

@@ -44,14 +44,16 @@ export class Header implements Component {
     this.startedAt = request.clock.now();
   }
 
-  async show({ target, agent, toolNames }: OpenAgent): Promise<void> {
+  async show({ target, agent, toolNames, placeWords }: OpenAgent): Promise<void> {
     if (this.#opened) return;
+    const { home, cwd } = this.#request;
     const { registry } = await import("../../tools/toolset/registry.ts");
     this.#opened = {
       model: target.model,
       provider: target.provider,
       contextLength: target.contextLength,
       sessionId: agent.sessionId,
+      runs: home.folders.isTrusted(cwd) ? placeWords : `${placeWords}, look only`,
       tools: Map.groupBy(toolNames, (name) => registry.get(name)?.toolset ?? "other"),
     };
   }
@@ -83,6 +85,8 @@ interface OpenedFacts {
   readonly provider: string;
   readonly contextLength: number;
   readonly sessionId: string;
+  /** Where commands run, and whether the folder is only looked at. */
+  readonly runs: string;
   /** Toolset -> its tools. */
   readonly tools: ReadonlyMap<string, readonly string[]>;
 }
@@ -109,6 +113,7 @@ function left({ opened, cwd, profile }: BannerFacts, theme: Theme): string[] {
     `${theme.dim("model  ")} ${model}`,
     ...(opened ? [`${theme.dim("context")} ${contextSize(opened.contextLength)}`] : []),
     `${theme.dim("folder ")} ${cwd}`,
+    ...(opened ? [`${theme.dim("runs   ")} ${opened.runs}`] : []),
     ...(opened ? [`${theme.dim("session")} ${opened.sessionId}`] : []),
     ...(profile === "default" ? [] : [`${theme.dim("profile")} ${profile}`]),
   ];
