@@ -1,8 +1,9 @@
 // Brings an index up to the files as they are now.
+
 import { constants } from "node:fs";
 import { access, lstat, readdir, readFile, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isWithin } from "../safety/paths.ts";
+import { isWithin } from "../kit/files.ts";
 import { type IgnoreRules, rulesAbove } from "../tools/files/search.ts";
 import { type GitRepository, gitFields, gitText, runGit } from "./git.ts";
 

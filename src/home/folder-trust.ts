@@ -3,8 +3,9 @@ import { readFileSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { UserError } from "../kit/errors.ts";
-import { writeFileAtomic } from "../kit/files.ts";
+import { isWithin, writeFileAtomic } from "../kit/files.ts";
 import { isRecord, parseJson } from "../kit/json.ts";
+import { linkedWorktree } from "./git-pointer.ts";
 import type { HomePaths } from "./paths.ts";
 
 /** What was decided about a folder and everything below it. */
@@ -126,13 +127,9 @@ function rootOf(folder: string): string {
   }
 }
 
-/** The main tree of a linked worktree. The repository must name this worktree too: anybody can write a `.git` file. */
 function mainTreeOf(folder: string): string | null {
-  const [, own, repository] =
-    /^gitdir: ((\/.+)\/\.git\/worktrees\/[^/\n]+)\n?$/.exec(textOf(join(folder, ".git"))) ?? [];
-  if (!own || !repository) return null;
-  const named = textOf(join(own, "gitdir")).trim();
-  return named !== "" && realPath(named) === join(folder, ".git") ? realPath(repository) : null;
+  const worktree = linkedWorktree(folder);
+  return worktree && realPath(dirname(worktree.shared));
 }
 
 function textOf(path: string): string {
@@ -150,6 +147,3 @@ function realPath(path: string): string {
     return resolve(path); // not there yet
   }
 }
-
-const isWithin = (path: string, folder: string) =>
-  path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { FileWriteError, writeFileAtomic } from "./files.ts";
+import { FileWriteError, isWithin, writeFileAtomic } from "./files.ts";
 
 let dir: string;
 before(async () => {
@@ -110,4 +110,9 @@ test("writers at the same time leave one of the whole texts", async () => {
   const texts = Array.from({ length: 20 }, (_, index) => String(index).repeat(5000));
   await Promise.all(texts.map((text) => writeFileAtomic(path, text)));
   assert.ok(texts.includes(await readFile(path, "utf8")));
+});
+
+test("a directory contains itself and what is below, not what begins alike", () => {
+  assert.ok(isWithin("/a/b", "/a/b") && isWithin("/a/b/c", "/a/b") && isWithin("/a", "/"));
+  assert.ok(!isWithin("/a/bc", "/a/b") && !isWithin("/a", "/a/b"));
 });

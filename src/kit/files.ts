@@ -15,7 +15,7 @@ import {
   stat,
   writeFile,
 } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { codeOf, messageOf, UserError } from "./errors.ts";
 
 interface AtomicWriteOptions {
@@ -305,4 +305,9 @@ export function exists(path: string): Promise<boolean> {
 /** False too for what cannot be seen. */
 export async function isDirectory(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isDirectory() === true;
+}
+
+/** Equal to `directory` or below it; a name that merely begins alike is outside. Both are absolute and normalised. */
+export function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }

@@ -93,8 +93,13 @@ export class ToolPins {
     const pins = this.#pinsOf(settings) ?? {};
     const changes = this.changes(settings, listing);
     const known = new Set(changes.map(({ tool }) => tool));
-    const later = listing.tools.filter(({ name }) => !known.has(name) && Object.hasOwn(pins, name) && pins[name]?.later);
-    return [...changes, ...later.map((now) => ({ tool: now.name, kind: "new" as const, before: null, now, threats: [] }))];
+    const later = listing.tools.filter(
+      ({ name }) => !known.has(name) && Object.hasOwn(pins, name) && pins[name]?.later,
+    );
+    return [
+      ...changes,
+      ...later.map((now) => ({ tool: now.name, kind: "new" as const, before: null, now, threats: [] })),
+    ];
   }
 
   /** The user has read all of it. */
@@ -189,6 +194,8 @@ function warningsFor(server: string, changes: readonly ToolChange[], isFirst: bo
           `MCP server "${server}": ${changed.join(", ")} changed its description since you last used it; the model sees the old one. ${look}`,
         ]
       : []),
-    ...(added.length > 0 ? [`MCP server "${server}" has new tools: ${added.join(", ")}. hermes mcp review ${server} shows them.`] : []),
+    ...(added.length > 0
+      ? [`MCP server "${server}" has new tools: ${added.join(", ")}. hermes mcp review ${server} shows them.`]
+      : []),
   ];
 }

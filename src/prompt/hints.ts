@@ -1,9 +1,10 @@
 // Rules of sub-directories are sent when work reaches them: at the end of the tool result, never in the system prompt.
+
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { countCodePoints, sliceCodePoints } from "../kit/code-points.ts";
+import { isWithin } from "../kit/files.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
 import { type ContentPart, type HistoryMessage, textOf } from "../llm/messages.ts";
-import { isWithin } from "../safety/paths.ts";
 import { type Command, createScope, type Script, type SimpleCommand, type Word } from "../safety/shell/ast.ts";
 import { parseCommandLine } from "../safety/shell/parse.ts";
 import { resolveText } from "../safety/shell/resolve.ts";

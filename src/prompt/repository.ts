@@ -2,9 +2,12 @@
 // (filters, monitors, hooks, pagers, signers, diff drivers, credential helpers, further files of configuration), and an unpacked archive
 // may hold one. So git never reads it: it is given a directory of links to the data of the repository, with a configuration of ours.
 // The same trick lets git's own `git-new-workdir` share a repository.
-import { copyFile, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+
+import { copyFile, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { devNull, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { gitPointer } from "../home/git-pointer.ts";
+import { isDirectory } from "../kit/files.ts";
 import type { RunProgram } from "./ports.ts";
 
 interface Repository {
@@ -79,12 +82,7 @@ export async function withRepository<T>(
 /** `.git` itself, or where the file of that name in a worktree or submodule leads. */
 async function gitDirectory(root: string): Promise<string | null> {
   const entry = join(root, ".git");
-  const found = await stat(entry).catch(() => null);
-  if (!found) return null;
-  if (found.isDirectory()) return entry;
-  const pointer = found.isFile() && found.size < 4096 ? await readFile(entry, "utf8").catch(() => "") : "";
-  const path = /^gitdir: (.+?)\r?\n?$/.exec(pointer)?.[1];
-  return path === undefined ? null : resolve(root, path);
+  return (await isDirectory(entry)) ? entry : gitPointer(root);
 }
 
 async function sharedDirectory(own: string): Promise<string> {

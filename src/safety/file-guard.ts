@@ -1,6 +1,8 @@
 // Which files the agent may read and write. Rules hold for the path as written and for where its links lead.
+
 import { basename, join, sep } from "node:path";
-import { expandPath, followLinks, isWithin, resolveLinks } from "./paths.ts";
+import { isWithin } from "../kit/files.ts";
+import { expandPath, followLinks, resolveLinks } from "./paths.ts";
 
 export type FileVerdict =
   | { readonly type: "allow" }

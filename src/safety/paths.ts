@@ -1,17 +1,12 @@
 // Where a path really leads.
 
 import { lstat, readlink, realpath } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, type posix, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, type posix, resolve } from "node:path";
 import { codeOf, UserError } from "../kit/errors.ts";
 
 /** A part that is exactly `..`; `a/..b` and `...` are fine. */
 export function hasTraversalComponent(path: string): boolean {
   return path.split(/[\\/]/).includes("..");
-}
-
-/** Equal to `directory` or below it; a name that merely begins alike is outside. Both are absolute and normalised. */
-export function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep);
 }
 
 /** `~` and relative paths made absolute, by the rules of this machine or of the place they belong to. */

@@ -1,8 +1,10 @@
 // What a sandboxed command sees of the file system: everything read-only, the project and a temp directory writable, secrets behind
 // empty mounts.
+
 import { createHash } from "node:crypto";
 import { lstat, mkdir, readdir, readFile, realpath, utimes } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { isWithin } from "../kit/files.ts";
 import { removeTree } from "./child-env.ts";
 import { type Mount, protectProject } from "./protected-files.ts";
 
@@ -277,5 +279,4 @@ async function existing(path: string): Promise<{ path: string; isDirectory: bool
 }
 
 const depth = (path: string) => path.split(sep).length;
-const isInside = (path: string, parent: string) => path.startsWith(parent === "/" ? "/" : `${parent}/`);
-const isWithin = (path: string, parent: string) => path === parent || isInside(path, parent);
+const isInside = (path: string, parent: string) => path !== parent && isWithin(path, parent);

@@ -1,8 +1,10 @@
 // What of a project may not be written from inside a sandbox because it runs later by itself: settings and hooks of its repository, and
 // files that a shell or Hermes executes on entering the folder.
+
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { type LinkedWorktree, linkedWorktree } from "../home/git-pointer.ts";
 import { codeOf } from "../kit/errors.ts";
 
 /** One place of the view. Of two at one path the later one counts; parents are mounted before children. */
@@ -190,17 +192,12 @@ async function findModules(directory: string, depth: number): Promise<string[] |
   return found;
 }
 
-/**
- * A worktree keeps its commits in the repository it belongs to. The repository must name this worktree too: a `.git` file that was
- * written to open another folder for writing is not followed.
- */
-async function readWorktree(project: string): Promise<{ readonly shared: string; readonly own: string } | null> {
-  const pointer = await readFile(join(project, ".git"), "utf8").catch(() => "");
-  const [, own, shared] = /^gitdir: ((\/.*\/\.git)\/worktrees\/[^/\n]+)\n?$/.exec(pointer) ?? [];
-  if (!own || !shared) return null;
-  const back = await readFile(join(own, "gitdir"), "utf8").catch(() => "");
-  if (back.trim() !== join(project, ".git")) return null;
-  return (await kindOf(shared)) === "directory" && (await kindOf(own)) === "directory" ? { shared, own } : null;
+/** Links in their place are not followed. */
+async function readWorktree(project: string): Promise<LinkedWorktree | null> {
+  const worktree = linkedWorktree(project);
+  if (!worktree) return null;
+  const { shared, own } = worktree;
+  return (await kindOf(shared)) === "directory" && (await kindOf(own)) === "directory" ? worktree : null;
 }
 
 async function kindOf(path: string): Promise<"directory" | "file" | "link" | null> {

@@ -4,7 +4,8 @@ import type { Dirent } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../kit/errors.ts";
-import { isWithin, resolveLinks } from "../safety/paths.ts";
+import { isWithin } from "../kit/files.ts";
+import { resolveLinks } from "../safety/paths.ts";
 
 type FileGroups = Readonly<Record<string, readonly string[]>>;
 

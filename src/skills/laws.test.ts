@@ -1,12 +1,14 @@
 // What holds for every tree, path and line.
+
 import assert from "node:assert/strict";
 import { mkdir, realpath, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
 import { skillsHome, skillText } from "../../test/support/skills-home.ts";
+import { isWithin } from "../kit/files.ts";
 import { parseFrontMatter } from "../kit/front-matter.ts";
-import { isWithin, resolveLinks } from "../safety/paths.ts";
+import { resolveLinks } from "../safety/paths.ts";
 import { slugOf } from "./bundles.ts";
 import { type Catalogue, loadCatalogue, type Skill } from "./catalogue.ts";
 import { parseTypedSkills, skillCommands } from "./expand.ts";

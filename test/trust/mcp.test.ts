@@ -87,7 +87,12 @@ test("review shows a tool that came later until it is accepted, though a convers
   await conversation.say("hello");
   const { homeDir, osHome, project } = conversation;
   const open = () =>
-    openHome({ argv: [], env: { HERMES_HOME: homeDir, HOME: osHome, PATH: process.env.PATH ?? "" }, osHome, cwd: project });
+    openHome({
+      argv: [],
+      env: { HERMES_HOME: homeDir, HOME: osHome, PATH: process.env.PATH ?? "" },
+      osHome,
+      cwd: project,
+    });
   const run = async (...words: string[]) =>
     (await runSubCommand(define, words, { home: await open(), cwd: project })).out;
   assert.equal(await run("review", "tiny"), "The tools of tiny are as you know them.\n");

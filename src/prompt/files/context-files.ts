@@ -1,8 +1,9 @@
 // The project's own instructions: one kind of file per session, read, screened and cut to size.
+
 import { dirname, join, relative, sep } from "node:path";
 import { compareCodePoints, countCodePoints } from "../../kit/code-points.ts";
+import { isWithin } from "../../kit/files.ts";
 import { estimateTokens } from "../../llm/usage.ts";
-import { isWithin } from "../../safety/paths.ts";
 import { judgeFindings } from "../../safety/threats/scan.ts";
 import type { ContextFileReport, ContextReading } from "../contract.ts";
 import { sha256 } from "../fingerprint.ts";

@@ -1,8 +1,10 @@
 // One context file from disk to text: which files are taken at all, and how their bytes are read.
+
 import { basename, dirname, join } from "node:path";
 import { countCodePoints, sliceCodePoints, strip } from "../../kit/code-points.ts";
+import { isWithin } from "../../kit/files.ts";
 import type { FileGuard } from "../../safety/file-guard.ts";
-import { followLinks, isWithin, resolveLinks } from "../../safety/paths.ts";
+import { followLinks, resolveLinks } from "../../safety/paths.ts";
 import { type Finding, judgeFindings } from "../../safety/threats/scan.ts";
 import { quote } from "../../sandbox/shell-script.ts";
 import { sha256 } from "../fingerprint.ts";

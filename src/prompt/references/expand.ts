@@ -3,8 +3,9 @@
 import { basename, extname, join } from "node:path";
 import { compareCodePoints } from "../../kit/code-points.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { isWithin } from "../../kit/files.ts";
 import { estimateTokens } from "../../llm/usage.ts";
-import { expandPath, isWithin } from "../../safety/paths.ts";
+import { expandPath } from "../../safety/paths.ts";
 import type { DirectoryEntry } from "../../sandbox/environment.ts";
 import type { IgnoreRules } from "../../tools/files/search.ts";
 import { type DenyList, findGitRoot, normaliseNewlines } from "../files/read.ts";

@@ -1,10 +1,10 @@
 import { lstat, readFile, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { countCodePoints, sliceCodePoints } from "../../kit/code-points.ts";
+import { isWithin } from "../../kit/files.ts";
 import { parseFrontMatter } from "../../kit/front-matter.ts";
 import { unquote } from "../../kit/front-matter-plain.ts";
 import { fuzzyReplace, isAlreadyApplied } from "../../kit/fuzzy/replace.ts";
-import { isWithin } from "../../safety/paths.ts";
 import { loadCatalogue, type Skill } from "../catalogue.ts";
 import { skillFiles } from "../files.ts";
 import { reason } from "../open-skill.ts";

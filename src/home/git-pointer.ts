@@ -1,0 +1,36 @@
+// The `.git` file of a worktree or submodule: where it leads, and whether it may be believed.
+import { readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** Where the file of that name leads; null where `.git` is a folder, or nothing that can be read. */
+export function gitPointer(folder: string): string | null {
+  const path = /^gitdir: (.+?)\r?\n?$/.exec(smallText(join(folder, ".git")))?.[1];
+  return path === undefined ? null : resolve(folder, path);
+}
+
+export interface LinkedWorktree {
+  /** `.git` of the repository that it belongs to. */
+  readonly shared: string;
+  /** What the repository keeps for this worktree. */
+  readonly own: string;
+}
+
+/**
+ * A worktree keeps its commits in the repository it belongs to. The repository must name this worktree too: anybody can write a `.git`
+ * file, also one that is to open another folder. `folder` is a real path.
+ */
+export function linkedWorktree(folder: string): LinkedWorktree | null {
+  const own = gitPointer(folder);
+  const shared = own === null ? undefined : /^(\/.+\/\.git)\/worktrees\/[^/\n]+$/.exec(own)?.[1];
+  if (own === null || shared === undefined) return null;
+  return smallText(join(own, "gitdir")).trim() === join(folder, ".git") ? { shared, own } : null;
+}
+
+function smallText(path: string): string {
+  try {
+    const found = statSync(path);
+    return found.isFile() && found.size < 4096 ? readFileSync(path, "utf8") : "";
+  } catch {
+    return ""; // missing or unreadable: it leads nowhere
+  }
+}
