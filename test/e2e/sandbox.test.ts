@@ -206,6 +206,14 @@ await withEngine("bubblewrap", missingBubblewrap, () => {
       /✓ local, sandboxed \(network a\.example\)/,
     ],
   ];
+  test("who runs a command that meets a refused host is told which one, and by which setting", async () => {
+    const config = "terminal:\n  sandbox: on\n  sandbox_network: [a.example]\n";
+    await using home = await tempHome({ "config.yaml": config });
+    const { stdout } = await runHermes(["-z", "run curl -sS https://b.example"], { home });
+    assert.match(stdout, /exit code 56/);
+    assert.match(stdout, /\nb\.example is not among .*terminal\.sandbox_network in config\.yaml: a\.example/);
+  });
+
   for (const [what, config, status, doctor] of homes)
     test(`status and doctor say where commands run in ${what}`, async (t) => {
       const { home } = await begin(t, config);
