@@ -78,6 +78,10 @@ test("no real README, change log, licence or guide at hand is withheld", async (
     const findings = scanForThreats(text, "context");
     return judgeFindings(findings) === "blocked" ? [`${path}: ${findings.map(({ id }) => id).join(", ")}`] : [];
   });
-  tellFigure({ kind: "README, AGENTS and other documents", rows: texts.size, fallen: alarms });
+  const kind = "README, AGENTS and other documents";
+  const named = (path: string) => /(?:^|\/)(?:readme|[\w-]*agents|claude)[^/]*$/i.test(path);
+  tellFigure({ kind, rows: texts.size, fallen: alarms });
+  const rowsNamed = [...texts.values()].filter(named).length;
+  tellFigure({ kind: `${kind}: READMEs and AGENTS among them`, rows: rowsNamed, fallen: alarms.filter(named) });
   assert.deepEqual(alarms, []);
 });
