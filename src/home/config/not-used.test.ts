@@ -88,7 +88,7 @@ test("settings that nothing reads are marked as not used yet, and no others", ()
 test("variables that nothing reads are marked as not used yet, and no others", () => {
   // Their names stand where commands are kept from seeing them, decide about toolsets that have no tools yet, or are what a pasted key is
   // kept as.
-  const pasted = ["GROQ_API_KEY", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"];
+  const pasted = ["GROQ_API_KEY", "TELEGRAM_BOT_TOKEN", "DISCORD_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"];
   const mentioned = new Set(["DAYTONA_API_KEY", "API_SERVER_KEY", "HASS_TOKEN", ...pasted]);
   const launcher = readFileSync(join(installRoot(), "bin", "hermes.mjs"), "utf8");
   const isKnown = (name: string) => [...sources, launcher].some((text) => new RegExp(`\\b${name}\\b`).test(text));
