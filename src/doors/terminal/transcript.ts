@@ -24,20 +24,22 @@ export interface TranscriptSettings {
 
 /** How the transcript looks right now; settings may change while the screen is open. */
 export function transcriptSettings(request: ChatRequest, now: () => number): () => TranscriptSettings {
-  const display = () => request.home.config().display;
-  const configured = display().tool_progress;
-  return () => ({
-    answerStyle: display().final_response_markdown,
-    // --verbose holds until /verbose says something else.
-    toolProgress: request.verbose && display().tool_progress === configured ? "verbose" : display().tool_progress,
-    previewLength: display().tool_preview_length,
-    showReasoning: display().show_reasoning,
-    interimText: display().interim_assistant_messages,
-    inlineDiffs: display().inline_diffs,
-    streaming: display().streaming,
-    timestamp: display().timestamps ? clockTime(now()) : null,
-    echo: display().user_message_preview,
-  });
+  const configured = request.home.config().display.tool_progress;
+  return () => {
+    const { display } = request.home.config();
+    return {
+      answerStyle: display.final_response_markdown,
+      // --verbose holds until /verbose says something else.
+      toolProgress: request.verbose && display.tool_progress === configured ? "verbose" : display.tool_progress,
+      previewLength: display.tool_preview_length,
+      showReasoning: display.show_reasoning,
+      interimText: display.interim_assistant_messages,
+      inlineDiffs: display.inline_diffs,
+      streaming: display.streaming,
+      timestamp: display.timestamps ? clockTime(now()) : null,
+      echo: display.user_message_preview,
+    };
+  };
 }
 
 function clockTime(now: number): string {
