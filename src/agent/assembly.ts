@@ -26,6 +26,7 @@ import type {
   ToolContext,
 } from "../tools/toolset/context.ts";
 import type { SessionTools } from "../tools/toolset/session-tools.ts";
+import type { ModeGate } from "../tools/toolset/work-mode.ts";
 import type { AgentEventBody, SessionTotals, TurnOutcome } from "./events.ts";
 import type { ForeignText } from "./foreign-text.ts";
 
@@ -54,6 +55,8 @@ export interface Assembly {
   readonly environment: Environment;
   /** The check in front of commands, for one run. `ask` reaches the person at the door, `auxiliary` a model that may judge first. */
   guardFor(run: RunContext, ask: Ask, auxiliary: AuxiliaryClient): CommandGuard;
+  /** How far the agent may go by itself right now. Absent: nothing is held back beyond the guard. */
+  readonly mode?: Pick<ModeGate, "takeNote" | "refuses">;
   /** How long a question waits for its answer; undefined = for ever. */
   askTimeoutMs?(question: Question, run: RunContext): number | undefined;
   /** The user trusts the folder, or the folder of the file. Absent: every folder is trusted. */
@@ -97,7 +100,7 @@ export interface Assembly {
   /** What tools get of the home besides the paths: variables, the file redactor, write limits. */
   readonly toolPorts?: Pick<
     ToolContext,
-    "env" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
+    "env" | "acceptsEdit" | "redactFile" | "writeSafeRoots" | "skills" | "conversation" | "transformOutput"
   >;
 }
 

@@ -92,6 +92,7 @@ export class BackgroundTasks {
       ...own,
       interactive: false,
       yolo: parent.yolo,
+      workMode: () => parent.workMode,
       start: {
         origin: "background",
         sessionId: task.id,

@@ -6,6 +6,7 @@ import type { HistoryMessage } from "../llm/messages.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import type { SkillVariables } from "../skills/variables.ts";
 import type { RunContext, RunOrigin, Sender } from "../tools/toolset/context.ts";
+import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import type { ModelChoice } from "./assembly.ts";
 
 /** What a door wants to talk with, and how. */
@@ -39,6 +40,8 @@ export interface OpenRequest {
   readonly origin?: RunOrigin | undefined;
   readonly restoreCwd?: boolean | undefined;
   readonly yolo?: boolean | undefined;
+  /** Whose work mode counts here; absent: the conversation has one of its own. */
+  readonly workMode?: (() => WorkMode) | undefined;
   /** Shell hooks nobody was asked about may run. */
   readonly acceptHooks?: boolean | undefined;
   readonly maxTurns?: number | undefined;

@@ -22,6 +22,7 @@ import { newSessionId } from "../sessions/session-id.ts";
 import type { SessionStore } from "../sessions/store.ts";
 import { openAgentSkills, preloadFor, reopenFor } from "../skills/open.ts";
 import { SkillVariables } from "../skills/variables.ts";
+import { ModeGate } from "../tools/toolset/work-mode.ts";
 import { Agent } from "./agent.ts";
 import { loopLimits, modelChoice } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
@@ -94,6 +95,13 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     sessionId: session.currentId,
     foreignText: () => session.current.agent?.foreignText.words ?? null,
   });
+  const mode = new ModeGate({
+    history: found?.history ?? [],
+    follows: request.workMode,
+    isReadOnly: (name) => tools.isReadOnly(name),
+    project: session.cwd,
+    hasForeignText: () => guard.asksAfterForeignText && session.current.agent?.foreignText.words != null,
+  });
   const checkpoints = openCheckpointPort(request, environment);
   const trajectories = await openTrajectories({ ...request, cwd: session.cwd }, () => tools.definitions);
   const early = start ? [] : untrustedFolder(request);
@@ -123,6 +131,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       return `rules of ${home.display(session.cwd)}`;
     },
     asksAfterForeignText: () => guard.asksAfterForeignText,
+    mode,
     redact: home.redact,
     redactKept: home.redact.forKeeping,
     pasted: {
@@ -133,6 +142,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     },
     toolPorts: {
       env: (name) => home.env(name),
+      acceptsEdit: (path) => mode.acceptsEdit(path),
       redactFile: (text, path) => home.redact.forFile(text, path),
       skills: skills ?? undefined,
       writeSafeRoots: safeRoots(home.env("HERMES_WRITE_SAFE_ROOT") ?? ""),
@@ -160,7 +170,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       async spawn(tasks, call) {
         const { spawnChildren } = await import("./delegation/spawn.ts");
         const onReport: Parent["onReport"] = (...report) => assembly.follower?.delegated?.(...report);
-        const parts = { home, clock, environment, tools, agent, guard, variables, gate: assembly.gate, onReport };
+        const parts = { home, clock, environment, tools, agent, guard, mode, variables, gate: assembly.gate, onReport };
         // Children write under the lease of this conversation.
         const parent = delegatingParent({ ...request, store: async () => store }, openAgent, parts);
         return spawnChildren(parent, tasks, call);
@@ -203,6 +213,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
       notes,
       found,
       guard,
+      mode,
       checkpoints,
       trajectories,
       mcp,

@@ -14,6 +14,7 @@ import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
 import { processTable } from "../tools/terminal/processes.ts";
 import { sizeLimits } from "../tools/toolset/results.ts";
+import type { WorkMode } from "../tools/toolset/work-mode.ts";
 import { type Agent, AgentBusyError } from "./agent.ts";
 import { reasoningOf } from "./ask-model.ts";
 import type { Assembly } from "./assembly.ts";
@@ -54,6 +55,8 @@ export interface OpenAgent {
   readonly placeWords: string;
   /** "Do not ask" for this conversation only. */
   yolo: boolean;
+  /** How far the agent may go by itself. The model hears of a change with the next message. */
+  workMode: WorkMode;
   /** What the agent started in the background and has not ended. */
   readonly processes: { readonly running: number; stopAll(): Promise<number> };
   /** The sub-agents of the running turn. */
@@ -103,6 +106,7 @@ interface OpenedParts {
   readonly checkpoints: CheckpointPort | null;
   readonly trajectories: Trajectories | null;
   readonly guard: { yolo: boolean };
+  readonly mode: { mode: WorkMode };
   readonly found: Awaited<ReturnType<typeof resumeSession>> | null;
   readonly notes: readonly string[];
   reload(): Promise<readonly string[]>;
@@ -169,6 +173,14 @@ export class Opened implements OpenAgent {
 
   set yolo(on: boolean) {
     this.#parts.guard.yolo = on;
+  }
+
+  get workMode(): WorkMode {
+    return this.#parts.mode.mode;
+  }
+
+  set workMode(mode: WorkMode) {
+    this.#parts.mode.mode = mode;
   }
 
   async switchModel(request: { model: string; provider?: string; global?: boolean }): Promise<string> {

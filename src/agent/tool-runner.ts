@@ -131,7 +131,9 @@ export class ToolRunner {
 
     const { cwd } = this.#options.assembly.environment;
     const diffs: string[] = [];
-    const blocked = await this.#hook("pre_tool_call", () => this.#options.assembly.hooks?.before?.(hooked, run));
+    const blocked =
+      (await this.#options.assembly.mode?.refuses(hooked)) ??
+      (await this.#hook("pre_tool_call", () => this.#options.assembly.hooks?.before?.(hooked, run)));
     const isStopped = () => run.signal.aborted || within?.aborted === true;
     // A hook that was not waited for may have had something against it.
     if (isStopped()) return null;

@@ -331,9 +331,11 @@ const NO_TEXT = "[empty message]";
 
 /** Puts what the user said on disk, behind whatever a crash left open. */
 export async function storeUserMessage(conversation: Conversation, input: UserInput): Promise<UserEntry> {
-  const { transcript } = conversation;
+  const { transcript, assembly } = conversation;
   await transcript.closeCrashedCalls();
-  return transcript.appendUser(withOpening(userMessage(input), conversation.takeOpening()));
+  const note = [assembly.mode?.takeNote(), input.note].filter((part) => part?.trim()).join("\n\n");
+  const said = userMessage(note === "" ? input : { ...input, note });
+  return transcript.appendUser(withOpening(said, conversation.takeOpening()));
 }
 
 function withOpening(message: UserMessage, opening: string | null): UserMessage {

@@ -181,12 +181,37 @@ const statusbar: CommandDefinition = {
   },
 };
 
+const mode: CommandDefinition = {
+  name: "mode",
+  description: "how far the agent may go by itself (Shift+Tab)",
+  category: "Configuration",
+  argsHint: "[ask|accept-edits|plan]",
+  busyPolicy: "dispatch",
+  async run(args, ctx) {
+    const { MODE_WORDS, WORK_MODES } = await import("../tools/toolset/work-mode.ts");
+    const present = ctx.conversation.workMode;
+    if (args === "") return ctx.say(`${MODE_WORDS[present]}\n/mode ${WORK_MODES.join("|")} switches.`);
+    const wanted = WORK_MODES.find(
+      (name) =>
+        name ===
+        args
+          .trim()
+          .toLowerCase()
+          .replace(/[\s_]+/g, "-"),
+    );
+    if (!wanted) return ctx.warn(`/mode takes ask, accept-edits or plan, not "${args}".`);
+    ctx.conversation.workMode = wanted;
+    ctx.say(MODE_WORDS[wanted]);
+  },
+};
+
 export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [
   config,
   model,
   statusbar,
   verbose,
   yolo,
+  mode,
   reasoning,
   busy,
 ];

@@ -21,6 +21,7 @@ const actions = () => import("./browser/actions.ts");
 register({
   ...shared,
   name: "browser_navigate",
+  readOnly: true,
   emoji: "🌐",
   description:
     "Open a web page in a real browser and get a compact snapshot of it: elements with refs (@e5) for the other browser tools. " +
@@ -32,6 +33,7 @@ register({
 register({
   ...shared,
   name: "browser_snapshot",
+  readOnly: true,
   emoji: "📸",
   description:
     "The open page as text, an accessibility tree with refs. Refs of earlier snapshots are void afterwards. Take one after the page changed.",
@@ -61,6 +63,7 @@ register({
 register({
   ...shared,
   name: "browser_scroll",
+  readOnly: true,
   emoji: "↓",
   description: "Scroll the open page by most of a screen.",
   parameters: z.object({ direction: z.enum(["up", "down"]) }),
@@ -70,6 +73,7 @@ register({
 register({
   ...shared,
   name: "browser_back",
+  readOnly: true,
   emoji: "◀️",
   description: "Go back to the page before this one.",
   parameters: z.object({}),
@@ -88,6 +92,7 @@ register({
 register({
   ...shared,
   name: "browser_get_images",
+  readOnly: true,
   emoji: "🖼️",
   description: "List the images of the open page with address, alternative text and size.",
   parameters: z.object({}),
@@ -97,6 +102,7 @@ register({
 register({
   ...shared,
   name: "browser_vision",
+  readOnly: true,
   emoji: "👁️",
   description:
     "Look at a screenshot of the open page and answer a question about it: layout, pictures, captchas, what text cannot tell. " +

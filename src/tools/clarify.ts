@@ -22,6 +22,7 @@ const parameters = z.object({
 
 register({
   name: "clarify",
+  readOnly: true,
   toolset: "clarify",
   emoji: "❓",
   description:

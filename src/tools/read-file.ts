@@ -30,6 +30,7 @@ const parameters = z.object({
 
 register({
   name: "read_file",
+  readOnly: true,
   toolset: "file",
   emoji: "📖",
   maxResultChars: Infinity,

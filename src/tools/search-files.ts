@@ -42,6 +42,7 @@ type Arguments = z.infer<typeof parameters>;
 
 register({
   name: "search_files",
+  readOnly: true,
   toolset: "file",
   emoji: "🔎",
   description:

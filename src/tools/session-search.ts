@@ -31,6 +31,7 @@ export type SessionSearchArgs = z.infer<typeof parameters>;
 
 register({
   name: "session_search",
+  readOnly: true,
   toolset: "session_search",
   emoji: "🔍",
   description:

@@ -9,6 +9,7 @@ const parameters = z.object({
 
 register({
   name: "skill_view",
+  readOnly: true,
   toolset: "skills",
   emoji: "📚",
   description:

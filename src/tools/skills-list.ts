@@ -4,6 +4,7 @@ import { register } from "./toolset/registry.ts";
 
 register({
   name: "skills_list",
+  readOnly: true,
   toolset: "skills",
   emoji: "📚",
   description:

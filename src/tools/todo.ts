@@ -36,6 +36,7 @@ const todoList: StateKey<{ items: readonly Todo[] }> = { name: "todo", create: (
 
 register({
   name: "todo",
+  readOnly: true,
   toolset: "todo",
   emoji: "📋",
   description:

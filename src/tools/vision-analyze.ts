@@ -4,6 +4,7 @@ import { register } from "./toolset/registry.ts";
 
 register({
   name: "vision_analyze",
+  readOnly: true,
   toolset: "vision",
   emoji: "👁️",
   deferred: true,

@@ -13,6 +13,7 @@ export type WebExtractArguments = z.infer<typeof parameters>;
 
 register({
   name: "web_extract",
+  readOnly: true,
   toolset: "web",
   emoji: "📄",
   description: "Read web pages as Markdown; long ones are cut, with the path of the full text.",

@@ -10,6 +10,7 @@ export type WebSearchArguments = z.infer<typeof parameters>;
 
 register({
   name: "web_search",
+  readOnly: true,
   toolset: "web",
   emoji: "🔍",
   description: "Search the web: title, url and description of each hit.",

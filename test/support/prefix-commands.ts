@@ -1,6 +1,7 @@
 // What a user, a model, a clock and the world around may do to a conversation.
 import type fc from "fast-check";
 import type { ContentPart } from "../../src/llm/messages.ts";
+import type { WorkMode } from "../../src/tools/toolset/work-mode.ts";
 import type { Step } from "./model-server/script.ts";
 import type { ModelName, World } from "./prefix-world.ts";
 
@@ -65,6 +66,10 @@ export const changeTools = (toolset: string) =>
   });
 export const switchTo = (model: ModelName) =>
   command(`switch to ${model}`, async (world) => void (await world.agent.switchModel({ model })));
+export const switchMode = (mode: WorkMode) =>
+  command(`mode ${mode}`, async (world) => {
+    world.agent.workMode = mode;
+  });
 export const midnight = command("midnight", async (world) => world.passDays(1));
 export const anotherProcess = talked("another process", (world) => world.restart());
 export const undo = talked("undo", async (world) => {

@@ -3,6 +3,7 @@
 import type { ModelGate } from "../../llm/gate.ts";
 import type { SkillVariables } from "../../skills/variables.ts";
 import type { StateKey } from "../../tools/toolset/context.ts";
+import type { WorkMode } from "../../tools/toolset/work-mode.ts";
 import type { OpenRequest } from "../open-request.ts";
 import type { Parent } from "./spawn.ts";
 
@@ -84,11 +85,13 @@ export function delegatingParent(
   openChild: (request: OpenRequest) => ReturnType<Parent["open"]>,
   {
     guard,
+    mode,
     gate,
     variables,
     ...parts
   }: Omit<Parent, "depth" | "subagentId" | "open"> & {
     readonly guard: { readonly yolo: boolean };
+    readonly mode: { readonly mode: WorkMode };
     readonly gate: ModelGate;
     readonly variables: SkillVariables;
   },
@@ -115,6 +118,7 @@ export function delegatingParent(
         interactive: false,
         ignoreRules: true,
         yolo: guard.yolo,
+        workMode: () => mode.mode,
         maxTurns: request.home.config().delegation.max_iterations,
       }),
   };

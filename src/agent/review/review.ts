@@ -93,7 +93,7 @@ async function forkForReview(parent: Conversation, sent: SentSoFar): Promise<For
 
 /** Nobody outside hears of a review. What was shown to it has not been shown in the conversation: it remembers its own reading. */
 function quiet(assembly: Assembly): Assembly {
-  const { compression: _, follower: __, hints: ___, events: ____, ...rest } = assembly;
+  const { compression: _, follower: __, hints: ___, events: ____, mode: _____, ...rest } = assembly;
   const { skills, ...toolPorts } = assembly.toolPorts ?? {};
   const own = skills?.fork();
   return { ...rest, toolPorts: { ...toolPorts, ...(own ? { skills: own } : {}) }, guardFor: () => DENY };

@@ -16,6 +16,8 @@ interface KeyTargets {
   leave(code: number): void;
   redraw(): void;
   suspend(): void;
+  /** The next work mode: ask, accept edits, plan. */
+  cycleMode(): void;
   /** Opens the draft in the user's editor. */
   compose(): void;
   submit(text: string): void;
@@ -115,6 +117,14 @@ const KEYS: readonly KeyRow[] = [
     ...steer,
     shown: "Esc Esc",
     help: "on an empty line, take your last message back and edit it",
+  },
+  {
+    keys: ["shift+tab"],
+    action: "cycle_mode",
+    run: (screen) => screen.cycleMode(),
+    ...steer,
+    shown: "Shift+Tab",
+    help: "switch between ask, accept edits and plan",
   },
   {
     keys: ["ctrl+c"],

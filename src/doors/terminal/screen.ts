@@ -116,6 +116,7 @@ class Screen {
       redraw: () => this.#tui.requestRender(true),
       suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
       compose: () => void this.#compose(),
+      cycleMode: () => void this.#cycleMode(),
       submit: (text) => void this.#submit(text),
       say: (text) => this.#transcript.dim(text),
     });
@@ -268,6 +269,15 @@ class Screen {
   /** A turn runs, or the conversation is being compressed: both can be stopped. */
   get #busy(): boolean {
     return this.#turns.busy || this.#conversation?.agent.busy === true;
+  }
+
+  async #cycleMode(): Promise<void> {
+    const { MODE_WORDS, nextMode } = await import("../../tools/toolset/work-mode.ts");
+    const conversation = this.#conversation;
+    if (conversation === null) return;
+    conversation.workMode = nextMode(conversation.workMode);
+    this.#transcript.dim(MODE_WORDS[conversation.workMode]);
+    this.#refresh();
   }
 
   async #compose(): Promise<void> {

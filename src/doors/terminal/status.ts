@@ -2,6 +2,7 @@ import type { Component } from "@earendil-works/pi-tui";
 import type { AgentEvent, SessionTotals, ToolCallView } from "../../agent/events.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import { compactDuration, dollars, exactDuration, percentBar, tokenCount } from "../../kit/formats.ts";
+import type { WorkMode } from "../../tools/toolset/work-mode.ts";
 import { feedRow, subagentActivity } from "../feed.ts";
 import { cut, printable, type Theme } from "../terminal-text.ts";
 import type { Turns } from "./turns.ts";
@@ -72,6 +73,7 @@ export class Status implements Component {
       processes: present.processes.running,
       queued: turns.waiting.length,
       yolo: present.yolo,
+      mode: present.workMode,
     };
     return [statusLine(facts, width, this.#theme)];
   }
@@ -100,14 +102,23 @@ export interface StatusFacts {
   readonly background?: number;
   readonly queued: number;
   readonly yolo: boolean;
+  /** How far the agent may go by itself; nothing is shown for `ask`. */
+  readonly mode?: WorkMode;
 }
 
 const MODEL_CELLS = 26;
+const MODE_SHOWN: Readonly<Record<WorkMode, string | null>> = {
+  ask: null,
+  "accept-edits": "✎ accept edits",
+  plan: "◔ plan",
+};
 
 export function statusLine(facts: StatusFacts, width: number, theme: Theme): string {
   const model = cut(facts.model.slice(facts.model.lastIndexOf("/") + 1), MODEL_CELLS);
   const duration = compactDuration(facts.sessionSeconds);
-  if (width < 52) return cut(`⚕ ${model} · ${duration}`, width);
+  const mode = MODE_SHOWN[facts.mode ?? "ask"];
+  const working = mode === null ? null : theme.accent(mode);
+  if (width < 52) return cut([`⚕ ${model}`, working, duration].filter((part) => part !== null).join(" · "), width);
   const percent = facts.contextUsed === null ? null : (facts.contextUsed / facts.contextLength) * 100;
   const context = percent === null ? "–" : `${Math.round(percent)}%`;
   const counters = [
@@ -120,11 +131,12 @@ export function statusLine(facts: StatusFacts, width: number, theme: Theme): str
   const yolo = facts.yolo ? theme.warn("⚠ YOLO") : null;
   const parts =
     width < 76
-      ? [`⚕ ${model}`, context, ...counters, duration, cost, yolo]
+      ? [`⚕ ${model}`, context, working, ...counters, duration, cost, yolo]
       : [
           `⚕ ${model}`,
           `${facts.contextUsed === null ? "–" : tokenCount(facts.contextUsed)}/${tokenCount(facts.contextLength)}`,
           `${contextColour(percent, theme)(`[${percentBar(percent ?? 0)}]`)} ${context}`,
+          working,
           ...counters,
           cost,
           duration,

@@ -62,7 +62,8 @@ export async function openWorkspace(ctx: ToolContext): Promise<Workspace> {
       const verdict = await guard.canWrite(path, { crossProfile });
       if (verdict.type === "deny") return verdict.message;
       const asked = verdict.type === "ask" ? verdict.command : commandThatTells(path, ctx);
-      if (asked !== null) {
+      const isAccepted = ctx.acceptsEdit?.(path) === true && ctx.acceptsEdit(await files.resolve(path));
+      if (asked !== null && !isAccepted) {
         const outcome = await ctx.guard.decide(asked, ctx.signal);
         if (!outcome.approved) return outcome.message;
       }

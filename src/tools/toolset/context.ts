@@ -70,6 +70,8 @@ export interface ToolContext extends RunContext {
   foreignText?(): string | null;
   /** Masks secrets; the one redactor. */
   redact(text: string): string;
+  /** The user lets file tools write here unasked; a path whose links were followed. Absent: nowhere. */
+  acceptsEdit?(path: string): boolean;
   /** The same for text of a file that may be written back: marks that never pass for a key, line count kept. Absent: `redact` serves. */
   redactFile?(text: string, path: string): string;
   /** A sign of life of a long call, with an optional line for the screen. */

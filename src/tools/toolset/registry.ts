@@ -50,6 +50,8 @@ interface ToolTraits {
   readonly deferred?: boolean;
   /** Its calls may run side by side with others (MCP servers that say so). */
   readonly parallel?: boolean;
+  /** It changes nothing, whatever it is called with: plan mode runs it. */
+  readonly readOnly?: boolean;
   /** Where the text of its results comes from. */
   readonly textOrigin?: TextOrigin;
   /** The port it cannot do without: where the run has none, the tool is not offered. */
@@ -106,6 +108,7 @@ interface ToolOutline
     | "maxResultChars"
     | "deferred"
     | "parallel"
+    | "readOnly"
     | "mentions"
     | "port"
     | "textOrigin"
@@ -268,7 +271,7 @@ export function early<Question extends EarlyQuestion>(entry: ToolEntry, question
 export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline {
   const { name, toolset, description, requiresEnv, emoji, maxResultChars, deferred, textOrigin, mentions, port } =
     traits;
-  const { sandboxParameters } = traits;
+  const { sandboxParameters, readOnly } = traits;
   const asks = EARLY_QUESTIONS.filter((question) => spec[question] !== undefined);
   const data = {
     name,
@@ -278,6 +281,7 @@ export function outlineOf({ traits, parameters, spec }: ToolEntry): ToolOutline 
     emoji,
     maxResultChars,
     deferred,
+    readOnly,
     textOrigin,
     mentions,
     port,

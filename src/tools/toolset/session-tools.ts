@@ -225,6 +225,11 @@ export class SessionTools {
     return this.#entry(name)?.traits.parallel === true;
   }
 
+  /** It changes nothing, whatever it is called with. */
+  isReadOnly(name: string): boolean {
+    return this.#entry(name)?.traits.readOnly === true;
+  }
+
   /** The tool's own time limit for this call. Some time later the loop gives it up; without one it waits. */
   timeoutMs(name: string, args: Arguments): number | undefined {
     return this.#entry(name)?.spec.timeoutMs?.(args, this.#selection.options.config);
