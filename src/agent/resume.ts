@@ -34,12 +34,7 @@ class SessionNotFoundError extends UserError {
 
 /** Null: there is no conversation yet, a new one begins. A name that leads nowhere is an error. */
 export async function resumeSession(name: string | null, store: SessionStore): Promise<FoundSession | null> {
-  const asked = name === null ? await findLatest(store) : await findSession(store, name);
-  if (asked === null && name !== null) {
-    throw new SessionNotFoundError(
-      `No conversation has the id or title "${name}". "hermes sessions list" shows what there is.`,
-    );
-  }
+  const asked = name === null ? await findLatest(store) : await requireSession(name, store);
   if (asked === null) return null;
   const id = await store.resumeTarget(asked);
   const [session, history] = await Promise.all([store.get(id), store.load(id)]);
@@ -58,6 +53,15 @@ export async function resumeSession(name: string | null, store: SessionStore): P
     },
     notes: session.cwd !== null && !cwdExists ? [`The folder of this conversation is gone: ${session.cwd}`] : [],
   };
+}
+
+/** The id behind a name; throws when there is none, or more than one. */
+export async function requireSession(name: string, store: SessionStore): Promise<string> {
+  const id = await findSession(store, name);
+  if (id !== null) return id;
+  throw new SessionNotFoundError(
+    `No conversation has the id or title "${name}". "hermes sessions list" shows what there is.`,
+  );
 }
 
 // The folder a conversation works in: the configured one, else where the program was started.

@@ -34,7 +34,7 @@ export interface CommandContext {
   /** Puts a text where the user can change and send it; surfaces without an input line show it. */
   offerInput(text: string): void;
   /** Asks for one of several things; null = cancelled. Surfaces without a picker list them and return null. */
-  pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null>;
+  pick<T>(title: string, items: readonly PickItem<T>[], options?: PickOptions<T>): Promise<T | null>;
   confirm(title: string, detail: string): Promise<"once" | "always" | "cancel">;
   /** Leaves the current conversation and starts another. */
   startSession(options: { readonly title?: string }): Promise<void>;
@@ -71,10 +71,24 @@ interface TerminalSurface {
   toggleStatusLine(): boolean;
 }
 
-interface PickItem<T> {
+export interface PickItem<T> {
   readonly label: string;
-  readonly hint?: string;
+  /** One text, or several that stand in columns; where there is no room for all of them the last ones are left out. */
+  readonly hint?: string | readonly string[];
+  /** What typing looks at in place of label and hint. */
+  readonly search?: string;
+  /** It is the one in force: it gets a mark. */
+  readonly current?: boolean;
   readonly value: T;
+}
+
+/** What a picker may do beyond its rows. Surfaces without a picker ignore it. */
+export interface PickOptions<T> {
+  readonly selected?: number;
+  /** More about the row under the cursor. */
+  preview?(value: T): Promise<string>;
+  /** What else there is for what was typed, behind the rows that match by themselves. */
+  find?(typed: string): Promise<readonly PickItem<T>[]>;
 }
 
 // One slash command. A single ordered list of these feeds dispatch, help, completion and platform menus on every surface.

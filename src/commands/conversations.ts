@@ -1,12 +1,12 @@
 // Commands that begin, name, find and leave conversations.
-import { relativeTime } from "../kit/formats.ts";
 import { holderInWords } from "../sessions/lanes.ts";
 import { newSessionId } from "../sessions/session-id.ts";
-import type { SessionListItem } from "../sessions/store.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { takeSkipWord } from "./registry.ts";
 
+/** A list without a picker; a picker can be searched and shows them all. */
 const LISTED = 20;
+const PICKED = 500;
 const STAYS = "This one stays in the history; /resume brings it back.";
 
 const startNew: CommandDefinition = {
@@ -75,7 +75,9 @@ const sessions: CommandDefinition = {
   category: "Session",
   async run(_args, ctx) {
     const id = await pickSession(ctx);
-    if (id !== null) await ctx.resumeSession(id);
+    if (id === null) return;
+    if (id === ctx.conversation.agent.sessionId) return ctx.say("That is this conversation.");
+    await ctx.resumeSession(id);
   },
 };
 
@@ -127,29 +129,29 @@ const quit: CommandDefinition = {
 };
 
 async function pickSession(ctx: CommandContext): Promise<string | null> {
+  const { asTree, HIDDEN_SOURCES, sessionPicking, sessionRow } = await import("./session-picker.ts");
+  const present = ctx.conversation.agent.sessionId;
   const listed = await ctx.store.list({
-    limit: LISTED,
-    excludeSources: ["tool", "subagent", "kanban"],
+    limit: ctx.terminal ? PICKED : LISTED,
+    excludeSources: HIDDEN_SOURCES,
     orderByLastActive: true,
     minMessageCount: 1,
   });
-  const others = listed.filter((session) => session.id !== ctx.conversation.agent.sessionId);
-  ctx.lastListed = others;
-  if (others.length === 0) {
+  const tree = asTree(listed);
+  const sessions = tree.map(({ session }) => session);
+  ctx.lastListed = sessions;
+  if (sessions.every(({ chain }) => chain.includes(present))) {
     ctx.say("There is no other conversation yet.");
     return null;
   }
-  return ctx.pick(
-    "Resume",
-    others.map((session) => ({
-      label: labelOf(session),
-      hint: relativeTime(session.lastActive, ctx.now()),
-      value: session.id,
-    })),
+  const rows = tree.map((branch) => sessionRow(branch, ctx.now(), present));
+  // The one that was left last, most likely.
+  const selected = Math.max(
+    0,
+    rows.findIndex(({ current }) => !current),
   );
+  return ctx.pick("Resume", rows, { selected, ...sessionPicking(sessions, ctx.store, ctx.now()) });
 }
-
-const labelOf = (session: SessionListItem) => session.title ?? (session.preview || session.id);
 
 async function resolveSession(request: string, ctx: CommandContext): Promise<string | null> {
   const numbered = /^\d{1,2}$/.test(request) ? ctx.lastListed[Number(request) - 1] : undefined;

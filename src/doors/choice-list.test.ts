@@ -87,3 +87,62 @@ test("long rows are wrapped and no width is exceeded", () => {
   for (let width = 12; width < 60; width++)
     for (const line of component.render(width)) assert.ok(visibleWidth(line) <= width, `${width}: ${line}`);
 });
+
+test("hints in columns are shown whole or not at all, at any width", () => {
+  const ids = ["20260101_000000_aaaaaa", "20260101_000000_bbbbbb"];
+  const choices = ids.map((id, at) => ({
+    label: "名".repeat(30 * (at + 1)),
+    hint: ["just now", id, "cli"],
+    value: id,
+  }));
+  const { component } = list({ choices, filter: true, numbers: false });
+  for (let width = 12; width < 140; width++) {
+    const rows = component.render(width);
+    for (const row of rows) {
+      assert.ok(visibleWidth(row) <= width, `${width}: ${row}`);
+      assert.ok(!row.includes("2026") || ids.some((id) => row.includes(id)), `${width}: ${row}`);
+    }
+    if (width >= 80) assert.ok(rows[0]?.includes(ids[0] ?? ""), `${width}: ${rows[0]}`);
+  }
+});
+
+test("words are found in any order, the row in force has a mark", () => {
+  const choices = ["gpt-5-mini", "gpt-5", "claude-mini"].map((label, at) => ({
+    label,
+    value: label,
+    current: at === 1,
+  }));
+  const { taken, press, component } = list({ choices, filter: true, numbers: "shown" });
+  assert.match(component.render(40).join("\n"), /❯ 1\. {3}gpt-5-mini\n {2}2\. ● gpt-5\n/);
+  press("m", "i", "n", "i", " ", "5", "\r");
+  assert.deepEqual(taken, [["gpt-5-mini"]]);
+});
+
+test("what is found elsewhere comes behind the rows that match, once; a preview comes when it is read", async () => {
+  const changes = { count: 0, waiting: Promise.withResolvers<void>() };
+  const changed = async () => {
+    await changes.waiting.promise;
+    changes.waiting = Promise.withResolvers();
+  };
+  const asked: string[] = [];
+  const { taken, press, component } = list({
+    filter: true,
+    numbers: false,
+    preview: async (value) => `about ${value}\nsecond line`,
+    find: async (typed) => {
+      asked.push(typed);
+      return ["banana", "nashi"].map((label) => ({ label, value: label }));
+    },
+    onChange: () => changes.waiting.resolve(),
+  });
+  component.render(40);
+  await changed();
+  assert.match(component.render(40).join("\n"), /\n─+\n {2}about apple\n {2}second line/);
+  press("n", "a", "n");
+  await changed();
+  assert.deepEqual(asked, ["nan"], "not for every letter");
+  const shown = component.render(40).join("\n");
+  assert.match(shown, /filter: nan\n❯ banana\n {2}nashi\n/);
+  press(DOWN, "\r");
+  assert.deepEqual(taken, [["nashi"]]);
+});

@@ -1,47 +1,61 @@
 // A list to choose from: arrows, numbers and Enter; with check marks when several may be chosen, with a filter when it is long.
 // pi-tui's own SelectList filters by the beginning of a value only and knows no check marks, no numbers and no rows of several lines.
 import { type Component, matchesKey, ProcessTerminal, TuiAltScreen } from "@earendil-works/pi-tui";
-import { cut, makeTheme, onlyStyled, printable, type Theme, wrapLines } from "./terminal-text.ts";
+import type { PickItem, PickOptions } from "../commands/context.ts";
+import { cellWidth, cut, makeTheme, onlyStyled, padCells, printable, type Theme, wrapLines } from "./terminal-text.ts";
 
-export interface Choice<T> {
-  readonly label: string;
-  readonly hint?: string;
-  /** What the filter looks at in place of label and hint. */
-  readonly search?: string;
-  readonly value: T;
-}
+export type Choice<T> = PickItem<T>;
 
-export interface ChoiceListOptions<T> {
+export interface ChoiceListOptions<T> extends PickOptions<T> {
   readonly choices: readonly Choice<T>[];
   readonly theme: Theme;
-  readonly selected?: number;
   /** Space checks rows; Enter takes all checked ones, or the row itself when none is. */
   readonly multiple?: boolean;
   /** These rows are checked at first, and Enter takes what is checked in the end, be it nothing. */
   readonly checked?: ReadonlySet<T>;
   /** Typing narrows the list. Otherwise a number takes its row at once. */
   readonly filter?: boolean;
-  /** False: the rows have no numbers, and digits narrow the list like letters. */
-  readonly numbers?: boolean;
+  /** False: the rows have no numbers, and digits narrow the list like letters; `shown`: they have, and digits narrow all the same. */
+  readonly numbers?: boolean | "shown";
   rows?(): number;
   onTake(values: readonly T[]): void;
   onCancel(): void;
+  /** A preview or further rows have come: draw again. */
+  onChange?(): void;
 }
 
 const ROWS = 10;
+/** Lines of a preview, with the rule above it. */
+export const PREVIEW_ROWS = 7;
+/** Hints give way before a label gets narrower than this. */
+const LEAST_LABEL = 30;
+/** Looking elsewhere begins when typing pauses. */
+const PAUSE_MS = 150;
+
+interface Row<T> {
+  readonly choice: Choice<T>;
+  /** Its place among all choices; -1 for one that was found elsewhere. */
+  readonly index: number;
+}
 
 export class ChoiceList<T> implements Component {
   readonly #options: ChoiceListOptions<T>;
   readonly #checked: Set<number>;
+  readonly #all: readonly Row<T>[];
+  readonly #previews = new Map<T, string>();
   #filter = "";
-  /** Indexes into all choices. */
-  #shown: readonly number[];
+  #found: readonly Row<T>[] = [];
+  #shown: readonly Row<T>[];
   #at: number;
+  #pause: NodeJS.Timeout | undefined;
 
   constructor(options: ChoiceListOptions<T>) {
     this.#options = options;
-    this.#shown = options.choices.map((_, index) => index);
-    this.#checked = new Set(this.#shown.filter((index) => options.checked?.has(options.choices[index]?.value as T))); // the index is one of theirs
+    this.#all = options.choices.map((choice, index) => ({ choice, index }));
+    this.#shown = this.#all;
+    this.#checked = new Set(
+      this.#all.filter(({ choice }) => options.checked?.has(choice.value)).map(({ index }) => index),
+    );
     this.#at = options.selected ?? 0;
   }
 
@@ -56,41 +70,31 @@ export class ChoiceList<T> implements Component {
     if (matchesKey(data, "pageUp")) return this.#jump(-ROWS);
     if (matchesKey(data, "pageDown")) return this.#jump(ROWS);
     if (matchesKey(data, "enter")) return this.#take();
-    if (this.#options.multiple && matchesKey(data, "space")) return this.#check(this.#shown[this.#at]);
-    if (this.#numbered && !this.narrowed && /^[1-9]$/.test(data)) return this.#number(Number(data) - 1);
+    if (this.#options.multiple && matchesKey(data, "space")) return this.#check(this.#shown[this.#at]?.index);
+    const numbered = (this.#options.numbers ?? true) === true;
+    if (numbered && !this.narrowed && /^[1-9]$/.test(data)) return this.#number(Number(data) - 1);
     if (!this.#options.filter) return;
     if (matchesKey(data, "backspace")) this.#narrow([...this.#filter].slice(0, -1).join(""));
     else if (data.length > 0 && data === printable(data) && !data.includes("\n")) this.#narrow(this.#filter + data);
   }
 
   render(width: number): string[] {
-    const { theme, choices, filter, multiple } = this.#options;
+    const { theme, filter } = this.#options;
     const most = this.#options.rows?.() ?? ROWS;
     const from = Math.max(0, Math.min(this.#at - Math.floor(most / 2), this.#shown.length - most));
-    const rows = this.#shown.slice(from, from + most).flatMap((index, place) => {
-      const choice = choices[index];
-      if (!choice) return [];
+    const page = this.#shown.slice(from, from + most);
+    const columns = filter ? this.#columns(width) : null;
+    const rows = page.flatMap((row, place) => {
       const current = from + place === this.#at;
-      const box = multiple ? (this.#checked.has(index) ? "[x] " : "[ ] ") : "";
-      const head = `${current ? "❯ " : "  "}${this.#numbered ? `${index + 1}. ` : ""}${box}`;
-      const hint = choice.hint ? `  ${theme.dim(printable(choice.hint))}` : "";
-      const label = printable(choice.label);
-      const paint = current ? theme.accent : (line: string) => line;
-      if (filter) return [cut(paint(head + label.replaceAll("\n", " ")) + hint, width)];
-      const lines = wrapLines(label, Math.max(10, width - head.length - 1));
-      return lines.map((line, i) =>
-        cut(
-          paint(i === 0 ? head + line : " ".repeat(head.length) + line) + (i === lines.length - 1 ? hint : ""),
-          width,
-        ),
-      );
+      return columns ? [this.#oneLine(row, current, columns, width)] : this.#manyLines(row, current, width);
     });
-    const hidden = this.#shown.length - Math.min(most, this.#shown.length);
+    const hidden = this.#shown.length - page.length;
     return [
       ...(this.narrowed ? [cut(theme.dim(`  filter: ${this.#filter}`), width)] : []),
       ...rows,
       ...(this.#shown.length === 0 ? [theme.dim(cut("  nothing matches", width))] : []),
       ...(hidden > 0 ? [theme.dim(cut(`  ${hidden} more; type to search`, width))] : []),
+      ...this.#previewLines(width),
     ];
   }
 
@@ -98,8 +102,76 @@ export class ChoiceList<T> implements Component {
     // nothing is kept between frames
   }
 
-  get #numbered(): boolean {
-    return this.#options.numbers ?? true;
+  #head({ choice, index }: Row<T>, current: boolean): string {
+    const { numbers = true, multiple, choices } = this.#options;
+    const number = numbers === false ? "" : index < 0 ? "   " : `${index + 1}. `;
+    const box = multiple ? (this.#checked.has(index) ? "[x] " : "[ ] ") : "";
+    const mark = choices.some((one) => one.current) ? (choice.current ? "● " : "  ") : "";
+    return `${current ? "❯ " : "  "}${number}${box}${mark}`;
+  }
+
+  #oneLine(row: Row<T>, current: boolean, columns: readonly number[], width: number): string {
+    const { theme } = this.#options;
+    const label = printable(row.choice.label).replaceAll("\n", " ");
+    const head = this.#head(row, current) + label;
+    const paint = current ? theme.accent : (line: string) => line;
+    const { hint } = row.choice;
+    if (typeof hint !== "object") return cut(paint(head) + (hint ? `  ${theme.dim(printable(hint))}` : ""), width);
+    const room = width - columns.reduce((sum, cells) => sum + cells + 2, 0);
+    const cells = columns.map((column, at) => padCells(printable(hint[at] ?? ""), column));
+    const beside = cells.length > 0 ? `  ${theme.dim(cells.join("  "))}` : "";
+    return cut(`${padCells(paint(cut(head, room, "…")), room)}${beside}`.trimEnd(), width);
+  }
+
+  /** Widths of the hints that fit beside the labels. All of a hint is shown, or nothing. */
+  #columns(width: number): number[] {
+    const { choices } = this.#options;
+    const hints = choices.flatMap(({ hint }) => (typeof hint === "object" ? [hint] : []));
+    const count = Math.max(0, ...hints.map((hint) => hint.length));
+    const columns = Array.from({ length: count }, (_, at) =>
+      Math.max(0, ...hints.map((hint) => cellWidth(printable(hint[at] ?? "")))),
+    );
+    const longest = Math.max(0, ...choices.map(({ label }) => cellWidth(label)));
+    const needed = Math.min(longest, LEAST_LABEL) + 6;
+    const taken = () => columns.reduce((sum, cells) => sum + cells + 2, 0);
+    while (columns.length > 0 && width - taken() < needed) columns.pop();
+    // Hints stand beside the labels, not at the far edge.
+    const spare = width - taken() - (longest + 8);
+    if (columns.length > 0 && spare > 0) columns[columns.length - 1] = (columns.at(-1) ?? 0) + spare;
+    return columns;
+  }
+
+  #manyLines(row: Row<T>, current: boolean, width: number): string[] {
+    const { theme } = this.#options;
+    const head = this.#head(row, current);
+    const { hint: given } = row.choice;
+    const text = typeof given === "object" ? given.join("  ") : given;
+    const hint = text ? `  ${theme.dim(printable(text))}` : "";
+    const paint = current ? theme.accent : (line: string) => line;
+    const lines = wrapLines(printable(row.choice.label), Math.max(10, width - head.length - 1));
+    return lines.map((line, i) =>
+      cut(paint(i === 0 ? head + line : " ".repeat(head.length) + line) + (i === lines.length - 1 ? hint : ""), width),
+    );
+  }
+
+  #previewLines(width: number): string[] {
+    const { preview, theme, onChange } = this.#options;
+    const row = this.#shown[this.#at];
+    if (!preview || !row) return [];
+    const { value } = row.choice;
+    const known = this.#previews.get(value);
+    if (known === undefined) {
+      this.#previews.set(value, "");
+      const keep = (text: string) => {
+        this.#previews.set(value, text);
+        onChange?.();
+      };
+      preview(value).then(keep, () => keep("(cannot be read)"));
+    }
+    const cells = Math.max(10, width - 4);
+    const lines = wrapLines(printable(known ?? ""), cells).slice(0, PREVIEW_ROWS - 1);
+    const padded = [...lines, ...new Array<string>(PREVIEW_ROWS - 1 - lines.length).fill("")];
+    return [theme.dim("─".repeat(width)), ...padded.map((line) => cut(theme.dim(`  ${line}`), width))];
   }
 
   #move(step: number): void {
@@ -119,33 +191,61 @@ export class ChoiceList<T> implements Component {
   }
 
   #check(index: number | undefined): void {
-    if (index === undefined) return;
+    if (index === undefined || index < 0) return;
     if (!this.#checked.delete(index)) this.#checked.add(index);
   }
 
   #take(): void {
-    const { choices, checked } = this.#options;
-    const current = this.#shown[this.#at];
-    const taken = this.#checked.size > 0 || checked ? [...this.#checked].sort((a, b) => a - b) : [current];
-    const values = taken.flatMap((index) => {
-      const choice = index === undefined ? undefined : choices[index];
-      return choice ? [choice.value] : [];
-    });
-    if (values.length > 0 || checked) this.#options.onTake(values);
+    const { choices, checked, onTake } = this.#options;
+    const current = this.#shown[this.#at]?.choice;
+    const several = this.#checked.size > 0 || checked;
+    const taken = [...this.#checked].sort((a, b) => a - b).map((index) => choices[index]);
+    const values = (several ? taken : [current]).flatMap((choice) => (choice ? [choice.value] : []));
+    if (values.length > 0 || checked) onTake(values);
   }
 
   #narrow(filter: string): void {
     this.#filter = filter;
-    const wanted = filter.toLowerCase();
-    const matches = ({ label, hint = "", search = `${label} ${hint}` }: Choice<T>) =>
-      search.toLowerCase().includes(wanted);
-    this.#shown = this.#options.choices.flatMap((choice, index) => (matches(choice) ? [index] : []));
+    this.#found = [];
+    this.#arrange();
     this.#at = 0;
+    clearTimeout(this.#pause);
+    const { find } = this.#options;
+    if (!find || [...filter.trim()].length < 2) return;
+    this.#pause = setTimeout(() => {
+      // A search that fails finds nothing; the rows are there all the same.
+      find(filter.trim()).then(
+        (found) => this.#add(filter, found),
+        () => undefined,
+      );
+    }, PAUSE_MS);
+    this.#pause.unref();
+  }
+
+  #add(filter: string, found: readonly Choice<T>[]): void {
+    if (filter !== this.#filter) return;
+    this.#found = found.map((choice) => ({ choice, index: -1 }));
+    this.#arrange();
+    this.#options.onChange?.();
+  }
+
+  #arrange(): void {
+    const words = this.#filter.toLowerCase().split(/\s+/);
+    const matches = ({ choice }: Row<T>) => {
+      const text = searchText(choice).toLowerCase();
+      return words.every((word) => text.includes(word));
+    };
+    const own = this.#all.filter(matches);
+    const there = new Set(own.map(({ choice }) => choice.value));
+    this.#shown = [...own, ...this.#found.filter(({ choice }) => !there.has(choice.value))];
   }
 }
 
+const searchText = <T>({ label, hint = "", search }: Choice<T>) =>
+  search ?? `${label} ${typeof hint === "string" ? hint : hint.join(" ")}`;
+
 export interface ScreenQuestion<T>
-  extends Pick<ChoiceListOptions<T>, "choices" | "selected" | "multiple" | "checked" | "numbers"> {
+  extends Pick<ChoiceListOptions<T>, "choices" | "selected" | "multiple" | "checked" | "numbers" | "preview" | "find"> {
   readonly title: string;
   readonly hint: string;
 }
@@ -153,16 +253,23 @@ export interface ScreenQuestion<T>
 /** The list with its title and hint; `done` gets the chosen values, or null. */
 export function questionPage<T>(
   question: ScreenQuestion<T>,
-  screen: { readonly theme: Theme; rows(): number; done(taken: readonly T[] | null): void },
+  screen: {
+    readonly theme: Theme;
+    rows(): number;
+    done(taken: readonly T[] | null): void;
+    /** Something came later: draw again. */
+    changed?(): void;
+  },
 ): Component & { handleInput(data: string): void } {
   const { theme, done } = screen;
   const list = new ChoiceList<T>({
     ...question,
     theme,
     filter: true,
-    rows: () => Math.max(1, screen.rows() - 6),
+    rows: () => Math.max(1, screen.rows() - 6 - (question.preview ? PREVIEW_ROWS : 0)),
     onTake: done,
     onCancel: () => done(null),
+    onChange: () => screen.changed?.(),
   });
   return {
     render: (width) =>
@@ -190,6 +297,7 @@ export async function chooseOnScreen<T>(
     theme: makeTheme(options.color),
     rows: () => tui.terminal.rows,
     done: resolve,
+    changed: () => tui.requestRender(),
   });
   // As an overlay it has all keys; what lies on the screen itself scrolls with some of them.
   tui.showOverlay(page, { anchor: "top-left", width: "100%", maxHeight: "100%" });

@@ -115,6 +115,42 @@ test("a branch is a copy with every column, its prompt and its keys", async (t) 
   await assert.rejects(store.branch("a", "b"), (error: StoreError) => error.code === "conflict");
 });
 
+test("a branch may end before any message; every column goes along and the original stays as it is", async (t) => {
+  const { store, path } = await temporaryStore(t);
+  const call = { id: "c1", type: "function", function: { name: "terminal", arguments: "{}" } } as const;
+  await store.create({ id: "a", model: "m" });
+  await store.setPrompt("a", { prompt: "p", stableChars: 1, fingerprint: { v: 1 } });
+  await store.setValue("a", "prefix", "what was sent last");
+  const ids = await store.append("a", [
+    user("one"),
+    { role: "assistant", content: "", tool_calls: [call], reasoning: "r" },
+    { role: "tool", content: "x", tool_call_id: "c1", tool_name: "terminal" },
+    { role: "assistant", content: "first" },
+    user("two"),
+    { role: "assistant", content: "second" },
+  ]);
+  const other = new DatabaseSync(path);
+  t.after(() => other.close());
+  other.exec("ALTER TABLE messages ADD COLUMN from_the_future TEXT; UPDATE messages SET from_the_future = 'f' || id");
+  const rows = (id: string) =>
+    other
+      .prepare("SELECT * FROM messages WHERE session_id = ? ORDER BY id")
+      .all(id)
+      .map(({ id: _, session_id: __, ...rest }) => rest);
+  const before = rows("a");
+  assert.deepEqual(await store.branch("a", "b", { before: ids[4] as number }), { inUseBy: null });
+  assert.deepEqual(rows("a"), before);
+  assert.deepEqual(rows("b"), before.slice(0, 4));
+  const { messageCount, toolCallCount, title } = (await store.get("b")) ?? {};
+  assert.deepEqual([messageCount, toolCallCount, title], [4, 1, null]);
+  assert.equal((await store.getPrompt("b"))?.prompt, "p");
+  assert.equal(await store.getValue("b", "prefix"), null);
+  await store.branch("a", "c", { before: ids[0] as number });
+  assert.deepEqual([rows("c"), (await store.get("c"))?.messageCount], [[], 0]);
+  const [listed] = (await store.list()).filter(({ id }) => id === "b");
+  assert.deepEqual([listed?.branchOf, listed?.chain], ["a", ["b"]]);
+});
+
 test("a branch ends before a turn that somebody else is in the middle of, and names them", async (t) => {
   const { store } = await temporaryStore(t);
   const call = { id: "c1", type: "function", function: { name: "terminal", arguments: "{}" } } as const;

@@ -80,7 +80,7 @@ export function branchSession(
   core: StoreCore,
   id: string,
   newId: string,
-  options: Leased & { readonly title?: string } = {},
+  options: Leased & { readonly title?: string; readonly before?: number } = {},
 ): { readonly inUseBy: string | null } {
   assertLease(core, id, options);
   const old = readSession(core, id);
@@ -88,9 +88,13 @@ export function branchSession(
   if (sessionExists(core, newId))
     throw new StoreError("conflict", `session ${newId} exists already; nothing was branched`);
   const holder = heldByOther(core, id, options.lease?.holder);
-  const end = holder === null ? null : endOfLastTurn(core, id);
-  const inUseBy = end === null ? null : holder;
-  if (holder !== null && end === 0) {
+  const finished = holder === null ? null : endOfLastTurn(core, id);
+  const { before = Number.MAX_SAFE_INTEGER } = options;
+  const isCut = options.before !== undefined || finished !== null;
+  const end = Math.min(before - 1, finished ?? Number.MAX_SAFE_INTEGER);
+  // Before an earlier message the running turn is out of the way.
+  const inUseBy = finished === null || before <= finished ? null : holder;
+  if (holder !== null && finished === 0) {
     throw new StoreError(
       "conflict",
       `${holderInWords(holder)} is in the middle of the first turn here; nothing was branched. Try again when it is done.`,
@@ -101,16 +105,16 @@ export function branchSession(
   const columns = [...core.shape.messageColumns].filter((name) => name !== "id" && name !== "session_id").join(", ");
   core.db.run(
     `INSERT INTO messages (session_id, ${columns}) SELECT ?, ${columns} FROM messages WHERE session_id = ? AND id <= ? ORDER BY id`,
-    ...[newId, id, end ?? Number.MAX_SAFE_INTEGER],
+    ...[newId, id, end],
   );
-  if (end === null) {
+  if (!isCut) {
     core.db.run(
       "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?",
       ...[old.messageCount, old.toolCallCount, newId],
     );
   } else {
     countMessages(core, newId);
-    // The last request of the running turn is no beginning of what the branch sends.
+    // The last request of what was left out is no beginning of what the branch sends.
     core.db.run("DELETE FROM session_kv WHERE session_id = ? AND key = 'prefix'", newId);
   }
   const wanted = options.title ?? (old.title === null ? null : nextTitleAfter(core, old.title));

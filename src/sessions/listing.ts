@@ -145,6 +145,8 @@ function toItem(core: StoreCore, { root, tip, chain }: Conversation, row: Sessio
     preview: previewOf(core, tip.id),
     lastActive: tip.lastActive,
     lineageRootId: root.id,
+    chain: chain.map(({ id }) => id),
+    branchOf: root.parentId,
   };
 }
 

@@ -79,6 +79,10 @@ export interface SessionListItem extends Session {
   readonly lastActive: number;
   /** The first session of the compression chain this line stands for. */
   readonly lineageRootId: string;
+  /** All sessions of that chain, first to last. */
+  readonly chain: readonly string[];
+  /** The session this conversation is a branch of; null for one that began by itself. */
+  readonly branchOf: string | null;
 }
 
 export interface ListOptions {
@@ -316,11 +320,12 @@ export interface SessionStore extends Ledger, ApprovalTable {
   /**
    * Copies the whole transcript with every column, the stored prompt and the session's keys into a new session; ends the old one
    * `branched`. While somebody else is in the middle of a turn, the copy ends before that turn, and `inUseBy` names them.
+   * With `before` it ends before that message.
    */
   branch(
     id: string,
     newId: string,
-    options?: Leased & { readonly title?: string },
+    options?: Leased & { readonly title?: string; readonly before?: number },
   ): Promise<{ readonly inUseBy: string | null }>;
 
   /** Appends in order, counters in the same transaction; returns the row ids. */

@@ -30,7 +30,7 @@ describe("lists that fill the terminal", { skip: tmuxMissing() }, () => {
     await using chat = await TerminalScreen.start(["-z", "hello from here"], { home });
     assert.equal(await chat.exitCode(), 0);
     await using screen = await TerminalScreen.start(["sessions", "browse", "--source", "cli"], { home });
-    await screen.waitFor(/Sessions \(1\)\n\n❯ hello from here +just now +cli/);
+    await screen.waitFor(/Sessions \(1\)\n\n❯ hello from here +just now +\d{8}_\d{6}_\w{6} +cli/);
     await screen.press("C-c");
     assert.equal(await screen.exitCode(), 0);
     assert.doesNotMatch(await screen.text(), /Sessions/);

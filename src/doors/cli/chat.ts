@@ -27,10 +27,19 @@ export async function runChat(
   if (!ctx.io.stdoutIsTerminal) {
     throw new ExitError(1, 'the screen needs a terminal. For scripts use "hermes -z PROMPT" or "hermes chat -q TEXT".');
   }
+  await refuseUnknownSession(options, ctx);
   await askForTrust(ctx);
   // The screen owns the terminal; other output would corrupt it.
   ctx.home.log.mirror(null);
   return openTerminal(requestOf(options, ctx, true));
+}
+
+/** Before the screen is drawn or a question is read: a mistyped name is all there is to say then. */
+async function refuseUnknownSession(options: ChatOptions, ctx: CliContext): Promise<void> {
+  const name = resumeOf(options)?.name;
+  if (!name) return;
+  const { requireSession } = await import("../../agent/resume.ts");
+  await requireSession(name, await ctx.conversationStore());
 }
 
 /** Once for each folder. Silence means look only; the end of the input means leave. */
@@ -83,6 +92,7 @@ async function queryOf(options: ChatOptions, ctx: CliContext): Promise<string | 
     if (options.query?.trim() === "" && !options.image?.length) throw new ExitError(1, "the prompt is empty.");
     return options.query ?? null;
   }
+  await refuseUnknownSession(options, ctx);
   const text = await readAll(ctx.io.stdin);
   if (text.trim() === "") throw new ExitError(1, "stdin is empty; there is nothing to ask.");
   return text;

@@ -147,13 +147,25 @@ test("search prints hits with markers; nothing found is no error", async (t) => 
   await store.create({ id: "s1" });
   await store.append("s1", [user("the walrus sings"), assistant("a penguin walrus")]);
   const { out } = await run(["search", "walrus", "--sort", "oldest"]);
-  assert.match(out, /^s1 {2}.* {2}user\n {2}the >>>walrus<<< sings\n/);
+  assert.match(out, /^s1\n {2}\S+ \S+ {2}user: the >>>walrus<<< sings\n {2}.*assistant: a penguin >>>walrus<<<\n$/);
   assert.equal(JSON.parse((await run(["search", "walrus", "--role", "assistant", "--json"])).out).length, 1);
   const none = await run(["search", "narwhal"]);
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /Nothing found/);
   const long = await run(["search", "y".repeat(5000)]);
   assert.ok(long.err.length < 100, "a long query is not repeated whole");
+});
+
+test("hits stand below their session, and one that has many does not push the others out", async (t) => {
+  const { store, run } = await sessions(t);
+  for (const id of ["many", "one"]) await store.create({ id });
+  await store.setTitle("many", "All about the walrus");
+  await store.append("one", [user("walrus")]);
+  for (let n = 0; n < 8; n++) await store.append("many", [user(`walrus number ${n}`)]);
+  const { out } = await run(["search", "walrus", "--limit", "2"]);
+  assert.equal(out.match(/^(?:many {2}All about the walrus|one)$/gm)?.length, 2);
+  assert.match(out, /\n {2}\.\.\. 5 more in this session\n/);
+  assert.equal(JSON.parse((await run(["search", "walrus", "--limit", "2", "--json"])).out).length, 2);
 });
 
 test("sessions travel through a file, and an existing one is skipped", async (t) => {
@@ -270,10 +282,25 @@ test("browse without a terminal is a numbered list, with one a picker that resum
   assert.match((await run(["browse"])).out, / {2}1\. about three \(just now\) three\n/);
   const { out } = await run(["browse"], { keys: ["tw", "\r"] });
   assert.deepEqual(reruns, [["--resume", "two"]]);
-  assert.match(out, /❯ about three +just now +cli +three\n/);
+  assert.match(out, /❯ about three +just now +three +cli\n/);
   await run(["browse"], { keys: ["\u001b[A", "\r"] });
   assert.deepEqual(reruns.at(-1), ["--resume", "one"]);
   await run(["browse"], { keys: ["x", "\u001b", "q", "\r"] });
   await run(["browse"], { keys: ["x", "\u0003", "\r"] });
   assert.equal(reruns.length, 2);
+});
+
+test("browse shows branches below their conversation, whole ids or none, and what was said last", async (t) => {
+  const { store, run, clock } = await sessions(t);
+  const id = "20260102_030405_abcdef";
+  await store.create({ id });
+  await store.setTitle(id, "x".repeat(70));
+  await store.append(id, [user("first question"), assistant("first\nanswer")]);
+  clock.ms += 1000;
+  await store.branch(id, "20260102_030406_fedcba", { title: "the other way" });
+  const { out } = await run(["browse"], { keys: ["\u001b[B", "q"] });
+  const rows = out.split("\n").filter((line) => line.includes("just now"));
+  assert.match(rows[0] ?? "", /^❯ x{20,}… {2,}just now {2}20260102_030405_abcdef {2}cli$/);
+  assert.match(rows[1] ?? "", /^ {2}└ the other way +just now {2}20260102_030406_fedcba {2}cli$/);
+  for (const row of rows) assert.ok(cellWidth(row) <= 80, row);
 });

@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { type Command, Option } from "commander";
+import { asTree, HIDDEN_SOURCES, sessionPicking, sessionRow } from "../../commands/session-picker.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { writeFileAtomic } from "../../kit/files.ts";
 import { localMinute, plural, relativeTime } from "../../kit/formats.ts";
@@ -11,7 +12,7 @@ import { withoutControls } from "../../kit/strip-ansi.ts";
 import { type ContentPart, textOf } from "../../llm/messages.ts";
 import { type SessionListItem, type SessionStore, StoreError } from "../../sessions/store.ts";
 import type { ScreenQuestion } from "../choice-list.ts";
-import { cut, padCells } from "../terminal-text.ts";
+import { cut } from "../terminal-text.ts";
 import { type CliContext, ExitError } from "./context.ts";
 import { briefly, oneLine, positiveNumber, print, printJson } from "./present.ts";
 import { notFound, resolveSession, sessionJson, sessionTable } from "./session-command.ts";
@@ -28,8 +29,6 @@ import {
   unarchive,
   withFilters,
 } from "./session-upkeep.ts";
-
-const HIDDEN_SOURCES = ["tool", "subagent", "kanban"];
 
 export function define(command: Command, ctx: CliContext): void {
   command.description("list, search, export and tidy up past conversations");
@@ -63,7 +62,7 @@ export function define(command: Command, ctx: CliContext): void {
   sub("search <query...>", "search all messages")
     .option("--source <SOURCE>", "only this source")
     .option("--role <ROLE>", "only this role")
-    .addOption(new Option("--limit <N>", "how many").argParser(positiveNumber).default(20))
+    .addOption(new Option("--limit <N>", "how many sessions (with --json: hits)").argParser(positiveNumber).default(20))
     .addOption(new Option("--sort <ORDER>", "by time instead of by match").choices(["newest", "oldest"]))
     .option("--json", "machine-readable")
     .action(act((words: string[], flags: SearchFlags) => search(ctx, words.join(" "), flags)));
@@ -141,23 +140,19 @@ async function browse(ctx: CliContext, flags: ListFlags): Promise<void> {
     }
     return;
   }
-  const [chosen] = (await ctx.io.choose(sessionQuestion(items, now()))) ?? [];
+  const [chosen] = (await ctx.io.choose(sessionQuestion(items, await ctx.store(), now()))) ?? [];
   if (chosen === undefined) return;
   const code = await ctx.rerun(["--resume", chosen]);
   if (code !== 0) throw new ExitError(code);
 }
 
-function sessionQuestion(items: readonly SessionListItem[], now: number): ScreenQuestion<string> {
+function sessionQuestion(items: readonly SessionListItem[], store: SessionStore, now: number): ScreenQuestion<string> {
   return {
     title: `Sessions (${items.length})`,
-    hint: "type to filter · ↑↓ move · Enter resume · Esc clear/quit · q quit",
+    hint: "type to search · ↑↓ move · Enter resume · Esc clear/quit · q quit",
     numbers: false,
-    choices: items.map(({ id, title, preview, source, lastActive }) => ({
-      label: padCells(cut(oneLine(title ?? (preview || "—")), 44, "…"), 44),
-      hint: `${relativeTime(lastActive, now).padEnd(13)}${cut(source, 10, "").padEnd(12)}${id}`,
-      search: `${title ?? ""}\n${preview}\n${source}\n${id}`,
-      value: id,
-    })),
+    choices: asTree(items).map((branch) => sessionRow(branch, now)),
+    ...sessionPicking(items, store, now),
   };
 }
 
@@ -211,23 +206,31 @@ interface SearchFlags {
 async function search(ctx: CliContext, query: string, flags: SearchFlags): Promise<void> {
   const store = await ctx.store();
   const result = await store.search(query, {
-    limit: flags.limit,
+    // A session with many hits must not push the others out.
+    limit: flags.json ? flags.limit : flags.limit * HITS_PER_SESSION,
     sort: flags.sort ?? null,
     sourceFilter: flags.source === undefined ? undefined : [flags.source],
     roleFilter: flags.role === undefined ? undefined : [flags.role],
+    withContext: flags.json === true,
   });
   if (result.unavailable !== undefined) throw new ExitError(1, result.unavailable);
   if (result.indexRebuild) ctx.io.err(`${result.indexRebuild.note}\n`);
   if (flags.json) return printJson(ctx, result.hits.map(hitJson));
   if (result.hits.length === 0) return ctx.io.err(`Nothing found for "${briefly(query)}".\n`);
-  for (const hit of result.hits) {
-    print(
-      ctx,
-      `${hit.sessionId}  ${localMinute(hit.timestamp)}  ${hit.role}${hit.toolName === null ? "" : ` (${oneLine(hit.toolName)})`}`,
-    );
-    print(ctx, `  ${oneLine(hit.snippet)}`);
+  const bySession = [...Map.groupBy(result.hits, (hit) => hit.sessionId)].slice(0, flags.limit);
+  for (const [id, hits] of bySession) {
+    const title = (await store.get(id))?.title;
+    print(ctx, `${id}${title ? `  ${oneLine(title)}` : ""}`);
+    for (const hit of hits.slice(0, SHOWN_HITS)) {
+      const who = `${hit.role}${hit.toolName === null ? "" : ` (${oneLine(hit.toolName)})`}`;
+      print(ctx, `  ${localMinute(hit.timestamp)}  ${who}: ${oneLine(hit.snippet)}`);
+    }
+    if (hits.length > SHOWN_HITS) print(ctx, `  ... ${hits.length - SHOWN_HITS} more in this session`);
   }
 }
+
+const HITS_PER_SESSION = 10;
+const SHOWN_HITS = 3;
 
 type Hit = Awaited<ReturnType<SessionStore["search"]>>["hits"][number];
 

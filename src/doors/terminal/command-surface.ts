@@ -65,7 +65,7 @@ export function commandContext(parts: SurfaceParts): CommandContext {
     offerInput: (text) => {
       input.draft = text;
     },
-    pick: (title, items) => questions.pick(title, items, { filter: true }),
+    pick: (title, items, options = {}) => questions.pick(title, items, { filter: true, numbers: "shown", ...options }),
     confirm: async (title, detail) =>
       (await questions.pick<"once" | "always" | "cancel">(
         `${title}\n${detail}`,

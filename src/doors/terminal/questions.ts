@@ -1,9 +1,10 @@
 // Questions, one at a time, between the transcript and the input line. The cautious answer is always preselected; silence means no.
 import { type Component, Container, Input, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
+import type { PickOptions } from "../../commands/context.ts";
 import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, Question } from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
-import { type Choice, ChoiceList } from "../choice-list.ts";
+import { type Choice, ChoiceList, PREVIEW_ROWS } from "../choice-list.ts";
 import { cut, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
 import { Lines } from "./blocks.ts";
 
@@ -23,9 +24,9 @@ interface Shown {
   readonly expiresAt: number | null;
 }
 
-interface PickOptions {
-  readonly selected?: number;
+interface PickSettings<T> extends PickOptions<T> {
   readonly filter?: boolean;
+  readonly numbers?: boolean | "shown";
   /** Silence for this long means "cancelled". */
   readonly timeoutMs?: number;
 }
@@ -56,7 +57,7 @@ export class Questions {
   }
 
   /** A choice that belongs to a command, not to the agent; null = cancelled. */
-  pick<T>(title: string, choices: readonly Choice<T>[], options: PickOptions = {}): Promise<T | null> {
+  pick<T>(title: string, choices: readonly Choice<T>[], options: PickSettings<T> = {}): Promise<T | null> {
     const result = Promise.withResolvers<T | null>();
     this.#line(() => {
       const { timeoutMs } = options;
@@ -174,7 +175,7 @@ export class Questions {
   #choose<T>(
     title: string | Component,
     choices: readonly Choice<T>[],
-    look: { readonly selected?: number; readonly multiple?: boolean; readonly filter?: boolean },
+    look: Omit<PickSettings<T>, "timeoutMs"> & { readonly multiple?: boolean },
     expiresAt: number | null,
     taken: (values: readonly T[]) => void,
     cancelled: () => void,
@@ -183,6 +184,8 @@ export class Questions {
       choices,
       theme: this.#options.theme,
       ...look,
+      ...(look.preview ? { rows: () => rowsBeside(this.#tui.terminal.rows) } : {}),
+      onChange: () => this.#tui.requestRender(),
       onTake: (values) => this.#close(() => taken(values)),
       onCancel: () => this.cancel(),
     });
@@ -239,6 +242,9 @@ export class Questions {
     this.#waiting.shift()?.();
   }
 }
+
+/** Rows of a list above its preview, so that title and input stay in sight. */
+const rowsBeside = (rows: number) => Math.max(4, Math.min(12, rows - PREVIEW_ROWS - 9));
 
 /** An input whose text is never drawn. */
 function masked(input: Input): Component & { focused: boolean } {

@@ -4,6 +4,10 @@ import { onlyStyled } from "../terminal-text.ts";
 import { PasteReader } from "./pastes.ts";
 
 const LEAST_COLUMNS = 12;
+/** The answer to the last question that is asked of a terminal at the start. */
+const DEVICE_ATTRIBUTES = /\u001b\[\?[\d;]{0,64}c/;
+/** Longer than a terminal takes, across a network too; only a start that ends at once ever waits. */
+const ANSWER_MS = 100;
 
 type DataListener = (data: string) => void;
 
@@ -11,6 +15,9 @@ export class ScreenTerminal extends ProcessTerminal {
   readonly #unannouncedLines: () => number;
   #reader: PasteReader | null = null;
   #listener: DataListener | null = null;
+  #answered = Promise.withResolvers<void>();
+  /** The end of what came before the answer, which may arrive in pieces. */
+  #unanswered: string | null = "";
 
   constructor(options: { unannouncedLines(): number }) {
     super();
@@ -23,6 +30,8 @@ export class ScreenTerminal extends ProcessTerminal {
   }
 
   override start(onInput: (data: string) => void, onResize: () => void): void {
+    this.#answered = Promise.withResolvers<void>();
+    this.#unanswered = "";
     const before = new Set(process.stdin.listeners("data"));
     super.start(onInput, onResize);
     // What the base class has just registered reads keys; it gets everything but pastes.
@@ -36,8 +45,27 @@ export class ScreenTerminal extends ProcessTerminal {
       unannouncedLines: this.#unannouncedLines,
     });
     this.#reader = reader;
-    this.#listener = (data) => reader.feed(data);
+    this.#listener = (data) => {
+      this.#watchForAnswer(data);
+      reader.feed(data);
+    };
     process.stdin.on("data", this.#listener);
+  }
+
+  /** Resolves once the terminal has answered what it was asked: a later answer would be typed into the shell. */
+  async settled(): Promise<void> {
+    if (this.#unanswered === null || this.#listener === null) return;
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, ANSWER_MS);
+    await Promise.race([this.#answered.promise, late.promise]);
+    clearTimeout(timer);
+  }
+
+  #watchForAnswer(data: string): void {
+    if (this.#unanswered === null) return;
+    const seen = this.#unanswered + data;
+    this.#unanswered = DEVICE_ATTRIBUTES.test(seen) ? null : seen.slice(-80);
+    if (this.#unanswered === null) this.#answered.resolve();
   }
 
   override stop(): void {

@@ -33,6 +33,7 @@ export function runScreen(request: ChatRequest): Promise<number> {
 class Screen {
   readonly #request: ChatRequest;
   readonly #theme;
+  readonly #terminal: ScreenTerminal;
   readonly #tui: TuiMainScreen;
   readonly #transcript: Transcript;
   readonly #questions: Questions;
@@ -58,8 +59,8 @@ class Screen {
     const now = () => clock.now();
     this.#request = request;
     this.#theme = makeTheme(request.color);
-    const terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
-    this.#tui = new DrawnScreen(terminal, undefined, home.paths.logsDir);
+    this.#terminal = new ScreenTerminal({ unannouncedLines: () => config().paste_collapse_threshold_fallback });
+    this.#tui = new DrawnScreen(this.#terminal, undefined, home.paths.logsDir);
     this.#transcript = new Transcript(this.#theme, transcriptSettings(request, now));
     this.#input = new InputLine(this.#tui, {
       theme: this.#theme,
@@ -143,6 +144,7 @@ class Screen {
       return code;
     } finally {
       clearInterval(second);
+      await this.#terminal.settled();
       this.#release();
       if (this.#conversation) await sayGoodbye(this.#conversation, code, this.#goodbye());
       unwatch();
