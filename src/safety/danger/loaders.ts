@@ -97,7 +97,7 @@ function transportRuns(invocation: Invocation): boolean {
   return named.some((value) => value !== "" && (!TRANSPORT.test(value) || isOwnFile(value)));
 }
 
-const LIBRARY = /(?:^|[='"(\s:])[^\s'"()]*\.(?:so(?:\.[0-9]+)*|dylib|dll)(?=$|['")\s,])/;
+const LIBRARY = /\.(?:so(?:\.[0-9]+)*|dylib|dll)(?=$|['")\s,])/;
 const LIBRARY_LOADERS = [
   "ssh-keygen",
   "ssh-add",
