@@ -52,6 +52,15 @@ export interface Theme {
   readonly added: (text: string) => string;
   readonly removed: (text: string) => string;
   readonly user: (text: string) => string;
+  // Of code.
+  readonly keyword: (text: string) => string;
+  readonly string: (text: string) => string;
+  readonly number: (text: string) => string;
+  readonly comment: (text: string) => string;
+  readonly call: (text: string) => string;
+  readonly type: (text: string) => string;
+  /** The words that differ in a changed line, on top of its colour. */
+  readonly changed: (text: string) => string;
 }
 
 export function makeTheme(color: boolean): Theme {
@@ -70,6 +79,13 @@ export function makeTheme(color: boolean): Theme {
     added: paint(32, 39),
     removed: paint(31, 39),
     user: paint(34, 39),
+    keyword: paint(35, 39),
+    string: paint(32, 39),
+    number: paint(33, 39),
+    comment: paint(2, 22),
+    call: paint(34, 39),
+    type: paint(36, 39),
+    changed: paint(7, 27),
   };
 }
 
@@ -96,17 +112,23 @@ export function revealed(text: string): string {
 
 const shownCode = (char: string) => `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 
-const STYLES = /(\u001b\[[\d;:]{0,64}m|\u001b_pi:c\u0007)/;
+const STYLE = "\\u001b\\[[\\d;:]{0,64}m|\\u001b_pi:c\\u0007";
 const NO_STYLE = /[\x00-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\u001b(?!\[[\d;:]{0,64}m)/;
 
 /**
- * The last look at lines that are to be drawn: colours and the renderer's mark for the cursor stay, every other sequence is foreign,
- * whichever part of the screen forgot to clean it. What was hidden in one may now be seen, so such a line is cut to `cells` again.
+ * The last look at lines that are to be drawn: colours, the renderer's mark for the cursor and what `own` describes stay, every other
+ * sequence is foreign, whichever part of the screen forgot to clean it. What was hidden in one may now be seen, so such a line is cut to
+ * `cells` again.
  */
-export function onlyStyled(lines: readonly string[], cells: number): string[] {
+export function onlyStyled(lines: readonly string[], cells: number, own?: string): string[] {
+  const styles = own === undefined ? STYLES : (OWN.get(own) ?? new RegExp(`(${STYLE}|${own})`));
+  if (own !== undefined) OWN.set(own, styles);
   return lines.map((line) => {
     if (!NO_STYLE.test(line)) return line;
-    const parts = line.split(STYLES).map((part, at) => (at % 2 === 1 ? part : printable(part).replaceAll("\n", " ")));
+    const parts = line.split(styles).map((part, at) => (at % 2 === 1 ? part : printable(part).replaceAll("\n", " ")));
     return cut(parts.join(""), cells);
   });
 }
+
+const STYLES = new RegExp(`(${STYLE})`);
+const OWN = new Map<string, RegExp>();

@@ -61,7 +61,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     assert.match(text, /┊ ✍️ write +数据\.txt +\d+\.\ds/u);
     assert.match(text, /\+one\n\+two/);
     assert.match(text, /Done: 数据\.txt has two lines\./);
-    assert.match(text, /\| 名称 \| n +\|\n\| ---- \| --- \|\n\| 行 +\| 2 +\|/);
+    assert.match(text, / 名称 │ n\n─+┼─+\n 行 {3}│ 2/);
     assert.equal(await readFile(join(at.project, "数据.txt"), "utf8"), "one\ntwo\n");
     assert.ok(!server.requests.some((request) => request.raw.includes("+one")), "the diff is for the user alone");
 

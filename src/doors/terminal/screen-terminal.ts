@@ -1,6 +1,7 @@
 // The process's terminal, with pastes taken out of the key stream before anything scans it piece by piece.
 import { type Component, ProcessTerminal, setCapabilityOverrides, TuiMainScreen } from "@earendil-works/pi-tui";
 import { onlyStyled } from "../terminal-text.ts";
+import { OWN_LINKS } from "./links.ts";
 import { PasteReader } from "./pastes.ts";
 
 const LEAST_COLUMNS = 12;
@@ -80,13 +81,13 @@ export class ScreenTerminal extends ProcessTerminal {
 /** The renderer, which draws nothing but text and colours whatever its parts hand it. */
 export class DrawnScreen extends TuiMainScreen {
   override start(): void {
-    // A link that the terminal makes shows other words than its address; here the address is printed behind the words.
+    // Links are made by `links.ts`, which shows the address beside the words; asking tmux about them would take a process.
     setCapabilityOverrides({ hyperlinks: false });
     super.start();
   }
 
   override render(width: number): string[] {
-    return onlyStyled(super.render(width), width);
+    return onlyStyled(super.render(width), width, OWN_LINKS);
   }
 }
 

@@ -8,6 +8,7 @@ import { printable, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
 import { CutLines, Lines, Rule } from "./blocks.ts";
+import { loadCodeColours } from "./markdown.ts";
 
 export interface TranscriptSettings {
   readonly answerStyle: AnswerStyle;
@@ -150,6 +151,8 @@ export class Transcript {
   }
 
   #openAnswer(): AnswerBlock {
+    // Code that was drawn without its colours is drawn again with the next frame.
+    void loadCodeColours().then((isNew) => isNew && this.view.invalidate());
     this.#gap();
     const { timestamp, answerStyle } = this.#settings();
     this.view.addChild(new Rule(timestamp === null ? LABEL : `${LABEL} ${timestamp}`, this.#theme.dim));

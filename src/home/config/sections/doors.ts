@@ -10,7 +10,11 @@ export const doorSections = {
     language: notUsedYet(text("en", "language of messages", { env: "HERMES_LANGUAGE" })),
     streaming: flag(true, "show text as it arrives"),
     show_reasoning: flag(false, "show the model's thinking"),
-    final_response_markdown: choice(["strip", "render", "raw"], "strip", "how answers are shown"),
+    final_response_markdown: choice(
+      ["strip", "render", "raw"],
+      "render",
+      "how Markdown in answers is shown on the screen: rendered, without its marks, or as it is; other output is plain text unless `raw`",
+    ),
     tool_progress: choice(["off", "new", "all", "verbose", "log"], "all", "how much of the tool feed is shown", {
       on: "all",
     }),
