@@ -283,11 +283,22 @@ export async function restoreDatabase({ from, to, keepAs, log, clock }: RestoreO
   if (isSameFile(from, to))
     throw new StoreError("conflict", `${from} is the database in use; there is nothing to restore`);
   countSessions(from);
+  return putDatabase({ from, to, keepAs, log, clock });
+}
+
+/** The same for a database of any kind. Without `keepAs` what `to` holds now is gone. */
+export async function putDatabase({
+  from,
+  to,
+  keepAs,
+  log,
+  clock,
+}: Omit<RestoreOptions, "keepAs"> & { readonly keepAs?: string }): Promise<boolean> {
   const damage = findDamage(from);
   if (damage.length > 0)
     throw new StoreError("damaged", `${from} is damaged (${damage[0]}) and was not restored; ${to} was not changed`);
   const mode = await takeAlone(to, clock);
-  const kept = await keepCopy(to, keepAs);
+  const kept = keepAs !== undefined && (await keepCopy(to, keepAs));
   if (mode === "unreadable") removeDatabase(to);
   if (mode !== "wal" && mode !== "delete") closeSync(openSync(to, "a", 0o600));
   const source = connect({ path: from, readOnly: true });
@@ -359,7 +370,8 @@ async function keepCopy(path: string, keepAs: string): Promise<boolean> {
   return true;
 }
 
-async function copyDatabase(path: string, to: string): Promise<void> {
+/** A copy of any database as it is now, also while others write to it. */
+export async function copyDatabase(path: string, to: string): Promise<void> {
   const source = connect({ path, readOnly: true });
   try {
     await backupTo(source, to);

@@ -49,6 +49,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "several keys of one provider: add, list, remove, re-enable",
     load: () => import("./auth.ts"),
   },
+  { name: "backup", summary: "copy the home into one file", load: () => import("./backup.ts") },
   {
     name: "batch",
     summary: "run many prompts and keep what the agent did as trajectories",
@@ -68,6 +69,11 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: () => import("./doctor.ts"),
   },
   { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
+  {
+    name: "import",
+    summary: "restore the home from a backup",
+    load: async () => ({ define: (await import("./backup.ts")).defineImport }),
+  },
   { name: "insights", summary: "how much the agent was used, and for what", load: () => import("./insights.ts") },
   { name: "logs", summary: "show the log files", load: () => import("./logs.ts") },
   { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
