@@ -135,6 +135,10 @@ for (const token of [
   "<<SYS>>",
   "<</SYS>>",
   "<start_of_turn>",
+  "</tool_result>",
+  "<tool_call>",
+  "</function_results>",
+  "<system-reminder>",
   "<end_of_turn>",
   "＜|im_start|＞",
   "<|im_\u200bstart|>",
@@ -164,7 +168,7 @@ test("everyday text with bars, brackets and tags stays as it is", () => {
 
 test("what was read with such a mark in it goes back into its file as it was", () => {
   const template =
-    "<|im_start|>system\n[INST] <<SYS>> <</SYS>> [/INST] <start_of_turn>user<end_of_turn> <｜User｜> <|eot_id|>";
+    "<|im_start|>system\n[INST] <<SYS>> <</SYS>> [/INST] <start_of_turn>user<end_of_turn> <｜User｜> <|eot_id|> <tool_call></tool_result>";
   assert.notEqual(disarm(template), template);
   assert.equal(rearm(disarm(template)), template);
   for (const text of ["a < b", "[ x ]", "if [ -e inst ]; then", "< |", "a < start"]) assert.equal(rearm(text), text);

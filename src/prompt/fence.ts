@@ -49,6 +49,8 @@ const MARKS = new RegExp(
     String.raw`\[\/?(?:inst|system_prompt|available_tools|tool_results|tool_calls)\]`,
     String.raw`<<\/?sys>>`,
     "<(?:start|end)_of_turn>",
+    // What calls and their results stand in on the wires of models that write them as text.
+    String.raw`<\/?(?:(?:tool|function)_(?:results?|response|output|calls?)|tool_use|system[-_]reminder)>`,
   ].join("|"),
   "g",
 );
@@ -71,7 +73,7 @@ function spoilt(mark: string, plain: string): string {
 }
 
 const SPOILT =
-  /([<[]) ([|｜]\/?[\w▁.-]{1,48}[|｜]>|\/?(?:inst|system_prompt|available_tools|tool_results|tool_calls)\]|<\/?sys>>|(?:start|end)_of_turn>)/gi;
+  /([<[]) ([|｜]\/?[\w▁.-]{1,48}[|｜]>|\/?(?:inst|system_prompt|available_tools|tool_results|tool_calls)\]|<\/?sys>>|(?:start|end)_of_turn>|\/?(?:(?:tool|function)_(?:results?|response|output|calls?)|tool_use|system[-_]reminder)>)/gi;
 
 /** Marks of chat templates as they stand in the file that was read: what goes back into it must not carry our spelling. */
 export function rearm(text: string): string {

@@ -2,17 +2,17 @@
 // view of a text: small letters, accents gone (й is и, ł is l), no blanks between Chinese and Japanese characters.
 import { expression, type Find, type Span } from "./matchers.ts";
 
-interface Sentence {
+export interface Sentence {
   /** One of these is in every such sentence, so that most texts are not searched at all. */
   readonly needs: string;
   readonly source: string;
 }
 
 /** Up to `most` characters of the same sentence. */
-const gap = (most: number) => `[^.!?。]{0,${most}}?`;
+export const gap = (most: number) => `[^.!?。]{0,${most}}?`;
 
 /** `verb … object` with `which` of them said somewhere between or behind: Ignore all the rules above. */
-function verbFirst(verbs: string, which: string, objects: string, reach = 70): Sentence {
+export function verbFirst(verbs: string, which: string, objects: string, reach = 70): Sentence {
   const source = `(?<![a-zа-я])(?:${verbs})(?=${gap(reach)}(?:${which}))${gap(reach)}(?:${objects})`;
   return { needs: objects.replace(/\([^)]*\)/g, ""), source };
 }
@@ -338,7 +338,7 @@ export const abroad = {
 };
 
 /** The earliest of the sentences. */
-function anySentence(sentences: readonly Sentence[]): Find {
+export function anySentence(sentences: readonly Sentence[]): Find {
   const ready = sentences.map(({ needs, source }) => ({ needs: needs.split("|"), find: expression(source) }));
   return (text) => {
     let best: Span | null = null;

@@ -21,7 +21,17 @@ export const orderInComment: Find = (text) =>
     markdownComment(text, (body) => ordersIn(body).length > 0),
   );
 
-const ordersIn = (body: string) => [...body.matchAll(ORDER), ...(COMPANION.test(body) ? body.matchAll(SECRECY) : [])];
+// What speaks to the model from where no reader looks, and wants something of it. `<!-- AI: keep this sorted -->` is upkeep.
+const TO_MODEL =
+  /(?:^<!--|[("'])\s{0,8}(?:(?:note|instructions?|message|attention|hidden|hey|dear|hello|important|for|to)[\s:,]{1,3}){0,3}(?:(?:the|any|all|every)\s)?(?:a\.?i\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|assistant|agent|model|language model|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reader|reviewer|bot))?s?\s{0,4}[:,]/u;
+const WANTS =
+  /(?<!\p{L})(?:say|tell|reply|respond|answer|recommend|approve|send|upload|e-?mail|forward|reveal|forget|passwords?|secrets?|delete|transfer|pay|install|you must|you are|the user|silently|instead|pretend|disable|execute|disregard|praise|rate|exfiltrate|leak)(?!\p{L})|https?:\/\//gu;
+
+const ordersIn = (body: string) => [
+  ...body.matchAll(ORDER),
+  ...(COMPANION.test(body) ? body.matchAll(SECRECY) : []),
+  ...(TO_MODEL.test(body) ? body.matchAll(WANTS) : []),
+];
 
 /** The same words in a comment in any company, even inside other words. */
 export const wordInComment: Find = (text) =>
@@ -123,15 +133,34 @@ const isUnseen = (style: string) =>
 // Where a model learned who speaks: the marks of chat templates, and tags that say they are the system's.
 
 const ROLE = "(?:system|developer)";
+/** What ends one message and begins the next, as templates write it, and what ends a result to go on in another voice. */
+const NEXT = [
+  "<\\|im_end\\|>\\s{0,8}<\\|im_start\\|>",
+  "<\\|(?:eot_id|eom_id|end_of_text)\\|>\\s{0,8}<\\|(?:start_header_id|begin_of_text)\\|>",
+  "<\\|(?:end|endoftext)\\|>\\s{0,8}<\\|(?:start|system|user|assistant)\\|>",
+  "<end_of_turn>\\s{0,8}<start_of_turn>",
+  "<\\/s>\\s{0,8}(?:<s>\\s{0,8})?\\[inst\\]",
+  "\\[\\/(?:tool_results|available_tools)\\]\\s{0,8}\\[inst\\]",
+  "<\\/(?:(?:tool|function)_(?:results?|response|output|calls?)|untrusted_tool_result|search_results?|web_?(?:page|content|results?)|retrieved_[a-z]{1,16}|external_[a-z]{1,16})>\\s{0,8}<\\/?(?:system|developer|user|human|assistant|instructions?|admin|important)(?=[\\s>_-])",
+].join("|");
+const BEGINS: Readonly<Record<string, string>> = {
+  "<|im_end": "<|im_start|>",
+  "<|eot_id": "<|start_header_id|>",
+  "<|end|>": "<|",
+  "<|endoft": "<|",
+  "<end_of_": "<start_of_turn>",
+  "</s>": "[inst]",
+};
 const TEMPLATE = new RegExp(
-  `<\\|(?:im_start|start_header_id|start)\\|>\\s{0,4}${ROLE}|<\\|${ROLE}\\|>|<<sys>>|<\\|im_end\\|>\\s{0,8}<\\|im_start\\|>`,
+  `<\\|(?:im_start|start_header_id|start)\\|>\\s{0,4}${ROLE}|<\\|${ROLE}\\|>|<<sys>>|<start_of_turn>\\s{0,4}${ROLE}|${NEXT}`,
   "gu",
 );
 
 /** Inside quotes or code signs it is talked about, not used. What ends a message that it did not begin breaks out of one. */
 export const chatTemplate: Find = (text) => {
   for (const { 0: mark, index } of text.matchAll(TEMPLATE)) {
-    const begun = mark.startsWith("<|im_end") && text.lastIndexOf("<|im_start|>", index) !== -1;
+    const beginning = Object.entries(BEGINS).find(([end]) => mark.startsWith(end))?.[1];
+    const begun = beginning !== undefined && text.lastIndexOf(beginning, index - 1) !== -1;
     if (begun || isQuoted(text, index)) continue;
     return { index, end: index + mark.length };
   }
@@ -141,7 +170,7 @@ export const chatTemplate: Find = (text) => {
 const isQuoted = (text: string, index: number) => /[`"'“«]/.test(text.charAt(index - 1));
 
 const SYSTEM_TAG =
-  /<(?:system|developer)(?:[-_](?:prompt|message|reminder|instructions?|override|note))?(?:\s[^<>\n]{0,80})?>|^[ \t>*#]{0,8}\[(?:system|developer)(?:[ _-](?:prompt|message|note|override))?\](?!\(|:\s*http)/gmu;
+  /<(?:system|developer)(?:[-_](?:prompt|message|reminder|instructions?|override|note))?(?:\s[^<>\n]{0,80})?>|<(?:ai|llm|assistant|agent|admin|model|hidden|secret)[-_](?:prompt|message|reminder|instructions?|override|note|directive|only)(?:\s[^<>\n]{0,80})?>|^[ \t>*#]{0,8}\[(?:system|developer)(?:[ _-](?:prompt|message|note|override))?\](?!\(|:\s*http)/gmu;
 const ADDRESSED =
   /(?<![a-z])(?:you|your|assistant|ignore|disregard|forget|override|instructions?|must|never|always|comply|obey|execute)(?![a-z])/gu;
 
@@ -157,5 +186,20 @@ export const systemTag: Find = (text) => {
     const body = close === -1 ? near : near.slice(0, close);
     if (new Set(body.match(ADDRESSED)).size >= 2) return { index, end };
   }
+  return null;
+};
+
+// A picture is fetched when it is shown, so its address carries out whatever a model writes into it.
+
+const CARRIED =
+  "(?:secrets?|conversations?|history|passwords?|prompts?|chats?|api[_ -]?keys?|credentials?|env|environment|memor(?:y|ies)|previous|context|summary|messages?|user[_ -]?(?:data|input|info|messages?|query|question|email)|session|cookies?|file[_ -]?contents?|base64|private[_ -]?keys?|data|transcript|answer|output|stolen|leak|exfil)";
+const CARRIER = new RegExp(
+  `(?:!?\\[[^\\]\\n]{0,200}\\]\\(|<img[^<>\\n]{0,200}?src\\s{0,4}=\\s{0,4}["']?)<?https?:\\/\\/[^\\s)"'<>{}[\\]$]{1,300}(?:[?&#=/][^\\s)"'<>{}[\\]$]{0,200})?(?:\\$?\\{{1,2}|<|\\[|%7b|\\$|\\()\\s{0,4}(?:[a-z_]{1,24}[ _-]){0,5}${CARRIED}(?:[ _-][a-z_]{1,24}){0,5}\\s{0,4}(?:\\}{1,2}|>|\\]|%7d|(?=[)\\s&"']))`,
+  "gu",
+);
+
+export const carriesOut: Find = (text) => {
+  for (const { 0: mark, index } of text.matchAll(CARRIER))
+    if (!isQuoted(text, index)) return { index, end: index + mark.length };
   return null;
 };

@@ -1,7 +1,8 @@
 // What counts as a threat, in the order it is reported. Sources are written for folded text: lower case, compatibility forms undone.
 import { abroad } from "./languages.ts";
-import { chatTemplate, hiddenElement, orderInComment, systemTag, wordInComment } from "./markup.ts";
+import { carriesOut, chatTemplate, hiddenElement, orderInComment, systemTag, wordInComment } from "./markup.ts";
 import { anyOf, chain, expression, type Find, onLine, words } from "./matchers.ts";
+import { paraphrases } from "./paraphrases.ts";
 
 /** Which texts a pattern is for: every one, what others wrote (`context`), what is written into memory and skills (`strict`). */
 export type ThreatScope = "all" | "context" | "strict";
@@ -45,7 +46,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
       words("ignore|disregard|forget ..3 previous|above|prior|earlier|preceding ..1 rules|prompt|prompts"),
       words("forget|disregard everything|anything ..3 above|before|earlier|previously|prior ..3 and|you|your"),
     ),
-    abroad: abroad.ignore,
+    abroad: anyOf(abroad.ignore, paraphrases.ignore),
     divided: expression(
       `(?<![a-z0-9])(?:ignore|disregard|forget)\\s+${SMALL_WORDS}(?:all|previous|above|prior|earlier|preceding)\\s+${SMALL_WORDS}(?:instructions?|directives)(?![a-z0-9])`,
     ),
@@ -89,7 +90,10 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "chat_template",
     scope: "context",
     weight: "strong",
-    needs: [">", "im_start|im_end|<<sys>>|header_id|system|developer"],
+    needs: [
+      ">|[inst]",
+      "im_start|im_end|<<sys>>|header_id|system|developer|<|e|_of_turn|</s>|[/tool|[/avail|</tool|</func|</untr|</sear|</web|</retr|</ext",
+    ],
     asWritten: true,
     find: chatTemplate,
   },
@@ -97,9 +101,31 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     id: "system_tag",
     scope: "context",
     weight: "strong",
-    needs: ["<system|<developer|[system"],
+    needs: ["<system|<developer|[system|<ai|<llm|<assistant|<agent|<admin|<model|<hidden|<secret"],
     asWritten: true,
     find: systemTag,
+  },
+  {
+    id: "addressed_to_model",
+    scope: "context",
+    weight: "strong",
+    needs: [],
+    find: paraphrases.notes,
+  },
+  {
+    id: "markdown_exfil",
+    scope: "context",
+    weight: "strong",
+    needs: ["](|<img", "http"],
+    asWritten: true,
+    find: carriesOut,
+  },
+  {
+    id: "decode_execute",
+    scope: "context",
+    weight: "strong",
+    needs: [],
+    find: paraphrases.decode,
   },
   {
     id: "translate_execute",
@@ -119,7 +145,7 @@ export const THREAT_PATTERNS: readonly ThreatPattern[] = [
     weight: "strong",
     needs: ["tell"],
     find: words("do not ... tell ... the user|users"),
-    abroad: abroad.hide,
+    abroad: anyOf(abroad.hide, paraphrases.hide),
     // Not "if tests do not pass, tell the user".
     divided: words("do not ever? tell the user|users"),
   },
