@@ -142,6 +142,17 @@ const ANYWHERE: readonly RegExp[] = [
   new RegExp(String.raw`(${START}net(?:\.exe)? user [^\s"'\\/]{1,64} ${QUOTE})(?!/|\*)${WORD}(?=\\?["']? /)`, "gi"),
   // cmdkey /pass:x, schtasks /rp x, xfreerdp /p:x
   new RegExp(String.raw`((?<=[ \t])/(?:pass(?:word)?:|rp |p:)${QUOTE})(?!/)${WORD}`, "gi"),
+  // echo me:x | chpasswd, echo x | sudo -S
+  new RegExp(
+    String.raw`(${START}echo (?:-n )?${QUOTE}[\w.-]{1,32}:)${WORD}(?=\\?["']? {0,4}\| {0,4}(?:sudo )?chpasswd)`,
+    "g",
+  ),
+  new RegExp(
+    String.raw`(${START}echo (?:-n )?${QUOTE})${WORD}(?=\\?["']? {0,4}\| {0,4}(?:sudo (?:-\w )?-\w{0,3}S|passwd --stdin))`,
+    "g",
+  ),
+  // Options of mount
+  /((?<![A-Za-z])user(?:name)?=[^\s,"'()\\]{1,64},(?:[^\s,"'()\\]{1,64},){0,6}?pass(?:word)?=)([^\s,"'()\\]{1,128})(?=[,\s"'\\]|$)/g,
   // Radio networks: wpa_passphrase NAME x, nmcli … password x, WIFI:…;P:x;;, netsh's list
   new RegExp(
     String.raw`(${START}wpa_passphrase (?:"[^"\n\\]{1,64}"|\\"[^"\n\\]{1,64}\\"|'[^'\n]{1,64}'|[^\s"'\\=]{1,64}) ${QUOTE})${WORD}`,
@@ -155,7 +166,7 @@ const ANYWHERE: readonly RegExp[] = [
   /((?:Key Content|Schl\S{1,4}sselinhalt|Contenu de la cl\S|Contenido de la clave)[ \t]{1,32}: )([^\n\r\\"]{1,128})/g,
   /((?:(?<![\w.])|(?<=\\[nrt]))#?psk=\\?")([^"\n\\]{8,63})(?=\\?")/g,
 ];
-const ANY_PROGRAM = /pass|psk|net(?:\.exe)? use|\/r?p[: ]|wifi:|key content|inhalt|contenu|contenido/i;
+const ANY_PROGRAM = /pass|sudo|psk|net(?:\.exe)? use|\/r?p[: ]|wifi:|key content|inhalt|contenu|contenido/i;
 const PROGRAMS =
   /(?:curl|wget|https?|xh|mysql|mariadb|7z|sshpass|login|zip|unzip|redis-cli|ldap|smbclient|rpcclient|net|openssl|htpasswd)/;
 

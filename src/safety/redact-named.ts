@@ -13,7 +13,7 @@ const PASSWORD_NAME =
 const SPOKEN_NAME =
   /(?:^|[_.-])(?:contrasena|clave|senha|mdp|mot_?de_?passe|palavra_?passe|haslo|heslo|sifre|parola|passwort|kennwort|wachtwoord|losenord|salasana|adgangskode)\d{0,2}$/;
 const KEY_NAME =
-  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared|wpa|wep)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|sas|key_?material)$/;
+  /(?:^|[_.-])(?:(?:api|access|secret|private|auth|signing|encryption|client|account|storage|hmac|jwt|session|master|consumer|pre_?shared|wpa|wep)[_-]?key(?:[_-]?(?:pem|data|base64))?|apikey|\w{0,24}token|\w{0,24}secret|credentials?|bearer|auth|sas|key_?material|(?:clave|chave|cle|chiave)_(?:api|secreta|privada|privee|segreta))$/;
 /** Pages of a list are turned with tokens too. */
 const PAGE_TOKEN = /(?:next|page|continuation|sync|cursor)[_-]?token$/;
 
@@ -22,7 +22,8 @@ export function nameKind(name: string): NameKind | null {
   if (name === "PWD" || name === "OLDPWD") return null; // where a shell stands
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase();
   if (PASSWORD_NAME.test(words)) return "password";
-  if (SPOKEN_NAME.test(words)) return "spoken";
+  if (SPOKEN_NAME.test(words) || /^(?:CONTRASENA|CLAVE|SENHA|PASSWORT|KENNWORT)_[A-Z0-9_]{1,40}$/.test(name))
+    return "spoken";
   if (/^(?!PUBLIC|CACHE|PRIMARY|FOREIGN|SORT)[A-Z][A-Z0-9_]{0,60}_KEY$/.test(name)) return "key";
   return KEY_NAME.test(words) && !PAGE_TOKEN.test(words) ? "key" : null;
 }
@@ -78,7 +79,7 @@ function isSecretValue({ kind, value, quoted, loose, codeLike }: Found): boolean
   // In a sentence more words follow.
   if (kind === "spoken" && /^(?=.{6})(?=.*[a-z])(?!\d{1,3}-[a-z]+$).*\d/i.test(value)) return true;
   if (kind === "key" || loose || /\s/.test(value)) return false;
-  if (IDENTIFIER.test(value) || (kind === "spoken" && !/\d|[^\w.-]/.test(value.replace(/[.!?]$/, "")))) return false;
+  if (IDENTIFIER.test(value) || (kind === "spoken" && !/\d|[^\w./-]/.test(value.replace(/[.!?]$/, "")))) return false;
   return quoted || !codeLike || !/^[a-z]+$/.test(value);
 }
 
@@ -201,10 +202,12 @@ const PAIR =
   /(\b(?:key|name)\s{0,4}[:=]\s{0,4}\\?["']?([\w.-]{2,64})\\?["']?(?:,?\s{1,64}|(?:\\[nr]){1,2} {0,40})value\s{0,4}[:=]\s{0,4})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\])+)|([^\s"'\\,}>]+))/g;
 /** `ENV NAME value` of a Dockerfile, and what shells set without a sign. */
 const SET =
-  /(?<=^|[\n\r;&|]|\\[nrt]| )((?:ENV|ARG|setenv|setx|set -[a-zA-Z]{1,4}|config set|secrets? set|env add)[ \t]{1,8}([A-Za-z_][\w.]{1,63})[ \t]{1,8})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\]){1,1024})|([^\s"'`\\=;|&<>()$-][^\s"'`\\;|&<>()]{0,1024}))/g;
+  /(?<=^|[\n\r;&|]|\\[nrt]| )((?:ENV|ARG|#define|setenv|setx|set -[a-zA-Z]{1,4}|config set|secrets? set|env add)[ \t]{1,8}([A-Za-z_][\w.]{1,63})[ \t]{1,8})(?:(\\?["'])(?![,}\]:])((?:(?!\3|"[,}\]:])[^\n\\]){1,1024})|([^\s"'`\\=;|&<>()$-][^\s"'`\\;|&<>()]{0,1024}))/g;
 const DEFINE =
   /((?:\b|(?<=\\[nrt]))define\(\s{0,4}\\?["']([A-Za-z_]\w{1,63})\\?["']\s{0,4},\s{0,4}\\?["'])([^"'\\\n]{1,256})(?=\\?["'])/gi;
 const SQL = /(\b(?:identified(?:\s{1,8}with\s{1,8}\S{1,40})?\s{1,8}by|password)\s{1,8})'([^'\n]{1,256})'/gi;
+/** As Gradle has it. */
+const STORE = /((?:store|key)Password\s{1,4}(?:'|\\?"))([^'"\\\n]{1,256})(?='|\\?")/g;
 
 /** Names and values that stand beside each other in other ways. */
 export function redactBeside(text: string, marks: Marks): string {
@@ -235,6 +238,7 @@ export function redactBeside(text: string, marks: Marks): string {
     .replace(DEFINE, (whole, head: string, name: string, value: string) =>
       is(name, value, true) ? head + marks.hidden : whole,
     )
+    .replace(STORE, (whole, head: string, value: string) => (is("password", value, true) ? head + marks.hidden : whole))
     .replace(SQL, (whole, head: string, value: string) =>
       isMarked(value) || isHarmless(value) || PLACEHOLDER.test(value) ? whole : `${head}'${marks.hidden}'`,
     );

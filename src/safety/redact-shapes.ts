@@ -187,7 +187,7 @@ export function redactHashes(text: string, marks: Marks): string {
 
 // The words that open a wallet: twelve to twenty-four plain ones behind a name for them, on one line or as a list.
 const SEED_NAME =
-  /(?:(?<![a-z])|(?<=\\[nrt]))(?:(?:seed|recovery|backup|wallet|bip-?39)(?:[ _-]{0,2}(?:phrase|words?|seed|mnemonic))|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|seed)(?![a-z])|助[记記][词詞]|ニーモニック|(?:シード|リカバリー?)フレーズ|니모닉|(?:시드|복구) ?(?:구문|문구)|(?:сид|мнемоническая)[ -]фраза|фраза восстановления|frase (?:semilla|semente|mnem[oó]nica|de recupera\S{1,6})|phrase (?:de r[ée]cup[ée]ration|secr[èe]te)|wiederherstellungsphrase/gi;
+  /(?:(?<![a-z])|(?<=\\[nrt]))(?:(?:seed|recovery|backup|wallet|bip-?39)(?:[ _-]{0,2}(?:phrase|words?|seed|mnemonic)){1,3}|mnemonic(?:[ _-]?(?:phrase|words?|seed))?|seed)(?![a-z])|助[记記][词詞]|ニーモニック|(?:シード|リカバリー?)フレーズ|니모닉|(?:시드|복구) ?(?:구문|문구)|(?:сид|мнемоническая)[ -]фраза|фраза восстановления|frase (?:semilla|semente|mnem[oó]nica|de recupera\S{1,6})|phrase (?:de r[ée]cup[ée]ration|secr[èe]te)|wiederherstellungsphrase/gi;
 const SEED_WORDS =
   /(?:[ \t]{0,4}\([^()\n]{0,40}\))?(?:\s{1,4}(?:is|are|was|es|est|ist)\b|\\?["'`]?\s{0,4}[:=：]|\s{0,4}[是为は]|\*{0,2}(?:\n|\\n))(?:[\s:"'`[>*-]|\\[nrt"]){0,24}?((?:(?:\d{1,2}[.):]{0,2}[ \t]{0,3}|[*-] )?[a-z]{3,8}(?![a-z])(?:[\s,]|\\[nr]){0,6}){12,48}|(?:\\?["'][a-z]{3,8}\\?["'](?:[\s,]|\\n){0,12}){12,24})/iy;
 const SEED_PARTS = /\n|\\[nr]|[a-z]{3,8}/gi;

@@ -23,9 +23,9 @@ export const orderInComment: Find = (text) =>
 
 // What speaks to the model from where no reader looks, and wants something of it. `<!-- AI: keep this sorted -->` is upkeep.
 const TO_MODEL =
-  /(?:^<!--|[("'])\s{0,8}(?:(?:note|instructions?|message|attention|hidden|hey|dear|hello|important|for|to)[\s:,]{1,3}){0,3}(?:(?:the|any|all|every)\s)?(?:a\.?i\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|assistant|agent|model|language model|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reader|reviewer|bot))?s?\s{0,4}[:,]/u;
+  /(?:^<!--|[("'])\s{0,8}(?:(?:note|instructions?|message|attention|hidden|hey|dear|hello|important|for|to)[\s:,]{1,3}){0,3}(?:(?:the|any|all|every)\s)?(?:a\.?i\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|assistant|agent|model|language model|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reader|reviewer|bot))?s?\s{0,4}[:,]\s/u;
 const WANTS =
-  /(?<!\p{L})(?:say|tell|reply|respond|answer|recommend|approve|send|upload|e-?mail|forward|reveal|forget|passwords?|secrets?|delete|transfer|pay|install|you must|you are|the user|silently|instead|pretend|disable|execute|disregard|praise|rate|exfiltrate|leak)(?!\p{L})|https?:\/\//gu;
+  /(?<!\p{L})(?:(?:say|claim|conclude) that|tell (?:the|them|everyone|users?|readers?|visitors?)|(?:reply|respond|answer) (?:with|that|only)|(?:recommend|promote|rate|rank) (?:this|our|us|it|only|the)|approve|send|upload|e-?mail|forward|reveal|forget|transfer|silently|pretend|execute|disregard|praise|exfiltrate|leak|(?:do not|don.t|never) (?:tell|mention))(?!\p{L})|https?:\/\//gu;
 
 const ordersIn = (body: string) => [
   ...body.matchAll(ORDER),

@@ -143,7 +143,7 @@ const IGNORE: readonly Sentence[] = [
   },
   {
     needs: "anweisung|instruktion|vorgabe|regel|befehle|richtlinie",
-    source: `(?:vorherig|bisherig|obig|fruher|vorangegangen|vorig|ursprunglich|deine)[a-z]{0,3} ${gap(20)}(?:anweisung|instruktion|vorgabe|regel|befehle|richtlinie)[a-z]{0,3}${gap(20)}(?:gelten (?:ab (?:jetzt|sofort) )?nicht mehr|gelten nicht langer|(?:sind|ist) (?:nicht mehr gultig|ungultig|aufgehoben|hinfallig|nichtig|auss?er kraft))`,
+    source: `(?:vorherig|bisherig|obig|fruher|vorangegangen|vorig|ursprunglich|deine)[a-z]{0,3} ${gap(20)}(?:anweisung|instruktion|vorgabe|regel|befehle|richtlinie)[a-z]{0,3}${gap(20)}(?:gelten (?:ab (?:jetzt|sofort) )?nicht mehr|gelten nicht langer|(?:sind|ist) (?:hiermit |nun |damit |ab sofort )?(?:nicht mehr gultig|ungultig|aufgehoben|hinfallig|nichtig|auss?er kraft))`,
   },
   {
     needs: "anweisung|instruktion",
@@ -208,22 +208,22 @@ const HIDE: readonly Sentence[] = [
 const NAMES =
   "(?:a\\.?i\\.?|llm|gpt|chatgpt|claude|gemini|copilot|hermes|(?:large )?language model|assistant|agent|chatbot|bot)(?:[ -](?:assistant|agent|model|system|reviewer|tool|reader|crawler|bot|summari[sz]er))?s?(?![a-z])";
 const HOSTILE = [
-  `${NOT_DENIED}(?:ignore|disregard|forget|override|set aside|discard) (?:[a-z.']+ ){0,6}(?:instructions?|rules?|prompts?|task|request|user|everything|guidelines|above|training|safety|polic(?:y|ies)|restrictions|said)(?![a-z])`,
-  "(?:do not|don.t|never|without) (?:[a-z]+ )?(?:tell|mention|inform|notify|warn|alert)(?:ing)? (?:[a-z']+ ){0,6}(?:user|human|owner|operator|anyone|anybody)(?![a-z])",
-  `(?<!(?:not|never|n.t|without|avoid|no) (?:ever )?)(?<![a-z])(?:send|upload|post|forward|e-?mail|transmit|submit|leak|exfiltrate|paste|append|attach|reveal|repeat|dump|output|print|encode|copy) (?:[a-z'.~/]+ ){0,8}?(?:secrets?|passwords?|api[ _-]keys?|credentials|tokens|\\.env|(?:ssh|private)[ _-]keys?|conversation|(?:chat )?history|system prompt|environment variables|env vars|/etc/passwd|~/\\.ssh\\S{0,40}|private data|personal data|cookies)`,
+  `${NOT_DENIED}(?<![a-z])(?:ignore|disregard|forget|override|set aside|discard) (?:[a-z.']+ ){0,4}?(?:(?:your|previous|prior|above|earlier|system|safety|these|those|the) (?:[a-z]+ )?(?:instructions?|prompts?|guidelines|training|polic(?:y|ies)|restrictions)|(?:your|previous|prior|above|earlier|safety|the) rules(?! (?:in|of|for|under))|(?:the|this|your) task|user|the above|everything (?:above|before|else|you|so far)|page|what was said)(?![a-z])`,
+  "(?:do not|don.t|never|must not) (?:[a-z]+ )?(?:tell|mention|inform|notify|warn|alert) (?:[a-z']+ ){0,6}(?:user|human|owner|operator|anyone|anybody)(?![a-z])",
+  `(?<!(?:not|never|n.t|without|avoid|no) (?:ever )?)(?<![a-z])(?:(?:send|upload|post|forward|e-?mail|transmit|submit|leak|exfiltrate|paste|append|attach|reveal|dump) (?:[a-z'.~/]+ ){0,8}?(?:secrets?|passwords?|api[ _-]keys?|credentials|access tokens|\\.env|(?:ssh|private)[ _-]keys?|conversation|(?:chat|message) history|system prompt|environment variables|env vars|/etc/passwd|~/\\.ssh|private data|personal data|cookies)|(?:print|output|repeat|copy|encode) (?:[a-z']+ ){0,6}?(?:conversation|(?:chat|message) history|system prompt|api[ _-]keys?|passwords?)(?![a-z]))`,
   "(?<!we |we.d |i )(?<![a-z])(?:approve|recommend|endorse|hire|praise|shortlist|rate|rank|promote) (?:only |always |strongly )?(?:this|our|my|us|it|him|her|the (?:candidate|applicant|product|paper|author|company|seller|pull request))(?![a-z])",
-  "(?<![a-z])(?:say|claim|conclude|tell (?:the |your )?(?:users?|readers?)|respond|reply|answer) (?:only |simply |just )?(?:that|with only|only with) ",
+  "(?<![a-z])(?:say|claim|conclude) that |(?<![a-z])(?:respond|reply|answer) (?:with only|only|simply|just)(?: with)? (?!in |if |when |after |to )",
   "(?:give|write|leave) (?:only )?(?:a|an) (?:[a-z]+ )?(?:positive|glowing|favou?rable|perfect|five.star|high) (?:review|rating|score|recommendation)",
-  "(?:run|execute) (?:[a-z]+ ){0,4}(?:base64|curl|wget|payload|encoded|silently)|\\| ?(?:ba|z)?sh(?![a-z])",
-  `${NOT_DENIED}(?<![a-z])(?:delete|wipe|erase|destroy) (?:all|every|the (?:user|repo|database|home|files)|everything)`,
+  "(?:run|execute) (?:[a-z]+ ){0,4}(?:base64|payload|encoded|silently)",
+  `${NOT_DENIED}(?<![a-z])(?:delete|wipe|erase|destroy) (?:the (?:user|repo|database|home)|everything)`,
   "(?<![a-z])(?:transfer|wire|pay|send) (?:[a-z]+ ){0,3}(?:money|funds|bitcoins?|btc|eth|[$€£]\\s?\\d|\\d+ (?:usd|eur|btc|eth))",
-  "(?:new|real|actual) (?:instructions|task|objective|goal)(?: (?:is|are|follow))?(?::| is | are )",
+  "(?:your (?:new|real|actual)|the real) (?:instructions|task|objective|goal)(?::| is | are )",
 ].join("|");
 
 const NOTES: readonly Sentence[] = [
   {
     needs: "ai|llm|gpt|claude|gemini|copilot|hermes|model|assistant|agent|bot|a.i|system|developer|admin",
-    source: `(?:(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}${NAMES}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}${NAMES}|(?<![a-z])${NAMES} (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)|(?<=^|\\n)[ \\t>*#/\\-[("']{0,8}(?:(?:to )?${NAMES}|system|developer|admin)(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,])[^\\x00]{0,300}?(?:${HOSTILE})`,
+    source: `(?:(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}${NAMES}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}${NAMES}|(?<![a-z])${NAMES} (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)|(?<=^|\\n)[ \\t>*#/\\-[("']{0,8}(?:(?:to )?${NAMES}|system|developer|admin)(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,])[:.!]{0,2}\\s{0,6}(?:[^\\n]|\\n(?!\\s{0,4}\\n)){0,300}?(?:${HOSTILE})`,
   },
   {
     needs: "ai|llm|人工智能|模型|智能体|机器人",
