@@ -79,11 +79,22 @@ function firstInside(pattern: RegExp, text: string, start: number, end: number):
  * Of all places where a step may begin the latest is as good as any, so one pass per step is enough.
  */
 export function chain(reach: number, ...sources: readonly string[]): Find {
+  return joined(reach, (between) => !between.includes("\n"), sources);
+}
+
+/** The same within a paragraph; a heading may stand above it. */
+export function inParagraph(reach: number, ...sources: readonly string[]): Find {
+  return joined(reach, (between) => !/\n[ \t]{0,8}\n/.test(between.trimStart()), sources);
+}
+
+type Joins = (between: string) => boolean;
+
+function joined(reach: number, joins: Joins, sources: readonly string[]): Find {
   const steps = sources.map((source) => later(source, "gu"));
   return (text) => {
     let reached: Span[] | null = null;
     for (const step of steps) {
-      reached = reached === null ? spansOf(step(), text) : continued(reached, step(), text, reach);
+      reached = reached === null ? spansOf(step(), text) : continued(reached, step(), text, { reach, joins });
       if (reached.length === 0) return null;
     }
     return reached?.[0] ?? null;
@@ -94,13 +105,18 @@ function spansOf(step: RegExp, text: string): Span[] {
   return Array.from(text.matchAll(step), (match) => ({ index: match.index, end: match.index + match[0].length }));
 }
 
-function continued(reached: readonly Span[], step: RegExp, text: string, reach: number): Span[] {
+function continued(
+  reached: readonly Span[],
+  step: RegExp,
+  text: string,
+  { reach, joins }: { readonly reach: number; readonly joins: Joins },
+): Span[] {
   const further: Span[] = [];
   let at = -1;
   for (const { index, end } of spansOf(step, text)) {
     for (let next = reached[at + 1]; next && next.end <= index; next = reached[at + 1]) at++;
     const from = reached[at];
-    if (!from || index - from.end > reach || text.slice(from.end, index).includes("\n")) continue;
+    if (!from || index - from.end > reach || !joins(text.slice(from.end, index))) continue;
     further.push({ index: from.index, end });
   }
   return further;

@@ -1,6 +1,7 @@
 // The known orders in other words, in English and in the languages most of them are seen in: rules that "no longer apply", what the user
 // asked to be forgotten or kept from him, notes to whatever model reads the page, texts to decode and obey. Written for the bare view.
 import { anySentence, gap, type Sentence, verbFirst } from "./languages.ts";
+import { anyOf, inParagraph } from "./matchers.ts";
 
 const WHICH = "(?:previous|prior|above|earlier|preceding|original|initial|foregoing)";
 const RULES = "(?:instructions?|directives?|orders|system prompts?|prompts?|guidance|guidelines)";
@@ -220,11 +221,13 @@ const HOSTILE = [
   "(?:your (?:new|real|actual)|the real) (?:instructions|task|objective|goal)(?::| is | are )",
 ].join("|");
 
+const NOTE = inParagraph(
+  320,
+  `(?:(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}${NAMES}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}${NAMES}|(?<![a-z])${NAMES} (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)|(?<=^|\\n)[ \\t>*#/\\-[("']{0,8}(?:(?:to )?${NAMES}|system|developer|admin)(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,])`,
+  HOSTILE,
+);
+
 const NOTES: readonly Sentence[] = [
-  {
-    needs: "ai|llm|gpt|claude|gemini|copilot|hermes|model|assistant|agent|bot|a.i|system|developer|admin",
-    source: `(?:(?<![a-z])(?:note|notice|message|memo|instructions?|attention|reminder|hint|directive|orders?|request|warning|psa|dear|hello|hey|hi|important)(?:[ ,:!-]{1,3}(?:for|to|all|any|the|this|every|each|you|your|my|future|fellow|helpful)){0,4}[ ,:!-]{1,3}${NAMES}|(?<![a-z])if you(?: are|.re) (?:an?|the) (?:[a-z]+ ){0,2}${NAMES}|(?<![a-z])${NAMES} (?:reading|parsing|processing|summari[sz]ing|crawling|visiting|that reads?|who reads?) (?:this|the)|(?<=^|\\n)[ \\t>*#/\\-[("']{0,8}(?:(?:to )?${NAMES}|system|developer|admin)(?: (?:message|note|prompt|notice|override|instructions?))?[\\])*]{0,3}[ \\t]*[:,])[:.!]{0,2}\\s{0,6}(?:[^\\n]|\\n(?!\\s{0,4}\\n)){0,300}?(?:${HOSTILE})`,
-  },
   {
     needs: "ai|llm|人工智能|模型|智能体|机器人",
     source:
@@ -333,6 +336,6 @@ const DECODE: readonly Sentence[] = [
 export const paraphrases = {
   ignore: anySentence(IGNORE),
   hide: anySentence(HIDE),
-  notes: anySentence(NOTES),
+  notes: anyOf(NOTE, anySentence(NOTES)),
   decode: anySentence(DECODE),
 };
