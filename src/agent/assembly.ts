@@ -34,8 +34,8 @@ interface PastedKeys {
   find(text: string): PastedText;
   /** Whether the home has a variable of this name. */
   has(name: string): boolean;
-  /** Keeps it in .env; from then on it is a known value. */
-  keep(name: string, value: string): Promise<void>;
+  /** Keeps it in .env; from then on it is a known value. Resolves to what else was done, if anything. */
+  keep(name: string, value: string): Promise<string | null>;
   /** As messages name it. */
   readonly file: string;
 }

@@ -3,7 +3,7 @@ import { after, before, describe, type TestContext, test } from "node:test";
 import { ModelServer } from "../../test/support/model-server/server.ts";
 import { openRequest } from "../../test/support/open-request.ts";
 import { tempHome } from "../../test/support/temp-home.ts";
-import { chooseTarget } from "./open-model.ts";
+import { chooseTarget, keepKey } from "./open-model.ts";
 
 describe("a server on this machine, and no model in the settings", () => {
   let server: ModelServer;
@@ -87,4 +87,23 @@ describe("a model that is asked for by name, and no provider in the settings", (
     const { target, demo } = await choose(t, { model: "mine" }, settings);
     assert.deepEqual([target.model, target.baseUrl, demo], ["solo", "http://127.0.0.1:9/v1", false]);
   });
+});
+
+test("a key that is kept in passing changes neither provider nor model of the next start", async (t) => {
+  const temp = await tempHome({ "config.yaml": "model: some-model\n", ".env": "DEEPSEEK_API_KEY=a1b2c3d4e5f6g7h8\n" });
+  t.after(() => temp[Symbol.asyncDispose]());
+  const { home, store } = await openRequest(temp);
+  t.after(() => store.close());
+  const used = async () => {
+    const { target } = await chooseTarget(home, {}, { offline: true });
+    return [target.provider, target.model];
+  };
+  const before = await used();
+  assert.deepEqual(before, ["deepseek", "some-model"]);
+  assert.equal(await keepKey(home, "GITHUB_TOKEN", "ghp_a1b2c3d4e5f6g7h8i9j0"), null);
+  assert.equal(
+    await keepKey(home, "OPENROUTER_API_KEY", "sk-or-a1b2c3d4e5f6g7h8"),
+    "deepseek stays your provider (model.provider).",
+  );
+  assert.deepEqual(await used(), before);
 });

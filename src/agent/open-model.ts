@@ -95,6 +95,29 @@ function keyWithoutChoice(home: OpenHome, { model, source, baseUrl }: RuntimePro
   return source.startsWith("env:") ? source.slice("env:".length) : null;
 }
 
+/**
+ * Keeps a key that was mentioned in passing, which is no choice either: where another provider would now be found by itself, the one in use
+ * is written down. Resolves to what there is to say about that.
+ */
+export async function keepKey(home: OpenHome, name: string, value: string): Promise<string | null> {
+  const before = await providerFound(home);
+  await home.setEnv(name, value);
+  if (before === null || (await providerFound(home)) === before) return null;
+  await home.setConfigKey(["model", "provider"], before);
+  return `${before} stays your provider (model.provider).`;
+}
+
+/** Null: the demo, or none that can be used. */
+async function providerFound(home: OpenHome): Promise<string | null> {
+  try {
+    const { demo, providerName } = await chooseTarget(home, {}, { offline: true });
+    return demo ? null : providerName;
+  } catch (error) {
+    if (error instanceof ProviderError) return null;
+    throw error;
+  }
+}
+
 function noProviderFor(model: string): ProviderError {
   return new ProviderError(
     "no_provider_configured",

@@ -29,7 +29,7 @@ import type { Assembly } from "./assembly.ts";
 import { delegatingParent, wantsHints } from "./delegation/children.ts";
 import type { Parent } from "./delegation/spawn.ts";
 import { openGuard } from "./open-guard.ts";
-import { chooseTarget, handedOver, modelConfig, openGate, resumedModel } from "./open-model.ts";
+import { chooseTarget, handedOver, keepKey, modelConfig, openGate, resumedModel } from "./open-model.ts";
 import type { OpenedProvider } from "./open-provider.ts";
 import { isUnattended, type OpenRequest } from "./open-request.ts";
 import {
@@ -137,7 +137,7 @@ async function assemble(request: OpenRequest, mcp: ConversationMcp): Promise<Ope
     pasted: {
       find: home.redact.fromUser,
       has: (name) => home.env(name) !== undefined,
-      keep: (name, value) => home.setEnv(name, value),
+      keep: (name, value) => keepKey(home, name, value),
       file: home.display(home.paths.envFile),
     },
     toolPorts: {

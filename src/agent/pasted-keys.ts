@@ -57,10 +57,12 @@ export async function offerToKeep(
     if (choice === "cancel") open.push(key);
     else {
       try {
-        await pasted.keep(name, value);
+        const also = await pasted.keep(name, value);
         const unused = model.target.provider === "demo" && PROVIDERS.some(({ keyEnv }) => keyEnv.includes(name));
         const use = unused ? " To use it, choose a model: hermes model" : "";
-        done.push(`${shown} is kept as ${name} in ${pasted.file} and masked here.${use}`);
+        done.push(
+          `${shown} is kept as ${name} in ${pasted.file} and masked here.${use}${also === null ? "" : ` ${also}`}`,
+        );
       } catch (error) {
         say(`${name} could not be kept: ${messageOf(error)}`);
         open.push(key);

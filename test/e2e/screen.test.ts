@@ -343,7 +343,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
       await screen.say("hello");
       await screen.waitFor(/^ok$/m);
     }
-    const database = new DatabaseSync(at.at("state.db"), { readOnly: true });
+    const database = new DatabaseSync(at.at("state.db"), { readOnly: true, timeout: 10_000 });
     const reason = () => database.prepare("SELECT end_reason FROM sessions").get()?.end_reason;
     for (let tries = 0; reason() === null && tries < 1200; tries++) await pause(50);
     assert.equal(reason(), "cli_close");
