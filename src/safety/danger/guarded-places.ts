@@ -2,6 +2,7 @@
 import { argTexts, hasLetter, hasLong, type Invocation, readOptions } from "../analysis/invocation.ts";
 import { printedBy } from "../analysis/shells.ts";
 import { oncePerScene, optionsOf, pathOf, type RuleGroup, type Scene } from "../scene.ts";
+import { isInterpreter } from "./code.ts";
 import { every, type Table, tableRule } from "./destroyers.ts";
 import { reachesOut } from "./effects.ts";
 import { filesWrittenBy } from "./files.ts";
@@ -48,11 +49,12 @@ function unpacksOver(invocation: Invocation, scene: Scene): boolean {
       : SYSTEM_ITSELF.test(pathOf(".", invocation, scene).replace(/\/?\.$/, "/"));
   }
   if (!/^(?:cp|rsync|stow)$/.test(program)) return false;
-  const options = optionsOf(invocation, { short: "tS" });
+  const options = optionsOf(invocation, { short: program === "stow" ? "td" : "tS", long: ["target"] });
+  if (program === "stow") return options.values.some(({ name, value }) => /^t/.test(name) && isOver(value));
   const sources = options.operands.slice(0, -1);
   if (program === "rsync" && !sources.some((source) => source.endsWith("/"))) return false;
   if (program === "cp" && !sources.some((source) => /\/[.*]$/.test(source)) && !hasLetter(options, "T")) return false;
-  return program !== "stow" && options.operands.slice(-1).some(isOver);
+  return options.operands.slice(-1).some(isOver);
 }
 
 export function isUnpacking(invocation: Invocation): boolean {
@@ -88,6 +90,10 @@ const IDENTITY =
   /^--(?:cacert|capath|cert|key|netrc-file|ca-certificate|certificate|private-key|identity|kubeconfig|config|env-file)$/;
 const SSH_IDENTITY = /^-[iFEo]$/;
 
+/** Names of files in code stand between quotes. */
+const quotedIn = (code: string) => [...code.matchAll(/["'`]([^"'`\s]{1,200})["'`]/g)].map(([, name = ""]) => name);
+const inputs = ({ redirects }: Invocation) => redirects.flatMap(({ heredoc }) => heredoc?.body ?? []);
+
 const filesRead = (invocation: Invocation, scene: Scene): readonly string[] => {
   if (LOOKERS.has(invocation.program)) return [];
   const args = argTexts(invocation);
@@ -97,7 +103,8 @@ const filesRead = (invocation: Invocation, scene: Scene): readonly string[] => {
     .filter((arg, index) => !says(args[index - 1] ?? "") && !/^(?:https?|ftp):/.test(arg))
     .filter((arg) => !says(arg.split("=", 1)[0] ?? ""));
   const fed = invocation.redirects.filter(({ operator }) => operator === "<").map(({ target }) => target);
-  return [...named.flatMap(namesIn), ...fed]
+  const inCode = isInterpreter(invocation.program) ? [...args, ...inputs(invocation)].flatMap(quotedIn) : [];
+  return [...named.flatMap(namesIn), ...inCode, ...fed]
     .filter((name) => name !== "")
     .map((name) => pathOf(name, invocation, scene));
 };
