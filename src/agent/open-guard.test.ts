@@ -6,13 +6,17 @@ import type { RunContext } from "../tools/toolset/context.ts";
 import { openGuard } from "./open-guard.ts";
 import type { OpenRequest } from "./open-request.ts";
 
-test("a question about a command waits a minute at the terminal, five in a chat", () => {
-  const request = { home: { config: defaultConfig } } as unknown as OpenRequest; // all that is asked of it here
-  const { askTimeoutMs } = openGuard(request, {} as Environment, {
-    sessionId: () => "s",
-    foreignText: () => null,
-  }).ports; // no command is judged
+test("a question about a command waits for ever on a screen, a minute at the terminal, five in a chat", () => {
   const question = { kind: "approval", command: "x", description: "x", patternKey: "x", allowAlways: true } as const;
-  assert.equal(askTimeoutMs?.(question, {} as RunContext), 60_000); // a run without a chat
-  assert.equal(askTimeoutMs?.(question, { chat: { chatId: "1" } } as RunContext), 300_000); // and with one
+  const waits = (run: Partial<RunContext>, more: Partial<OpenRequest> = {}, screen_timeout = 0) => {
+    const config = defaultConfig();
+    const settings = { ...config, approvals: { ...config.approvals, screen_timeout } };
+    const request = { home: { config: () => settings }, ...more } as unknown as OpenRequest; // all that is asked of it here
+    const ports = { sessionId: () => "s", foreignText: () => null }; // no command is judged
+    return openGuard(request, {} as Environment, ports).ports.askTimeoutMs?.(question, run as RunContext);
+  };
+  assert.equal(waits({}, { attended: true }), undefined);
+  assert.equal(waits({}, { attended: true }, 90), 90_000);
+  assert.equal(waits({}), 60_000);
+  assert.equal(waits({ chat: { chatId: "1" } }), 300_000);
 });

@@ -48,7 +48,8 @@ export function openGuard(
       return asksAfterForeignText();
     },
     ports: {
-      askTimeoutMs: (question, run) => timeoutOf(question, home.config(), run.chat !== undefined),
+      askTimeoutMs: (question, run) =>
+        timeoutOf(question, home.config(), run.chat ? "chat" : opening.attended ? "screen" : "terminal"),
       guardFor: (run, ask, auxiliary) =>
         lazyGuard({
           settings: () => home.config(),
@@ -92,10 +93,18 @@ async function addToAllowlist({ home }: OpenRequest, key: string): Promise<void>
   if (!present.includes(key)) await home.setConfigKey("command_allowlist", [...present, key]);
 }
 
-/** Silence is an answer too; how long it takes is a setting. */
-function timeoutOf(question: Question, config: ReturnType<OpenRequest["home"]["config"]>, inChat: boolean): number {
+/** Silence is an answer too; how long it takes is a setting. At a screen it takes for ever unless the user wants otherwise. */
+function timeoutOf(
+  question: Question,
+  config: ReturnType<OpenRequest["home"]["config"]>,
+  place: "chat" | "screen" | "terminal",
+): number | undefined {
   const { approvals } = config;
-  if (question.kind === "approval") return (inChat ? approvals.gateway_timeout : approvals.timeout) * 1000;
+  if (question.kind === "approval") {
+    const { timeout, gateway_timeout, screen_timeout } = approvals;
+    if (place === "screen") return screen_timeout === 0 ? undefined : screen_timeout * 1000;
+    return (place === "chat" ? gateway_timeout : timeout) * 1000;
+  }
   if (question.kind === "clarify") return config.clarify.timeout * 1000;
   return question.kind === "sudo" ? 45_000 : 120_000;
 }

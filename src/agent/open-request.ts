@@ -20,6 +20,8 @@ export interface OpenRequest {
   readonly source: string;
   /** A user is there to answer questions. */
   readonly interactive: boolean;
+  /** A screen shows the question until it is answered: nobody has to be quick. */
+  readonly attended?: boolean | undefined;
   readonly model?: string | undefined;
   readonly provider?: string | undefined;
   /** Replaces the configured toolsets. */

@@ -90,7 +90,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     await screen.say("please clean up");
     assert.match(
       await screen.waitFor("do not run it"),
-      /chmod 666 marker-of-this-test.txt[\s\S]*1\. Run it once[\s\S]*s left, then no/,
+      /chmod 666 marker-of-this-test.txt[\s\S]*1\. Run it once[\s\S]*tell the agent why/,
     );
     await screen.press("Enter");
     await screen.waitFor(/not allowed: chmod 666 marker-of-this-test.txt/);

@@ -181,3 +181,30 @@ test("a command's question is cancelled by Escape", async () => {
   press("\u001b");
   assert.equal(await picked, null);
 });
+
+test("a no can carry a reason for the agent; without words it is a plain no", () => {
+  const { ask, press, settled, text } = desk();
+  const first = ask(approval());
+  press("5", ..."use --force-with-lease", "\r");
+  assert.deepEqual(first.answers, [{ choice: "deny", reason: "use --force-with-lease" }]);
+  assert.deepEqual(settled, ["✗ not allowed: git push --force (use --force-with-lease)"]);
+  const second = ask(approval());
+  press("5");
+  assert.match(text(), /Tell the agent why/);
+  press("\u001b");
+  assert.deepEqual(second.answers, [{ choice: "deny" }]);
+});
+
+test("a question says what silence leads to", () => {
+  const silence = (question: Question) => {
+    const { ask, text } = desk();
+    ask(question, 1_060_000);
+    return /60s left, (.*)/.exec(text())?.[1];
+  };
+  assert.equal(silence(approval()), "then no");
+  assert.equal(
+    silence({ kind: "clarify", question: "Which?", choices: null, multiSelect: false }),
+    "then Hermes decides",
+  );
+  assert.equal(silence({ kind: "sudo" }), "then skipped");
+});

@@ -2,7 +2,13 @@
 import { type Component, Container, Input, type TUI } from "@earendil-works/pi-tui";
 import type { AskRequest } from "../../agent/events.ts";
 import type { PickOptions } from "../../commands/context.ts";
-import type { AnswerTo, ApprovalQuestion, ClarifyQuestion, Question } from "../../safety/decision.ts";
+import {
+  type AnswerTo,
+  type ApprovalQuestion,
+  type ClarifyQuestion,
+  type Question,
+  refuse,
+} from "../../safety/decision.ts";
 import { approvalWords } from "../approval-words.ts";
 import { type Choice, ChoiceList, PREVIEW_ROWS } from "../choice-list.ts";
 import { cut, printable, revealed, type Theme, wrapLines } from "../terminal-text.ts";
@@ -11,6 +17,8 @@ import { Lines } from "./blocks.ts";
 interface QuestionsOptions {
   readonly theme: Theme;
   now(): number;
+  /** A question of the agent is on the screen. */
+  onAsked?(question: Question): void;
   /** The last question is answered: keys belong to the input again. */
   onIdle(): void;
   /** A line about what became of a question. */
@@ -22,6 +30,8 @@ interface Shown {
   /** Gives the refusing answer. */
   cancel(): void;
   readonly expiresAt: number | null;
+  /** What happens when nobody answers in time. */
+  readonly otherwise: string;
 }
 
 interface PickSettings<T> extends PickOptions<T> {
@@ -37,6 +47,7 @@ export class Questions {
   readonly #options: QuestionsOptions;
   readonly #waiting: (() => void)[] = [];
   #shown: Shown | null = null;
+  #otherwise = "then no";
 
   constructor(tui: TUI, options: QuestionsOptions) {
     this.#tui = tui;
@@ -62,6 +73,7 @@ export class Questions {
     this.#line(() => {
       const { timeoutMs } = options;
       const expiresAt = timeoutMs === undefined ? null : this.#options.now() + timeoutMs;
+      this.#otherwise = "then no";
       const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.cancel(), timeoutMs);
       const settle = (value: T | null) => {
         clearTimeout(timer);
@@ -94,6 +106,9 @@ export class Questions {
       settled();
     };
     signal.addEventListener("abort", onAbort, { once: true });
+    this.#otherwise =
+      question.kind === "clarify" ? "then Hermes decides" : "text" in refuse(question) ? "then skipped" : "then no";
+    this.#options.onAsked?.(question);
     const answer = (value: AnswerTo<Question>) => {
       signal.removeEventListener("abort", onAbort);
       this.#options.onSettled(outcome(question, value));
@@ -129,6 +144,10 @@ export class Questions {
     const { theme } = this.#options;
     const { title } = approvalWords(question);
     const choices = approvalChoices(question);
+    const why = () =>
+      this.#type("✎ Tell the agent why, or what to do instead", {}, expiresAt, (text) =>
+        answer({ choice: "deny", ...(text?.trim() ? { reason: text.trim() } : {}) }),
+      );
     const command: Component = {
       render: (width) => [
         theme.warn(cut(`⚠ ${printable(title)}`, width)),
@@ -140,9 +159,9 @@ export class Questions {
     this.#choose(
       command,
       choices,
-      { selected: choices.length - 1 },
+      { selected: choices.findIndex(({ value }) => value === "deny") },
       expiresAt,
-      ([choice = "deny"]) => answer({ choice }),
+      ([choice = "deny"]) => (choice === "why" ? why() : answer({ choice })),
       () => answer({ choice: "deny", reason: "cancelled by the user" }),
     );
   }
@@ -212,16 +231,18 @@ export class Questions {
     for (const part of parts) this.area.addChild(part);
     // Below the question: a line above the window that changes every second would redraw everything.
     this.area.addChild({ render: (width) => this.#countdown(width), invalidate: () => undefined });
-    this.#shown = { expiresAt, cancel: () => this.#close(cancelled) };
+    this.#shown = { expiresAt, otherwise: this.#otherwise, cancel: () => this.#close(cancelled) };
     this.#tui.setFocus(focus);
     this.#tui.requestRender();
   }
 
   #countdown(width: number): string[] {
-    const expiresAt = this.#shown?.expiresAt ?? null;
+    const { expiresAt = null, otherwise = "" } = this.#shown ?? {};
     const more = this.#waiting.length > 0 ? `${this.#waiting.length} more to answer` : "";
     const left =
-      expiresAt === null ? "" : `${Math.max(0, Math.ceil((expiresAt - this.#options.now()) / 1000))}s left, then no`;
+      expiresAt === null
+        ? ""
+        : `${Math.max(0, Math.ceil((expiresAt - this.#options.now()) / 1000))}s left, ${otherwise}`;
     const text = [left, more].filter((part) => part !== "").join(" · ");
     return text === "" ? [] : [this.#options.theme.dim(cut(`  ${text}`, width))];
   }
@@ -261,7 +282,7 @@ function masked(input: Input): Component & { focused: boolean } {
   };
 }
 
-function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>["choice"]>[] {
+function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQuestion>["choice"] | "why">[] {
   const { once, no } = approvalWords(question);
   return [
     { label: once, value: "once" },
@@ -278,6 +299,7 @@ function approvalChoices(question: ApprovalQuestion): Choice<AnswerTo<ApprovalQu
       ? [{ label: "Always allow", hint: `kept in ${question.keptIn ?? "config.yaml"}`, value: "always" as const }]
       : []),
     { label: no, value: "deny" },
+    { label: "No, and tell the agent why ...", value: "why" },
   ];
 }
 
@@ -298,7 +320,8 @@ function outcome(question: Question, value: AnswerTo<Question>): string {
     if (question.kind !== "approval") return `? ${oneLine(titleOf(question))} → ${no ? "no" : "yes"}`;
     const said = { once: "allowed once", session: "allowed for this session", always: "always allowed" };
     const what = oneLine(question.command);
-    return no ? `✗ not allowed: ${what}` : `✓ ${said[value.choice as keyof typeof said]}: ${what}`; // the rest is no
+    const why = question.kind === "approval" && "reason" in value && value.reason ? ` (${oneLine(value.reason)})` : "";
+    return no ? `✗ not allowed: ${what}${why}` : `✓ ${said[value.choice as keyof typeof said]}: ${what}`; // the rest is no
   }
   if (question.kind === "clarify") return `? ${oneLine(question.question)} → ${oneLine(value.text ?? "no answer")}`;
   const what = question.kind === "secret" ? `🔑 ${question.name}` : "🔐 sudo password";

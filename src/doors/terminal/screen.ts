@@ -12,6 +12,7 @@ import { messageOf } from "../../kit/errors.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
 import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
+import { Attention } from "./attention.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
 import { type Completing, Completion, completionSources, skillCommands } from "./completion.ts";
@@ -36,6 +37,7 @@ class Screen {
   readonly #terminal: ScreenTerminal;
   readonly #tui: TuiMainScreen;
   readonly #transcript: Transcript;
+  readonly #attention: Attention;
   readonly #questions: Questions;
   readonly #input: InputLine;
   readonly #turns: Turns;
@@ -74,10 +76,19 @@ class Screen {
       onSubmit: (text) => void this.#submit(text),
       onWarning: (text) => this.#warn(text),
     });
+    this.#attention = new Attention({
+      write: (data) => this.#tui.terminal.write(data),
+      settings: () => config().display,
+      env: (name) => home.env(name),
+    });
     this.#questions = new Questions(this.#tui, {
       theme: this.#theme,
       now,
-      onIdle: () => this.#tui.setFocus(this.#input.editor),
+      onAsked: (question) => this.#attention.call(question),
+      onIdle: () => {
+        this.#attention.settle();
+        this.#tui.setFocus(this.#input.editor);
+      },
       onSettled: (text) => this.#transcript.dim(text),
     });
     this.#turns = new Turns({
@@ -90,7 +101,11 @@ class Screen {
         if (this.#input.draft === "") this.#input.draft = shownText(input);
       },
     });
-    this.#activity = new Activity(this.#theme, now, () => this.#refresh());
+    this.#activity = new Activity(this.#theme, {
+      now,
+      onFrame: () => this.#refresh(),
+      stoppable: () => !this.#questions.open && !this.#input.editor.isShowingAutocomplete(),
+    });
     this.#status = new Status(this.#theme, {
       now,
       conversation: () => this.#conversation,
@@ -181,7 +196,7 @@ class Screen {
   /** Opens a new conversation, or an earlier one, in place of the present one. What fails leaves the present one as it is. */
   async #open(resume: ResumeRequest | undefined): Promise<OpenAgent> {
     const { openAgent } = await import("../../agent/open.ts");
-    const conversation = await openAgent({ ...this.#request, resume });
+    const conversation = await openAgent({ ...this.#request, resume, attended: true });
     await this.#conversation?.close(resume ? "resumed_other" : "new_session", conversation.agent.sessionId);
     if (this.#conversation) this.#leftBehind.add(this.#conversation.agent);
     this.#conversation = conversation;
@@ -359,6 +374,7 @@ class Screen {
   #release(): void {
     this.#activity.pause();
     try {
+      this.#attention.settle();
       this.#tui.stop();
       resetTerminal(process.stdout);
     } catch (error) {

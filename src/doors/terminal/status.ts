@@ -167,19 +167,28 @@ function contextColour(percent: number | null, theme: Theme): (text: string) => 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const FRAME_MS = 100;
 
+interface ActivityOptions {
+  now(): number;
+  onFrame(): void;
+  /** Esc would stop what is shown here, rather than close something else. */
+  stoppable(): boolean;
+}
+
 export class Activity implements Component {
   readonly #theme: Theme;
   readonly #now: () => number;
   readonly #onFrame: () => void;
+  readonly #stoppable: () => boolean;
   #doing: { readonly what: string; readonly since: number } | null = null;
   #turn: { readonly startedAt: number } | null = null;
   #lastTurnSeconds: number | null = null;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(theme: Theme, now: () => number, onFrame: () => void) {
+  constructor(theme: Theme, options: ActivityOptions) {
     this.#theme = theme;
-    this.#now = now;
-    this.#onFrame = onFrame;
+    this.#now = options.now;
+    this.#onFrame = options.onFrame;
+    this.#stoppable = options.stoppable;
   }
 
   /** Seconds of the running turn, or of the last one. */
@@ -234,7 +243,8 @@ export class Activity implements Component {
     if (this.#doing === null) return [];
     const frame = FRAMES[Math.floor(this.#now() / FRAME_MS) % FRAMES.length] ?? "";
     const seconds = Math.floor((this.#now() - this.#doing.since) / 1000);
-    const elapsed = ` (${seconds >= 2 ? `${compactDuration(seconds)} · ` : ""}esc to stop)`;
+    const facts = [...(seconds >= 2 ? [compactDuration(seconds)] : []), ...(this.#stoppable() ? ["esc to stop"] : [])];
+    const elapsed = facts.length === 0 ? "" : ` (${facts.join(" · ")})`;
     const what = cut(this.#doing.what, Math.max(8, width - 4 - elapsed.length));
     return ["", cut(`${this.#theme.accent(frame)} ${this.#theme.dim(what + elapsed)}`, width)];
   }

@@ -40,6 +40,9 @@ export const doorSections = {
       last_lines: whole(2, "lines from the end"),
     }),
     bell_on_complete: flag(false, "ring when a turn is done"),
+    bell_on_question: flag(true, "ring when the agent waits for your answer"),
+    notify_on_question: flag(true, "desktop notification when the agent waits for your answer (OSC 9 or 777)"),
+    window_title: flag(true, "the window title says when the agent waits for your answer"),
     timestamps: flag(false, "show the time of each message"),
     show_cost: flag(false, "cost in the status line"),
     runtime_footer: notUsedYet(

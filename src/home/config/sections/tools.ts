@@ -168,7 +168,8 @@ export const toolSections = {
   }),
   approvals: section("Who answers for dangerous commands.", {
     mode: choice(["manual", "smart", "off"], "manual", "you, a model first, or nobody", { on: "manual" }),
-    timeout: whole(60, "seconds the terminal waits for you"),
+    timeout: whole(60, "seconds a run in the terminal (`chat -q`) waits for you; then the answer is no"),
+    screen_timeout: whole(0, "seconds the screen waits for you; 0 = until you answer"),
     gateway_timeout: whole(300, "seconds a chat waits for you"),
     deny: list([], "patterns of commands that are always refused", GUARDS),
     foreign_text: choice(
