@@ -25,7 +25,7 @@ export interface OpenCode {
 
 /** The code that is open behind a line; null outside of code. */
 export function codeAfter(line: string, open: OpenCode | null): OpenCode | null {
-  const [, mark, rest = ""] = /^\s*(`{3,}|~{3,})(.*)$/.exec(line) ?? [];
+  const [, mark, rest = ""] = /^\s*(`{3,}|~{3,})(.*)/.exec(line) ?? [];
   if (open === null) return mark ? { mark, info: rest.trim(), state: null } : null;
   if (mark?.startsWith(open.mark) && rest.trim() === "") return null;
   return { ...open, state: colourCode([line], open, plainTheme).state };
