@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "no
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { manPage } from "./command-pages.mjs";
 import { hotAndCold, LAZY } from "./hot-and-cold.mjs";
 import { projectNode, root, run, setup } from "./setup.mjs";
 
@@ -192,6 +193,11 @@ const threads = await build({
   metafile: true,
   logLevel: "warning",
 });
+
+const { commandTree } = await import(pathToFileURL(join(source, "doors", "cli", "program.ts")).href);
+const { commandFacts } = await import(pathToFileURL(join(source, "doors", "cli", "command-facts.ts")).href);
+const { VERSION } = await import(pathToFileURL(join(source, "home", "paths.ts")).href);
+writeFileSync(join(dist, "hermes.1"), manPage(commandFacts(await commandTree({})), VERSION));
 
 writeFileSync(
   join(dist, "THIRD-PARTY-NOTICES.txt"),

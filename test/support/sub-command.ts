@@ -49,6 +49,7 @@ export async function runSubCommand(
     clock: systemClock,
     cwd,
     commands: new Set(),
+    tree: async () => command,
     store: unused,
     conversationStore: unused,
     rerun: rerun ?? unused,

@@ -3,6 +3,7 @@
 
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
+import type { Command } from "commander";
 import type { OpenHome } from "../../home/open.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { codeOf, messageOf, UserError } from "../../kit/errors.ts";
@@ -43,6 +44,8 @@ export interface CliContext {
   readonly cwd: string;
   /** Names of the sub-commands. */
   readonly commands: ReadonlySet<string>;
+  /** Every command with its options, as the parser knows them. */
+  tree(): Promise<Command>;
   /** The store of this home, opened once; read-only where it cannot be written. The program closes it. */
   store(): Promise<SessionStore>;
   /** The store that conversations are held in: the same, or a copy in memory where the home cannot be written. */

@@ -61,6 +61,7 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     summary: "copies of your files before the agent changed them: how many, how large, remove them",
     load: () => import("./checkpoints.ts"),
   },
+  { name: "completion", summary: "completion script for bash, zsh or fish", load: () => import("./completion.ts") },
   { name: "config", summary: "show and change settings", showsWarnings: true, load: () => import("./config.ts") },
   {
     name: "doctor",
@@ -188,9 +189,7 @@ async function run(start: CliStart, io: CliIo, closers: (() => Promise<void>)[])
   if (entry && !entry.showsWarnings) for (const warning of home.warnings) io.err(`⚠ ${warning}\n`);
   if (entry) (await entry.load()).define(command, ctx);
   else {
-    addChatOptions(command)
-      .usage("[options] [command]")
-      .description("A personal AI agent that learns. Without a command: an interactive conversation.")
+    chatCommand(command)
       .addHelpText("after", `\nCommands:\n${commandList()}\n\nhermes COMMAND --help shows the options of each.`)
       .action(async (options: ChatOptions & { version?: boolean }) => {
         if (options.version) return io.out(`${versionLine()}\n`);
@@ -280,12 +279,13 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
     closers.push(() => store.close());
     return store;
   };
-  return {
+  const ctx: CliContext = {
     home,
     io,
     clock: systemClock,
     cwd: process.cwd(),
     commands: NAMES,
+    tree: () => commandTree(ctx),
     store: lazy(() => {
       const readOnly = home.unwritable !== null;
       return open({ readOnly }).catch((error: unknown) => {
@@ -304,7 +304,25 @@ function cliContext(home: OpenHome, io: CliIo, start: CliStart, closers: (() => 
         child.on("exit", (exitCode) => resolve(exitCode ?? 1));
       }),
   };
+  return ctx;
 }
+
+/** All commands with their options. Nothing of `ctx` is used before one of them runs. */
+export async function commandTree(ctx: CliContext): Promise<Command> {
+  const root = chatCommand(new Command("hermes"));
+  root.addCommand(addChatOptions(new Command("chat")).description("an interactive conversation (the default)"));
+  for (const { name, summary, load } of SUBCOMMANDS) {
+    const command = new Command(name);
+    (await load()).define(command, ctx);
+    root.addCommand(command.summary(summary));
+  }
+  return root;
+}
+
+const chatCommand = (command: Command) =>
+  addChatOptions(command)
+    .usage("[options] [command]")
+    .description("A personal AI agent that learns. Without a command: an interactive conversation.");
 
 /** Messages that name the program or carry a mark of their own get no `hermes:` in front. */
 const STANDS_ALONE = /^(?:hermes|Error:|Usage:|✗)(?:\s|:)/;

@@ -44,6 +44,7 @@ async function person(t: TestContext, files: Record<string, string> = {}) {
         clock: systemClock,
         cwd: temp.project,
         commands: new Set(),
+        tree: async () => assert.fail("not needed here"),
       });
     } finally {
       await (opened as SessionStore | null)?.close();

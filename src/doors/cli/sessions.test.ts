@@ -45,6 +45,7 @@ async function sessions(t: TestContext) {
       clock,
       cwd: folder,
       commands: new Set(),
+      tree: async () => command,
       io: {
         out: (text) => {
           out += text;
