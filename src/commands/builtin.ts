@@ -1,5 +1,6 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
+import { FORK_COMMANDS } from "./fork.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
 import { MEMORY_COMMANDS } from "./memory.ts";
@@ -16,6 +17,7 @@ import { BACKGROUND_COMMANDS, TURN_COMMANDS } from "./turns.ts";
 export const builtinCommands = () =>
   new CommandRegistry([
     ...CONVERSATION_COMMANDS,
+    ...FORK_COMMANDS,
     ...TURN_COMMANDS,
     ...BACKGROUND_COMMANDS,
     ...COMPRESSION_COMMANDS,

@@ -1,6 +1,4 @@
 // Commands that begin, name, find and leave conversations.
-import { holderInWords } from "../sessions/lanes.ts";
-import { newSessionId } from "../sessions/session-id.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { takeSkipWord } from "./registry.ts";
 
@@ -81,26 +79,6 @@ const sessions: CommandDefinition = {
   },
 };
 
-const branch: CommandDefinition = {
-  name: "branch",
-  aliases: ["fork"],
-  description: "continue in a copy of this conversation",
-  category: "Session",
-  argsHint: "[name]",
-  keepsText: true,
-  async run(args, ctx) {
-    const { sessionId } = ctx.conversation.agent;
-    const session = await ctx.store.get(sessionId);
-    if (!session || session.messageCount === 0) return ctx.say("There is nothing to branch off from yet.");
-    const name = args || (session.title === null ? undefined : await ctx.store.nextTitle(session.title));
-    const copy = newSessionId(ctx.clock);
-    const { inUseBy } = await ctx.store.branch(sessionId, copy, name ? { title: name } : {});
-    await ctx.resumeSession(copy);
-    ctx.say(`This is a branch of ${session.title ?? sessionId}${name ? `, called ${name}` : ""}.`);
-    if (inUseBy !== null) ctx.say(`It ends before the turn that ${holderInWords(inUseBy)} is in the middle of.`);
-  },
-};
-
 const quit: CommandDefinition = {
   name: "quit",
   aliases: ["exit"],
@@ -166,6 +144,5 @@ export const CONVERSATION_COMMANDS: readonly CommandDefinition[] = [
   title,
   resume,
   sessions,
-  branch,
   quit,
 ];

@@ -17,6 +17,8 @@ export interface CommandRig {
   readonly heard: string[];
   /** What the surface answers to the next questions. */
   readonly answers: ("once" | "always" | "cancel")[];
+  /** What the next pickers take: the first row that has this in it, null = cancelled; without one, the first row. */
+  readonly picks: (string | null)[];
   busy: boolean;
   /** Types a line; false = it belongs to the model. */
   type(text: string): Promise<boolean>;
@@ -36,6 +38,7 @@ export async function commandRig(
   let conversation = await openAgent(request);
   const heard: string[] = [];
   const answers: CommandRig["answers"] = [];
+  const picks: CommandRig["picks"] = [];
   const switchTo = async (name: string | undefined, title?: string) => {
     const next = await openAgent({ ...request, ...(name === undefined ? {} : { resume: { name } }) });
     await conversation.close(name === undefined ? "new_session" : "resumed_other");
@@ -70,7 +73,9 @@ export async function commandRig(
     offerInput: (text) => void heard.push(`input: ${text}`),
     pick: async (title, items) => {
       heard.push(`${title}: ${items.map((item) => item.label).join(" | ")}`);
-      return items[0]?.value ?? null;
+      const wanted = picks.shift();
+      if (wanted === null) return null;
+      return items.find(({ label }) => wanted === undefined || label.includes(wanted))?.value ?? null;
     },
     confirm: async (title) => {
       heard.push(`asked: ${title}`);
@@ -104,6 +109,7 @@ export async function commandRig(
     ctx,
     heard,
     answers,
+    picks,
     busy: false,
     type: (text) =>
       dispatchTyped(text, builtinCommands(), ctx, {
