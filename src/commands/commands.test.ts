@@ -251,7 +251,12 @@ test("toolsets are listed and switched for the next conversation", async (t) => 
   await rig.type("/tools enable nothing-like-this");
   assert.match(rig.text(), /Unknown toolset/);
   await rig.type("/tools frobnicate");
-  assert.match(rig.text(), /knows list, enable and disable/);
+  assert.match(rig.text(), /knows list, switch, enable and disable/);
+  rig.picks.push("todo", "terminal", "todo", null);
+  await rig.type("/tools switch");
+  assert.match(rig.text(), /✗ todo[\s\S]*✓ todo[\s\S]*\ntodo off, terminal off\. .*\/new/);
+  await rig.type("/toolsets");
+  assert.match(rig.text(), /✗ terminal[\s\S]*✗ todo/);
 });
 
 test("the conversation is shown, saved, copied and summed up", async (t) => {

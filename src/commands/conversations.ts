@@ -138,11 +138,4 @@ async function resolveSession(request: string, ctx: CommandContext): Promise<str
   return id;
 }
 
-export const CONVERSATION_COMMANDS: readonly CommandDefinition[] = [
-  startNew,
-  clear,
-  title,
-  resume,
-  sessions,
-  quit,
-];
+export const CONVERSATION_COMMANDS: readonly CommandDefinition[] = [startNew, clear, title, resume, sessions, quit];

@@ -60,11 +60,17 @@ describe("/fork", () => {
     rig.picks.push("message 4");
     await rig.type("/fork");
     const [list = ""] = rig.text().split("\n");
-    assert.deepEqual(list.match(/message \d/g), [8, 7, 6, 5, 4, 3, 2, 1].map((n) => `message ${n}`));
+    assert.deepEqual(
+      list.match(/message \d/g),
+      [8, 7, 6, 5, 4, 3, 2, 1].map((n) => `message ${n}`),
+    );
     assert.ok(!list.includes("SUMMARY"), "nobody said that");
     const branch = rig.ctx.conversation.agent.sessionId;
     assert.equal((await rig.ctx.store.get(branch))?.parentSessionId, original);
     assert.equal((await saidIn(rig, branch)).length, 6);
-    assert.equal(await rig.ctx.store.tip(original), (await rig.ctx.store.list()).find(({ chain }) => chain[0] === original)?.id);
+    assert.equal(
+      await rig.ctx.store.tip(original),
+      (await rig.ctx.store.list()).find(({ chain }) => chain[0] === original)?.id,
+    );
   });
 });

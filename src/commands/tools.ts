@@ -11,13 +11,14 @@ const tools: CommandDefinition = {
   description: "list the tools, or switch toolsets on and off",
   category: "Tools & Skills",
   availability: "cli",
-  argsHint: "[list|disable|enable] [names]",
-  subcommands: ["list", "disable", "enable"],
+  argsHint: "[list|switch|disable|enable] [names]",
+  subcommands: ["list", "switch", "disable", "enable"],
   async run(args, ctx) {
     const [verb = "list", ...names] = args.split(/[\s,]+/).filter((word) => word !== "");
     if (verb === "list") return listTools(ctx);
+    if (verb === "switch") return pickToolsets(ctx);
     if (verb !== "enable" && verb !== "disable")
-      return ctx.warn(`/tools knows list, enable and disable, not "${verb}".`);
+      return ctx.warn(`/tools knows list, switch, enable and disable, not "${verb}".`);
     if (names.length === 0) return ctx.warn(`/tools ${verb} needs the name of a toolset; /toolsets lists them.`);
     await switchToolsets(verb === "enable", names, ctx);
   },
@@ -25,30 +26,72 @@ const tools: CommandDefinition = {
 
 async function listTools(ctx: CommandContext): Promise<void> {
   const { registry } = await import("../tools/toolset/registry.ts");
-  const bySet = Map.groupBy(ctx.conversation.toolNames, (name) => registry.get(name)?.toolset ?? "other");
-  const width = Math.max(...[...bySet.keys()].map((name) => name.length));
-  const lines = [...bySet].map(([set, names]) => `  ${set.padEnd(width)}  ${names.join(", ")}`);
-  ctx.say([`${plural(ctx.conversation.toolNames.length, "tool")} in this conversation`, ...lines].join("\n"));
+  const { toolNames, definitions } = ctx.conversation;
+  const sent = new Set(definitions.map((tool) => tool.function.name));
+  const [direct, deferred] = [toolNames.filter((name) => sent.has(name)), toolNames.filter((name) => !sent.has(name))];
+  const sets = (names: readonly string[]) => {
+    const bySet = Map.groupBy(names, (name) => registry.get(name)?.toolset ?? "other");
+    const width = Math.max(...[...bySet.keys()].map((name) => name.length));
+    return [...bySet].map(([set, own]) => `  ${set.padEnd(width)}  ${own.join(", ")}`);
+  };
+  const more = deferred.length === 0 ? [] : ["", `${deferred.length} more on demand`, ...sets(deferred)];
+  ctx.say([`${plural(direct.length, "tool")} in this conversation`, ...sets(direct), ...more].join("\n"));
 }
 
+/** A list to go through: Enter switches a toolset, Esc ends it. */
+async function pickToolsets(ctx: CommandContext): Promise<void> {
+  const switched = new Map<string, boolean>();
+  for (let selected = 0; ; ) {
+    const rows = await toolsetRows(ctx);
+    const picked = await ctx.pick(
+      "Toolsets: Enter switches one on or off, Esc is done",
+      rows.map(({ name, on, about }) => ({ label: `${on ? "✓" : "✗"} ${name}`, hint: [about], value: name })),
+      { selected },
+    );
+    const row = rows.find(({ name }) => name === picked);
+    if (!row) break;
+    selected = rows.indexOf(row);
+    if (await writeToolsets(!row.on, [row.name], ctx)) switched.set(row.name, !row.on);
+  }
+  if (switched.size === 0) return;
+  const changes = [...switched].map(([name, on]) => `${name} ${on ? "on" : "off"}`);
+  ctx.say(`${changes.join(", ")}. ${FROM_THE_NEXT}`);
+}
+
+async function toolsetRows(ctx: CommandContext) {
+  const { registry } = await import("../tools/toolset/registry.ts");
+  const { CONFIGURABLE, chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
+  const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
+  const chosen = new Set(chooseToolsets(question, registry).toolsets);
+  const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));
+  const present = [...switchableToolsets(registry), ...servers];
+  return present.map((name) => ({ name, on: chosen.has(name), about: CONFIGURABLE[name]?.description ?? "" }));
+}
+
+const FROM_THE_NEXT = "A conversation keeps the tools it began with, so this holds from the next one on: /new.";
+
 async function switchToolsets(enable: boolean, names: readonly string[], ctx: CommandContext): Promise<void> {
+  const changed = await writeToolsets(enable, names, ctx);
+  const done = enable ? "switched on" : "switched off";
+  if (changed) ctx.say(`${names.join(", ")} ${done}. ${FROM_THE_NEXT}`);
+  if (changed === false)
+    ctx.say(`Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${done} already.`);
+}
+
+/** Whether something changed; null when a name is unknown, which was said. */
+async function writeToolsets(enable: boolean, names: readonly string[], ctx: CommandContext): Promise<boolean | null> {
   const { registry } = await import("../tools/toolset/registry.ts");
   const { editToolsets } = await import("../tools/toolset/edit.ts");
   const { platform, home } = ctx;
   const question = { platform, config: home.config(), env: (name: string) => home.env(name) };
   const edit = editToolsets({ enable, names }, question, registry);
   if ("unknown" in edit) {
-    return ctx.warn(
-      `Unknown toolset: ${edit.unknown.join(", ")}. Nothing was changed. There are: ${edit.valid.join(", ")}`,
-    );
+    const unknown = `Unknown toolset: ${edit.unknown.join(", ")}. Nothing was changed.`;
+    ctx.warn(`${unknown} There are: ${edit.valid.join(", ")}`);
+    return null;
   }
   for (const { path, value } of edit.writes) await home.setConfigKey(path, value);
-  const done = enable ? "switched on" : "switched off";
-  ctx.say(
-    edit.writes.length === 0
-      ? `Nothing to change: ${names.join(", ")} ${names.length > 1 ? "are" : "is"} ${done} already.`
-      : `${names.join(", ")} ${done}. A conversation keeps the tools it began with, so this holds from the next one on: /new.`,
-  );
+  return edit.writes.length > 0;
 }
 
 const toolsets: CommandDefinition = {
@@ -58,17 +101,10 @@ const toolsets: CommandDefinition = {
   availability: "cli",
   busyPolicy: "dispatch",
   async run(_args, ctx) {
-    const { registry } = await import("../tools/toolset/registry.ts");
-    const { CONFIGURABLE, chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
-    const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
-    const chosen = new Set(chooseToolsets(question, registry).toolsets);
-    const servers = registry.toolsets().filter((name) => name.startsWith("mcp-"));
-    const present = [...switchableToolsets(registry), ...servers];
-    const width = Math.max(...present.map((name) => name.length));
-    const lines = present.map((name) =>
-      `  ${chosen.has(name) ? "✓" : "✗"} ${name.padEnd(width)}  ${CONFIGURABLE[name]?.description ?? ""}`.trimEnd(),
-    );
-    ctx.say([...lines, "", "/tools enable NAME and /tools disable NAME switch one."].join("\n"));
+    const rows = await toolsetRows(ctx);
+    const width = Math.max(...rows.map(({ name }) => name.length));
+    const lines = rows.map(({ name, on, about }) => `  ${on ? "✓" : "✗"} ${name.padEnd(width)}  ${about}`.trimEnd());
+    ctx.say([...lines, "", "/tools switch goes through them; /tools enable|disable NAME switches one."].join("\n"));
   },
 };
 

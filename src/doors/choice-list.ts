@@ -89,11 +89,20 @@ export class ChoiceList<T> implements Component {
       return columns ? [this.#oneLine(row, current, columns, width)] : this.#manyLines(row, current, width);
     });
     const hidden = this.#shown.length - page.length;
-    return [
-      ...(this.narrowed ? [cut(theme.dim(`  filter: ${this.#filter}`), width)] : []),
+    const typed = this.narrowed ? [cut(theme.dim(`  filter: ${this.#filter}`), width)] : [];
+    const body = [
       ...rows,
       ...(this.#shown.length === 0 ? [theme.dim(cut("  nothing matches", width))] : []),
       ...(hidden > 0 ? [theme.dim(cut(`  ${hidden} more; type to search`, width))] : []),
+    ];
+    if (!this.#options.preview) return [...typed, ...body];
+    // A list above a preview keeps its height while it is narrowed: nothing jumps under the eyes.
+    const height = Math.min(most, this.#all.length) + (this.#all.length > most ? 1 : 0);
+    const blank = new Array<string>(Math.max(0, height - body.length)).fill("");
+    return [
+      ...(typed.length > 0 ? typed : [theme.dim("  type to search")]),
+      ...body,
+      ...blank,
       ...this.#previewLines(width),
     ];
   }
@@ -157,16 +166,15 @@ export class ChoiceList<T> implements Component {
   #previewLines(width: number): string[] {
     const { preview, theme, onChange } = this.#options;
     const row = this.#shown[this.#at];
-    if (!preview || !row) return [];
-    const { value } = row.choice;
-    const known = this.#previews.get(value);
-    if (known === undefined) {
+    const known = row && this.#previews.get(row.choice.value);
+    if (row && known === undefined) {
+      const { value } = row.choice;
       this.#previews.set(value, "");
       const keep = (text: string) => {
         this.#previews.set(value, text);
         onChange?.();
       };
-      preview(value).then(keep, () => keep("(cannot be read)"));
+      preview?.(value).then(keep, () => keep("(cannot be read)"));
     }
     const cells = Math.max(10, width - 4);
     const lines = wrapLines(printable(known ?? ""), cells).slice(0, PREVIEW_ROWS - 1);

@@ -43,6 +43,23 @@ test("Ctrl+X Ctrl+E opens the editor", () => {
   assert.equal(meaning(keys, "\u0005", idle, 2), null);
 });
 
+test("Ctrl+X and a letter open a list, also with a text typed; in a question they are only letters", () => {
+  for (const [letter, action] of [
+    ["m", "pick_model"],
+    ["s", "pick_session"],
+    ["t", "pick_tools"],
+    ["f", "fork"],
+    ["?", "show_keys"],
+    ["\u001b[63u", "show_keys"],
+  ] as const) {
+    const keys = new ScreenKeys();
+    assert.equal(meaning(keys, "\u0018", { ...idle, draft: "x" }, 0), "nothing");
+    assert.equal(meaning(keys, letter, { ...idle, draft: "x" }, 1), action, letter);
+    assert.equal(meaning(keys, letter, idle, 2), null);
+    assert.equal(meaning(keys, "\u0018", { ...idle, questionOpen: true }, 3), null);
+  }
+});
+
 test("Escape twice on an empty line edits the last message", () => {
   const keys = new ScreenKeys();
   assert.equal(meaning(keys, "\u001b", idle, 0), null);

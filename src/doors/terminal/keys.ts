@@ -57,6 +57,12 @@ const leave = { task: "Leave" } as const;
 /** Read by the input line itself. */
 const ofInput = { keys: [], action: "none", ...write } as const;
 
+/** Ctrl+X and a letter: what a command would open, whatever is in the input. */
+function overlay(letter: "m" | "s" | "t" | "f" | "?", action: string, command: string, help: string): KeyRow[] {
+  const run = (screen: KeyTargets) => screen.submit(command);
+  return [{ keys: [`ctrl+x ${letter}`], action, run, ...look, shown: `Ctrl+X ${letter}`, help }];
+}
+
 const KEYS: readonly KeyRow[] = [
   { ...ofInput, shown: "Enter", help: "send; in a menu, take the row" },
   { ...ofInput, shown: "Alt+Enter, Ctrl+J, or \\ at the end of the line", help: "new line" },
@@ -143,6 +149,11 @@ const KEYS: readonly KeyRow[] = [
     shown: "Ctrl+L",
     help: "redraw the screen",
   },
+  ...overlay("m", "pick_model", "/model", "choose the model"),
+  ...overlay("s", "pick_session", "/sessions", "resume an earlier conversation"),
+  ...overlay("t", "pick_tools", "/tools switch", "switch toolsets on and off"),
+  ...overlay("f", "fork", "/fork", "go back to one of your messages, in a copy"),
+  ...overlay("?", "show_keys", "/keys", "this list"),
   {
     keys: ["ctrl+z"],
     action: "suspend",
