@@ -52,6 +52,11 @@ const rules = [
     allows: (path) => path in spawners,
   },
   {
+    name: "only what the person at the screen typed is cleared without a decision, in agent/opened.ts",
+    pattern: /\bclearTypedCommand\b/,
+    allows: (path) => path === "src/safety/decision.ts" || path === "src/agent/opened.ts",
+  },
+  {
     name: "commands are cleared in safety/ only; ask the guard",
     pattern: /\bclearCommand\b/,
     allows: (path) => path.startsWith("src/safety/"),

@@ -8,7 +8,9 @@ import type { ConversationMcp } from "../mcp/open.ts";
 import type { Memory } from "../memory/open.ts";
 import { fenced } from "../prompt/fence.ts";
 import type { Expansion } from "../prompt/references/expand.ts";
+import { clearTypedCommand } from "../safety/decision.ts";
 import { expandPath } from "../safety/paths.ts";
+import type { ExecuteOptions, ExecuteResult } from "../sandbox/environment.ts";
 import { placeLine, placeWords } from "../sandbox/open.ts";
 import type { EndReason, SessionStore } from "../sessions/store.ts";
 import type { AgentSkills } from "../skills/open.ts";
@@ -25,6 +27,12 @@ import type { OpenRequest } from "./open-request.ts";
 import type { ConversationPlugins } from "./plugins.ts";
 import type { ResumedSession, resumeSession } from "./resume.ts";
 import type { Trajectories } from "./trajectory.ts";
+
+/** The user sees it run and stops it; this only ends what was forgotten. */
+const TYPED_LIMIT_MS = 24 * 3600 * 1000;
+
+type TypedOptions = Pick<ExecuteOptions, "signal" | "onOutput">;
+export type TypedResult = Pick<ExecuteResult, "output" | "omittedChars" | "headChars" | "exitCode" | "interrupted">;
 
 /** A conversation as a door holds it: the agent, where it is stored, and what can be changed about it between turns. */
 export interface OpenAgent {
@@ -76,6 +84,11 @@ export interface OpenAgent {
    * agent rejects it with an `AbortError`.
    */
   attachReferences(text: string): Promise<Expansion | null>;
+  /**
+   * Runs a shell line that the user typed, where the agent's commands run, with the user's own rights: nobody is asked, and the model
+   * hears nothing of it. Never for a text that a model had a part in. Rejects with a `UserError` where commands cannot run.
+   */
+  runTyped(line: string, options: TypedOptions): Promise<TypedResult>;
   /** Builds the system prompt anew; the provider's cache of the conversation is lost when it changed. */
   reloadPrompt(): Promise<{ readonly changed: boolean; readonly warnings: readonly string[] }>;
   /** The checkpoints of the project it stands in. Rejects with a `UserError` where there can be none. */
@@ -228,6 +241,11 @@ export class Opened implements OpenAgent {
       if (expansion?.expanded) await this.agent.readOutside(this.#outside(expansion.references));
       return expansion;
     });
+  }
+
+  runTyped(line: string, options: TypedOptions): Promise<TypedResult> {
+    const { environment } = this.#parts.assembly;
+    return environment.execute(clearTypedCommand(line), { ...options, timeoutMs: TYPED_LIMIT_MS });
   }
 
   /** Which of the things a message points at were written by others. */

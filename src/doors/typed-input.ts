@@ -4,7 +4,7 @@ import type { OpenRequest } from "../agent/open-request.ts";
 import type { OpenAgent } from "../agent/opened.ts";
 import type { UserInput } from "../llm/messages.ts";
 
-interface Notify {
+export interface Notify {
   /** A quiet line: what was attached. */
   note(text: string): void;
   warn(text: string): void;

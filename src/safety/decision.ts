@@ -184,6 +184,12 @@ export function refuse<Q extends Question>(
   return no as AnswerTo<Q>; // chosen by the question's kind
 }
 
+/**
+ * A shell line that the person at the screen typed to be run. It is theirs, so nobody is asked, and it runs with their rights. Never for a
+ * text that a model, a file or a page had a part in: the house rules name the one place that asks for it.
+ */
+export const clearTypedCommand = (line: string): ClearedCommand => clearCommand(line, { outside: true });
+
 // Commands the program runs on its own account: fixed words, no part of which comes from a model or a file.
 
 /** Whether sudo works without a password just now. Changes nothing. */

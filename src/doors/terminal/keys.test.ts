@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { type KeyState, keyHelp, ScreenKeys, shownKeys } from "./keys.ts";
 
-const idle: KeyState = { questionOpen: false, menuOpen: false, draft: "", queued: 0, busy: false };
+const idle: KeyState = { questionOpen: false, menuOpen: false, draft: "", queued: 0, attached: 0, busy: false };
 const meaning = (keys: ScreenKeys, data: string, state: KeyState, now: number) => {
   const row = keys.read(data, state, now);
   return row === null || row === "nothing" ? row : row.action;
@@ -26,6 +26,8 @@ const cases: [string, string, Partial<KeyState>, string | null][] = [
   ["Ctrl+S", "\u0013", {}, "stash"],
   ["Up with something queued", "\u001b[A", { queued: 1 }, "take_back_queued"],
   ["Up with a draft", "\u001b[A", { queued: 1, draft: "x" }, null],
+  ["Backspace on an empty line with an output attached", "\u007f", { attached: 1 }, "detach"],
+  ["Backspace in a text", "\u007f", { attached: 1, draft: "x" }, null],
   ["a letter", "a", {}, null],
   ["Escape while something runs", "\u001b", { busy: true }, "stop"],
   ["Escape while something runs and a text is typed", "\u001b", { busy: true, draft: "x" }, "stop"],

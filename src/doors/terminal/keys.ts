@@ -3,12 +3,14 @@
 import { isKeyRelease, type KeyId, matchesKey } from "@earendil-works/pi-tui";
 import type { InputLine } from "./input-line.ts";
 import type { Questions } from "./questions.ts";
+import type { ShellLines } from "./shell-line.ts";
 import type { Turns } from "./turns.ts";
 
 interface KeyTargets {
   readonly input: InputLine;
   readonly questions: Questions;
   readonly turns: Turns;
+  readonly shell: ShellLines;
   now(): number;
   /** Something runs that can be stopped. */
   busy(): boolean;
@@ -29,6 +31,8 @@ export interface KeyState {
   readonly menuOpen: boolean;
   readonly draft: string;
   readonly queued: number;
+  /** Outputs of shell lines that go along with the next message. */
+  readonly attached: number;
   readonly busy: boolean;
 }
 
@@ -70,6 +74,17 @@ const KEYS: readonly KeyRow[] = [
     ...ofInput,
     shown: "Tab",
     help: "complete a command, a path, a project file after @, or the shadow of an earlier input",
+  },
+  {
+    ...ofInput,
+    shown: "!command",
+    help: "run a shell command; its output goes along with your next message (!!command: only shown)",
+  },
+  {
+    keys: ["backspace"],
+    action: "detach",
+    when: (state) => emptyLine(state) && state.attached > 0,
+    run: ({ shell }) => shell.detach(),
   },
   {
     keys: ["up"],
@@ -209,8 +224,9 @@ export class KeyActions {
 
   /** Undefined: the key belongs to whoever has the focus. */
   press(data: string): Used {
-    const { input, questions, turns } = this.#screen;
-    const row = this.#keys.read(data, { ...this.#state(), queued: turns.waiting.length }, this.#screen.now());
+    const { input, questions, turns, shell } = this.#screen;
+    const state = { ...this.#state(), queued: turns.waiting.length, attached: shell.attached.length };
+    const row = this.#keys.read(data, state, this.#screen.now());
     if (row === null) return questions.open ? undefined : input.intercept(data);
     if (row !== "nothing") this.#act(row);
     return { consume: true };

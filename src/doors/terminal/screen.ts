@@ -10,8 +10,9 @@ import { commandsOf, type DispatchSurface, dispatchTyped } from "../../commands/
 import { helpText } from "../../commands/registry.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { withoutControls } from "../../kit/strip-ansi.ts";
+import type { UserInput } from "../../llm/messages.ts";
 import { cut, makeTheme } from "../terminal-text.ts";
-import { type ChatRequest, type ResumeRequest, withReferences } from "../typed-input.ts";
+import { type ChatRequest, type Notify, type ResumeRequest, withReferences } from "../typed-input.ts";
 import { Attention } from "./attention.ts";
 import { copyText } from "./clipboard.ts";
 import { commandContext, type SurfaceParts } from "./command-surface.ts";
@@ -22,6 +23,7 @@ import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
 import { DrawnScreen, forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
+import { ShellLines } from "./shell-line.ts";
 import { Activity, Status, watchProcess } from "./status.ts";
 import { Transcript, transcriptSettings } from "./transcript.ts";
 import { type Speaker, shownText, Turns } from "./turns.ts";
@@ -40,6 +42,7 @@ class Screen {
   readonly #attention: Attention;
   readonly #questions: Questions;
   readonly #input: InputLine;
+  readonly #shell: ShellLines;
   readonly #turns: Turns;
   readonly #activity: Activity;
   readonly #status: Status;
@@ -91,6 +94,14 @@ class Screen {
       },
       onSettled: (text) => this.#transcript.dim(text),
     });
+    this.#shell = new ShellLines({
+      theme: this.#theme,
+      conversation: () => this.#ready(),
+      show: (block) => this.#transcript.add(block),
+      redact: (text) => home.redact(text),
+      now,
+      onChange: () => this.#refresh(),
+    });
     this.#turns = new Turns({
       speaker: () => this.#speaker(),
       busyMode: () => config().display.busy_input_mode,
@@ -125,9 +136,10 @@ class Screen {
       input: this.#input,
       questions: this.#questions,
       turns: this.#turns,
+      shell: this.#shell,
       now,
       busy: () => this.#busy,
-      interrupt: () => this.#conversation?.agent.interrupt("stopped by the user"),
+      interrupt: () => this.#shell.stop() || this.#conversation?.agent.interrupt("stopped by the user"),
       leave: (code) => this.#leave(code),
       redraw: () => this.#tui.requestRender(true),
       suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
@@ -225,6 +237,7 @@ class Screen {
       this.#typedEarly.push(text);
       return this.#refresh();
     }
+    if (await this.#shell.run(text)) return;
     const handled = await dispatchTyped(
       text === "?" ? "/keys" : text,
       this.#commands,
@@ -250,11 +263,18 @@ class Screen {
       activeChildren: agent.activeChildren,
       interrupt: (reason) => agent.interrupt(reason),
       steer: (text) => agent.steer(text),
-      async *run(input) {
-        const ready = await withReferences(input, conversation, notify);
-        if (ready) yield* agent.run(ready);
-      },
+      run: (input) => this.#play(input, conversation, notify),
     };
+  }
+
+  async *#play(input: UserInput, conversation: OpenAgent, notify: Notify): AsyncGenerator<AgentEvent> {
+    const ready = await withReferences(input, conversation, notify);
+    if (ready === null) return;
+    const context = ready.from === "synthetic" ? null : this.#shell.take();
+    for await (const event of conversation.agent.run(context ? { ...ready, note: context.note } : ready)) {
+      if (event.type === "done" && event.outcome.unsent) context?.giveBack();
+      yield event;
+    }
   }
 
   #onEvent(event: AgentEvent): void {
@@ -283,9 +303,9 @@ class Screen {
     if (hint) this.#transcript.dim(`Tip: ${hint}`);
   }
 
-  /** A turn runs, or the conversation is being compressed: both can be stopped. */
+  /** A turn or a shell line runs, or the conversation is being compressed: all can be stopped. */
   get #busy(): boolean {
-    return this.#turns.busy || this.#conversation?.agent.busy === true;
+    return this.#turns.busy || this.#shell.running || this.#conversation?.agent.busy === true;
   }
 
   async #cycleMode(): Promise<void> {
@@ -366,6 +386,7 @@ class Screen {
 
   #leave(code: number): void {
     this.#turns.dropQueue();
+    this.#shell.stop();
     this.#conversation?.agent.interrupt("the screen was closed");
     this.#left.resolve(code);
   }
@@ -409,14 +430,15 @@ class Screen {
 
   #prompt(): string {
     const { profile } = this.#request.home.paths;
-    const symbol = this.#turns.busy ? "⚕" : "❯";
+    const symbol = this.#input?.draft.startsWith("!") ? "!" : this.#turns.busy ? "⚕" : "❯";
     return profile === "default" ? symbol : `${profile} ${symbol}`;
   }
 
   #queueLines(width: number): string[] {
     const { held, waiting } = this.#turns;
     const texts = [...this.#typedEarly, ...(held === null ? [] : [held]), ...waiting];
-    return texts.map((text) => this.#theme.dim(cut(`▶ next: ${text.slice(0, 500).replace(/\s+/g, " ")}`, width)));
+    const next = texts.map((text) => this.#theme.dim(cut(`▶ next: ${text.slice(0, 500).replace(/\s+/g, " ")}`, width)));
+    return [...next, ...this.#shell.lines(width)];
   }
 
   #ready(): OpenAgent {

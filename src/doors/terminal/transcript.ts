@@ -1,6 +1,6 @@
 // Events -> blocks on the screen. Knows nothing of keys, turns or sessions.
 
-import { Container, Spacer } from "@earendil-works/pi-tui";
+import { type Component, Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
 import { plural } from "../../kit/formats.ts";
 import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
@@ -76,6 +76,12 @@ export class Transcript {
   info(text: string): void {
     this.#gap();
     this.view.addChild(new Lines(text));
+  }
+
+  /** A block that its owner goes on changing, such as the output of a shell line. */
+  add(block: Component): void {
+    this.#gap();
+    this.view.addChild(block);
   }
 
   dim(text: string): void {

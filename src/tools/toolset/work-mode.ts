@@ -16,9 +16,9 @@ export const nextMode = (mode: WorkMode): WorkMode =>
   WORK_MODES[(WORK_MODES.indexOf(mode) + 1) % WORK_MODES.length] ?? "ask";
 
 export const MODE_WORDS: Readonly<Record<WorkMode, string>> = {
-  ask: "Ask mode: dangerous commands and writes to guarded files are asked about.",
-  "accept-edits": "Accept edits: files of this project are written without asking. Commands are asked about as before.",
-  plan: "Plan mode: the agent reads and proposes. Writes and commands that may change something are refused.",
+  ask: "Ask: dangerous commands and guarded files are asked about.",
+  "accept-edits": "Accept edits: files of this project are written without asking.",
+  plan: "Plan: reading only; writes and commands that may change something are refused.",
 };
 
 const PLAN_ON =
