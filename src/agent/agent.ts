@@ -223,12 +223,16 @@ export class Agent {
   }
 
   /**
-   * The last look before the conversation is left: the model may save what it would lose. Resolves to one line per save; `interrupt` skips
-   * it. Without a reason to look it does nothing.
+   * The last look before the conversation is left: the model may save what it would lose. Resolves to one line per save; `interrupt` puts
+   * it off until the conversation goes on. Without a reason to look it does nothing.
    */
   async saveMemories(): Promise<readonly string[]> {
     if (!this.wantsToSave) return [];
-    return this.betweenTurns((signal) => this.flushMemories("closing", signal));
+    return this.betweenTurns(async (signal) => {
+      const lines = await this.flushMemories("closing", signal);
+      if (signal.aborted) await this.#conversation.nudges.postpone("memory");
+      return lines;
+    });
   }
 
   /** `saveMemories` would ask the model. */

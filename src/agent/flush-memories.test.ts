@@ -147,13 +147,21 @@ test("a review since the last message is last look enough, and so is one that ru
   assert.equal(done.agent.wantsToSave, true, "something new was said");
 });
 
-test("an interrupt skips it", async (t) => {
-  const { agent, gate, memory } = await rig(t, { least: 1 });
+test("an interrupt skips it; it is made up for by a review when the conversation goes on", async (t) => {
+  const { store } = await temporaryStore(t);
+  const { agent, gate, memory, options } = await rig(t, { least: 1, every: 10 }, { store });
   await talk(agent, gate, 2);
   gate.script({ hang: "hm" });
   gate.onRequest = () => setTimeout(() => agent.interrupt(), 5);
   assert.deepEqual(await agent.saveMemories(), []);
   assert.deepEqual(await memory.history(), []);
+  await agent.close();
+  gate.onRequest = () => undefined;
+  const later = rigAgent(options);
+  gate.script({ text: "answer 3" }, save("Lives in Paris"), { text: "done" });
+  await play(later, "turn 3");
+  await later.settled();
+  assert.deepEqual((await memory.history())[0]?.after, ["Lives in Paris"]);
 });
 
 test("what fails is silent", async (t) => {

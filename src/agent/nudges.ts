@@ -116,6 +116,13 @@ export class Nudges {
     await this.#save();
   }
 
+  /** There was no time for it: it is due when the conversation goes on. */
+  async postpone(trigger: Trigger): Promise<void> {
+    const counters = await this.#load();
+    counters.armed = union(counters.armed, [trigger]);
+    await this.#save();
+  }
+
   // --- shared
 
   async #load(): Promise<Counters> {

@@ -260,7 +260,7 @@ describe("learning", () => {
     });
 
     test("after six turns a last look is taken before the end, after five none", async () => {
-      await using home = await tempHome({ "config.yaml": modelConfig(server) + SEEN });
+      await using home = await tempHome({ "config.yaml": `${modelConfig(server)}${SEEN}memory:\n  flush_wait: 60\n` });
       server.otherwise((request) =>
         isFlush(request)
           ? remember("Counts to six", "memory")
@@ -279,9 +279,9 @@ describe("learning", () => {
         await screen[Symbol.asyncDispose]();
         return text;
       };
-      assert.doesNotMatch(await talk(1, 5), /worth remembering/);
+      assert.doesNotMatch(await talk(1, 5), /Saving memories/);
       assert.equal(server.requests.filter(isFlush).length, 0);
-      assert.match(await talk(6, 6, "--continue"), /worth remembering[\s\S]*💾 Memory ➕ Counts to six/);
+      assert.match(await talk(6, 6, "--continue"), /Saving memories[\s\S]*💾 Memory ➕ Counts to six/);
       const [flush] = server.requests.filter(isFlush);
       assert.ok(flush && flush.cachedChars / flush.promptChars > 0.9, "it goes on from the cache as well");
       assert.equal(await readFile(home.at("memories", "MEMORY.md"), "utf8"), "Counts to six");

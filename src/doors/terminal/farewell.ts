@@ -27,7 +27,8 @@ export async function sayGoodbye(conversation: OpenAgent, code: number, parts: G
   await Promise.race([parts.settled(), timer.promise]);
   clearTimeout(waiting);
   // There is no time for it after a signal.
-  if (code === 0) await lastLook(conversation.agent, (line) => process.stdout.write(withoutControls(`${line}\n`)));
+  const say = (line: string) => process.stdout.write(withoutControls(`${line}\n`));
+  if (code === 0) await lastLook(conversation.agent, home.config().memory.flush_wait, say);
   const seconds = (parts.now() - parts.startedAt) / 1000;
   const text = await farewell(conversation, { profile: home.paths.profile, seconds, lost: home.unwritable !== null });
   if (code !== HANGUP) process.stdout.write(withoutControls(text));
@@ -89,9 +90,16 @@ function exitSummary(facts: SummaryFacts): string {
   ].join("\n");
 }
 
-/** Saves memories before a conversation is left, with a line that says why it takes a moment. */
-export async function lastLook(agent: Agent, say: (line: string) => void): Promise<void> {
-  if (!agent.wantsToSave) return;
-  say("Looking for something worth remembering … Ctrl+C skips it.");
-  for (const line of await agent.saveMemories()) say(`  ${line}`);
+/** Saves memories before a conversation is left. Nobody waits longer than the settings say for a model that takes its time. */
+export async function lastLook(agent: Agent, seconds: number, say: (line: string) => void): Promise<void> {
+  if (!agent.wantsToSave || seconds === 0) return;
+  say(`Saving memories … (at most ${seconds}s; Ctrl+C skips)`);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    agent.interrupt();
+  }, seconds * 1000);
+  const lines = await agent.saveMemories().finally(() => clearTimeout(timer));
+  for (const line of lines) say(`  ${line}`);
+  if (late && lines.length === 0) say("  No answer yet; it is made up for when you resume this conversation.");
 }

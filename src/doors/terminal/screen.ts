@@ -367,7 +367,9 @@ class Screen {
   }
 
   async #switchTo(resume: ResumeRequest | undefined, title?: string): Promise<void> {
-    if (!resume && this.#conversation) await lastLook(this.#conversation.agent, (line) => this.#transcript.dim(line));
+    const { flush_wait } = this.#request.home.config().memory;
+    if (!resume && this.#conversation)
+      await lastLook(this.#conversation.agent, flush_wait, (line) => this.#transcript.dim(line));
     await this.#open(resume);
     if (title) await this.#ready().setTitle(title);
     this.#transcript.dim(resume ? "─".repeat(20) : `A new conversation begins${title ? `: ${title}` : ""}.`);

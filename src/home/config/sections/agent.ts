@@ -84,6 +84,9 @@ export const agentSections = {
     user_char_limit: whole(1375, "characters of USER.md", { min: 1 }),
     nudge_interval: whole(10, "your turns between two looks at what to remember; 0 = never", { min: 0 }),
     flush_min_turns: whole(6, "your turns before a conversation is worth a last look; 0 = never", { min: 0 }),
+    flush_wait: whole(3, "seconds that leaving a conversation waits for the last look; 0 = it is never taken then", {
+      min: 0,
+    }),
     write_approval: flag(false, "ask before memory is written", GATE),
     provider: text("", "external memory provider; empty = none"),
   }),
