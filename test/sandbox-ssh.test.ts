@@ -176,8 +176,8 @@ await withEngine("an ssh server", missingSshd, () => {
   test("a server that comes back is found again, and what broke in between says so", async (t) => {
     const { environment, run, release, server } = await open();
     t.after(release);
-    const broken = run("echo begun; sleep 30");
-    await run("until test -e /proc/self; do :; done");
+    const broken = run("touch ~/begun; sleep 30");
+    await run("until test -e ~/begun; do sleep 0.05; done");
     await server.stop();
     const result = await broken;
     assert.notEqual(result.exitCode, 0);

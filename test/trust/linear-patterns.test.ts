@@ -20,6 +20,8 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
 /** Where expressions are built while the program runs; what is put into them was looked at. */
 const BUILT: Readonly<Record<string, string>> = {
   "src/checkpoints/prune.ts": "a name of ours, on a report of git",
+  "src/doors/terminal-text.ts": "a description of sequences of ours",
+  "src/doors/terminal/code-colours.ts": "marks of languages, ours, between parts that cannot overlap",
   "src/home/config/store.ts": "a key of the settings",
   "src/plugins/shell-hooks/run.ts": "the user's own matcher, on the name of a tool",
   "src/prompt/coding.ts": "a name of ours at the beginning of a line",

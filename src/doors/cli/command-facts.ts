@@ -63,7 +63,7 @@ function argumentFacts(argument: Argument): ArgumentFacts {
 }
 
 function optionFacts(option: Option): OptionFacts {
-  const value = /[<[]([^>\]]+)[>\]]/.exec(option.flags)?.[1];
+  const value = /[<[]([^<[>\]]+)[>\]]/.exec(option.flags)?.[1];
   const isProfile = option.long === "--profile" || option.long === "--clone-from";
   return {
     short: option.short ?? undefined,
