@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, "..");
 
 // Commands of other versions of the program; one that is added here is simply found among the commands.
 const ELSEWHERE = new Set(
-  `acp cron curator dashboard dump fallback gateway kanban login logout pairing send
+  `acp cron curator dashboard gateway kanban pairing send
   uninstall update webhook`.split(/\s+/),
 );
 /** These speak of commands that others may type, and advise none. */

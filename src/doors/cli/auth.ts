@@ -49,6 +49,37 @@ export function define(command: Command, ctx: CliContext): void {
     .action((provider: string) => logout(provider, ctx));
 }
 
+export function defineLogin(command: Command, ctx: CliContext): void {
+  command
+    .description("Connect an account: keep the key of a provider (same as hermes auth add).")
+    .argument("[provider]", "default: the provider of your model")
+    .option("--label <text>", "what you call it")
+    .action(async (provider: string | undefined, flags: { label?: string }) => {
+      const id = providerNamed(provider ?? (await ownProvider(ctx)));
+      if (providerRow(id)?.auth === "oauth")
+        throw new ExitError(
+          1,
+          `${id} works with a login in the browser, which this version cannot do. Logins that auth.json holds already are used and renewed.`,
+        );
+      return add(id, flags, ctx);
+    });
+}
+
+export function defineLogout(command: Command, ctx: CliContext): void {
+  command
+    .description("Forget the logins of a provider; its keys stay (same as hermes auth logout).")
+    .argument("[provider]", "default: the provider of your model")
+    .action(async (provider: string | undefined) => logout(provider ?? (await ownProvider(ctx)), ctx));
+}
+
+/** The login in use, else the provider in the settings. */
+async function ownProvider(ctx: CliContext): Promise<string> {
+  const { active_provider: active } = await openAuth(ctx.home);
+  const provider = (typeof active === "string" && active) || ctx.home.config().model.provider;
+  if (provider && provider !== "auto") return provider;
+  throw new ExitError(1, "Which provider? Name it, for example: openrouter, anthropic, openai-api.");
+}
+
 async function list(wanted: string | undefined, ctx: CliContext): Promise<void> {
   const file = await openAuth(ctx.home);
   const only = wanted === undefined ? null : providerNamed(wanted);

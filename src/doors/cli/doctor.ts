@@ -132,7 +132,7 @@ async function isLoose(path: string): Promise<boolean> {
   }
 }
 
-async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
+export async function checkProvider(ctx: CliContext): Promise<readonly Finding[]> {
   try {
     const { target, demo, loneKey } = await chooseTarget(ctx.home, {});
     if (loneKey !== undefined) {
@@ -318,7 +318,7 @@ async function findIn(folders: readonly string[], name: string): Promise<string 
   return null;
 }
 
-async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
+export async function checkStore(ctx: CliContext): Promise<readonly Finding[]> {
   try {
     const store = await ctx.store();
     const [health, stats] = await Promise.all([store.health(), store.stats()]);

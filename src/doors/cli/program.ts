@@ -69,6 +69,12 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     showsWarnings: true,
     load: () => import("./doctor.ts"),
   },
+  { name: "dump", summary: "summary of this installation for bug reports", load: () => import("./dump.ts") },
+  {
+    name: "fallback",
+    summary: "models that take over when the main model fails",
+    load: () => import("./fallback.ts"),
+  },
   { name: "hooks", summary: "programs of yours that run at events of the agent", load: () => import("./hooks.ts") },
   {
     name: "import",
@@ -76,6 +82,16 @@ export const SUBCOMMANDS: readonly Subcommand[] = [
     load: async () => ({ define: (await import("./backup.ts")).defineImport }),
   },
   { name: "insights", summary: "how much the agent was used, and for what", load: () => import("./insights.ts") },
+  {
+    name: "login",
+    summary: "keep the key of a provider (same as auth add)",
+    load: async () => ({ define: (await import("./auth.ts")).defineLogin }),
+  },
+  {
+    name: "logout",
+    summary: "forget the logins of a provider (same as auth logout)",
+    load: async () => ({ define: (await import("./auth.ts")).defineLogout }),
+  },
   { name: "logs", summary: "show the log files", load: () => import("./logs.ts") },
   { name: "mcp", summary: "servers that give the agent more tools", load: () => import("./mcp.ts") },
   { name: "memory", summary: "what the agent remembers: look, change, take back", load: () => import("./memory.ts") },

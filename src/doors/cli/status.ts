@@ -3,6 +3,7 @@
 import type { Command } from "commander";
 import { chooseTarget } from "../../agent/open-model.ts";
 import { windowText } from "../../agent/usage-meter.ts";
+import { knownVariables } from "../../home/known-variables.ts";
 import type { OpenHome } from "../../home/open.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { plural } from "../../kit/formats.ts";
@@ -14,10 +15,13 @@ import type { CliContext } from "./context.ts";
 export function define(command: Command, ctx: CliContext): void {
   command
     .description("Profile, home, model, keys and sessions.")
+    .option("--all", "also version, features and every key")
+    .option("--deep", "also ask the provider and check the database")
     .option("--json", "as JSON")
-    .action(async (options: { json?: boolean }) => {
+    .action(async (options: { json?: boolean; all?: true; deep?: true }) => {
       const facts = await gather(ctx);
-      if (options.json) return ctx.io.out(`${JSON.stringify(facts)}\n`);
+      const more = await moreRows(options, ctx);
+      if (options.json) return ctx.io.out(`${JSON.stringify({ ...facts, ...jsonRows(more) })}\n`);
       const rows: [string, string][] = [
         ["Profile", facts.profile],
         ["Home", facts.home],
@@ -28,7 +32,42 @@ export function define(command: Command, ctx: CliContext): void {
       ];
       if (facts.keys.length === 0) rows.push(["Key", "none set"]);
       ctx.io.out(`${rows.map(([name, value]) => `${name.padEnd(10)}${value}`).join("\n")}\n`);
+      const width = Math.max(0, ...more.map(([name]) => name.length)) + 2;
+      for (const [name, value] of more) ctx.io.out(`${name.padEnd(width)}${value}\n`);
     });
+}
+
+type Row = readonly [name: string, value: string];
+
+async function moreRows({ all, deep }: { readonly all?: true; readonly deep?: true }, ctx: CliContext): Promise<Row[]> {
+  const rows: Row[] = [];
+  if (all) {
+    const { environmentRows, featureRows } = await import("./dump.ts");
+    const missing = knownVariables.filter(({ secret, notUsed, name }) => secret && !notUsed && !ctx.home.env(name));
+    rows.push(...environmentRows(), ...(await featureRows(ctx)));
+    rows.push(["Not set", missing.map(({ name }) => name).join(", ") || "nothing"]);
+  }
+  if (deep) {
+    const { checkProvider, checkStore } = await import("./doctor.ts");
+    const findings = [...(await checkProvider(ctx)), ...(await checkStore(ctx))];
+    rows.push(
+      ...findings.map(
+        ({ level, text }): Row => ["Check", `${level === "ok" ? "✓" : level === "warn" ? "⚠" : "✗"} ${text}`],
+      ),
+    );
+  }
+  return rows;
+}
+
+/** `Cron jobs` -> `cron_jobs`; several of one name become a list. */
+function jsonRows(rows: readonly Row[]): Record<string, unknown> {
+  const groups = Map.groupBy(rows, ([name]) => name.toLowerCase().replaceAll(" ", "_"));
+  return Object.fromEntries(
+    [...groups].map(([name, found]) => [
+      name === "check" ? "checks" : name,
+      name === "check" ? found.map(([, value]) => value) : found[0]?.[1],
+    ]),
+  );
 }
 
 async function gather(ctx: CliContext) {

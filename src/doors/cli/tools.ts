@@ -175,6 +175,12 @@ async function load(platform: string, ctx: CliContext) {
   return { registry, question: { platform, config, env: (name: string) => home.env(name) } };
 }
 
+/** Those of the command line. */
+export async function enabledToolsets(ctx: CliContext): Promise<readonly string[]> {
+  const { registry, question } = await load("cli", ctx);
+  return (await switchesOf(registry, question)).filter(({ on }) => on).map(({ name }) => name);
+}
+
 interface Switch {
   readonly name: string;
   readonly description: string;

@@ -1,0 +1,63 @@
+// Commands of the command line as a user types them, each in a process of its own.
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runHermes } from "../support/run-hermes.ts";
+import { type TempHome, tempHome } from "../support/temp-home.ts";
+
+const SECRET = "sk-or-v1-0123456789abcdefghij";
+
+/** Runs one command; fails with what it said when its exit code is another. */
+async function hermes(home: TempHome, code: number, ...args: string[]): Promise<{ out: string; err: string }> {
+  const run = await runHermes(args, { home });
+  assert.equal(run.code, code, `hermes ${args.join(" ")}\n${run.stdout}\n${run.stderr}`);
+  return { out: run.stdout, err: run.stderr };
+}
+
+test("fallbacks are kept in config.yaml in their order, comments and keys stay as they were", async () => {
+  await using home = await tempHome({
+    "config.yaml":
+      "# mine\nfallback_model:\n  provider: custom\n  model: own\n  base_url: http://127.0.0.1:9/v1\n  api_key: $\u007bMY_KEY}\n",
+    ".env": "MY_KEY=very-secret-value-1\n",
+  });
+  await hermes(home, 0, "fallback", "add", "ollama:qwen3:8b", "--first");
+  const { out } = await hermes(home, 0, "fallback", "list");
+  assert.match(out, /^1\. ollama {2}qwen3:8b\n2\. custom {2}own {2}at http:\/\/127\.0\.0\.1:9\/v1\n$/);
+  const text = await readFile(home.at("config.yaml"), "utf8");
+  assert.match(text, /^# mine\n/);
+  assert.match(text, /api_key: "?\$\{MY_KEY\}/);
+  assert.doesNotMatch(text, /fallback_model|very-secret/);
+  assert.match((await hermes(home, 1, "fallback", "remove", "7")).err, /no fallback "7"/);
+  await hermes(home, 0, "fallback", "remove", "own");
+  assert.match((await hermes(home, 1, "fallback", "clear")).err, /-y/);
+  await hermes(home, 0, "fallback", "clear", "-y");
+  assert.match((await hermes(home, 0, "fallback")).out, /No fallback is set/);
+});
+
+test("a dump tells about the installation and holds no secret", async () => {
+  await using home = await tempHome({
+    "config.yaml": `model:\n  default: some/model\n  api_key: ${SECRET}\nagent:\n  max_turns: 7\n`,
+    ".env": `OPENROUTER_API_KEY=${SECRET}\n`,
+  });
+  const { out } = await hermes(home, 0, "dump");
+  assert.match(out, /^--- hermes dump ---\n[\s\S]*\n--- end dump ---\n$/);
+  assert.match(out, /OPENROUTER_API_KEY +set\n/);
+  assert.match(out, /agent\.max_turns +7\n/);
+  for (const args of [["dump"], ["dump", "--show-keys"], ["status", "--all"]])
+    assert.doesNotMatch((await hermes(home, 0, ...args)).out, /0123456789/, args.join(" "));
+});
+
+test("a home moves to another place through backup and import", async () => {
+  await using home = await tempHome({ ".env": `OPENROUTER_API_KEY=${SECRET}\n`, "config.yaml": "model: demo\n" });
+  await hermes(home, 0, "-z", "hello", "--provider", "demo");
+  const file = join(home.osHome, "moved.zip");
+  assert.match((await hermes(home, 0, "backup", "-o", file)).out, /1 database/);
+  await using other = await tempHome();
+  const { out } = await hermes(other, 0, "import", file);
+  assert.match(out, /✓ Restored \d+ files \(1 database\)/);
+  assert.match((await hermes(other, 0, "sessions", "list")).out, /hello/);
+  assert.match((await hermes(other, 1, "import", file)).err, /Not a terminal; pass --force/);
+  await hermes(other, 0, "import", file, "--force");
+  assert.ok((await readdir(other.at("state-snapshots"))).some((name) => name.endsWith("-before-import")));
+});
