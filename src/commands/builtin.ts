@@ -1,4 +1,5 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
+import { CONFIG_COMMANDS } from "./config.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
 import { FORK_COMMANDS } from "./fork.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
@@ -24,6 +25,7 @@ export const builtinCommands = () =>
     ...SESSION_COMMANDS,
     ...ROLLBACK_COMMANDS,
     ...TRANSCRIPT_COMMANDS,
+    ...CONFIG_COMMANDS,
     ...SETTINGS_COMMANDS,
     ...TOOL_COMMANDS,
     ...MCP_COMMANDS,

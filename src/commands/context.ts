@@ -115,11 +115,31 @@ export interface CommandDefinition {
   /** What happens when a turn is running. Default `reject`. */
   readonly busyPolicy?: "dispatch" | "reject" | "interrupt_then_dispatch";
   /**
+   * What may stand at the end of what is typed behind the name; null = any words. Without it, the subcommands come first and then any words.
+   */
+  values?(typed: string, ctx: ValueContext): Promise<CommandValues | null>;
+  /**
    * The question before a destructive command, and what has to be refused as it was typed. False = the command does not run.
    * Asked before a running turn is interrupted, so that a no loses nothing.
    */
   mayRun?(args: string, ctx: CommandContext): Promise<boolean>;
   run(args: string, ctx: CommandContext): Promise<void>;
+}
+
+/** All that completing a command may look at. */
+type ValueContext = Pick<CommandContext, "home" | "store" | "conversation" | "platform" | "skillCommands" | "now">;
+
+export interface CommandValues {
+  /** The end of what was typed that a value takes the place of. */
+  readonly replaces: string;
+  readonly values: readonly { readonly value: string; readonly about?: string }[];
+}
+
+/** What is typed behind a command: the finished words, and the one at its end, which may be empty. */
+export function typedWords(typed: string): { readonly words: readonly string[]; readonly last: string } {
+  const words = typed.split(/[\s,]+/);
+  const last = words.pop() ?? "";
+  return { words: words.filter((word) => word !== ""), last };
 }
 
 interface DestructiveQuestion {

@@ -1,10 +1,13 @@
 // Commands that begin, name, find and leave conversations.
+import { relativeTime } from "../kit/formats.ts";
 import { type CommandContext, type CommandDefinition, confirmDestructive } from "./context.ts";
 import { takeSkipWord } from "./registry.ts";
 
 /** A list without a picker; a picker can be searched and shows them all. */
 const LISTED = 20;
 const PICKED = 500;
+/** Offered while `/resume` is typed. */
+const TITLES = 100;
 const STAYS = "This one stays in the history; /resume brings it back.";
 
 const startNew: CommandDefinition = {
@@ -59,6 +62,13 @@ const resume: CommandDefinition = {
   description: "resume an earlier conversation",
   category: "Session",
   argsHint: "[name, id or number]",
+  async values(typed, { store, now }) {
+    const listed = await store.list({ limit: TITLES, orderByLastActive: true, minMessageCount: 1 });
+    const values = listed.flatMap(({ title, lastActive }) =>
+      title ? [{ value: title, about: relativeTime(lastActive, now()) }] : [],
+    );
+    return { replaces: typed, values };
+  },
   async run(args, ctx) {
     const id = args === "" ? await pickSession(ctx) : await resolveSession(args, ctx);
     if (id === null) return;

@@ -7,6 +7,7 @@ import type { OpenHome } from "../home/open.ts";
 import { messageOf } from "../kit/errors.ts";
 import { didYouMean } from "../kit/similarity.ts";
 import type { CommandContext, CommandDefinition } from "./context.ts";
+import { otherName } from "./other-names.ts";
 import { type CommandRegistry, parseTyped } from "./registry.ts";
 import { invokeSkills, withSkillCommands } from "./skills.ts";
 import { pluginCommands } from "./tools.ts";
@@ -32,7 +33,9 @@ export async function dispatchTyped(
   const exact = known.get(typed.name);
   if (!exact && (await invokeSkills(text, ctx, known))) return true;
   const all = exact ? known : await withSkillCommands(ctx, known);
-  const match = all.find(typed.name);
+  const other = all.get(typed.name) ? null : otherName(typed, ctx, (name) => all.get(name) !== null);
+  if (other === "answered") return true;
+  const match = all.find(other?.runs ?? typed.name);
   if (match.type === "unknown") {
     // A path of a file dropped into the terminal goes to the model.
     if (await isFile(`/${typed.name}`)) return false;

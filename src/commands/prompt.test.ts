@@ -65,12 +65,18 @@ test("/personality lists, sets and clears the text that is sent with every reque
   const config = `${demo}agent:\n  personalities:\n    terse: Answer in one word.\n    poet: {system_prompt: You rhyme., tone: warm, description: in verse}\n`;
   const rig = await commandRig(t, { "config.yaml": config });
   await rig.type("/personality");
-  assert.match(rig.text(), /In force: none\n {2}poet: in verse\n {2}terse: Answer in one word\./);
+  assert.match(
+    rig.text(),
+    /In force: none\n[\s\S]*\n {2}pirate +\S[\s\S]*\n {2}poet +in verse\n[\s\S]*\n {2}terse +Answer in one word\./,
+  );
   await rig.type("/personality poet");
   assert.match(rig.text(), /^Personality: poet/);
   assert.equal(rig.ctx.home.config().agent.system_prompt, "You rhyme.\nTone: warm");
   await rig.type("/personality nobody");
-  assert.match(rig.text(), /^warning: There is no personality "nobody"\. Known: poet, terse, none\./);
+  assert.match(
+    rig.text(),
+    /^warning: There is no personality "nobody"\. Known: catgirl, .*, poet, .*, terse, uwu, none\./,
+  );
   await rig.type("/personality none");
   assert.equal(rig.ctx.home.config().agent.system_prompt, "");
 });

@@ -95,15 +95,20 @@ const personality: CommandDefinition = {
   description: "who the model is asked to be; none clears it",
   category: "Configuration",
   argsHint: "[name]",
+  async values(typed, { home }) {
+    const { knownPersonalities } = await import("../prompt/personalities.ts");
+    const known = Object.entries(knownPersonalities(home.config().agent.personalities));
+    const named = known.map(([value, entry]) => ({ value, about: aboutOf(entry) })).toSorted(byName);
+    return { replaces: typed, values: [...named, { value: "none", about: "no personality" }] };
+  },
   async run(args, ctx) {
     const { findPersonality } = await import("../prompt/overlay.ts");
-    const { personalities } = ctx.home.config().agent;
-    if (args === "") return ctx.say(describePersonalities(ctx));
-    const found = findPersonality(args, personalities);
-    if (found.type === "unknown") {
-      const known = found.known.length > 0 ? `Known: ${found.known.join(", ")}, none.` : howToAdd(ctx);
-      return ctx.warn(`There is no personality "${args}". ${known}`);
-    }
+    const { knownPersonalities } = await import("../prompt/personalities.ts");
+    const known = knownPersonalities(ctx.home.config().agent.personalities);
+    if (args === "") return ctx.say(describePersonalities(known, ctx));
+    const found = findPersonality(args, known);
+    if (found.type === "unknown")
+      return ctx.warn(`There is no personality "${args}". Known: ${found.known.join(", ")}, none.`);
     await ctx.home.setConfigKey("agent.system_prompt", found.type === "set" ? found.text : "");
     const forced = ctx.home.override("HERMES_EPHEMERAL_SYSTEM_PROMPT");
     if (forced) return ctx.warn("It is stored, but HERMES_EPHEMERAL_SYSTEM_PROMPT is set and goes before it.");
@@ -115,13 +120,18 @@ const personality: CommandDefinition = {
   },
 };
 
-function describePersonalities(ctx: CommandContext): string {
-  const { personalities, system_prompt } = ctx.home.config().agent;
-  const names = Object.keys(personalities).sort();
-  const now = system_prompt.trim() === "" ? "none" : system_prompt.trim().split("\n")[0];
-  if (names.length === 0) return `In force: ${now}\n${howToAdd(ctx)}`;
-  const lines = names.map((name) => `  ${name}${aboutOf(personalities[name])}`);
-  return [`In force: ${now}`, ...lines, "/personality NAME takes one, /personality none clears it."].join("\n");
+const byName = (a: { readonly value: string }, b: { readonly value: string }) => (a.value < b.value ? -1 : 1);
+
+function describePersonalities(known: Readonly<Record<string, unknown>>, { home }: CommandContext): string {
+  const now = home.config().agent.system_prompt.trim().split("\n")[0] || "none";
+  const names = Object.keys(known).sort();
+  const width = Math.max(...names.map((name) => name.length));
+  const lines = names.map((name) => `  ${name.padEnd(width)}  ${aboutOf(known[name])}`.trimEnd());
+  return [
+    `In force: ${now}`,
+    ...lines,
+    "/personality NAME takes one, /personality none clears it. Your own: agent.personalities in config.yaml.",
+  ].join("\n");
 }
 
 function aboutOf(value: unknown): string {
@@ -132,11 +142,8 @@ function aboutOf(value: unknown): string {
         ? String(value.description)
         : "";
   const [line = ""] = about.trim().split("\n");
-  return line === "" ? "" : `: ${line.length > 70 ? `${line.slice(0, 69)}…` : line}`;
+  return line.length > 70 ? `${line.slice(0, 69)}…` : line;
 }
-
-const howToAdd = ({ home }: CommandContext) =>
-  `None is defined. Add some under agent.personalities in ${home.display(home.paths.configFile)}, e.g. "terse: Answer in one sentence."`;
 
 const reloadPrompt: CommandDefinition = {
   name: "reload-prompt",

@@ -1,12 +1,11 @@
 // Commands that change how the agent works and what is shown of it.
 
 import { windowText } from "../agent/usage-meter.ts";
-import { maskTree } from "../home/secrets.ts";
 import { messageOf } from "../kit/errors.ts";
 import { contextSize } from "../kit/formats.ts";
 import { isLocalEndpoint } from "../llm/providers/hosts.ts";
 import { parseModelFlags } from "../llm/providers/model-names.ts";
-import type { CommandContext, CommandDefinition } from "./context.ts";
+import { type CommandContext, type CommandDefinition, typedWords } from "./context.ts";
 
 const model: CommandDefinition = {
   name: "model",
@@ -14,6 +13,13 @@ const model: CommandDefinition = {
   description: "show or switch the model",
   category: "Configuration",
   argsHint: "[model] [--provider p] [--global] [--refresh]",
+  async values(typed, { conversation }) {
+    const { words, last } = typedWords(typed);
+    if (words.some((word) => !word.startsWith("-")) && !last.startsWith("-")) return { replaces: last, values: [] };
+    if (last.startsWith("-"))
+      return { replaces: last, values: ["--global", "--provider", "--refresh"].map((value) => ({ value })) };
+    return { replaces: last, values: (await conversation.knownModels()).map(({ model: value }) => ({ value })) };
+  },
   async run(args, ctx) {
     const [name, provider, global, refresh] = parseModelFlags(args);
     if (refresh)
@@ -53,27 +59,6 @@ async function pickModel(ctx: CommandContext): Promise<{ model: string; provider
 function hintOf({ provider, contextLength }: { provider: string; contextLength: number | null }): string {
   return contextLength === null ? provider : `${provider} · ${contextSize(contextLength)}`;
 }
-
-const config: CommandDefinition = {
-  name: "config",
-  description: "show what is set in config.yaml",
-  category: "Configuration",
-  availability: "cli",
-  busyPolicy: "dispatch",
-  async run(_args, ctx) {
-    const { home } = ctx;
-    const path = home.display(home.paths.configFile);
-    const tree = home.configTree();
-    if (home.configProblem || tree === null) {
-      return ctx.warn(
-        `${path} is broken: ${home.configProblem?.message ?? "it cannot be read"}. Defaults are in force.`,
-      );
-    }
-    const { stringify } = await import("yaml");
-    const text = Object.keys(tree).length === 0 ? "(nothing is set; defaults are in force)" : stringify(maskTree(tree));
-    ctx.say(`${path}\n\n${text.trimEnd()}\n\nhermes config set KEY VALUE changes a setting.`);
-  },
-};
 
 const yolo: CommandDefinition = {
   name: "yolo",
@@ -205,13 +190,4 @@ const mode: CommandDefinition = {
   },
 };
 
-export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [
-  config,
-  model,
-  statusbar,
-  verbose,
-  yolo,
-  mode,
-  reasoning,
-  busy,
-];
+export const SETTINGS_COMMANDS: readonly CommandDefinition[] = [model, statusbar, verbose, yolo, mode, reasoning, busy];

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { plural } from "../kit/formats.ts";
 import type { AgentSkills } from "../skills/open.ts";
-import type { CommandContext, CommandDefinition } from "./context.ts";
+import { type CommandContext, type CommandDefinition, typedWords } from "./context.ts";
 import { approvedText, nothingOf, pendingList, switchApproval } from "./memory.ts";
 
 const skills: CommandDefinition = {
@@ -11,6 +11,25 @@ const skills: CommandDefinition = {
   description: "the agent's skills, and changes of skills that wait for you",
   category: "Tools & Skills",
   argsHint: "[list|view|pending|diff|approve|reject|approval]",
+  async values(typed, { conversation, platform }) {
+    const { words, last } = typedWords(typed);
+    const [verb] = words;
+    if (verb === undefined) return null;
+    const own = conversation.skills;
+    if (words.length > 1 || !own) return { replaces: last, values: [] };
+    if (verb === "approval") return { replaces: last, values: [{ value: "on" }, { value: "off" }] };
+    if (["diff", "approve", "reject"].includes(verb)) {
+      const { listPending } = await import("../skills/pending.ts");
+      const waiting = (await listPending(own.context)).map(({ id }) => ({ value: id }));
+      return { replaces: last, values: verb === "diff" ? waiting : [...waiting, { value: "all" }] };
+    }
+    const { offeredSkills } = await import("../skills/open-skill.ts");
+    const { categoryLabel } = await import("../skills/snapshot.ts");
+    const offered = await offeredSkills(own.context, platform);
+    const names = offered.map(({ name, description }) => ({ value: name, about: description }));
+    const categories = [...new Set(offered.map(({ category }) => categoryLabel(category)))].map((value) => ({ value }));
+    return { replaces: last, values: verb === "list" ? categories : verb === "pending" ? [] : names };
+  },
   async run(args, ctx) {
     const own = ctx.conversation.skills;
     if (!own) return ctx.warn("Skills are switched off in this conversation.");

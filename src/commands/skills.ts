@@ -42,6 +42,11 @@ const skill: CommandDefinition = {
   description: "work by a skill, also one whose name a command has taken",
   category: "Tools & Skills",
   argsHint: "<name> [text]",
+  async values(typed, { skillCommands }) {
+    if (/\s/.test(typed)) return null;
+    const offered = (await skillCommands()).filter(({ kind }) => kind === "skill");
+    return { replaces: typed, values: offered.map(({ name, description }) => ({ value: name, about: description })) };
+  },
   async run(args, ctx) {
     const { skills, agent } = ctx.conversation;
     if (!skills) return ctx.warn("Skills are switched off in this conversation.");

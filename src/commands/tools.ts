@@ -4,7 +4,7 @@ import type { OpenHome } from "../home/open.ts";
 import { OutOfTime, within } from "../kit/clock.ts";
 import { plural } from "../kit/formats.ts";
 import { pluginHosts } from "../plugins/shared.ts";
-import type { CommandContext, CommandDefinition } from "./context.ts";
+import { type CommandContext, type CommandDefinition, typedWords } from "./context.ts";
 
 const tools: CommandDefinition = {
   name: "tools",
@@ -13,6 +13,14 @@ const tools: CommandDefinition = {
   availability: "cli",
   argsHint: "[list|switch|disable|enable] [names]",
   subcommands: ["list", "switch", "disable", "enable"],
+  async values(typed, ctx) {
+    const { words, last } = typedWords(typed);
+    const [verb, ...named] = words;
+    if (verb === undefined) return null;
+    if (verb !== "enable" && verb !== "disable") return { replaces: last, values: [] };
+    const rows = (await toolsetRows(ctx)).filter(({ name, on }) => on !== (verb === "enable") && !named.includes(name));
+    return { replaces: last, values: rows.map(({ name, about }) => ({ value: name, about })) };
+  },
   async run(args, ctx) {
     const [verb = "list", ...names] = args.split(/[\s,]+/).filter((word) => word !== "");
     if (verb === "list") return listTools(ctx);
@@ -58,7 +66,7 @@ async function pickToolsets(ctx: CommandContext): Promise<void> {
   ctx.say(`${changes.join(", ")}. ${FROM_THE_NEXT}`);
 }
 
-async function toolsetRows(ctx: CommandContext) {
+async function toolsetRows(ctx: Pick<CommandContext, "home" | "platform">) {
   const { registry } = await import("../tools/toolset/registry.ts");
   const { CONFIGURABLE, chooseToolsets, switchableToolsets } = await import("../tools/toolset/toolsets.ts");
   const question = { platform: ctx.platform, config: ctx.home.config(), env: (name: string) => ctx.home.env(name) };
@@ -144,7 +152,39 @@ const reloadMcp: CommandDefinition = {
   },
 };
 
-export const MCP_COMMANDS: readonly CommandDefinition[] = [reloadMcp];
+const mcp: CommandDefinition = {
+  name: "mcp",
+  description: "list the MCP servers and their tools",
+  category: "Tools & Skills",
+  argsHint: "[list|reload]",
+  async values(typed) {
+    const { words, last } = typedWords(typed);
+    return words.length === 0 ? null : { replaces: last, values: [] };
+  },
+  async run(args, ctx) {
+    const [verb = "list", ...rest] = args.toLowerCase().split(/\s+/).filter(Boolean);
+    if (verb === "reload") return reloadMcp.run(rest.join(" "), ctx);
+    if (verb !== "list")
+      return ctx.warn(`/mcp knows list and reload, not "${verb}". hermes mcp --help shows how to add one.`);
+    const { registry } = await import("../tools/toolset/registry.ts");
+    const servers = Object.keys(ctx.home.config().mcp_servers).sort();
+    if (servers.length === 0)
+      return ctx.say("No MCP servers are configured. Add one from the shell: hermes mcp add NAME");
+    const offered = new Set(ctx.conversation.toolNames);
+    const width = Math.max(...servers.map((name) => name.length));
+    const lines = servers.map((name) => {
+      const tools = registry.toolsOf(`mcp-${name}`).filter((tool) => offered.has(tool));
+      const about =
+        tools.length > 0 ? `${plural(tools.length, "tool")}: ${tools.join(", ")}` : "no tools in this conversation";
+      return `  ${tools.length > 0 ? "✓" : "✗"} ${name.padEnd(width)}  ${about}`;
+    });
+    ctx.say(
+      [...lines, "", "/mcp reload reconnects them. hermes mcp test NAME says what is wrong with one."].join("\n"),
+    );
+  },
+};
+
+export const MCP_COMMANDS: readonly CommandDefinition[] = [mcp, reloadMcp];
 
 // Plugins at the prompt line: /plugins, and the commands provided by plugins.
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { CommandDefinition } from "../../commands/context.ts";
+import { type CommandDefinition, typedWords } from "../../commands/context.ts";
 import { Completion, ProjectFiles } from "./completion.ts";
 
 const command = (name: string, extra: Partial<CommandDefinition> = {}): CommandDefinition => ({
@@ -29,9 +29,17 @@ before(async () => {
       command("model"),
       command("new", { aliases: ["reset", "n"] }),
       command("resume"),
+      command("tools", { argsHint: "[list|enable|disable]" }),
+      command("queue"),
       command("busy", { argsHint: "[queue|steer|interrupt]" }),
     ],
-    values: (name) => (name === "resume" ? Promise.resolve(["Alpha talk", "Beta talk"]) : null),
+    values: async ({ name }, typed) => {
+      if (name === "resume")
+        return { replaces: typed, values: ["Alpha talk", "Beta talk"].map((value) => ({ value })) };
+      if (name !== "tools" || !typed.includes(" ")) return null;
+      const values = ["web", "terminal"].map((value) => ({ value, about: `about ${value}` }));
+      return { replaces: typedWords(typed).last, values };
+    },
     skills: async () => [
       { name: "release", description: "Release it", kind: "skill" },
       { name: "release-notes", description: "Write notes", kind: "skill" },
@@ -60,6 +68,12 @@ const cases: [string, string[]][] = [
   ["/busy s", ["steer"]],
   ["/busy steer", []],
   ["/resume be", ["Beta talk"]],
+  ["/resume talk", ["Alpha talk", "Beta talk"]],
+  ["/tools ", ["list", "enable", "disable"]],
+  ["/tools disable ", ["web", "terminal"]],
+  ["/tools disable web,ter", ["terminal"]],
+  ["/tools disable nothing", []],
+  ["/queue look at @main", ["@file:src/main.ts"]],
   ["/zzz", []],
   ["hello", []],
   ["look at @main", ["@file:src/main.ts"]],
@@ -79,7 +93,12 @@ for (const [text, expected] of cases)
   test(`${JSON.stringify(text)} offers ${JSON.stringify(expected)}`, async () =>
     assert.deepEqual(await offered(text), expected));
 
-test("Tab completes any word as a path", async () => assert.deepEqual(await offered("open sr", true), ["src/"]));
+test("Tab completes any word as a path, but not where a command takes values of its own", async () => {
+  assert.deepEqual(await offered("open sr", true), ["src/"]);
+  assert.deepEqual(await offered("/queue sr", true), ["src/"]);
+  assert.deepEqual(await offered("/tools disable s", true), []);
+  assert.deepEqual(await offered("/busy s", true), ["steer"]);
+});
 
 test("what is taken stands where it was typed, followed by a blank unless it is a folder", async () => {
   const apply = (text: string, value: string, prefix: string) =>

@@ -5,7 +5,7 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import type { AutocompleteItem, AutocompleteProvider, AutocompleteSuggestions } from "@earendil-works/pi-tui";
 import type { OpenAgent } from "../../agent/opened.ts";
-import type { CommandDefinition } from "../../commands/context.ts";
+import type { CommandDefinition, CommandValues } from "../../commands/context.ts";
 import { type CommandRegistry, subcommandsOf } from "../../commands/registry.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
 import { formatReferenceValue } from "../../prompt/references/grammar.ts";
@@ -15,8 +15,8 @@ interface CompletionSources {
   commands(): readonly CommandDefinition[];
   /** Skills and bundles, offered behind the commands. */
   skills(): Promise<readonly MenuSkill[]>;
-  /** Values that follow a command and change with time, such as titles; null for commands without. */
-  values(command: string): Promise<readonly string[]> | null;
+  /** What may follow a command; null: any words. */
+  values(command: CommandDefinition, typed: string): Promise<CommandValues | null>;
   /** Paths of project files, relative to the folder. */
   files(): Promise<readonly string[]>;
   readonly cwd: string;
@@ -67,10 +67,16 @@ export class Completion implements AutocompleteProvider {
     }
     const command = this.#sources.commands().find(({ name: own, aliases = [] }) => [own, ...aliases].includes(name));
     if (!command) return this.#stacked(before);
-    const values = (await this.#sources.values(command.name)) ?? subcommandsOf(command);
-    const wanted = args.toLowerCase();
-    const items = values.filter((value) => value.toLowerCase().startsWith(wanted) && value !== args);
-    return items.length > 0 ? { prefix: args, items: items.map((value) => ({ value, label: value })) } : null;
+    const offered = (await this.#sources.values(command, args)) ?? firstWord(command, args);
+    if (!offered) return null;
+    const wanted = offered.replaces.toLowerCase();
+    const begins = ({ value }: { readonly value: string }) => value.toLowerCase().startsWith(wanted);
+    const [first, others] = [offered.values.filter(begins), offered.values.filter((one) => !begins(one))];
+    const within = others.filter(({ value }) => wanted.length > 1 && value.toLowerCase().includes(wanted));
+    const items = [...first, ...within]
+      .filter(({ value }) => value !== offered.replaces)
+      .map(({ value, about }) => ({ value, label: value, ...(about ? { description: about } : {}) }));
+    return { prefix: offered.replaces, items };
   }
 
   async #skills(prefix: string): Promise<AutocompleteItem[]> {
@@ -120,7 +126,13 @@ export class Completion implements AutocompleteProvider {
   }
 }
 
-// Where the offers of Tab come from: the commands of this moment, models, personalities, titles, skills, files of the project.
+/** Its subcommands, at the place where they stand. */
+function firstWord(command: CommandDefinition, typed: string): CommandValues | null {
+  const words = subcommandsOf(command);
+  return words.length === 0 || /\s/.test(typed) ? null : { replaces: typed, values: words.map((value) => ({ value })) };
+}
+
+// Where the offers of Tab come from: the commands of this moment and what each of them takes, skills, files of the project.
 
 export interface Completing {
   readonly request: ChatRequest;
@@ -129,14 +141,12 @@ export interface Completing {
   commands(): CommandRegistry;
 }
 
-const MAX_TITLES = 50;
-
 export function completionSources(screen: Completing): CompletionSources {
   const { cwd, clock } = screen.request;
   const files = new ProjectFiles(cwd, () => clock.now());
   return {
     commands: () => screen.commands().all(),
-    values: (command) => valuesOf(command, screen),
+    values: (command, typed) => valuesOf(command, typed, screen),
     skills: () => skillCommands(screen),
     files: () => files.list(),
     cwd,
@@ -150,15 +160,23 @@ export async function skillCommands({ request, conversation, commands }: Complet
   return menuSkills({ conversation: open, platform: request.platform }, commands());
 }
 
-function valuesOf(command: string, { request, conversation }: Completing): Promise<readonly string[]> | null {
-  const open = conversation();
-  if (!open) return null;
-  if (command === "model") return open.knownModels().then((rows) => rows.map((row) => row.model));
-  if (command === "personality")
-    return Promise.resolve([...Object.keys(request.home.config().agent.personalities).sort(), "none"]);
-  if (command !== "resume") return null;
-  const listed = open.store.list({ limit: MAX_TITLES, orderByLastActive: true, minMessageCount: 1 });
-  return listed.then((sessions) => sessions.flatMap(({ title }) => (title ? [title] : [])));
+async function valuesOf(command: CommandDefinition, typed: string, screen: Completing): Promise<CommandValues | null> {
+  const { home, platform, clock } = screen.request;
+  const open = screen.conversation();
+  if (!open || !command.values) return null;
+  try {
+    return await command.values(typed, {
+      home,
+      platform,
+      conversation: open,
+      store: open.store,
+      now: () => clock.now() / 1000,
+      skillCommands: () => skillCommands(screen),
+    });
+  } catch (error) {
+    home.log.debug(`what /${command.name} may be followed by is not known`, error);
+    return null;
+  }
 }
 
 const MOST = 30;
