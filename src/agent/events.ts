@@ -74,7 +74,14 @@ type EventBody =
   | { readonly type: "thinking"; readonly delta: string }
   | { readonly type: "tool_pending"; readonly name: string }
   | { readonly type: "tool_start"; readonly call: ToolCallView }
-  | { readonly type: "tool_progress"; readonly call: ToolCallView; readonly seconds: number; readonly text?: string }
+  | {
+      readonly type: "tool_progress";
+      readonly call: ToolCallView;
+      readonly seconds: number;
+      readonly text?: string;
+      /** The last lines of what a running command prints. For people: it is stored nowhere. */
+      readonly output?: string;
+    }
   | {
       readonly type: "tool_end";
       readonly call: ToolCallView;

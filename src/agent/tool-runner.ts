@@ -207,6 +207,7 @@ export class ToolRunner {
     const seconds = () => Math.round((performance.now() - began) / 1000);
     const progress = (text?: string) =>
       emit({ type: "tool_progress", call: view, seconds: seconds(), ...(text === undefined ? {} : { text }) });
+    const showOutput = (output: string) => emit({ type: "tool_progress", call: view, seconds: seconds(), output });
 
     const heartbeat = tools.showsLife(hooked.name) ? undefined : setInterval(progress, this.#times.heartbeatMs);
     const cap = own === undefined ? undefined : setTimeout(() => overtime.abort(), own + this.#times.overtimeMs);
@@ -216,7 +217,8 @@ export class ToolRunner {
         return this.callOnBehalf(name, args, { call: hooked, signal: joined.signal }).finally(joined.release);
       };
       const forScript = within !== undefined;
-      const ctx = this.#options.contextFor({ callId: hooked.id, signal, progress, showDiff, callTool, forScript });
+      const shown = { progress, showDiff, ...(run.interactive && { showOutput }) };
+      const ctx = this.#options.contextFor({ callId: hooked.id, signal, ...shown, callTool, forScript });
       const refused = await this.#refuseSend(hooked, ctx);
       if (refused !== null) return { type: "blocked", text: errorResult(refused) };
       const work = Promise.resolve().then(() => tools.call(hooked.name, hooked.args, ctx));

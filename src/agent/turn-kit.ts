@@ -232,6 +232,7 @@ export interface CallFacts {
   readonly signal: AbortSignal;
   readonly progress: (text?: string) => void;
   readonly showDiff?: (diff: string) => void;
+  readonly showOutput?: (lastLines: string) => void;
   readonly callTool?: ToolContext["callTool"];
   readonly forScript?: boolean;
 }

@@ -1,6 +1,7 @@
 import { COMPRESSION_COMMANDS } from "./compression.ts";
 import { CONFIG_COMMANDS } from "./config.ts";
 import { CONVERSATION_COMMANDS } from "./conversations.ts";
+import { DETAIL_COMMANDS } from "./details.ts";
 import { FORK_COMMANDS } from "./fork.ts";
 import { INFO_COMMANDS, TRANSCRIPT_COMMANDS } from "./info.ts";
 import { INSIGHT_COMMANDS } from "./insights.ts";
@@ -27,6 +28,7 @@ export const builtinCommands = () =>
     ...TRANSCRIPT_COMMANDS,
     ...CONFIG_COMMANDS,
     ...SETTINGS_COMMANDS,
+    ...DETAIL_COMMANDS,
     ...TOOL_COMMANDS,
     ...MCP_COMMANDS,
     ...SKILL_COMMANDS,

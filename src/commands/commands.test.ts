@@ -54,7 +54,7 @@ test("what was said is taken back, sent again, branched and resumed", async (t) 
   assert.match(rig.text(), /One message taken back[\s\S]*input: second/);
   assert.equal((await rig.ctx.store.load(rig.ctx.conversation.agent.sessionId)).length, 2);
   await rig.type("/retry");
-  assert.equal(rig.text(), "submitted: first");
+  assert.equal(rig.text(), "taken back: 1\nsubmitted: first");
   await rig.chat("again");
   await rig.type("/undo x");
   assert.match(rig.text(), /takes a number of messages, not "x"/);
@@ -337,4 +337,20 @@ test("a skill's name is a command: what was typed is kept, the model gets the sk
   assert.match(rig.text(), /nonsense/);
   await rig.type("/skill");
   assert.match(rig.text(), /needs a name/);
+});
+
+test("/details says what is shown of calls and thinking, for all or one of them", async (t) => {
+  const rig = await commandRig(t);
+  const display = () => rig.ctx.home.config().display;
+  await rig.type("/details expanded");
+  await rig.type("/details thinking hidden");
+  assert.deepEqual([display().details_mode, display().sections.thinking], ["expanded", "hidden"]);
+  await rig.type("/details cycle");
+  await rig.type("/details thinking reset");
+  assert.deepEqual([display().details_mode, display().sections.thinking], ["hidden", "auto"]);
+  rig.text();
+  await rig.type("/details tools sideways");
+  assert.match(rig.text(), /takes hidden, collapsed, expanded or reset/);
+  await rig.type("/todo");
+  assert.equal(rig.text(), "The task list is shown.");
 });

@@ -69,6 +69,10 @@ interface TerminalSurface {
   keys(): string;
   /** Returns whether the status line is shown now. */
   toggleStatusLine(): boolean;
+  /** Shows or hides the task list; returns what to say about it. */
+  toggleTodos(): string;
+  /** The last turns no longer count: what is still on the screen of them is shown so. */
+  takenBack(turns: number): void;
 }
 
 export interface PickItem<T> {

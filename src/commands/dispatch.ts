@@ -16,6 +16,8 @@ export interface DispatchSurface {
   readonly kind: "terminal" | "gateway";
   /** Stops the running turn and waits for its end. */
   interrupt(): Promise<void>;
+  /** A command was typed and is about to answer; what becomes a message is not one. */
+  echo?(text: string): void;
 }
 
 /** Runs the command that the text names. False = it is not a command and belongs to the model. Never throws for what a command did. */
@@ -43,10 +45,13 @@ export async function dispatchTyped(
       typed.name,
       all.all().map((command) => command.name),
     );
+    surface.echo?.(text);
     const hint = near.length > 0 ? ` Did you mean ${near.map((name) => `/${name}`).join(", ")}?` : "";
     ctx.warn(`Unknown command /${typed.name}.${hint} /help lists the commands. Nothing was sent to the model.`);
     return true;
   }
+  const isSkill = match.type === "found" && known.get(match.command.name) === null;
+  if (!isSkill) surface.echo?.(text);
   if (match.type === "ambiguous") {
     ctx.warn(`/${typed.name} could be ${match.names.map((name) => `/${name}`).join(", ")}.`);
     return true;

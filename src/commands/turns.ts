@@ -56,6 +56,7 @@ const retry: CommandDefinition = {
   async run(_args, ctx) {
     const [text] = await ctx.conversation.agent.undo(1);
     if (text === undefined) return ctx.say("There is nothing to send again yet.");
+    ctx.terminal?.takenBack(1);
     ctx.submit(text);
   },
 };
@@ -76,6 +77,7 @@ const undo: CommandDefinition = {
     if (!(await confirmDestructive(ctx, { what, detail, skip }))) return;
     const said = await ctx.conversation.agent.undo(turns);
     if (said.length === 0) return ctx.say("There is nothing to take back yet.");
+    ctx.terminal?.takenBack(said.length);
     ctx.say(`↶ ${said.length === 1 ? "One message" : `${said.length} messages`} taken back, with the answers.`);
     ctx.offerInput(said[0] ?? "");
   },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fenced } from "../prompt/fence.ts";
 import { feedLine, feedSuffix } from "./feed.ts";
 
 const lines: [string, Record<string, unknown>, string][] = [
@@ -40,6 +41,16 @@ const suffixes: [string, string, string | null][] = [
     "terminal",
     '{"exit_code":-1,"error":"The user said no. Do not try it again, do not rephrase it"}',
     "[You said no.]",
+  ],
+  [
+    "terminal",
+    '{"exit_code":-1,"error":"BLOCKED (hardline): deletes all. No mode lifts this."}',
+    "[Deletes all. No mode lifts this.]",
+  ],
+  [
+    "web_search",
+    fenced("web_search", '{"success":false,"error":"Host not found: searx.example.org"}'),
+    "[Host not found: searx.example.org]",
   ],
   ["memory", '{"success":false,"error":"over the limit"}', "[full]"],
   ["read_file", '{"error":"File not found: x"}', "[File not found: x]"],

@@ -1,6 +1,7 @@
 // One line per finished tool call, the same in every door that shows a feed.
 import type { AgentEvent, SubagentEvent, ToolCallView } from "../agent/events.ts";
 import { pathsInPatch } from "../kit/patch-headers.ts";
+import { withoutFence } from "../prompt/fence.ts";
 import { toldToPeople } from "../safety/decision.ts";
 import { cellWidth, cut, printable } from "./terminal-text.ts";
 
@@ -56,8 +57,14 @@ function cutLeft(text: string, cells: number): string {
   return `...${points.join("")}`;
 }
 
-/** The failure, in brackets; null when there was none. */
-export function feedSuffix(name: string, result: string): string | null {
+/** The user said no to it, or nothing: the question told so when it closed. */
+export function isRefusedByUser(result: string): boolean {
+  return /^DENIED: (?:the user refused|nobody answered)/.test(String(parseObject(result)?.error ?? ""));
+}
+
+/** The failure, in brackets; null when there was none. Text from outside comes in its fence. */
+export function feedSuffix(name: string, told: string): string | null {
+  const result = withoutFence(told);
   const value = parseObject(result);
   if (value === null) return /^\s*error/i.test(result) ? "[error]" : null;
   if (name === "terminal" && typeof value.exit_code === "number") {
@@ -155,7 +162,8 @@ const words = (...values: readonly unknown[]) =>
 
 function short(message: string): string {
   const line = toldToPeople(message).split("\n")[0]?.trim() ?? "";
-  return cut(line, 60);
+  const facts = line.replace(/^(?:DENIED|BLOCKED)(?: \([^)]{1,40}\))?: ./, (head) => head.slice(-1).toUpperCase());
+  return cut(facts, 60);
 }
 
 function parseObject(result: string): Readonly<Record<string, unknown>> | null {

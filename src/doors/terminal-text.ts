@@ -29,7 +29,8 @@ export function wrapLines(text: string, cells: number): string[] {
 export function wrapColumns(text: string, cells: number): string[] {
   return text.split("\n").flatMap((line) => {
     if (cellWidth(line) <= cells) return [line];
-    const heads = [/^ +\S+(?: \S+)* {2,}/, /^ +/].flatMap((shape) => shape.exec(line)?.[0] ?? []);
+    // Behind a mark (`✗ `, `⚠ `, `- `) the rest stands below the text.
+    const heads = [/^ +\S+(?: \S+)* {2,}/, /^ +/, /^[^\w\s\p{L}] /u].flatMap((shape) => shape.exec(line)?.[0] ?? []);
     const head = heads.find((each) => cellWidth(each) * 2 <= cells) ?? "";
     const indent = cellWidth(head);
     const wrapped = wrapTextWithAnsi(line.slice(head.length), cells - indent);

@@ -324,3 +324,22 @@ test("gh gets its token on standard input, without a pty", async (t) => {
   assert.match((await terminal("gh auth login --with-token < t", { background: true, pty: true })).pty_note, /token/);
   assert.match((await terminal("true", { pty: true })).pty_note, /background=true/);
 });
+
+test("somebody who watches sees the last lines while a command runs, without secrets", async (t) => {
+  const shown: string[] = [];
+  const seen = Promise.withResolvers<void>();
+  const showOutput = (lines: string) => {
+    shown.push(lines);
+    if (lines.includes("waiting")) seen.resolve();
+  };
+  const redact = (text: string) => text.replaceAll("hunter2", "***");
+  const { terminal, project } = await open(t, { showOutput, redact });
+  const running = terminal(
+    'for i in 1 2 3 4 5 6; do echo "line $i"; done; echo hunter2; echo waiting; until [ -e go ]; do sleep 0.05; done',
+  );
+  await seen.promise;
+  await writeFile(join(project, "go"), "");
+  assert.equal((await running).exit_code, 0);
+  assert.deepEqual(shown.at(-1)?.split("\n").slice(-3), ["line 6", "***", "waiting"]);
+  assert.ok(shown.every((lines) => lines.split("\n").length <= 5 && !lines.includes("hunter2")));
+});

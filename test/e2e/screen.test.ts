@@ -59,7 +59,7 @@ describe("the interactive screen", { skip: tmuxMissing() }, () => {
     const text = await screen.waitFor("The end.");
     assert.match(text, /❯ 写一个文件 🙂/);
     assert.match(text, /┊ ✍️ write +数据\.txt +\d+\.\ds/u);
-    assert.match(text, /\+one\n\+two/);
+    assert.match(text, /1 \+one\n2 \+two/);
     assert.match(text, /Done: 数据\.txt has two lines\./);
     assert.match(text, / 名称 │ n\n─+┼─+\n 行 {3}│ 2/);
     assert.equal(await readFile(join(at.project, "数据.txt"), "utf8"), "one\ntwo\n");

@@ -103,6 +103,8 @@ export async function commandRig(
       compose: async () => void heard.push("composed"),
       keys: () => "Ctrl+C  stop",
       toggleStatusLine: () => true,
+      toggleTodos: () => "The task list is shown.",
+      takenBack: (turns) => void heard.push(`taken back: ${turns}`),
     },
   };
   const rig: CommandRig = {

@@ -88,6 +88,11 @@ export class TerminalScreen implements AsyncDisposable {
     return this.#tmux("capture-pane", "-p", ...(options.history ? ["-S", "-"] : []));
   }
 
+  /** What is visible, with its colours. */
+  async styled(): Promise<string> {
+    return this.#tmux("capture-pane", "-p", "-e");
+  }
+
   /** Resolves to the whole text when it matches; fails with the text when it does not in time. */
   async waitFor(pattern: RegExp | string, options: { readonly history?: boolean } = {}): Promise<string> {
     const found = (text: string) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text));

@@ -1,5 +1,5 @@
 // The pieces a transcript is made of. Each renders itself for a width and remembers the result until it changes.
-import type { Component, SelectListTheme } from "@earendil-works/pi-tui";
+import { type Component, type SelectListTheme, stripTerminalSequences } from "@earendil-works/pi-tui";
 import { cellWidth, cut, printable, type Theme, wrapColumns } from "../terminal-text.ts";
 
 export type LineStyle = (line: string) => string;
@@ -47,6 +47,25 @@ export class CutLines extends CachedBlock {
 
   protected draw(width: number): string[] {
     return this.#lines(width).map((line) => cut(line, width));
+  }
+}
+
+/** What was taken back: struck out from one of its lines on; those before it have scrolled away and cannot be drawn again. */
+export class Withdrawn extends CachedBlock {
+  readonly #block: Component;
+  readonly #from: number;
+  readonly #theme: Theme;
+
+  constructor(block: Component, from: number, theme: Theme) {
+    super();
+    this.#block = block;
+    this.#from = from;
+    this.#theme = theme;
+  }
+
+  protected draw(width: number): string[] {
+    const strike = (line: string) => this.#theme.dim(this.#theme.struck(stripTerminalSequences(line).trimEnd()));
+    return this.#block.render(width).map((line, at) => (at < this.#from ? line : strike(line)));
   }
 }
 

@@ -30,6 +30,8 @@ export interface SurfaceParts {
   compose(): Promise<void>;
   copy(text: string): Promise<string>;
   toggleStatusLine(): boolean;
+  toggleTodos(): string;
+  takenBack(turns: number): void;
 }
 
 const CONFIRM_MS = 120_000;
@@ -98,6 +100,8 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       compose: () => parts.compose(),
       keys: keyHelp,
       toggleStatusLine: () => parts.toggleStatusLine(),
+      toggleTodos: () => parts.toggleTodos(),
+      takenBack: (turns) => parts.takenBack(turns),
     },
   };
 }

@@ -22,6 +22,9 @@ interface KeyTargets {
   cycleMode(): void;
   /** Opens the draft in the user's editor. */
   compose(): void;
+  /** The output of the last calls. */
+  openCalls(): void;
+  toggleThinking(): void;
   submit(text: string): void;
   say(text: string): void;
 }
@@ -154,6 +157,22 @@ const KEYS: readonly KeyRow[] = [
     ...steer,
     shown: "Ctrl+C",
     help: "stop the running turn; clear the input; on an empty line, twice leaves",
+  },
+  {
+    keys: ["ctrl+o"],
+    action: "open_calls",
+    run: (screen) => screen.openCalls(),
+    ...look,
+    shown: "Ctrl+O",
+    help: "open or close the output of the last tool calls",
+  },
+  {
+    keys: ["ctrl+t"],
+    action: "toggle_thinking",
+    run: (screen) => screen.toggleThinking(),
+    ...look,
+    shown: "Ctrl+T",
+    help: "show or hide thinking; when idle, that of the last turn",
   },
   {
     keys: ["ctrl+l"],

@@ -47,6 +47,7 @@ export class Questions {
   readonly #options: QuestionsOptions;
   readonly #waiting: (() => void)[] = [];
   #shown: Shown | null = null;
+  #panelOpen = false;
   #otherwise = "then no";
 
   constructor(tui: TUI, options: QuestionsOptions) {
@@ -63,7 +64,16 @@ export class Questions {
     this.#shown?.cancel();
   }
 
+  /** Something to look at in the place of a question; a question of the agent takes it away. */
+  showPanel(panel: Component): void {
+    this.#line(() => {
+      this.#open([panel], panel, null, () => undefined);
+      this.#panelOpen = true;
+    });
+  }
+
   ask(request: AskRequest): void {
+    if (this.#panelOpen) this.cancel();
     this.#line(() => this.#show(request));
   }
 
@@ -251,6 +261,7 @@ export class Questions {
   #close(then: () => void = () => undefined): void {
     if (this.#shown === null) return;
     this.#shown = null;
+    this.#panelOpen = false;
     this.area.clear();
     then();
     // The answer may have opened a follow-up of its own ("Other ...").

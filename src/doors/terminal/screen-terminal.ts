@@ -123,6 +123,23 @@ export function forgetScrolledLines(tui: TuiMainScreen, blocks: Component[]): vo
   });
 }
 
+/** For a block of the transcript: the first of its lines that is on the screen, and so can be drawn again; Infinity: none is. */
+export function linesOnScreen(tui: TuiMainScreen, blocks: readonly Component[]): (block: Component) => number {
+  tui.renderNow();
+  const { previousViewportTop } = tui.captureRenderState();
+  const first = new Map<Component, number>();
+  let line = 0;
+  for (const block of blocks) {
+    const { length } = block.render(tui.terminal.columns);
+    first.set(
+      block,
+      Math.max(0, previousViewportTop - line) < length ? Math.max(0, previousViewportTop - line) : Infinity,
+    );
+    line += length;
+  }
+  return (block) => first.get(block) ?? Number.POSITIVE_INFINITY;
+}
+
 // Restores the user's terminal after any kind of end.
 const RESET = [
   "\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1006l", // mouse

@@ -22,11 +22,19 @@ import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
-import { DrawnScreen, forgetScrolledLines, resetTerminal, ScreenTerminal, suspend } from "./screen-terminal.ts";
+import {
+  DrawnScreen,
+  forgetScrolledLines,
+  linesOnScreen,
+  resetTerminal,
+  ScreenTerminal,
+  suspend,
+} from "./screen-terminal.ts";
 import { ShellLines } from "./shell-line.ts";
 import { Activity, Status, watchProcess } from "./status.ts";
 import { Transcript, transcriptSettings } from "./transcript.ts";
 import { type Speaker, shownText, Turns } from "./turns.ts";
+import { WorkView } from "./work-view.ts";
 
 /** Opens the screen and stays until the user leaves; resolves to the exit code. */
 export function runScreen(request: ChatRequest): Promise<number> {
@@ -45,6 +53,7 @@ class Screen {
   readonly #shell: ShellLines;
   readonly #turns: Turns;
   readonly #activity: Activity;
+  readonly #work: WorkView;
   readonly #status: Status;
   readonly #header: Header;
   readonly #keys: KeyActions;
@@ -125,6 +134,14 @@ class Screen {
       showCost: () => config().display.show_cost,
       background: () => this.#background.running.length,
     });
+    this.#work = new WorkView({
+      theme: this.#theme,
+      transcript: this.#transcript,
+      questions: this.#questions,
+      height: () => this.#tui.terminal.rows,
+      refresh: () => this.#refresh(),
+      busy: () => this.#busy,
+    });
     this.#background = new BackgroundTasks({
       clock,
       onReport: (report) => this.#showReport(report),
@@ -145,6 +162,8 @@ class Screen {
       suspend: () => void suspend({ release: () => this.#release(), reclaim: () => this.#reclaim() }),
       compose: () => void this.#compose(),
       cycleMode: () => void this.#cycleMode(),
+      openCalls: () => void this.#work.openCalls(),
+      toggleThinking: () => void this.#work.toggleThinking(),
       submit: (text) => void this.#submit(text),
       say: (text) => this.#transcript.dim(text),
     });
@@ -184,7 +203,9 @@ class Screen {
     for (const part of [
       this.#transcript.view,
       this.#activity,
+      this.#work.tail,
       this.#questions.area,
+      this.#work.todos,
       queue,
       this.#input.editor,
       this.#status,
@@ -213,6 +234,7 @@ class Screen {
     if (this.#conversation) this.#leftBehind.add(this.#conversation.agent);
     this.#conversation = conversation;
     this.#status.forget();
+    this.#work.begin(conversation.history);
     await this.#header.show(conversation);
     for (const note of conversation.notes) this.#transcript.dim(note);
     if (conversation.yolo)
@@ -280,6 +302,7 @@ class Screen {
   #onEvent(event: AgentEvent): void {
     this.#activity.follow(event);
     this.#status.follow(event);
+    this.#work.follow(event);
     if (event.type === "turn_start" && event.input.from !== "synthetic") this.#transcript.user(shownText(event.input));
     if (event.type === "ask") this.#questions.ask(event.request);
     this.#transcript.show(event);
@@ -329,6 +352,7 @@ class Screen {
   #makeSurface(): DispatchSurface & SurfaceParts {
     return {
       kind: "terminal",
+      echo: (text) => this.#transcript.command(this.#request.home.redact.fromUser(text).text),
       interrupt: async () => {
         this.#turns.dropQueue();
         this.#ready().agent.interrupt("a command was typed");
@@ -355,6 +379,8 @@ class Screen {
           write: (data) => this.#tui.terminal.write(data),
         }),
       toggleStatusLine: () => this.#status.toggle(),
+      toggleTodos: () => this.#work.todos.toggle(),
+      takenBack: (turns) => this.#transcript.takeBack(turns, linesOnScreen(this.#tui, this.#transcript.view.children)),
     };
   }
 

@@ -8,7 +8,7 @@ const usual: TranscriptSettings = {
   answerStyle: "strip",
   toolProgress: "all",
   previewLength: 0,
-  showReasoning: false,
+  details: { tools: "collapsed", thinking: "hidden" },
   interimText: true,
   inlineDiffs: true,
   streaming: true,
@@ -58,7 +58,9 @@ test("what is said between tool calls can be left out", () => {
 test("thinking is shown only when it is wanted", () => {
   const thinking: AgentEventBody = { type: "thinking", delta: "hmm" };
   assert.equal(shown({}, thinking), "");
-  assert.equal(shown({ showReasoning: true }, thinking), `─ thinking ${"─".repeat(29)}\nhmm`);
+  const details = (mode: "collapsed" | "expanded") => ({ details: { tools: "collapsed" as const, thinking: mode } });
+  assert.equal(shown(details("expanded"), thinking), `─ thinking ${"─".repeat(29)}\nhmm`);
+  assert.equal(shown(details("collapsed"), thinking, thinking), "┊ 💭 thinking  Ctrl+T shows it");
 });
 
 const modes: [TranscriptSettings["toolProgress"], number][] = [
@@ -76,13 +78,53 @@ for (const [toolProgress, lines] of modes) {
 
 test("the verbose feed shows arguments and results", () => {
   const feed = shown({ toolProgress: "verbose" }, tool("terminal", { command: "ls" }, '{"output":"file.txt"}'));
-  assert.match(feed, /"command":"ls"[\s\S]*file\.txt/);
+  assert.equal(feed, "┊ 💻 $         ls  0.1s\n  │ $ ls\n  │ file.txt");
+  const expanded = shown({ details: { tools: "expanded", thinking: "hidden" } }, tool("todo", {}, '{"todos":[]}'));
+  assert.match(expanded, /┊ 📋/);
+  assert.equal(shown({ details: { tools: "hidden", thinking: "hidden" } }, tool("todo", {})), "");
 });
 
 test("a change of a file is shown as a diff, unless that is switched off", () => {
   const write = tool("write_file", { path: "a.txt" }, "{}", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n");
   assert.match(shown({}, write), /write +a\.txt[\s\S]*-a\n\+b/);
   assert.doesNotMatch(shown({ inlineDiffs: false }, write), /\+b/);
+});
+
+test("a command that you refused is told once, by the question", () => {
+  const result = JSON.stringify({
+    exit_code: -1,
+    error: "DENIED: the user refused this command (x). Do not try it again",
+  });
+  assert.equal(shown({}, tool("terminal", { command: "rm x" }, result)), "");
+  const transcript = new Transcript(makeTheme(false), () => usual);
+  transcript.dim("✗ not allowed: rm some/long/path another/path");
+  assert.deepEqual(transcript.view.render(30), ["✗ not allowed: rm", "  some/long/path another/path"]);
+});
+
+test("a command stands dim above its answer", () => {
+  const transcript = new Transcript({ ...makeTheme(false), dim: (text) => `(${text})` }, () => usual);
+  transcript.command("/undo 2");
+  transcript.info("done");
+  assert.deepEqual(transcript.view.render(40), ["(❯ /undo 2)", "", "done"]);
+});
+
+test("what was taken back is struck out as far as it is on the screen; what stays and what follows is not", () => {
+  const theme = { ...makeTheme(false), struck: (text: string) => `~${text}~` };
+  const transcript = new Transcript(theme, () => usual);
+  const say = (words: string, answer: string) => {
+    transcript.user(words);
+    transcript.show({ ...end(answer), sessionId: "s", turn: 1, seq: 1 });
+    transcript.show({ type: "done", outcome: { finalText: "x" } as TurnOutcome, sessionId: "s", turn: 1, seq: 1 });
+  };
+  say("one", "first");
+  say("two", "second\n\nthird");
+  transcript.command("/undo");
+  const gone = new Set([transcript.view.children.find((block) => block.render(40).includes("❯ two"))]);
+  transcript.takeBack(1, (block) => (gone.has(block) ? Number.POSITIVE_INFINITY : 0));
+  const lines = transcript.view.render(40).filter((line) => line !== "" && !line.includes("─"));
+  assert.deepEqual(lines, ["❯ one", "first", "❯ two", "~second~", "~~", "~third~", "❯ /undo"]);
+  transcript.takeBack(1, () => 0);
+  assert.ok(transcript.view.render(40).includes("~first~"), "the next one back is the turn before");
 });
 
 test("a turn that failed or was stopped says so", () => {

@@ -2,19 +2,24 @@
 
 import { type Component, Container, Spacer } from "@earendil-works/pi-tui";
 import type { AgentEvent, TurnOutcome } from "../../agent/events.ts";
+import type { Config } from "../../home/config/schema.ts";
 import { plural } from "../../kit/formats.ts";
-import { feedLine, feedSuffix, recoveryLine, subagentLine } from "../feed.ts";
+import { isRefusedByUser, recoveryLine, subagentLine } from "../feed.ts";
 import { printable, type Theme } from "../terminal-text.ts";
 import type { ChatRequest } from "../typed-input.ts";
 import { AnswerBlock, type AnswerStyle } from "./answer-block.ts";
-import { CutLines, Lines, Rule } from "./blocks.ts";
+import { CutLines, Lines, Rule, Withdrawn } from "./blocks.ts";
+import { diffLines, diffOf } from "./diff-view.ts";
 import { loadCodeColours } from "./markdown.ts";
+import { type FinishedCall, ToolBlock } from "./tool-block.ts";
+
+type Details = "hidden" | "collapsed" | "expanded";
 
 export interface TranscriptSettings {
   readonly answerStyle: AnswerStyle;
   readonly toolProgress: "off" | "new" | "all" | "verbose" | "log";
   readonly previewLength: number;
-  readonly showReasoning: boolean;
+  readonly details: { readonly tools: Details; readonly thinking: Details };
   readonly interimText: boolean;
   readonly inlineDiffs: boolean;
   readonly streaming: boolean;
@@ -33,7 +38,7 @@ export function transcriptSettings(request: ChatRequest, now: () => number): () 
       // --verbose holds until /verbose says something else.
       toolProgress: request.verbose && display.tool_progress === configured ? "verbose" : display.tool_progress,
       previewLength: display.tool_preview_length,
-      showReasoning: display.show_reasoning,
+      details: detailsOf(display),
       interimText: display.interim_assistant_messages,
       inlineDiffs: display.inline_diffs,
       streaming: display.streaming,
@@ -43,12 +48,23 @@ export function transcriptSettings(request: ChatRequest, now: () => number): () 
   };
 }
 
+function detailsOf({ details_mode, sections, show_reasoning }: Config["display"]): TranscriptSettings["details"] {
+  const mode = (own: Details | "auto", otherwise: Details): Details =>
+    own !== "auto" ? own : details_mode !== "auto" ? details_mode : otherwise;
+  return {
+    tools: mode(sections.tools, "collapsed"),
+    thinking: mode(sections.thinking, show_reasoning ? "expanded" : "hidden"),
+  };
+}
+
 function clockTime(now: number): string {
   const at = new Date(now);
   return `[${String(at.getHours()).padStart(2, "0")}:${String(at.getMinutes()).padStart(2, "0")}]`;
 }
 
-const VERBOSE_CHARS = 2000;
+/** Calls that can be opened again, and how much of each is kept for it. */
+const KEPT_CALLS = 60;
+const KEPT_CHARS = 200_000;
 const LABEL = "⚕ Hermes";
 
 export class Transcript {
@@ -58,6 +74,13 @@ export class Transcript {
   #answer: AnswerBlock | null = null;
   #thinking: AnswerBlock | null = null;
   #lastTool: string | null = null;
+  #calls: FinishedCall[] = [];
+  #thought = "";
+  /** Said by a key for this session; null = as configured. */
+  #showsThinking: boolean | null = null;
+  /** Turns that are still part of the conversation, and the blocks of each. */
+  #turns: Component[][] = [];
+  #inTurn = false;
   /** The last thing added was a line of the feed or a note: such lines stand together. */
   #inFeed = false;
 
@@ -68,9 +91,50 @@ export class Transcript {
 
   user(text: string): void {
     this.#gap();
+    this.#turns.push([]);
+    this.#inTurn = true;
     const { echo, timestamp } = this.#settings();
     const stamp = timestamp === null ? "" : `${timestamp} `;
-    this.view.addChild(new Lines(`${stamp}❯ ${userEcho(text, echo)}`, this.#theme.user));
+    this.#add(new Lines(`${stamp}❯ ${userEcho(text, echo)}`, this.#theme.user));
+  }
+
+  /** A command as it was typed, so that its answer makes sense later. */
+  command(text: string): void {
+    this.#gap();
+    this.view.addChild(new Lines(`❯ ${userEcho(text, this.#settings().echo)}`, this.#theme.dim));
+  }
+
+  /** The last turns no longer count: what of them can still be redrawn is struck out. `isDrawn`: lines from here on are on the screen. */
+  takeBack(turns: number, firstOnScreen: (block: Component) => number): void {
+    for (const block of this.#turns.splice(-turns).flat()) {
+      const at = this.view.children.indexOf(block);
+      const from = firstOnScreen(block);
+      if (at >= 0 && from !== Number.POSITIVE_INFINITY)
+        this.view.children[at] = new Withdrawn(block, from, this.#theme);
+    }
+  }
+
+  /** Calls that were made, oldest first; with their results. */
+  get calls(): readonly FinishedCall[] {
+    return this.#calls;
+  }
+
+  /** What the model thought in this turn, or in the last one. */
+  get thought(): string {
+    return this.#thought;
+  }
+
+  /** Shows or hides thinking from now on; returns whether it is shown. */
+  toggleThinking(): boolean {
+    this.#showsThinking = !this.#thinks;
+    if (this.#showsThinking && this.#thought !== "" && this.#thinking === null) this.#think(this.#thought);
+    if (!this.#showsThinking) this.#thinking = null;
+    return this.#showsThinking;
+  }
+
+  get #thinks(): boolean {
+    const { details, toolProgress } = this.#settings();
+    return this.#showsThinking ?? (details.thinking === "expanded" || toolProgress === "verbose");
   }
 
   info(text: string): void {
@@ -94,6 +158,7 @@ export class Transcript {
 
   clear(): void {
     this.view.clear();
+    this.#turns = [];
     this.#answer = null;
     this.#thinking = null;
     this.#inFeed = false;
@@ -107,9 +172,8 @@ export class Transcript {
   /** A text of its own with a name, such as the answer of a prompt in the background. */
   panel(label: string, text: string): void {
     this.#gap();
-    this.view.addChild(new Rule(printable(label), this.#theme.dim));
-    const block = new AnswerBlock(this.#settings().answerStyle, this.#theme);
-    this.view.addChild(block);
+    this.#add(new Rule(printable(label), this.#theme.dim));
+    const block = this.#add(new AnswerBlock(this.#settings().answerStyle, this.#theme));
     block.finish(text);
   }
 
@@ -122,8 +186,13 @@ export class Transcript {
         return this.#answer.append(event.delta);
       case "text_end":
         return this.#endText(event.text, event.kind);
+      case "turn_start":
+        this.#thought = "";
+        return;
       case "thinking":
-        if (settings.showReasoning || settings.toolProgress === "verbose") this.#think(event.delta);
+        this.#thought = (this.#thought + event.delta).slice(-KEPT_CHARS);
+        if (this.#thinks) this.#think(event.delta);
+        else if (settings.details.thinking === "collapsed") this.#thoughtOnce();
         return;
       case "tool_end":
         return this.#tool(event);
@@ -138,7 +207,8 @@ export class Transcript {
         this.#answer = null;
         this.#thinking = null;
         this.#lastTool = null;
-        return this.#end(event.outcome);
+        this.#end(event.outcome);
+        this.#inTurn = false;
     }
   }
 
@@ -161,10 +231,8 @@ export class Transcript {
     void loadCodeColours().then((isNew) => isNew && this.view.invalidate());
     this.#gap();
     const { timestamp, answerStyle } = this.#settings();
-    this.view.addChild(new Rule(timestamp === null ? LABEL : `${LABEL} ${timestamp}`, this.#theme.dim));
-    const block = new AnswerBlock(answerStyle, this.#theme);
-    this.view.addChild(block);
-    return block;
+    this.#add(new Rule(timestamp === null ? LABEL : `${LABEL} ${timestamp}`, this.#theme.dim));
+    return this.#add(new AnswerBlock(answerStyle, this.#theme));
   }
 
   #endText(text: string, kind: "interim" | "final"): void {
@@ -185,31 +253,33 @@ export class Transcript {
   #think(delta: string): void {
     if (this.#thinking === null) {
       this.#gap();
-      this.view.addChild(new Rule("thinking", this.#theme.dim));
-      this.#thinking = new AnswerBlock("raw", this.#theme, this.#theme.dim);
-      this.view.addChild(this.#thinking);
+      this.#add(new Rule("thinking", this.#theme.dim));
+      this.#thinking = this.#add(new AnswerBlock("raw", this.#theme, this.#theme.dim));
     }
     this.#thinking.append(delta);
   }
 
-  #tool(event: Extract<AgentEvent, { type: "tool_end" }>): void {
-    const { call, result, ms } = event;
-    const { toolProgress, inlineDiffs, previewLength } = this.#settings();
+  /** One line for a stretch of thinking. */
+  #thoughtOnce(): void {
+    if (this.#lastTool === "thinking") return;
+    this.#lastTool = "thinking";
+    this.dim("┊ 💭 thinking  Ctrl+T shows it");
+  }
+
+  #tool(event: FinishedCall): void {
+    const { call, result } = event;
+    const { toolProgress, inlineDiffs, previewLength, details } = this.#settings();
+    const kept = result.length > KEPT_CHARS ? { ...event, result: result.slice(0, KEPT_CHARS) } : event;
+    this.#calls = [...this.#calls.slice(1 - KEPT_CALLS), kept];
     const repeated = call.name === this.#lastTool;
     this.#lastTool = call.name;
-    if (toolProgress === "off" || toolProgress === "log") return;
-    if (toolProgress !== "new" || !repeated) {
-      const suffix = feedSuffix(call.name, result);
-      const style = suffix ? this.#theme.warn : this.#theme.dim;
-      const line = (width: number) => [style(feedLine(call, ms, suffix, { width, detailChars: previewLength }))];
-      this.#note(new CutLines(line));
-    }
-    if (toolProgress === "verbose") {
-      this.#note(new Lines(`  ${JSON.stringify(call.args).slice(0, VERBOSE_CHARS)}`, this.#theme.dim));
-      this.#note(new Lines(result.slice(0, VERBOSE_CHARS).replace(/^/gm, "  "), this.#theme.dim));
-    }
+    const isOpen = toolProgress === "verbose" || details.tools === "expanded";
+    if (toolProgress === "off" || toolProgress === "log" || details.tools === "hidden") return;
+    // The answer to the question said it already.
+    if ((toolProgress !== "new" || !repeated) && (isOpen || !isRefusedByUser(result)))
+      this.#note(new ToolBlock(kept, { theme: this.#theme, detailChars: previewLength, open: isOpen }));
     const diff = inlineDiffs ? diffOf(event) : null;
-    if (diff !== null) this.#note(new CutLines(diffLines(diff, this.#theme)));
+    if (diff !== null) this.#note(new CutLines((width) => diffLines(diff, this.#theme, width)));
   }
 
   #child(event: Extract<AgentEvent, { type: "subagent" }>): void {
@@ -223,15 +293,21 @@ export class Transcript {
     this.#note(new CutLines(line));
   }
 
-  #note(block: Lines | CutLines): void {
+  #note(block: Component): void {
     if (!this.#inFeed) this.#gap();
     this.#inFeed = true;
-    this.view.addChild(block);
+    this.#add(block);
   }
 
   #gap(): void {
     this.#inFeed = false;
     if (this.view.children.length > 0) this.view.addChild(new Spacer(1));
+  }
+
+  #add<Block extends Component>(block: Block): Block {
+    this.view.addChild(block);
+    if (this.#inTurn) this.#turns.at(-1)?.push(block);
+    return block;
   }
 }
 
@@ -262,49 +338,4 @@ function countLines(text: string): number {
   let count = 1;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++;
   return count;
-}
-
-// The diff that a file edit reports, short enough for the feed.
-
-const MAX_FILES = 6;
-const MAX_LINES = 80;
-
-/** The diff of a call: from its event, or from `diff` in a successful result. Null when there is none. */
-export function diffOf(event: {
-  readonly result: string;
-  readonly failed: boolean;
-  readonly diff?: string;
-}): string | null {
-  return event.failed ? null : (event.diff ?? diffInResult(event.result));
-}
-
-function diffInResult(result: string): string | null {
-  if (!result.startsWith("{")) return null;
-  try {
-    const value = JSON.parse(result);
-    return typeof value.diff === "string" && value.diff !== "" && !value.error ? value.diff : null;
-  } catch {
-    return null; // not JSON: no diff to show
-  }
-}
-
-export function diffLines(diff: string, theme: Theme): string[] {
-  const out: string[] = [];
-  let files = 0;
-  let hidden = 0;
-  for (const line of printable(diff).replace(/\n$/, "").split("\n")) {
-    if (line.startsWith("--- ")) files++;
-    if (files > MAX_FILES || out.length >= MAX_LINES) hidden++;
-    else out.push(paint(line, theme));
-  }
-  if (hidden > 0) out.push(theme.dim(`... ${plural(hidden, "more line")}`));
-  return out;
-}
-
-function paint(line: string, theme: Theme): string {
-  if (line.startsWith("+++") || line.startsWith("---")) return theme.bold(line);
-  if (line.startsWith("@@")) return theme.accent(line);
-  if (line.startsWith("+")) return theme.added(line);
-  if (line.startsWith("-")) return theme.removed(line);
-  return theme.dim(line);
 }

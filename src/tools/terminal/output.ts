@@ -113,3 +113,51 @@ async function removeOld(directory: string, now: number): Promise<void> {
     if (age > KEPT_MS) await rm(path, { force: true });
   }
 }
+
+// What a person sees of a command that still runs.
+
+const TAIL_CHARS = 8000;
+const TAIL_LINES = 5;
+const TAIL_EVERY_MS = 200;
+
+/**
+ * Hands on the last lines from time to time, until it is stopped. While a command prints, only lines that have ended: half a secret looks
+ * like no secret. When it pauses, all there is.
+ */
+export class LastLines {
+  readonly #show: (lines: string) => void;
+  readonly #clean: (text: string) => string;
+  #kept = "";
+  #hasNew = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(show: (lines: string) => void, clean: (text: string) => string) {
+    this.#show = show;
+    this.#clean = clean;
+  }
+
+  push(piece: string): void {
+    this.#kept = (this.#kept + piece.slice(-TAIL_CHARS)).slice(-TAIL_CHARS);
+    this.#hasNew = true;
+    this.#timer ??= setInterval(() => this.#look(), TAIL_EVERY_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    const end = Math.max(this.#kept.lastIndexOf("\n"), this.#kept.lastIndexOf("\r")) + 1;
+    this.#tell(this.#hasNew ? this.#kept.slice(0, end) : this.#kept);
+    if (!this.#hasNew) this.stop();
+    this.#hasNew = false;
+  }
+
+  #tell(text: string): void {
+    // Where the beginning is lost, so is that of the first line.
+    const whole = this.#kept.length < TAIL_CHARS ? text : text.slice(text.indexOf("\n") + 1);
+    const lines = this.#clean(stripAnsi(whole)).trimEnd().split("\n").slice(-TAIL_LINES).join("\n");
+    if (lines.trim() !== "") this.#show(lines);
+  }
+}

@@ -9,7 +9,7 @@ import type { Confinement, ExecuteResult } from "../../sandbox/environment.ts";
 import type { TerminalArguments } from "../terminal.ts";
 import type { StateKey, ToolContext } from "../toolset/context.ts";
 import { toolError, toolResult } from "../toolset/dispatch.ts";
-import { presentOutput } from "./output.ts";
+import { LastLines, presentOutput } from "./output.ts";
 import { processTable } from "./processes.ts";
 
 const MAX_FOREGROUND_SECONDS = 600;
@@ -72,12 +72,16 @@ async function runInForeground(
   const { environment } = ctx;
   const before = environment.cwd;
   const sudo = await prepareSudo(freeBackground(approval.cleared), ctx);
+  const { mask = (text: string) => text } = sudo;
+  const tail = ctx.showOutput ? new LastLines(ctx.showOutput, (text) => ctx.redact(mask(text))) : null;
   const result = await environment.execute(sudo.command, {
     timeoutMs: seconds * 1000,
     signal: ctx.signal,
     ...(args.workdir === undefined ? {} : { cwd: resolveWorkdir(args.workdir, ctx), keepCwd: true }),
     stdin: sudo.stdin,
+    ...(tail && { onOutput: (text: string) => tail.push(text) }),
   });
+  tail?.stop();
   const ending = result.timedOut
     ? `\n[Command timed out after ${seconds}s]`
     : result.interrupted

@@ -76,6 +76,8 @@ export interface ToolContext extends RunContext {
   redactFile?(text: string, path: string): string;
   /** A sign of life of a long call, with an optional line for the screen. */
   progress(text?: string): void;
+  /** The newest lines that a running command printed, masked; absent where nobody watches. */
+  showOutput?(lastLines: string): void;
   /** Shows the user what a call changed in files, as a unified diff. The model does not see it. */
   showDiff?(diff: string): void;
   /** Puts a text in front of the user as a turn of its own when the agent is idle (process notices). */

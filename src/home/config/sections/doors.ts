@@ -20,6 +20,15 @@ export const doorSections = {
     }),
     tool_progress_command: notUsedYet(flag(false, "chats may use /verbose")),
     tool_preview_length: whole(0, "characters of a tool call in the feed; 0 = all"),
+    details_mode: choice(
+      ["auto", "hidden", "collapsed", "expanded"],
+      "auto",
+      "tool calls and thinking on the screen: not at all, one line, or with their text; auto = calls in one line, thinking as show_reasoning says",
+    ),
+    sections: section("The same for one of them; auto = as details_mode says.", {
+      tools: choice(["auto", "hidden", "collapsed", "expanded"], "auto", "tool calls"),
+      thinking: choice(["auto", "hidden", "collapsed", "expanded"], "auto", "the model's thinking"),
+    }),
     platforms: record("platform -> its own tool_progress, show_reasoning, streaming and so on"),
     interim_assistant_messages: flag(true, "show what the model says between tool calls"),
     inline_diffs: flag(true, "show a diff after a file was changed"),
