@@ -114,7 +114,7 @@ test("texts reach the agent the way that was asked for", async (t) => {
   await rig.type("/queue later");
   await rig.type("/q");
   await rig.type("/steer left");
-  assert.equal(rig.text(), "queued: later\nNothing waits. /queue <prompt> adds something.\nsubmitted: left");
+  assert.equal(rig.text(), "queued: later\nThe queue is empty. /queue <prompt> adds a message.\nsubmitted: left");
   rig.busy = true;
   await rig.type("/steer while it is compressed");
   assert.equal(rig.text(), "queued: while it is compressed", "no turn runs that could carry it, and it is not lost");

@@ -65,6 +65,8 @@ interface TerminalSurface {
   copy(text: string): Promise<string>;
   /** The next message in the user's editor. */
   compose(): Promise<void>;
+  /** The messages that wait, to be edited, deleted, moved or sent now. */
+  openQueue(): Promise<void>;
   /** The keys and what they do, by task. */
   keys(): string;
   /** Returns whether the status line is shown now. */

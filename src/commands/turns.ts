@@ -8,13 +8,14 @@ import { takeSkipWord } from "./registry.ts";
 const queue: CommandDefinition = {
   name: "queue",
   aliases: ["q"],
-  description: "say this when the running turn is over",
+  description: "send a message after the running turn; without one, edit the queue",
   category: "Session",
-  argsHint: "<prompt>",
+  argsHint: "[prompt]",
   busyPolicy: "dispatch",
   async run(args, ctx) {
     if (args !== "") return ctx.queue(args);
-    if (ctx.waiting.length === 0) return ctx.say("Nothing waits. /queue <prompt> adds something.");
+    if (ctx.waiting.length === 0) return ctx.say("The queue is empty. /queue <prompt> adds a message.");
+    if (ctx.terminal) return ctx.terminal.openQueue();
     ctx.say(ctx.waiting.map((text, index) => `${index + 1}. ${text}`).join("\n"));
   },
 };

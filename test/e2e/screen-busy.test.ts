@@ -110,7 +110,9 @@ describe("the screen while the agent works", { skip: tmuxMissing() }, () => {
     await screen.say("/queue queued one");
     await screen.say("/q queued two");
     await screen.say("/queue");
-    await screen.waitFor(/1\. queued one\n *2\. queued two/);
+    await screen.waitFor(/1\. queued one\n❯ 2\. queued two/);
+    await screen.press("Escape");
+    await screen.waitForGone("Queue (2)");
     await screen.say("/steer be brief");
     await screen.waitFor("↪ with the next tool result: be brief");
     slow.resolve();

@@ -102,6 +102,7 @@ export async function commandRig(
       },
       compose: async () => void heard.push("composed"),
       keys: () => "Ctrl+C  stop",
+      openQueue: async () => void heard.push("the queue"),
       toggleStatusLine: () => true,
       toggleTodos: () => "The task list is shown.",
       takenBack: (turns) => void heard.push(`taken back: ${turns}`),

@@ -3,15 +3,19 @@ import type { BackgroundTasks } from "../../agent/background.ts";
 import type { OpenAgent } from "../../agent/opened.ts";
 import type { CommandContext } from "../../commands/context.ts";
 import type { MenuSkill } from "../../commands/skills.ts";
+import type { UserInput } from "../../llm/messages.ts";
 import type { SessionListItem } from "../../sessions/store.ts";
+import type { Theme } from "../terminal-text.ts";
 import type { ChatRequest, ResumeRequest } from "../typed-input.ts";
 import type { InputLine } from "./input-line.ts";
 import { keyHelp } from "./keys.ts";
 import type { Questions } from "./questions.ts";
+import { QueuePanel } from "./queue-panel.ts";
 import type { Transcript } from "./transcript.ts";
-import type { Turns } from "./turns.ts";
+import { shownText, type Turns } from "./turns.ts";
 
 export interface SurfaceParts {
+  readonly theme: Theme;
   readonly request: ChatRequest;
   readonly transcript: Transcript;
   readonly questions: Questions;
@@ -99,6 +103,14 @@ export function commandContext(parts: SurfaceParts): CommandContext {
       copy: (text) => parts.copy(text),
       compose: () => parts.compose(),
       keys: keyHelp,
+      openQueue: async () => {
+        const edit = (message: UserInput) => {
+          // The draft comes back with Ctrl+S.
+          if (input.draft !== "") input.stash();
+          input.putBack(shownText(message));
+        };
+        await questions.panel((close) => new QueuePanel({ turns, theme: parts.theme, edit, close }));
+      },
       toggleStatusLine: () => parts.toggleStatusLine(),
       toggleTodos: () => parts.toggleTodos(),
       takenBack: (turns) => parts.takenBack(turns),

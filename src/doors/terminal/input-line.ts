@@ -7,6 +7,7 @@ import { cellWidth, cut, type Theme } from "../terminal-text.ts";
 import { selectTheme } from "./blocks.ts";
 import { cleanPaste, type PasteLimits, Pastes, shouldCollapse } from "./pastes.ts";
 
+const TYPED_KEPT = 20;
 const PASTE_OPEN = "\u001b[200~";
 const PASTE_CLOSE = "\u001b[201~";
 
@@ -29,6 +30,8 @@ export class InputLine {
   readonly #options: InputLineOptions;
   readonly #pastes: Pastes;
   #stash = "";
+  /** Submitted texts that held pastes, and how they were typed. */
+  readonly #typedAs = new Map<string, string>();
 
   constructor(tui: TUI, options: InputLineOptions) {
     this.#options = options;
@@ -49,6 +52,11 @@ export class InputLine {
 
   set draft(text: string) {
     this.editor.setText(text);
+  }
+
+  /** A message that was submitted is a draft again, with placeholders for its pastes. */
+  putBack(text: string): void {
+    this.draft = this.#typedAs.get(text) ?? text;
   }
 
   get history(): InputHistory {
@@ -93,8 +101,16 @@ export class InputLine {
     const { text, missing } = await this.#pastes.expand(typed);
     for (const placeholder of missing)
       this.#options.onWarning(`The file behind ${placeholder} is gone; its text is missing.`);
+    if (text !== typed) this.#keepTyped(text, typed);
     this.#options.onSubmit(text);
     await this.#remember(typed);
+  }
+
+  #keepTyped(text: string, typed: string): void {
+    this.#typedAs.delete(text);
+    this.#typedAs.set(text, typed);
+    const [oldest] = this.#typedAs.keys();
+    if (this.#typedAs.size > TYPED_KEPT && oldest !== undefined) this.#typedAs.delete(oldest);
   }
 
   async #remember(entry: string): Promise<void> {

@@ -94,7 +94,7 @@ const KEYS: readonly KeyRow[] = [
     action: "take_back_queued",
     when: (state) => emptyLine(state) && state.queued > 0,
     run: ({ input, turns }) => {
-      input.draft = turns.takeBack() ?? "";
+      input.putBack(turns.takeBack() ?? "");
     },
     ...write,
     shown: "Up, Down",
@@ -149,6 +149,14 @@ const KEYS: readonly KeyRow[] = [
     ...steer,
     shown: "Shift+Tab",
     help: "switch between ask, accept edits and plan",
+  },
+  {
+    keys: ["ctrl+x q"],
+    action: "edit_queue",
+    run: (screen) => screen.submit("/queue"),
+    ...steer,
+    shown: "Ctrl+X q",
+    help: "edit, delete, move or send the queued messages",
   },
   {
     keys: ["ctrl+c"],

@@ -101,6 +101,16 @@ export class Questions {
     return result.promise;
   }
 
+  /** Something of its own in the place of a question, until it closes itself. */
+  panel(make: (close: () => void) => Component): Promise<void> {
+    const result = Promise.withResolvers<void>();
+    this.#line(() => {
+      const component = make(() => this.#close(result.resolve));
+      this.#open([component], component, null, result.resolve);
+    });
+    return result.promise;
+  }
+
   #line(show: () => void): void {
     if (this.open) this.#waiting.push(show);
     else show();

@@ -22,6 +22,7 @@ import { InputLine } from "./input-line.ts";
 import { KeyActions } from "./keys.ts";
 import { firstTimeHint, Header, type HintName, pickTip, showRecap } from "./opening.ts";
 import { Questions } from "./questions.ts";
+import { queueLines } from "./queue-panel.ts";
 import {
   DrawnScreen,
   forgetScrolledLines,
@@ -118,7 +119,7 @@ class Screen {
       onChange: () => this.#refresh(),
       onError: (error) => this.#warn(reason(error)),
       onUnsent: (input) => {
-        if (this.#input.draft === "") this.#input.draft = shownText(input);
+        if (this.#input.draft === "") this.#input.putBack(shownText(input));
       },
     });
     this.#activity = new Activity(this.#theme, {
@@ -359,6 +360,7 @@ class Screen {
         await this.#turns.idle();
       },
       request: this.#request,
+      theme: this.#theme,
       transcript: this.#transcript,
       questions: this.#questions,
       input: this.#input,
@@ -465,8 +467,7 @@ class Screen {
   #queueLines(width: number): string[] {
     const { held, waiting } = this.#turns;
     const texts = [...this.#typedEarly, ...(held === null ? [] : [held]), ...waiting];
-    const next = texts.map((text) => this.#theme.dim(cut(`▶ next: ${text.slice(0, 500).replace(/\s+/g, " ")}`, width)));
-    return [...next, ...this.#shell.lines(width)];
+    return [...queueLines(texts, width, this.#theme), ...this.#shell.lines(width)];
   }
 
   #ready(): OpenAgent {

@@ -82,6 +82,39 @@ export class Turns {
     return input?.text ?? null;
   }
 
+  /** What waits, in the order in which it will be sent. */
+  get queued(): readonly UserInput[] {
+    return this.#waiting;
+  }
+
+  /** Takes one message out of the queue; false when it was sent already. */
+  remove(input: UserInput): boolean {
+    const kept = this.#waiting.filter((one) => one !== input);
+    const removed = kept.length < this.#waiting.length;
+    this.#waiting = kept;
+    if (input === this.#interrupting) this.#interrupting = null;
+    this.#options.onChange();
+    return removed;
+  }
+
+  /** Changes places with its neighbour. */
+  move(input: UserInput, by: -1 | 1): void {
+    const from = this.#waiting.indexOf(input);
+    const to = from + by;
+    if (from === -1 || to < 0 || to >= this.#waiting.length) return;
+    this.#waiting = this.#waiting.toSpliced(from, 1).toSpliced(to, 0, input);
+    this.#options.onChange();
+  }
+
+  /** Stops the running turn and sends this one next. */
+  sendNow(input: UserInput): void {
+    if (!this.#waiting.includes(input)) return;
+    this.#waiting = [input, ...this.#waiting.filter((one) => one !== input)];
+    this.#interrupting = input;
+    this.#options.onChange();
+    this.#options.speaker().interrupt("the user sent a queued message now");
+  }
+
   dropQueue(): number {
     const dropped = this.#waiting.length;
     this.#waiting = [];
